@@ -33,7 +33,7 @@ class ReadValueBase(Operator):
     def run(self, init_value: Array | None = None, *, variable: Variable) -> Array:
         value = variable.value
         if value is None:
-            value = self._initial() if init_value is None else init_value
+            value = self.initial_value(init_value)
         (element_type,), (shape,) = self.output_types, self.output_shapes
         message = "variable '{}' holds a value of shape {}, but is declared as {}"
         self.require(shape.contains(value.shape), message, self.variable_id, value.shape, shape)
@@ -52,8 +52,10 @@ class ReadValueBase(Operator):
             variable_id=self.variable_id, variable_type=declared.element_type, variable_shape=PartialShape(known)
         )
 
-    def _initial(self) -> Array:
-        """Return zeros of the variable's shape, with unknown sizes as small as allowed."""
+    def initial_value(self, init_value: Array | None) -> Array:
+        """Return ``init_value``; without it zeros of the variable's shape, with unknown sizes as small as allowed."""
+        if init_value is not None:
+            return init_value
         (element_type,), (shape,) = self.output_types, self.output_shapes
         message = "variable '{}' has neither init_value nor a known rank, so its initial value is undefined"
         self.require(shape.rank is not None, message, self.variable_id)

@@ -328,8 +328,13 @@ class InferRequest:
         self._variables.reset()
 
     def query_state(self) -> list[Variable]:
-        """Return the variables that have been used so far, each with ``name``, ``value`` and ``reset()``."""
-        return list(self._variables)
+        """Return the variables of the model, in its order, also before the first run.
+
+        Each has ``name``, ``element_type``, ``shape``, ``value`` and ``reset()``. A value that is read or set is a
+        copy; what is set stays, also if the next run fails.
+        """
+        readers = self.compiled.plan().readers
+        return [Variable(name, reader, self._variables.named(name)) for name, reader in readers.items()]
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         hint = "pickle the compiled model, and create a request where it is restored"
@@ -337,5 +342,5 @@ class InferRequest:
 
     def __repr__(self) -> str:
         state = "running" if self._busy.locked() else "idle"
-        variables = listed(variable.name for variable in self._variables)
+        variables = listed(self.compiled.plan().readers)
         return f"<InferRequest of {self.compiled.model.name!r}: {state}, variables: {variables}>"

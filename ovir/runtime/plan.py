@@ -25,6 +25,7 @@ from ovir.runtime.failures import applied_operator, failed
 from ovir.runtime.folding import FoldingBudget
 from ovir.runtime.listeners import full_name
 from ovir.runtime.promises import held_to_promise
+from ovir.runtime.state import Reader
 from ovir.runtime.step import Step
 
 
@@ -72,6 +73,20 @@ class Plan:
             results=list(step.outputs),
             open_variables=(),
         )
+
+    @cached_property
+    def readers(self) -> dict[str, Reader]:
+        """Return the first ReadValue of each variable, by ``variable_id``; those of bodies included."""
+        found: dict[str, Reader] = {}
+        for index, step in enumerate(self.steps):
+            op = step.operator
+            if isinstance(op, ReadValueBase) and op.variable_id not in found:
+                constant = self.constants.get(step.inputs[0]) if step.inputs else None
+                found[op.variable_id] = Reader(op, constant, bool(step.inputs) and constant is None)
+            for body in self.bodies.get(index, {}).values():
+                for name, reader in body.readers.items():
+                    found.setdefault(name, reader)
+        return found
 
     @cached_property
     def step_names(self) -> frozenset[str]:

@@ -668,7 +668,10 @@ def test_state_in_a_body_is_that_of_the_request() -> None:
         <output external_port_id="-1" internal_layer_id="{again[0]}" purpose="execution_condition"/></port_map>"""
     net.result(add_with_bodies(net, handle, port_map, inside("body", body)))
     request = net.compiled().create_infer_request()
+    (variable,) = request.query_state()
+    np.testing.assert_array_equal(variable.value, [0])
     np.testing.assert_array_equal(request.infer([np.int64(3)])[0], [1, 2, 3])
     np.testing.assert_array_equal(request.infer([np.int64(2)])[0], [4, 5])
+    np.testing.assert_array_equal(variable.value, [5])
     request.reset_state()
     np.testing.assert_array_equal(request.infer([np.int64(1)])[0], [1])

@@ -241,7 +241,6 @@ def test_listeners_of_other_types(listeners: Any) -> None:
 
 
 def test_values_of_variables_are_arrays() -> None:
-    from ovir.runtime.state import Variable
-
+    (variable,) = counter(fails=False).compiled().create_infer_request().query_state()
     with pytest.raises(ovir.InputError, match="the value of variable 'v' must be a NumPy array, got list"):
-        Variable("v").value = [1, 2]  # type: ignore[assignment]
+        variable.value = [1, 2]  # type: ignore[assignment]
