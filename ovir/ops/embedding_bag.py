@@ -13,7 +13,7 @@ from ovir.core.dimensions import Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.fast.base.binding import Binder
-from ovir.fast.base.picks import unsigned_view
+from ovir.fast.gather import unsigned_view
 from ovir.kernels import half
 from ovir.kernels.blocked import native_dtype
 from ovir.kernels.segments import reduce_segments

@@ -1,12 +1,7 @@
-"""Gather and GatherElements: slices or elements of `data`, picked by position along one axis.
-
-This file defines what the operations mean; the kernels are in ``ovir.kernels.gather``.
-"""
+"""Gather and GatherElements: slices or elements of `data`, picked by position along one axis."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -17,14 +12,9 @@ from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.fast.base.binding import Binder
-from ovir.fast.base.moves import bind_moves
-from ovir.fast.base.picks import bind_elements, bind_slices, bind_slices_of_batch
-from ovir.kernels import gather as kernels
-from ovir.kernels.gather_blocks import Spread
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, Index, by_input
-from ovir.ops.base.operator import Kernel, Operator
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
 
@@ -100,43 +90,21 @@ class GatherBase(Operator):
             return batch + PartialShape([UNKNOWN] * (data.rank + indices.rank - 1 - 2 * batch_dims))
         return batch + data.slice(batch_dims, axis) + indices.slice(batch_dims) + data.slice(axis + 1)
 
-    def run(self, data: Array, indices: Array, axis: Array, *, out: Array | None = None) -> Array:
-        where, batch_dims = self._resolved(data, indices, axis)
-        return kernels.gather(data, indices, where, batch_dims, out, self._checked(indices, data, where))
+    def run(self, data: Array, indices: Array, axis: Array) -> Array:
+        where, batch_dims = self.resolved(data, indices, axis)
+        self._report_unspecified(data, indices, where)
+        size, batch = data.shape[where], data.shape[:batch_dims]
+        before = (slice(None),) * (where - batch_dims)
+        outside = is_outside(indices, size)
+        positions = np.where(outside, 0, indices).astype(np.intp)
+        shape = data.shape[:where] + indices.shape[batch_dims:] + data.shape[where + 1 :]
+        result = np.zeros(shape, data.dtype)
+        for b in np.ndindex(batch if size else (0,)):
+            result[b] = data[b].take(positions[b], where - batch_dims, mode="wrap")
+            result[(*b, *before, outside[b])] = np.zeros((), data.dtype)
+        return result
 
-    def prepare(self, *constants: Array | None) -> Kernel | None:
-        _, indices, axis = constants
-        if indices is None or axis is None or indices.dtype.kind not in "iu":
-            return None
-        prepared: tuple[tuple[int, ...], int, Callable[..., Array]] | None = None
-
-        def run(data: Array, indices: Array, axis: Array, *, out: Array | None = None) -> Array:
-            nonlocal prepared
-            kernel = prepared
-            if kernel is None or kernel[0] != data.shape:
-                where, batch_dims = self._resolved(data, indices, axis)
-                self._checked(indices, data, where)
-                gather = kernels.prepare_gather(indices, data.shape, where, batch_dims)
-                kernel = prepared = data.shape, where, gather
-            else:
-                self._checked(indices, data, kernel[1])
-            return kernel[2](data, out)
-
-        return run
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, indices, axis = inputs
-        if not binder.is_constant(2) or indices.dtype.kind not in "iu":
-            return False
-        where, batch_dims = self._resolved(data, indices, axis)
-        kernel = partial(self.run, *inputs)
-        if not batch_dims:
-            return bind_slices(binder, data, indices, where, kernel, negative=self.wraps)
-        if binder.is_constant(1):
-            return bind_moves(self, binder, *inputs)
-        return bind_slices_of_batch(binder, data, indices, where, batch_dims, kernel)
-
-    def _resolved(self, data: Array, indices: Array, axis: Array) -> tuple[int, int]:
+    def resolved(self, data: Array, indices: Array, axis: Array) -> tuple[int, int]:
         """Return ``axis`` and ``batch_dims`` counted from the front, after checking what inference could not see."""
         if indices.dtype.kind not in "iu":
             self.fail("indices must be of an integer type, got {}", indices.dtype)
@@ -150,19 +118,20 @@ class GatherBase(Operator):
                 self.fail(_BATCHES_DIFFER, data.shape, indices.shape, batch_dims)
         return where, batch_dims
 
-    def _checked(self, indices: Array, data: Array, axis: int) -> Spread | None:
-        """Return how far the indices reach, and report the first index that the specification excludes."""
-        size = data.shape[axis]
-        if indices.size == 0:
-            return None
-        spread = kernels.spread_of(indices, size)
-        if spread is Spread.OUTSIDE or (spread is Spread.NEGATIVE and not self.wraps):
-            lowest = -size if self.wraps else 0
-            first = int(((indices >= size) | (indices < lowest)).argmax())
+    def _report_unspecified(self, data: Array, indices: Array, axis: int) -> None:
+        """Report the first index that the specification excludes."""
+        size, lowest = data.shape[axis], -data.shape[axis] if self.wraps else 0
+        unspecified = (indices >= size) | (indices < lowest)
+        if unspecified.any():
+            first = int(unspecified.argmax())
             value = int(indices.reshape(-1)[first])
             meaning = "it counts from the end" if -size <= value < 0 else "it gives zero"
             report(_place(indices, first, value, lowest, data, axis) + "; " + meaning)
-        return spread
+
+
+def is_outside(indices: Array, size: int) -> Array:
+    """Return which indices are outside [-size, size-1]."""
+    return np.asarray((indices >= size) | (indices < -size))
 
 
 _BATCHES_DIFFER = "data {} and indices {} must be equal in the first {:dimension} (batch_dims)"
@@ -250,39 +219,16 @@ class GatherElements(Operator):
             self.fail("data {} and indices {} must have equal dimensions except axis {}", data, indices, axis)
         return merged.with_dim(axis, indices[axis])
 
-    def run(self, data: Array, indices: Array, *, out: Array | None = None) -> Array:
-        axis = self._checked_axis(data, indices)
-        try:
-            return kernels.gather_elements(data, indices, axis, out)
-        except kernels.IndexOutsideError as error:
-            first = int(np.ravel_multi_index(error.position, indices.shape))
-            self.fail("{}", _place(indices, first, error.value, -data.shape[axis], data, axis))
+    def run(self, data: Array, indices: Array) -> Array:
+        axis = self.checked_axis(data, indices)
+        outside = is_outside(indices, data.shape[axis])
+        if outside.any():
+            first = int(outside.argmax())
+            value = int(indices.reshape(-1)[first])
+            self.fail("{}", _place(indices, first, value, -data.shape[axis], data, axis))
+        return np.take_along_axis(data, indices.astype(np.intp), axis)
 
-    def prepare(self, *constants: Array | None) -> Kernel | None:
-        indices = constants[1]
-        if indices is None:
-            return None
-        prepared: tuple[tuple[int, ...], Callable[..., Array]] | None = None
-
-        def run(data: Array, indices: Array, *, out: Array | None = None) -> Array:
-            nonlocal prepared
-            kernel = prepared
-            if kernel is None or kernel[0] != data.shape:
-                axis = self._checked_axis(data, indices)
-                if kernels.spread_of(indices, data.shape[axis]) is Spread.OUTSIDE:
-                    return self.run(data, indices)  # inference says what is wrong
-                kernel = prepared = data.shape, kernels.prepare_gather_elements(indices, data.shape, axis)
-            return kernel[1](data, out)
-
-        return run
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, indices = inputs
-        if binder.is_constant(1):
-            return bind_moves(self, binder, *inputs)
-        return bind_elements(binder, data, indices, self._checked_axis(data, indices), partial(self.run, *inputs))
-
-    def _checked_axis(self, data: Array, indices: Array) -> int:
+    def checked_axis(self, data: Array, indices: Array) -> int:
         """Return the axis counted from the front, after checking what inference could not see."""
         self.require_rank_at_least("data", data.shape, 1)
         axis = self.normalize_axis(self.axis, data.ndim, of=data.shape)

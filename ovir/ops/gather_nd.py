@@ -11,8 +11,6 @@ from ovir.core.dimensions import product
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.fast.base.moves import bind_moves
-from ovir.kernels.gather import gather
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Coordinates, Index, Length, by_input
 from ovir.ops.base.indexing import flat_positions
@@ -34,7 +32,6 @@ class GatherND8(Operator):
     domains = by_input(indices=Coordinates("data"))
     carries = (0,)
     picks = (0, 1)
-    bind = bind_moves
 
     batch_dims: int = attribute(default=0, minimum=0)
 
@@ -64,7 +61,7 @@ class GatherND8(Operator):
         """Return the dimensions of the output that come from the batch."""
         return batches
 
-    def run(self, data: Array, indices: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, indices: Array) -> Array:
         batch, k = self.batch_dims, indices.shape[-1]
         batches, sizes, slices = data.shape[:batch], data.shape[batch : batch + k], data.shape[batch + k :]
         message = "data {} and indices {} must be equal in the first {:dimension} (batch_dims)"
@@ -73,9 +70,7 @@ class GatherND8(Operator):
         positions += (np.arange(prod(batches)) * prod(sizes))[:, np.newaxis]
         shape = (*batches, *indices.shape[batch:-1], *slices)
         rows = data.reshape(prod(batches) * prod(sizes), prod(slices))
-        picked = None if out is None else out.reshape(positions.size, prod(slices))
-        picked = gather(rows, positions.reshape(-1), 0, out=picked)
-        return out if out is not None else picked.reshape(self.run_shape(shape))
+        return rows[positions.reshape(-1)].reshape(self.run_shape(shape))
 
     def run_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return shape
@@ -93,10 +88,10 @@ class GatherND5(GatherND8):
     def batched(self, batches: PartialShape) -> PartialShape:
         return PartialShape([product(batches)]) if self.batch_dims > 1 else batches
 
-    def run(self, data: Array, indices: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, indices: Array) -> Array:
         if indices.size and indices.min() < 0:
             report("GatherND-5 does not allow negative indices; they are counted from the end")
-        return super().run(data, indices, out=out)
+        return super().run(data, indices)
 
     def run_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         batch = self.batch_dims
@@ -132,13 +127,9 @@ class GatherTree(Operator):
         batch = self.merge_dims("batches", step_ids=(shape, 1), max_seq_len=(max_seq_len.shape, 0))
         return TensorType(element_type, PartialShape([shape[0], batch, shape[2]]))
 
-    def run(
-        self, step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array, *, out: Array | None = None
-    ) -> Array:
+    def run(self, step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array) -> Array:
         times, _, beams = step_ids.shape
-        if out is None:
-            out = np.empty(step_ids.shape, step_ids.dtype)
-        out[...] = end_token
+        out = np.full(step_ids.shape, end_token)
         lengths = np.minimum(max_seq_len.astype(np.int64), times)[:, np.newaxis]
         beam = np.broadcast_to(np.arange(beams), step_ids.shape[1:])
         for time in reversed(range(times)):

@@ -25,6 +25,7 @@ from ovir.runtime.failures import applied_operator, failed
 from ovir.runtime.folding import FoldingBudget
 from ovir.runtime.listeners import full_name
 from ovir.runtime.promises import held_to_promise
+from ovir.runtime.rewrites import rewritten
 from ovir.runtime.state import Reader
 from ovir.runtime.step import Step
 
@@ -277,6 +278,9 @@ class _Builder:
             self.bodies[len(self.steps)] = {
                 key: self._plan_of(body, shown_bodies.get(key)) for key, body in layer.bodies.items()
             }
+        if kernel is None:
+            shape = layer.inputs[0].shape if layer.inputs else None
+            op = rewritten(op, shape, [self.constants.get(slot) for slot in inputs])
         # The results of a body are overwritten when it runs again.
         if layer.bodies or not op.pure or (op.views and not self.borrowed.isdisjoint(inputs)):
             self.borrowed.update(outputs)

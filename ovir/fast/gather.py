@@ -1,13 +1,14 @@
-"""Bound forms of operations that pick elements by indices: one ``take`` into the output.
+"""Gather and GatherElements: one ``take`` into the output, or blocks of takes that threads share if it is large.
 
 Indices that change are checked in each run by one reduction: read as unsigned numbers, the largest is below the size
-only if all of them are in range and none is negative. All other runs are left to the operation's own kernel, which
-knows what such indices mean.
+only if all of them are in range and none is negative. Indices that are out of range are left to the reference, which
+knows what they mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -15,36 +16,70 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder
+from ovir.fast.base.gather_blocks import UNSIGNED, Spread, layout_of, spread_of, take_blocks, take_cells
+from ovir.fast.base.moves import bind_moves
+from ovir.fast.registry import fast
 from ovir.kernels.coalesce import memory_order
-from ovir.kernels.gather_blocks import UNSIGNED
+from ovir.ops.gather import GatherBase, GatherElements
 
 Kernel = Callable[[], Array]
 """Computes the output for any indices, or raises an error."""
 
 _LARGEST = 1 << 19
-"""Bytes of an output that is made by one call; kernels fill larger ones in blocks and on threads."""
+"""Bytes of an output that is made by one call; larger ones are filled in blocks and on threads."""
 _SMALL = 1 << 14
 """Bytes of an output up to which ``take`` checks the indices in passing, faster than a reduction would."""
 
 
-def bind_slices(
-    binder: Binder, data: Array, indices: Array, axis: int, kernel: Kernel, *, negative: bool = False
-) -> bool:
+@fast(GatherBase)
+def gather(op: GatherBase, binder: Binder, data: Array, indices: Array, axis: Array) -> bool:
+    if not binder.is_constant(2) or indices.dtype.kind not in "iu" or not data.size or not prod(binder.output_shape()):
+        return False
+    where, batch_dims = op.resolved(data, indices, axis)
+    if binder.is_constant(1) and batch_dims:
+        return bind_moves(op, binder, data, indices, axis)
+    kernel = partial(op.run, data, indices, axis)
+    if prod(binder.output_shape()) * data.itemsize > _LARGEST:
+        binder.call(_gather_large, data, indices, where, batch_dims, op.wraps, kernel, binder.output())
+        return True
+    # NumPy adds 64-bit integers with and without a sign as floats, and indices in another order would be copied.
+    if indices.dtype == np.uint64 or not indices.flags.c_contiguous:
+        return False
+    if batch_dims:
+        return _bind_slices_of_batch(binder, data, indices, where, batch_dims, kernel)
+    return _bind_slices(binder, data, indices, where, kernel, negative=op.wraps)
+
+
+@fast(GatherElements)
+def gather_elements(op: GatherElements, binder: Binder, data: Array, indices: Array) -> bool:
+    if not data.size or not prod(binder.output_shape()):
+        return False
+    if binder.is_constant(1) and bind_moves(op, binder, data, indices):
+        return True
+    axis, kernel = op.checked_axis(data, indices), partial(op.run, data, indices)
+    if prod(binder.output_shape()) * data.itemsize > _LARGEST:
+        binder.call(_gather_elements_large, data, indices, axis, kernel, binder.output())
+        return True
+    if indices.dtype == np.uint64 or not indices.flags.c_contiguous or not data.flags.c_contiguous:
+        return False
+    size, outer, inner = data.shape[axis], prod(data.shape[:axis]), prod(data.shape[axis + 1 :])
+    offsets = np.add.outer(np.arange(outer) * (size * inner), np.arange(inner))[:, np.newaxis]
+    flat = data.reshape(-1, 1)
+    _bind_offset(binder, flat, indices.reshape(outer, -1, inner), inner, offsets, size, kernel, binder.output())
+    return True
+
+
+def _bind_slices(binder: Binder, data: Array, indices: Array, axis: int, kernel: Kernel, *, negative: bool) -> bool:
     """Bind ``data.take(indices, axis)`` to output 0 and return whether that was done.
 
     With ``negative``, indices down to -size count from the end.
     """
-    if not _pays(binder, data, indices):
-        return False
     size = data.shape[axis]
     if binder.is_constant(1):
         if indices.max() >= size or indices.min() < (-size if negative else 0):
             return False
         indices = indices.astype(np.intp)
         indices += (indices < 0) * size
-        if (view := _as_view(data, indices, axis)) is not None:
-            binder.view(view)
-            return True
     order = memory_order(data)
     laid = data.transpose(order)
     if not laid.flags.c_contiguous:
@@ -63,11 +98,11 @@ def bind_slices(
     return True
 
 
-def bind_slices_of_batch(
+def _bind_slices_of_batch(
     binder: Binder, data: Array, indices: Array, axis: int, batch_dims: int, kernel: Kernel
 ) -> bool:
     """Bind the same for each item of a batch, which data and indices share; return whether that was done."""
-    if not _pays(binder, data, indices) or not data.flags.c_contiguous:
+    if not data.flags.c_contiguous:
         return False
     size, batch, inner = data.shape[axis], prod(data.shape[:batch_dims]), prod(data.shape[axis + 1 :])
     between = prod(data.shape[batch_dims:axis])
@@ -75,17 +110,6 @@ def bind_slices_of_batch(
     rows = data.reshape(-1, inner)
     out = binder.output()
     _bind_offset(binder, rows, indices.reshape(batch, 1, -1), 1, offsets, size, kernel, out)
-    return True
-
-
-def bind_elements(binder: Binder, data: Array, indices: Array, axis: int, kernel: Kernel) -> bool:
-    """Bind ``np.take_along_axis(data, indices, axis)`` to output 0 and return whether that was done."""
-    if not _pays(binder, data, indices) or not data.flags.c_contiguous:
-        return False
-    size, outer, inner = data.shape[axis], prod(data.shape[:axis]), prod(data.shape[axis + 1 :])
-    offsets = np.add.outer(np.arange(outer) * (size * inner), np.arange(inner))[:, np.newaxis]
-    flat = data.reshape(-1, 1)
-    _bind_offset(binder, flat, indices.reshape(outer, -1, inner), inner, offsets, size, kernel, binder.output())
     return True
 
 
@@ -99,34 +123,11 @@ def _bind_offset(
     binder.call(_take_offset, *check, indices, np.array(step), offsets, positions, rows.take, target)
 
 
-def _pays(binder: Binder, data: Array, indices: Array) -> bool:
-    bytes_of_output = prod(binder.output_shape()) * data.itemsize
-    # NumPy adds 64-bit integers with and without a sign as floats.
-    is_index = indices.dtype.kind in "iu" and indices.dtype != np.uint64
-    # Indices in another order would have to be copied in each run.
-    return bool(0 < bytes_of_output <= _LARGEST and data.size and is_index and indices.flags.c_contiguous)
-
-
 def _places(axis: int, picked: int, rank: int) -> tuple[int, ...]:
     """Return the axes of the output that an axis of the data becomes, if indices of a rank replace one of them."""
     if axis == picked:
         return tuple(range(picked, picked + rank))
     return (axis if axis < picked else axis + rank - 1,)
-
-
-def _as_view(data: Array, indices: Array, axis: int) -> Array | None:
-    """Return the result as a view of data, if the indices are evenly spaced."""
-    before: tuple[Any, ...] = (slice(None),) * axis
-    if indices.ndim == 0:
-        return data[(*before, slice(int(indices), int(indices) + 1))].squeeze(axis)
-    first, step = int(indices.flat[0]), 1
-    if indices.size > 1:
-        step = int(indices.flat[1]) - first
-        if indices.ndim > 1 or not step or (np.diff(indices) != step).any():
-            return None
-    stop = first + step * indices.size
-    part = data[(*before, slice(first, stop if stop >= 0 else None, step))]
-    return part.reshape(*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
 
 
 def unsigned_view(indices: Array) -> Array:
@@ -171,3 +172,33 @@ def _take_offset(
         np.multiply(indices, step, positions)
         np.add(positions, offsets, positions)
     take(positions, 0, target, "clip")
+
+
+def _gather_large(
+    data: Array, indices: Array, axis: int, batch_dims: int, negative: bool, kernel: Kernel, out: Array
+) -> None:
+    size, outer, inner = data.shape[axis], prod(data.shape[:axis]), prod(data.shape[axis + 1 :])
+    spread = spread_of(indices, size)
+    if spread is Spread.OUTSIDE or (spread is Spread.NEGATIVE and not negative):
+        np.copyto(out, kernel())
+        return
+    data = np.ascontiguousarray(data)
+    rows = out.reshape(outer, -1, inner)
+    if batch_dims or outer == 1:
+        batch, between, rest = indices.shape[:batch_dims], data.shape[batch_dims:axis], indices.shape[batch_dims:]
+        repeated = np.broadcast_to(indices.reshape(batch + (1,) * len(between) + rest), batch + between + rest)
+        layout = layout_of(outer, size, prod(rest), 1, inner * data.itemsize, indices.dtype)
+        take_blocks(data.reshape(-1, inner), repeated.reshape(-1), spread, layout, rows[:, :, None])
+    else:
+        take_cells(data.reshape(outer, size, inner), indices.reshape(-1).astype(np.intp), rows, spread)
+
+
+def _gather_elements_large(data: Array, indices: Array, axis: int, kernel: Kernel, out: Array) -> None:
+    size, shape = data.shape[axis], indices.shape
+    spread = spread_of(indices, size)
+    if spread is Spread.OUTSIDE:
+        np.copyto(out, kernel())
+        return
+    outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+    layout = layout_of(outer, size, shape[axis], inner, data.itemsize, indices.dtype)
+    take_blocks(data.ravel(), indices.ravel(), spread, layout, out.reshape(outer, -1, inner))

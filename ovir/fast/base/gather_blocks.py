@@ -1,7 +1,9 @@
 """Blocks of a gather: cut the indices so that indices, positions and results stay in a cache.
 
-The indices are known to be in range; see ``gather``.
+The indices are known to be in range; see ``ovir.fast.gather``.
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -24,7 +26,9 @@ _CACHE_BYTES = 1 << 18
 _MIN_COLUMNS = 1 << 8
 # The fewest bytes that justify waking another thread. An entry counts as at least 16 bytes, because its index has to be
 # read, checked and followed.
-BYTES_PER_THREAD = 1 << 21
+_BYTES_PER_THREAD = 1 << 21
+# The same for indices that are only checked: a reduction reads bytes much faster than a gather moves them.
+_REDUCED_BYTES_PER_THREAD = 1 << 23
 _MIN_ENTRY_BYTES = 16
 
 UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
@@ -38,7 +42,30 @@ class Spread(Enum):
     OUTSIDE = auto()
 
 
-MODES: dict[Spread, Mode] = {Spread.PLAIN: "clip", Spread.NEGATIVE: "wrap"}
+_MODES: dict[Spread, Mode] = {Spread.PLAIN: "clip", Spread.NEGATIVE: "wrap"}
+
+
+def spread_of(indices: Array, size: int) -> Spread:
+    """Return how far the indices reach, computed in their own type."""
+    flat = indices.ravel()
+    if _reduced(np.maximum, flat.view(UNSIGNED[flat.itemsize])) < size:
+        return Spread.PLAIN
+    if flat.dtype.kind == "i" and _reduced(np.maximum, flat) < size and _reduced(np.minimum, flat) >= -size:
+        return Spread.NEGATIVE
+    return Spread.OUTSIDE
+
+
+def _reduced(function: np.ufunc, array: Array) -> int:
+    """Reduce a flat array, on several threads if it is long."""
+    if array.nbytes < 2 * _REDUCED_BYTES_PER_THREAD:
+        return int(function.reduce(array))
+    parts: list[int] = []
+    run_blocks(
+        lambda start, stop: parts.append(function.reduce(array[start:stop])),
+        array.size,
+        _REDUCED_BYTES_PER_THREAD // array.itemsize,
+    )
+    return int(function.reduce(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +144,7 @@ def take_blocks(data: Array, indices: Array, spread: Spread, layout: Layout, out
     convert = indices.dtype != layout.position_type
     # If a block reads all of one slab, take wraps negative positions around to the end of the slab.
     wrap = layout.slabs == 1 and layout.columns == inner
-    mode = MODES[spread if wrap else Spread.PLAIN]
+    mode = _MODES[spread if wrap else Spread.PLAIN]
     fold = spread is Spread.NEGATIVE and not wrap
 
     def run(first: int, last: int) -> None:
@@ -148,8 +175,8 @@ def take_blocks(data: Array, indices: Array, spread: Spread, layout: Layout, out
     run_blocks(run, layout.blocks, _blocks_per_thread(layout.length, layout.row_bytes))
 
 
-def take_cells(data: Array, positions: Array, out: Array, mode: Mode = "clip") -> None:
-    """Compute out[o, i] = data[o, positions[i]] for rows. Positions are in range; negative ones need mode "wrap"."""
+def take_cells(data: Array, positions: Array, out: Array, spread: Spread) -> None:
+    """Compute out[o, i] = data[o, positions[i]] for rows; positions are in range."""
     outer, count, inner = out.shape
     row_bytes = inner * out.itemsize
     entries = _entries_per_block(row_bytes)
@@ -162,7 +189,7 @@ def take_cells(data: Array, positions: Array, out: Array, mode: Mode = "clip") -
         for cell in range(first, last):
             line, part = divmod(cell, cells_per_line)
             o, i = line * lines, part * columns
-            data[o : o + lines].take(positions[i : i + columns], 1, out[o : o + lines, i : i + columns], mode)
+            data[o : o + lines].take(positions[i : i + columns], 1, out[o : o + lines, i : i + columns], _MODES[spread])
 
     run_blocks(run, cells, _blocks_per_thread(lines * columns, row_bytes))
 
@@ -173,4 +200,4 @@ def _entries_per_block(row_bytes: int) -> int:
 
 def _blocks_per_thread(entries: int, row_bytes: int) -> int:
     """Return how many blocks of a given number of entries a thread should have at least."""
-    return -(-BYTES_PER_THREAD // (entries * max(row_bytes, _MIN_ENTRY_BYTES)))
+    return -(-_BYTES_PER_THREAD // (entries * max(row_bytes, _MIN_ENTRY_BYTES)))

@@ -1,0 +1,144 @@
+"""Gather and GatherElements, by the reference and in all their fast forms, against plain loops over random shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from binding import LoneBinder
+
+from ovir.diagnostics.errors import OperatorError
+from ovir.fast import gather as fast
+from ovir.fast.base import gather_blocks
+from ovir.fast.registry import bind
+from ovir.kernels import parallel
+from ovir.ops.base.operator import Operator
+from ovir.ops.gather import Gather8, GatherElements
+
+Array = np.ndarray[Any, Any]
+
+STRING = np.dtypes.StringDType()
+DATA_TYPES = [
+    *map(np.dtype, "?bBhHiIlLefd"),
+    *(np.dtype(getattr(ml_dtypes, name)) for name in ("int4", "uint4", "bfloat16", "float8_e4m3fn", "float8_e5m2")),
+]
+INDEX_TYPES = [np.dtype(code) for code in "bBhHiIlL"]
+
+
+@pytest.fixture(params=["default", "large", "large in tiny blocks", "large in tiny blocks, 3 threads"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """With tiny blocks, small arrays meet every way of splitting."""
+    if "large" in request.param:
+        monkeypatch.setattr(fast, "_LARGEST", 0)
+    if "tiny" in request.param:
+        monkeypatch.setattr(gather_blocks, "_BLOCK_ENTRIES", 7)
+        monkeypatch.setattr(gather_blocks, "_CACHE_BYTES", 64)
+        monkeypatch.setattr(gather_blocks, "_MIN_COLUMNS", 2)
+        monkeypatch.setattr(gather_blocks, "_BYTES_PER_THREAD", 64)
+        monkeypatch.setattr(gather_blocks, "_REDUCED_BYTES_PER_THREAD", 16)
+    gather_blocks.layout_of.cache_clear()
+    with parallel.limit(3 if "threads" in request.param else 1):
+        yield
+    gather_blocks.layout_of.cache_clear()
+
+
+def random_indices(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any, low: int, high: int) -> Array:
+    info = np.iinfo(dtype)
+    return np.array(rng.integers(max(low, int(info.min)), min(high, int(info.max)), shape, endpoint=True), dtype)
+
+
+def in_another_layout(rng: np.random.Generator, array: Array) -> Array:
+    match rng.integers(4) if array.ndim else 0:
+        case 0:
+            return array
+        case 1:
+            return np.asfortranarray(array)
+        case 2:
+            return np.repeat(array, 2, axis=-1)[..., ::2]
+        case _:
+            return np.flip(np.flip(array).copy())
+
+
+def gathered(data: Array, indices: Array, axis: int, batch_dims: int) -> Array:
+    size = data.shape[axis]
+    result: Array = np.empty(data.shape[:axis] + indices.shape[batch_dims:] + data.shape[axis + 1 :], data.dtype)
+    for batch in np.ndindex(data.shape[:batch_dims]):
+        for position in np.ndindex(indices.shape[batch_dims:]):
+            index = int(indices[batch + position])
+            for outer in np.ndindex(data.shape[batch_dims:axis]):
+                row = data[(*batch, *outer, index)] if -size <= index < size else data.dtype.type(0)
+                result[batch + outer + position] = row
+    return result
+
+
+def results(op: Operator, inputs: tuple[Array, ...], expected: Array, constants: set[int]) -> Iterator[Array]:
+    """Yield what the reference returns, and what the fast form returns in the second of two runs with other indices."""
+    yield np.asarray(op.run(*inputs))
+    given = (inputs[0], inputs[1] if 1 in constants else np.zeros_like(inputs[1]), *inputs[2:])
+    binder = LoneBinder(given, [(expected.shape, expected.dtype)], constants)
+    if bind(op, binder, *given):
+        binder.run()
+        if 1 not in constants:
+            np.copyto(given[1], inputs[1])
+        yield binder.run()[0]
+
+
+def check(op: Operator, inputs: tuple[Array, ...], expected: Array) -> None:
+    for constants in ({2}, {1, 2}):
+        for result in results(op, inputs, expected, constants):
+            assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+            np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("low", [0, -1, -2], ids=["plain", "negative", "outside"])
+def test_gather(seed: int, low: int) -> None:
+    rng = np.random.default_rng(seed)
+    rank = int(rng.integers(1, 5))
+    shape = tuple(map(int, rng.integers(1, 6, rank)))
+    axis = int(rng.integers(rank))
+    batch_dims = int(rng.integers(0, axis + 1))
+    others = tuple(map(int, rng.integers(0 if seed % 7 == 0 else 1, 6, rng.integers(0, 3))))
+    size = shape[axis]
+    high = size + 3 if low == -2 else size - 1
+    indices = random_indices(rng, shape[:batch_dims] + others, rng.choice(INDEX_TYPES), low * size, high)
+    data = rng.integers(0, 100, shape).astype(np.int8).astype(rng.choice(DATA_TYPES))
+    expected = gathered(data, indices, axis, batch_dims)
+    inputs = in_another_layout(rng, data), in_another_layout(rng, indices), np.array(axis - rank * (seed % 2))
+    check(Gather8(batch_dims=batch_dims), inputs, expected)
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("low", [0, -1], ids=["plain", "negative"])
+def test_gather_elements(seed: int, low: int) -> None:
+    rng = np.random.default_rng(seed)
+    rank = int(rng.integers(1, 5))
+    shape = tuple(map(int, rng.integers(1, 6, rank)))
+    axis = int(rng.integers(rank))
+    picked = (*shape[:axis], int(rng.integers(0 if seed % 7 == 0 else 1, 8)), *shape[axis + 1 :])
+    indices = random_indices(rng, picked, rng.choice(INDEX_TYPES), low * shape[axis], shape[axis] - 1)
+    data = rng.integers(0, 100, shape).astype(np.int8).astype(rng.choice(DATA_TYPES))
+    expected = np.take_along_axis(data, indices.astype(np.int64), axis)
+    op = GatherElements(axis=axis - rank * (seed % 2))
+    check(op, (in_another_layout(rng, data), in_another_layout(rng, indices)), expected)
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("value", [4, -5, 2**40])
+def test_an_element_outside_is_refused(value: int) -> None:
+    data, indices = np.arange(8.0).reshape(4, 2), np.int64([[0, 1], [2, value], [value, 0]])
+    binder = LoneBinder((data, indices), [((3, 2), data.dtype)], set())
+    assert bind(GatherElements(axis=0), binder, data, indices)
+    for run in (lambda: GatherElements(axis=0).run(data, indices), binder.run):
+        with pytest.raises(OperatorError, match=rf"indices\[1,1\] = {value} is outside \[-4, 3\] along axis 0"):
+            run()
+
+
+def test_strings() -> None:
+    data, indices = np.array(["a", "żółw", "c"], STRING), np.int64([[2, -1], [7, 1]])
+    assert np.asarray(Gather8().run(data, indices, np.array(0))).tolist() == [["c", "c"], ["", "żółw"]]
