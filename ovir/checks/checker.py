@@ -96,7 +96,7 @@ def _collect(
             context = Context(document.root, document.file, document.weights, document.model, runtime)
             _apply_rules(context, skip, diagnostics)
             if FOREIGN_WEIGHTS.id not in skip:
-                report_foreign_weights(context, diagnostics)
+                report_foreign_weights(context, document.mark, diagnostics)
             fold_constant_types(context, diagnostics)
             clock("rules", timed.seconds)
         for part in context.models:

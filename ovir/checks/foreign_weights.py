@@ -45,6 +45,8 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer
 from ovir.ir.elements import line_of
+from ovir.ir.reader import SAVED_APART
+from ovir.ir.weights_mark import WeightsMark
 from ovir.ops.infrastructure import Const
 
 
@@ -67,9 +69,23 @@ _FOLLOWING = (
 """Diagnostics that depend on the values of constants."""
 
 
-def report_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
-    """Replace the diagnostics that follow from the weights of another model by one error, if the evidence is clear."""
-    if context.weights.missing or not any(d.code in _FOLLOWING for d in diagnostics):
+def report_foreign_weights(context: Context, mark: WeightsMark | None, diagnostics: Diagnostics) -> None:
+    """Replace the diagnostics that follow from the weights of another model by one error, if the evidence is clear.
+
+    It is if the .xml has a ``mark`` with another size, which reading has reported, or another checksum.
+    """
+    if context.weights.missing:
+        return
+    data = context.weights.data
+    if mark is not None and (mark.size != data.size or not mark.has_checksum(data)):
+        following = _discard_following(diagnostics)
+        if mark.size == data.size:
+            name = Path(context.weights.name).name
+            message = f"{name} has the size, but not the checksum of the weights that the .xml was saved with"
+            place = Place(context.file, line_of(context.root))
+            diagnostics.add(diagnose(FOREIGN_WEIGHTS, f"{message}{following}", place, hint=SAVED_APART))
+        return
+    if not any(d.code in _FOLLOWING for d in diagnostics):
         return
     if context.has_only_zeros and (zeros := [d for d in diagnostics if d.code == ZERO_WEIGHTS.id]):
         _leave_out_what_follows(zeros[0], diagnostics)
@@ -96,13 +112,10 @@ def report_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
         (len(suspicious), "hold implausible values such as NaN, or make the layers that read them fail"),
     ]
     listed = ", ".join(f"{number} {what}" for number, what in kinds if number)
-    following = [d for d in diagnostics if d.code in _FOLLOWING]
     message = (
         f"{Path(context.weights.name).name} does not belong to this .xml: {misfits} of {len(constants)} constants "
-        f"do not fit ({listed}); {len(following)} diagnostics that may follow from this are left out"
+        f"do not fit ({listed}){_discard_following(diagnostics)}"
     )
-    for found in following:
-        diagnostics.discard(found)
     hint = "pass the .bin that was written with the .xml, then check again"
     diagnostics.add(diagnose(FOREIGN_WEIGHTS, message, Place(context.file, line_of(context.root)), hint=hint))
 
@@ -117,6 +130,14 @@ def _leave_out_what_follows(cause: Diagnostic, diagnostics: Diagnostics) -> None
     message = f"{cause.message}; left out: {plural(len(following), 'diagnostic')} that may follow from this"
     is_refused = any(d.severity is Severity.ERROR for d in following)
     diagnostics.add(replace(cause, message=message, severity=Severity.ERROR if is_refused else cause.severity))
+
+
+def _discard_following(diagnostics: Diagnostics) -> str:
+    """Discard the diagnostics that may follow from other weights, and return how many these are in words."""
+    following = [d for d in diagnostics if d.code in _FOLLOWING]
+    for found in following:
+        diagnostics.discard(found)
+    return f"; {plural(len(following), 'diagnostic')} that may follow from this are left out" if following else ""
 
 
 _FEW = 3  # other faults do not affect so many constants at the same time

@@ -16,6 +16,7 @@ from ovir.core.integers import UINT64, parse_integer
 from ovir.core.progress import counted, stage
 from ovir.diagnostics.codes import (
     CODES,
+    FOREIGN_WEIGHTS,
     IR_VERSION,
     MISSING_ELEMENT,
     NO_BODY,
@@ -26,7 +27,7 @@ from ovir.diagnostics.codes import (
     UNKNOWN_ELEMENT,
 )
 from ovir.diagnostics.collector import Diagnostics
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.diagnostics.text import exact_size_text
 from ovir.graph.connections import MAX_DEPTH
@@ -42,6 +43,7 @@ from ovir.ir.repair import cut_cycles, layers_by_id
 from ovir.ir.rt_info import read_model_info
 from ovir.ir.source import Source, find_weights, parse_xml
 from ovir.ir.weights import WeightBytes
+from ovir.ir.weights_mark import WeightsMark
 
 G = TypeVar("G", bound=LayerGraph)
 
@@ -51,7 +53,7 @@ def read(source: Source, weights: Any, kind: type[G], *, legacy_io: bool = False
     diagnostics = Diagnostics()
     with without_garbage_collection():
         document = load(source, weights, kind, diagnostics)
-        if document is None or any(CODES[d.code].unusable and d.code != NO_WEIGHTS.id for d in diagnostics):
+        if document is None or any(map(_prevents_inference, diagnostics)):
             diagnostics.raise_errors(ReadError)
         assert document is not None
         result = document.model
@@ -75,6 +77,10 @@ def read(source: Source, weights: Any, kind: type[G], *, legacy_io: bool = False
     return result
 
 
+def _prevents_inference(found: Diagnostic) -> bool:
+    return (CODES[found.code].unusable and found.code != NO_WEIGHTS.id) or found.code == FOREIGN_WEIGHTS.id
+
+
 @dataclass(frozen=True)
 class Document(Generic[G]):
     """A file that has been read but not inferred."""
@@ -83,6 +89,8 @@ class Document(Generic[G]):
     file: str | None
     weights: WeightBytes
     model: G
+    mark: WeightsMark | None
+    """What the file says about its weights."""
 
 
 def load(
@@ -94,7 +102,7 @@ def load(
     """
     try:
         with stage("reading"):
-            root, name = parse_xml(source, diagnostics)
+            root, name, mark = parse_xml(source, diagnostics)
             found = WeightBytes.none("of weights")
             if need_weights:
                 try:
@@ -102,11 +110,17 @@ def load(
                 except ReadError as error:
                     diagnostics.extend(error.diagnostics)
                     need_weights = False
+            if mark is not None and not found.missing and (misfit := mark.misfit(found.name, found.data)) is not None:
+                diagnostics.report(FOREIGN_WEIGHTS, misfit, Place(name, line_of(root)), SAVED_APART)
             reader = _Reader(name, found, kind, diagnostics, need_weights)
-            return Document(root, name, found, reader.document(root))
+            return Document(root, name, found, reader.document(root), mark)
     except (ReadError, ModelError) as error:
         diagnostics.extend(error.diagnostics)
     return None
+
+
+SAVED_APART = "one of the two files is older, or incomplete: save or copy both again"
+"""The hint of an error for weights that are not those of the .xml."""
 
 
 # --------------------------------------------------------------------------- the document
@@ -156,6 +170,8 @@ class _Reader(Generic[G]):
     def _short_weights(self, model: LayerGraph) -> None:
         """Report constants past the end of the weights; many of them are reported as one diagnostic, because they have
         one cause."""
+        if any(found.code == FOREIGN_WEIGHTS.id for found in self.diagnostics):
+            return
         found = self.layers.past_end
         if len(found) > (_MANY_PAST_END if self.weights.data.size else 1):
             counted = f"{len(found)} of {_count_constants(model)} constants lie past its end"

@@ -8,23 +8,35 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from lxml import etree
 
+from ovir.core.files import older_files
 from ovir.diagnostics.codes import DOCTYPE, ENCODING, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE, USAGE
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.ir.elements import SAFE, xml_parser
 from ovir.ir.weights import WeightBytes, open_regular, refuse_path_as_bytes
+from ovir.ir.weights_mark import WeightsMark
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """The path of an .xml, its content (bytes, or a text that begins with ``<``), or an open file."""
 
 
-def parse_xml(model: Source, diagnostics: Diagnostics) -> tuple[etree._Element, str | None]:
-    """Return the root element, and the name of the file if there is one.
+class Parsed(NamedTuple):
+    """A parsed .xml."""
+
+    root: etree._Element
+    name: str | None
+    """The name of the file, if there is one."""
+    mark: WeightsMark | None
+    """What it says about its .bin."""
+
+
+def parse_xml(model: Source, diagnostics: Diagnostics) -> Parsed:
+    """Parse a .xml; raise ReadError if it cannot be read.
 
     No entity is expanded and nothing is fetched.
     """
@@ -34,7 +46,7 @@ def parse_xml(model: Source, diagnostics: Diagnostics) -> tuple[etree._Element, 
     if not data or data.isspace():
         raise ReadError(diagnose(UNREADABLE, "the file is empty", Place(name, 1)))
     try:
-        return _parse(data, encoding, name, diagnostics), name
+        return Parsed(_parse(data, encoding, name, diagnostics), name, WeightsMark.find(data))
     except etree.XMLSyntaxError as error:
         actual = _actual_encoding(data) if encoding is None else None
         if actual is None:
@@ -45,7 +57,7 @@ def parse_xml(model: Source, diagnostics: Diagnostics) -> tuple[etree._Element, 
         raise ReadError(_syntax_error(error, data, name)) from None
     hint = "declare the encoding of the file, or save it as UTF-8"
     diagnostics.report(ENCODING, actual.message, Place(name, actual.line), hint)
-    return root, name
+    return Parsed(root, name, WeightsMark.find(data))
 
 
 def _parse(data: bytes, encoding: str | None, name: str | None, diagnostics: Diagnostics) -> etree._Element:
@@ -99,7 +111,9 @@ def _content(model: Any) -> tuple[bytes | str, str | None]:
                 return file.read(), name
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise ReadError(diagnose(UNREADABLE, f"cannot read the file: {reason}", Place(name))) from None
+            hint = _interrupted_save(name)
+            reason = reason if hint is None else "saving the model was interrupted while its files were replaced"
+            raise ReadError(diagnose(UNREADABLE, f"cannot read the file: {reason}", Place(name), hint=hint)) from None
     if isinstance(model, (bytes, bytearray, memoryview)):
         refuse_path_as_bytes(model)
         return bytes(model), None
@@ -107,6 +121,14 @@ def _content(model: Any) -> tuple[bytes | str, str | None]:
         return content, _path_of(model)
     message = f"a model must be a path, the content of an .xml or an open file, got {type(model).__name__}"
     raise InputError(diagnose(USAGE, message))
+
+
+def _interrupted_save(name: str) -> str | None:
+    """Return how to restore a model whose .xml is missing because a process was killed while it replaced the model;
+    None if that is not the reason."""
+    older = older_files([name, os.path.splitext(name)[0] + ".bin"])
+    moves = " and ".join(f"{file} to {path}" for path, file in older.items())
+    return f"save the model again, or move {moves}: this restores the older model" if older else None
 
 
 def _rest(file: Any) -> Any:

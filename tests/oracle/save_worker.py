@@ -2,7 +2,7 @@
 
 usage: save_worker.py FOLDER    each subfolder has inputs.npz and some of original.xml, saved.xml and f16.xml with their
 .bin. What OpenVINO reads and computes from them is written to report.json. From original.xml OpenVINO itself saves
-plain.xml, and openvino.xml with compress_to_fp16.
+plain.xml, and openvino.xml with compress_to_fp16; from saved.xml, resaved.xml with compress_to_fp16.
 """
 
 import json
@@ -52,6 +52,8 @@ for folder in sorted(path for path in Path(sys.argv[1]).iterdir() if path.is_dir
         if (folder / f"{name}.xml").exists():
             model = core.read_model(folder / f"{name}.xml")
             report[name] = {"model": described(model), "results": computed(model, inputs)}
+    if (folder / "saved.xml").exists():
+        ov.save_model(core.read_model(folder / "saved.xml"), folder / "resaved.xml", compress_to_fp16=True)
     if (folder / "original.xml").exists():
         original = core.read_model(folder / "original.xml")
         ov.save_model(original, folder / "openvino.xml", compress_to_fp16=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -24,6 +25,8 @@ class BlobWriter:
 
     file: BinaryIO
     position: int = 0
+    crc32: int = 0
+    """The checksum of all that has been written."""
     _small: dict[bytes, int] = field(default_factory=dict)
     _large: dict[tuple[int, bytes], list[tuple[Source, int]]] = field(default_factory=dict)
     _held: list[tuple[Source, int, int]] = field(default_factory=list)
@@ -68,6 +71,7 @@ class BlobWriter:
 
     def _write(self, data: Any) -> None:
         self.file.write(data)
+        self.crc32 = zlib.crc32(data, self.crc32)
         self.position += len(data)
 
 

@@ -13,6 +13,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtElement, RtInfo
 from ovir.ir.port_maps import BODY_OPERATIONS
 from ovir.ir.rt_info import OLD_KEYS, RtInfoText
+from ovir.ir.weights_mark import WeightsMark
 from ovir.ir.writing.attributes import data_items
 from ovir.ir.writing.blobs import BlobWriter
 from ovir.ir.writing.port_maps import port_map_lines
@@ -48,6 +49,8 @@ class NetWriter:
         self._path = model.path
         self._lines = ['<?xml version="1.0"?>\n', f'<net name="{escaped(model.name)}" version="{VERSION}">\n']
         self._net(model, 1)
+        if self.blobs.position:
+            self._lines[-1] = _marked(self._lines[-1], WeightsMark(self.blobs.position, self.blobs.crc32))
         self._lines.append("</net>\n")
         return "".join(self._lines)
 
@@ -175,6 +178,12 @@ class NetWriter:
         tabs = "\t" * depth
         head = f'{tabs}<port id="{number}" precision="{precision}"{names}'
         return f"{head}>\n{dims}{info}{tabs}</port>\n" if dims or info else f"{head} />\n"
+
+
+def _marked(info: str, mark: WeightsMark) -> str:
+    """Return the text of an ``<rt_info>`` with a mark, without a space that would belong to its other content."""
+    start, end, rest = info.rpartition("</rt_info>")
+    return f"{start}{mark}{end}{rest}" if end else info.replace("<rt_info />", f"<rt_info>{mark}</rt_info>")
 
 
 def upgraded_rt_info(info: RtInfo) -> RtInfo:
