@@ -20,6 +20,7 @@ from ovir.diagnostics.errors import ModelError
 from ovir.graph.layers import Port
 from ovir.model import Model
 from ovir.ops.base.domains import Domain
+from ovir.runtime.failures import memory_errors_named
 
 BATCH, OTHER = 1, 8
 """The sizes that are tried first: for the first axis, and for the others."""
@@ -128,7 +129,9 @@ def random_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = None
         if only is None or i in only:
             domain = domains.get(port) or _domain_by_name(port)
             rng = np.random.default_rng([seed, i])
-            made.append(RandomInput(port, _draw(rng, port.element_type, port.shape.to_tuple(), domain), domain))
+            with memory_errors_named(port.layer):
+                array = _draw(rng, port.element_type, port.shape.to_tuple(), domain)
+            made.append(RandomInput(port, array, domain))
     return made
 
 

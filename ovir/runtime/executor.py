@@ -27,10 +27,10 @@ from ovir.inference.models import infer_moment
 from ovir.kernels.blas import single_thread
 from ovir.kernels.blocked import contiguous_copy
 from ovir.runtime.binder import Borders, Memory, Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
-from ovir.runtime.failures import failed
+from ovir.runtime.failures import failed, memory_errors_named, out_of_memory
 from ovir.runtime.free import FreeStep, Lasting
 from ovir.runtime.listeners import Listener, ListenerFailed
-from ovir.runtime.memory import memory_use
+from ovir.runtime.memory import largest_tensor, memory_use
 from ovir.runtime.plan import Plan
 from ovir.runtime.state import Variables
 from ovir.runtime.step import Step
@@ -85,9 +85,11 @@ class Executor:
         read = {slot for step in plan.steps for slot in step.inputs}.union(plan.results)
         for slot in plan.parameters:
             if slot in read:  # a loop does not feed a parameter of its body that nothing reads
-                self._add_input(slot)
+                with memory_errors_named(plan.ports[slot].layer):
+                    self._add_input(slot)
         for index, step in enumerate(counted("compiling", plan.steps)):
-            self._add(index, step)
+            with memory_errors_named(step.layer):
+                self._add(index, step)
         self._shared = self._shared_results()
 
     @property
@@ -187,7 +189,8 @@ class Executor:
             if slot not in self._fixed:
                 found.append(None)
             else:
-                found.append(array if is_own else np.empty(array.shape, array.dtype))
+                with memory_errors_named(self.plan.ports[slot].layer):
+                    found.append(array if is_own else np.empty(array.shape, array.dtype))
         return found
 
     # ----- running
@@ -224,7 +227,7 @@ class Executor:
                 yield SeenStep(step.shown, [own[slot] for slot in step.inputs], [own[slot] for slot in step.outputs])
                 for slot in step.release:
                     del own[slot]
-        return [contiguous_copy(self._slots[slot]) for slot in self.plan.results]
+        return [self._result(slot, None, share=False) for slot in self.plan.results]
 
     def _begin(self, inputs: Sequence[Array], listeners: Sequence[Listener]) -> None:
         slots = self._slots
@@ -233,7 +236,7 @@ class Executor:
                 np.copyto(slots[slot], array)
             else:
                 is_output = any(own is not None and np.may_share_memory(array, own) for own in self._shared)
-                slots[slot] = array.copy() if is_output else array
+                slots[slot] = self._own_copy(slot, array) if is_output else array
         for body in self._bodies:
             body.listeners = listeners
         np.setbufsize(_BUFFER)  # for this context; the caller restores it with the settings of errors
@@ -255,10 +258,18 @@ class Executor:
     def _result(self, slot: int, shared: Array | None, share: bool) -> Array:
         array: Array = self._slots[slot]
         if not share or shared is None:
-            return contiguous_copy(array)
+            return self._own_copy(slot, array)
         if shared is not array:
             np.copyto(shared, array)
         return shared
+
+    def _own_copy(self, slot: int, array: Array) -> Array:
+        try:
+            return contiguous_copy(array)
+        except MemoryError as error:
+            port = self.plan.ports[slot]
+            tensor = TensorType(port.element_type, PartialShape(array.shape))
+            raise out_of_memory(port.layer, error, [tensor]) from error
 
     @property
     def _current(self) -> Step:
@@ -334,6 +345,8 @@ def _notify(listeners: Sequence[Listener], event: str, *what: Any) -> None:
     for listener in listeners:
         try:
             getattr(listener, event)(*what)
+        except MemoryError:  # such as of a tap, which copies the tensors of the layer
+            raise
         except Exception as error:
             raise ListenerFailed(error) from error
 
@@ -355,6 +368,10 @@ def refuse_what_does_not_fit(plan: Plan) -> None:
     have."""
     needed, memory = memory_use(plan, certain=True).activations, physical_memory()
     if memory is not None and needed > memory:
+        largest = largest_tensor(plan)
+        place = Place(plan.model.path) if largest is None else largest.layer.place
         message = f"the model's tensors take {exact_size_text(needed)} at once; this machine has {size_text(memory)}"
+        if largest is not None:
+            message += f"; the largest is the output {largest.type} of this layer"
         hint = "`ovir infer` shows the shapes; `--shape` gives an input another one"
-        raise RunError(diagnose(TOO_LARGE, message, Place(plan.model.path), hint=hint, severity=Severity.ERROR))
+        raise RunError(diagnose(TOO_LARGE, message, place, hint=hint, severity=Severity.ERROR))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from math import prod
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape, RankError
@@ -11,6 +14,7 @@ from ovir.core.values import MAX_ELEMENTS
 from ovir.diagnostics.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import OperatorError, OvirError, RunError
+from ovir.diagnostics.text import exact_size_text
 from ovir.graph.layers import Layer
 from ovir.ops.base.operator import Operator
 
@@ -27,7 +31,7 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
     if isinstance(error, OvirError):  # an error in a body, which has its place already
         return error
     if isinstance(error, MemoryError) or str(error).startswith(_TOO_BIG):
-        return RunError(diagnose(RUN, f"out of memory: {error}", layer.place))
+        return out_of_memory(layer, error, _outputs(layer, arguments))
     if not isinstance(error, OperatorError):
         error = explain_failure(layer, arguments) or error
     if isinstance(error, OperatorError):
@@ -35,6 +39,37 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
     shown = ", ".join(f"{a.dtype}{PartialShape(a.shape)}" for a in arguments)
     message = f"the kernel failed on {shown or 'no inputs'}: {type(error).__name__}: {error}"
     return RunError(diagnose(INTERNAL, message, layer.place, hint=layer.fault_hint))
+
+
+@contextmanager
+def memory_errors_named(layer: Layer) -> Iterator[None]:
+    """Raise a RunError that names the layer for a MemoryError, where its tensors are allocated."""
+    try:
+        yield
+    except MemoryError as error:
+        raise failed(layer, error, ()) from error
+
+
+def out_of_memory(layer: Layer, error: Exception, tensors: Sequence[TensorType]) -> RunError:
+    """Return the error for memory that the system does not grant, with the sizes of a layer's outputs."""
+    sizes = []
+    for tensor in tensors:
+        if tensor.shape.is_static and tensor.element_type.kind not in ("dynamic", "string"):
+            size = prod(tensor.shape.to_tuple()) * tensor.element_type.to_dtype().itemsize
+            sizes.append(f"its output {tensor} takes {exact_size_text(size)}")
+    reason = str(error) if isinstance(error, MemoryError) else ""
+    shown = "; ".join(filter(None, [*sizes, reason]))
+    return RunError(diagnose(RUN, f"out of memory: {shown}" if shown else "out of memory", layer.place))
+
+
+def _outputs(layer: Layer, arguments: Sequence[Array]) -> Sequence[TensorType]:
+    """Return what is known of the outputs of a layer for these arguments."""
+    infer = _inference(layer, arguments)
+    if infer is not None:
+        with suppress(Exception):  # inference may refuse what ran out of memory, and the sizes are only shown
+            inferred = infer()
+            return inferred if isinstance(inferred, tuple) else (inferred,)
+    return [port.type for port in layer.outputs]
 
 
 def applied_operator(layer: Layer, operator: Operator) -> Operator:
@@ -48,6 +83,22 @@ def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | No
 
     Layers with bodies are left out, as their inference would infer all layers of the bodies.
     """
+    infer = _inference(layer, arrays)
+    if infer is None:
+        return None
+    try:
+        infer()
+    except OperatorError as error:
+        return error
+    except RankError as error:
+        return OperatorError(f"an output cannot be an array: {error}")
+    except Exception:
+        return None  # the caller reports its own failure, and this one adds nothing
+    return None
+
+
+def _inference(layer: Layer, arrays: Sequence[Array]) -> Callable[[], TensorType | tuple[TensorType, ...]] | None:
+    """Return what infers a layer for these inputs; None if it cannot be inferred for them."""
     if layer.operator is None or not hasattr(layer.operator, "infer") or layer.bodies:
         return None
     if len(arrays) != len(layer.inputs):
@@ -59,15 +110,7 @@ def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | No
             inputs.append(constant_type(array, None if element_type.is_dynamic else element_type))
         else:
             inputs.append(TensorType(element_type, PartialShape(array.shape)))
-    try:
-        layer.operator.infer(*inputs)
-    except OperatorError as error:
-        return error
-    except RankError as error:
-        return OperatorError(f"an output cannot be an array: {error}")
-    except Exception:
-        return None  # the caller reports its own failure, and this one adds nothing
-    return None
+    return partial(layer.operator.infer, *inputs)
 
 
 def _code_of(error: OperatorError) -> Code:

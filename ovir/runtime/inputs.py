@@ -19,6 +19,7 @@ from ovir.diagnostics.text import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Port
 from ovir.kernels.blocked import contiguous_copy
+from ovir.runtime.failures import memory_errors_named
 
 Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None
 
@@ -117,7 +118,8 @@ def _refuse(model: LayerGraph, message: str, hint: str | None = None) -> NoRetur
 def _fit(model: LayerGraph, port: Port, value: Any) -> Array:
     element_type = port.element_type
     what = f"input '{port.any_name}'"
-    array = _as_type(model, what, _as_array(model, what, value, element_type), element_type)
+    with memory_errors_named(port.layer):
+        array = _as_type(model, what, _as_array(model, what, value, element_type), element_type)
     if not port.shape.contains(array.shape):
         hint = None
         if port.shape.rank is not None and array.ndim != port.shape.rank:

@@ -21,7 +21,7 @@ from ovir.ops.base.operator import Kernel, Operator
 from ovir.ops.state import ReadValueBase
 from ovir.runtime.decompression import find_decompressions
 from ovir.runtime.emulation import EmulatedSteps, Emulation
-from ovir.runtime.failures import applied_operator, failed
+from ovir.runtime.failures import applied_operator, failed, memory_errors_named
 from ovir.runtime.folding import FoldingBudget
 from ovir.runtime.listeners import full_name
 from ovir.runtime.promises import held_to_promise
@@ -128,7 +128,8 @@ def make_plan(
     if original is not None:
         builder.originals = {layer.key: layer for layer in original.layers}
     for layer in counted("compiling", model.layers):
-        builder.add(layer)
+        with memory_errors_named(layer):
+            builder.add(layer)
     return builder.finish()
 
 
