@@ -186,3 +186,14 @@ def test_condition_without_one_element_is_refused(size: int) -> None:
     chosen = layer.set_output(then.outputs[0], other.outputs[0].layer)
     with pytest.raises(ovir.ExportError, match=rf"If, opset8.*one element is needed, got shape \[{size}\]"):
         export_model(ovir.Model([chosen], [x]), 17)
+
+
+@both_opsets
+@pytest.mark.parametrize("lengths", [[0, 1], [0, 0], [3, 0]])
+def test_reversed_sequences_without_elements_are_kept(lengths: list[int], opset: int) -> None:
+    net = Net()
+    data = net.parameter("x", "2,3")
+    for given in (net.const(lengths), net.parameter("lengths", "2", "i64")):
+        net.result(net.op("ReverseSequence", data, given, batch_axis=0, seq_axis=1))
+    feeds = [RANDOM.random((2, 3), np.float32), np.array(lengths)]
+    assert check_exported(net.model(), feeds, opset) is None

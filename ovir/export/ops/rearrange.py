@@ -48,7 +48,7 @@ def reverse_sequence(graph: Graph, op: ReverseSequence, data: Tensor, seq_length
     """Export as ReverseSequence of data with both axes moved to the front."""
     rank = graph.rank(data)
     batch, seq = op.batch_axis % rank, op.seq_axis % rank
-    lengths = graph.cast(seq_lengths, i64)
+    lengths = graph.Max(graph.cast(seq_lengths, i64), 1)  # onnxruntime 1.21 leaves sequences of length 0 unwritten
     if {batch, seq} == {0, 1}:
         return graph.ReverseSequence(data, lengths, batch_axis=batch, time_axis=seq)
     order = [batch, seq, *(axis for axis in range(rank) if axis not in (batch, seq))]
