@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ovir.diagnostics.errors import OperatorError
-from ovir.fast.registry import bind
+from ovir.fast.registry import bind, wanted_border
 from ovir.ops.base.operator import Operator
 from ovir.runtime.binder import bind_kernel
 
@@ -169,7 +169,7 @@ class Bound:
         )
         whole = None
         if shares_memory and inputs and 0 not in constants and inputs[0].dtype in (np.float32, np.float64):
-            border = op.border([array.shape for array in inputs])
+            border = wanted_border(op, [array.shape for array in inputs])
             if border is not None and inputs[0].ndim > 2:
                 whole, first = framed(self._given[0], border)
                 self._given = (first, *self._given[1:])

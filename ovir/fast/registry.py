@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TypeVar
 
@@ -13,17 +13,25 @@ from ovir.ops.base.operator import Operator
 
 FastForm = Callable[..., bool]
 F = TypeVar("F", bound=FastForm)
+Border = tuple[tuple[int, int], ...]
+"""How many zeros there are before and after each axis."""
+BorderForm = Callable[..., Border | None]
 
 _forms: dict[type[Operator], FastForm] = {}
+_borders: dict[FastForm, BorderForm] = {}
 
 
-def fast(*operations: type[Operator]) -> Callable[[F], F]:
+def fast(*operations: type[Operator], border: BorderForm | None = None) -> Callable[[F], F]:
     """Register a function as the fast form of operations, and of the classes derived from them.
 
     The function is called as ``function(op, binder, *inputs)``, with the operation as it is applied
     (``Operator.applied``), a ``Binder``, and the arrays of the inputs, whose contents change between runs but whose
     memory does not. It asks the binder for the arrays of its outputs, adds the calls that fill them, and returns True.
     False means that there is no fast form for these arrays, so that ``run`` is called.
+
+    ``border(op, shapes)`` returns the zeros that the fast form reads around input 0 for inputs of these shapes, None if
+    it reads none. The executor may write input 0 into the middle of such zeros, so that it need not be copied; see
+    ``Binder.bordered``.
     """
 
     def add(function: F) -> F:
@@ -31,6 +39,8 @@ def fast(*operations: type[Operator]) -> Callable[[F], F]:
             if operation in _forms:
                 raise ValueError(f"{operation.__name__} has two fast forms")
             _forms[operation] = function
+        if border is not None:
+            _borders[function] = border
         return function
 
     return add
@@ -57,6 +67,12 @@ def bind(op: Operator, binder: Binder, *inputs: Array) -> bool:
     if form is None:  # TODO: the methods `bind` become functions of this package
         return op.bind(binder, *inputs)
     return form(op, binder, *inputs)
+
+
+def wanted_border(op: Operator, shapes: Sequence[tuple[int, ...]]) -> Border | None:
+    """Return the zeros that the fast form of an operation reads around input 0, None if it reads none."""
+    form = fast_form(type(op))
+    return _borders[form](op, shapes) if form in _borders else None
 
 
 _OPERATIONS = "ovir.ops."

@@ -8,7 +8,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.kernels import half
-from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.blocked import compute_dtype, native_dtype
 
 
 def as_computed(data: Array) -> Array:
@@ -38,3 +38,17 @@ def stored(result: Array, dtype: np.dtype[Any], out: Array | None = None) -> Arr
         out = np.empty(result.shape, dtype)
     half.copy(result, out)
     return out
+
+
+def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type in which elements of ``dtype`` are multiplied and summed: at least f32 for floats, int64 for
+    integers, which wrap around."""
+    native = native_dtype(dtype)
+    return np.dtype(np.int64) if native.kind in "iu" else native
+
+
+def from_sums(sums: Array, dtype: np.dtype[Any]) -> Array:
+    """Return sums as an array of type ``dtype``: floats are rounded once, integers wrap around."""
+    if sum_dtype(dtype).kind == "i":
+        sums = sums.astype(np.int64, copy=False)  # the conversion of a float outside a narrow type's range is undefined
+    return sums.astype(dtype, copy=False)

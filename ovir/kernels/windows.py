@@ -1,8 +1,10 @@
-"""A sliding window on one axis: which of its taps meet data, and where."""
+"""Sliding windows: which of their taps meet data, and where."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -55,3 +57,29 @@ class Window:
                 stop = offset + last * self.stride + 1
                 found.append((tap, slice(first, last + 1), slice(start, stop, self.stride)))
         return found
+
+
+Place = tuple[slice, ...]
+
+
+def box_taps(
+    windows: Sequence[Window], sizes: Sequence[int], counts: Sequence[int]
+) -> Iterator[tuple[tuple[int, ...], Place, Place]]:
+    """Yield each tap of windows on several axes that meets data of ``sizes``: its position in the window, the windows
+    in which it does, and the positions in the data.
+
+    ``counts`` are the numbers of windows. As in ``Window.taps``, the slices select equally many elements.
+    """
+    per_axis = [window.taps(size, count) for window, size, count in zip(windows, sizes, counts, strict=True)]
+    for taps in product(*per_axis):
+        numbers, chosen, positions = zip(*taps, strict=True)
+        yield numbers, chosen, positions
+
+
+def window_sums(data: Array, axis: int, window: Window, count: int) -> Array:
+    """Return the sums of ``count`` windows along an axis of the data."""
+    x = np.moveaxis(data, axis, 0)
+    sums = np.zeros((count, *x.shape[1:]), data.dtype)
+    for _, chosen, positions in window.taps(len(x), count):
+        sums[chosen] += x[positions]
+    return np.moveaxis(sums, 0, axis)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,21 +14,9 @@ from ovir.core.element_types import ElementType, u1
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import NOT_SUPPORTED
-from ovir.fast.base.binding import Binder
-from ovir.fast.base.dense import bind_dense
-from ovir.fast.base.images import (
-    Axis,
-    bind_depthwise,
-    border_of,
-    channels_last,
-    channels_last_order,
-    without_idle_taps,
-)
-from ovir.fast.base.tiles import whole_tiles
-from ovir.kernels.correlation import Index, correlate
-from ovir.kernels.windows import Window
+from ovir.kernels.precision import from_sums, sum_dtype
+from ovir.kernels.windows import Window, box_taps
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Kernel
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SlidingWindowBase, output_size
 
@@ -75,6 +62,13 @@ class ConvolutionBase(SlidingWindowBase):
         given = (self.strides, self.dilations, self.pads_begin, self.pads_end)
         return next((len(items) for items in given if items), None)
 
+    def window_counts(self, sizes: Sequence[int], windows: Sequence[Window]) -> list[int]:
+        """Return the number of windows on each spatial axis."""
+        return [
+            output_size(size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end)
+            for size, w in zip(sizes, windows, strict=True)
+        ]
+
     def groups(self, data: PartialShape, filters: PartialShape, depth: Dimension) -> Dimension:
         """Return the number of groups: the first dimension of the filters, or data's channels divided by a
         filter's."""
@@ -109,85 +103,29 @@ class ForwardConvolutionBase(ConvolutionBase):
         self.merge_dims("channels", data=(data, 1), filters=(filters, 1))
         return PartialShape([data[0], filters[0], *self.output_dims(data.slice(2), spatial_dims(filters, 2, axes))])
 
-    def run(self, data: Array, filters: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, filters: Array) -> Array:
         filters = self.grouped(filters)
-        computed = product_dtype(data, filters)
-        return self._convolve(data, filters.shape[3:], packed(filters, computed), out)
-
-    def prepare(self, *constants: Array | None) -> Kernel | None:
-        if constants[1] is None or is_integer(constants[1].dtype):
-            return None  # which type can hold the sums of integers depends on the data
-        filters = self.grouped(constants[1])
-        kernel, weights = filters.shape[3:], packed(filters, product_dtype(filters, filters))
-
-        def convolve(data: Array, filters: Array, *, out: Array | None = None) -> Array:
-            return self._convolve(data, kernel, weights, out)
-
-        return convolve
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, filters = inputs
-        if not binder.is_constant(1) or data.dtype not in (np.float32, np.float64) or not data.size:
-            return False
-        axes, taps = self._axes(data.shape, filters.shape)
-        kernel: tuple[Any, ...] = ..., *taps
-        grouped = self.grouped(filters)[kernel]
-        _, outputs, depth, *_ = grouped.shape
-        if grouped.size < filters.size and not np.isfinite(filters).all():
-            return False  # zeros times infinity are NaN
-        if 0 in grouped.shape or 0 in binder.output_shape() or any(a.pad_begin < 0 for a in axes):
-            return False
-        if depth == outputs == 1 < len(grouped):
-            form = f"depthwise of taps {taps}"
-            weights = binder.prepared(form, lambda: np.ascontiguousarray(np.moveaxis(grouped[:, 0, 0], 0, -1)))
-            bind_depthwise(binder, data, weights, axes)
-            return True
-        out = binder.output(order=channels_last_order(data.ndim))
-        if bind_dense(binder, data, grouped, axes, f"taps {taps}", out):
-            binder.call(_redo_if_not_finite, channels_last(out).reshape(-1), self.run, inputs, out)
-        return True
-
-    def _axes(self, data: Sequence[int], filters: Sequence[int]) -> tuple[list[Axis], list[slice]]:
-        """Return how windows move along each spatial axis, and the taps that read data and not only zeros around it."""
-        spans = self.windows(data[2:], filters[len(filters) - len(data) + 2 :])
-        counts = self._window_counts(data, spans)
-        found = [
-            without_idle_taps(Axis(w.kernel, w.stride, w.dilation, w.pad_begin, count), size)
-            for w, count, size in zip(spans, counts, data[2:], strict=True)
-        ]
-        return [axis for axis, _ in found], [taps for _, taps in found]
-
-    def _window_counts(self, data: Sequence[int], spans: Sequence[Window]) -> list[int]:
-        return [
-            output_size(size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end)
-            for size, w in zip(data[2:], spans, strict=True)
-        ]
-
-    def border(self, shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[int, int], ...] | None:
-        data, filters = shapes
-        axes, _ = self._axes(data, filters)
-        tiled = whole_tiles(axes, filters if len(filters) > len(data) else (1, *filters))
-        return None if any(a.pad_begin < 0 for a in axes) else border_of(data, tiled or axes)
-
-    def _convolve(self, data: Array, kernel: Index, weights: Array, out: Array | None) -> Array:
-        groups, multiplier, depth, _ = weights.shape
+        groups, outputs, depth, *kernel = filters.shape
+        images, channels, *sizes = data.shape
         message = "data has {:channel}, but the filters need {} (groups {}, input channels {})"
-        self.require(data.shape[1] == groups * depth, message, data.shape[1], groups * depth, groups, depth)
-        self.require(0 not in kernel, "a filter of size {} has no elements", list(kernel))
-        windows = self.windows(data.shape[2:], kernel)
-        sizes = self._window_counts(data.shape, windows)
-        starts = list(product(*([tap * w.dilation - w.pad_begin for tap in range(w.kernel)] for w in windows)))
-        shape = (data.shape[0], groups * multiplier, *sizes)
-        return correlated(data, weights, starts, tuple(w.stride for w in windows), shape, out)
+        self.require(channels == groups * depth, message, channels, groups * depth, groups, depth)
+        self.require(0 not in kernel, "a filter of size {} has no elements", kernel)
+        windows = self.windows(sizes, kernel)
+        counts = self.window_counts(sizes, windows)
+        dtype = sum_dtype(data.dtype)
+        x, weights = data.astype(dtype).reshape(images, groups, depth, *sizes), filters.astype(dtype)
+        sums = np.zeros((images, groups, outputs, *counts), dtype)
+        for tap, chosen, positions in box_taps(windows, sizes, counts):
+            sums[..., *chosen] += mixed_channels(weights[..., *tap], x[..., *positions])
+        return from_sums(sums.reshape(images, groups * outputs, *counts), data.dtype)
 
 
-def _redo_if_not_finite(flat: Array, run: Callable[..., Array], inputs: Sequence[Array], out: Array) -> None:
-    """Compute ``out``, whose elements are ``flat``, again by ``run`` if it has NaN or infinities, which may be wrong.
-
-    BLAS adds squares in a quarter of the time of NumPy's sum. Where they overflow, the result is the same.
-    """
-    if not np.isfinite(np.dot(flat, flat)):
-        np.copyto(out, run(*inputs))
+def mixed_channels(weights: Array, data: Array) -> Array:
+    """Return out[n, g, o, p] = sum over c of weights[g, o, c] * data[n, g, c, p], where p stands for all other axes."""
+    *lead, channels = data.shape[:3]
+    spatial = data.shape[3:]
+    products = weights @ data.reshape(*lead, channels, prod(spatial))
+    return products.reshape(*lead, weights.shape[1], *spatial)
 
 
 @operator("Convolution", opset=1)
@@ -260,12 +198,6 @@ class BinaryConvolution(ForwardConvolutionBase):
         self.require_rank("filters", filters.shape, 4)
         return TensorType(data.element_type, self.infer_shape(data.shape, filters.shape))
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        return False
-
-    def border(self, shapes: Sequence[tuple[int, ...]]) -> None:
-        return None
-
     def grouped(self, filters: Array) -> Array:
         self.require(
             filters.size % 8 == 0, "filters of shape {} do not fill whole bytes", filters.shape, code=NOT_SUPPORTED
@@ -275,56 +207,14 @@ class BinaryConvolution(ForwardConvolutionBase):
         bits = np.ascontiguousarray(filters).reshape(-1, 8)[:, ::-1].reshape(1, *filters.shape)
         return bits.astype(np.float32) * 2 - 1
 
-    def _convolve(self, data: Array, kernel: Index, weights: Array, out: Array | None) -> Array:
+    def run(self, data: Array, filters: Array) -> Array:
         # After subtracting the pad value everywhere, data outside the bounds is zero, as for every convolution.
         signs = np.where(data > 0, np.float32(1 - self.pad_value), np.float32(-1 - self.pad_value))
-        sums = super()._convolve(signs, kernel, weights, None)
-        sums += self.pad_value * weights.sum(axis=(0, 2, 3)).reshape(-1, 1, 1)
-        return converted(sums, data.dtype, out)
+        sums = super().run(signs, filters)
+        sums += self.pad_value * self.grouped(filters).sum(axis=(0, 2, 3, 4)).reshape(-1, 1, 1)
+        return from_sums(sums, data.dtype)
 
 
 def spatial_dims(shape: PartialShape, first: int, axes: int) -> list[Dimension]:
     """Return the dimensions from ``first`` on; unknown ones for an unknown rank."""
     return [shape[first + axis] for axis in range(axes)]
-
-
-# --------------------------------------------------------------------------- types of the computation
-
-
-def is_integer(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind in "iu" or "int" in dtype.name  # NumPy does not know the kinds of ml_dtypes' types
-
-
-def product_dtype(data: Array, filters: Array) -> np.dtype[Any]:
-    """Return the type to compute in: one with fast matrix products that represents every sum of integers exactly."""
-    if not is_integer(data.dtype):
-        return np.dtype(np.float64 if data.dtype == np.float64 else np.float32)
-    largest = [float(max(int(a.max()), -int(a.min()))) if a.size else 0.0 for a in (data, filters)]
-    return np.dtype(np.float64 if prod(largest) * filters.size < 2**53 else np.int64)
-
-
-def packed(filters: Array, dtype: np.dtype[Any]) -> Array:
-    """Return filters [groups, outputs, inputs, *kernel] as the weights of ``correlate``."""
-    return np.ascontiguousarray(filters, dtype).reshape(*filters.shape[:3], prod(filters.shape[3:]))
-
-
-def correlated(
-    data: Array, weights: Array, starts: Sequence[Index], step: Index, shape: Sequence[int], out: Array | None
-) -> Array:
-    """Call ``correlate`` and return an array of data's type and the given shape, which is ``out`` if given."""
-    if out is not None and out.dtype == weights.dtype:
-        correlate(data, weights, starts, step, out)
-        return out
-    sums = np.empty(shape, weights.dtype)
-    correlate(data, weights, starts, step, sums)
-    return converted(sums, data.dtype, out)
-
-
-def converted(sums: Array, dtype: np.dtype[Any], out: Array | None) -> Array:
-    """Convert sums to the type of the data: floats are rounded once, integers wrap around."""
-    if is_integer(dtype):
-        sums = sums.astype(np.int64, copy=False)  # converting a float outside a narrow type's range is undefined
-    if out is None:
-        return sums.astype(dtype, copy=False)
-    np.copyto(out, sums, casting="unsafe")
-    return out

@@ -1,15 +1,12 @@
 """ConvolutionBackpropData and GroupConvolutionBackpropData: transposed convolutions.
 
-Output o accumulates filters[k] * data[i] for all i and k with i * stride + k * dilation - pad_begin = o. Outputs that
-are equal modulo the stride use the same taps, so each such residue is a convolution with step 1.
+They are convolutions with the roles of data and output exchanged: each element of the data is multiplied by the filter
+and added to a window of the output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import product
-from math import prod
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -17,19 +14,13 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.binding import Binder
-from ovir.fast.base.transposed import bind_transposed, tap_matrices
-from ovir.kernels.correlation import Index, correlate
-from ovir.kernels.windows import Window, extent
+from ovir.kernels.precision import from_sums, sum_dtype
+from ovir.kernels.windows import Window, box_taps, extent
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Between, by_input
-from ovir.ops.base.operator import Kernel
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME
-from ovir.ops.convolution import ConvolutionBase, converted, is_integer, product_dtype, spatial_dims
-
-TapWeights = Callable[[tuple[Index, ...]], Array]
-"""Maps the taps chosen on each axis to their weights [groups, outputs, inputs, taps]."""
+from ovir.ops.convolution import ConvolutionBase, mixed_channels, spatial_dims
 
 
 class TransposedConvolutionBase(ConvolutionBase):
@@ -110,63 +101,28 @@ class TransposedConvolutionBase(ConvolutionBase):
 
     # ----- the kernel
 
-    def run(self, data: Array, filters: Array, output_shape: Array | None = None, *, out: Array | None = None) -> Array:
-        filters = self.grouped(filters)
-        return self._transposed(data, filters, tap_weights(filters, product_dtype(data, filters)), output_shape, out)
-
-    def prepare(self, *constants: Array | None) -> Kernel | None:
-        if constants[1] is None or is_integer(constants[1].dtype):
-            return None  # which type can hold the sums of integers depends on the data
-        grouped = self.grouped(constants[1])
-        weights = tap_weights(grouped, product_dtype(grouped, grouped))
-
-        def convolve(
-            data: Array, filters: Array, output_shape: Array | None = None, *, out: Array | None = None
-        ) -> Array:
-            return self._transposed(data, grouped, weights, output_shape, out)
-
-        return convolve
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, filters, *sizes = inputs
-        if not all(map(binder.is_constant, range(1, len(inputs)))) or data.dtype not in (np.float32, np.float64):
-            return False
-        grouped = self.grouped(filters)
-        _, depth, outputs, *kernel = grouped.shape
-        begins, _ = self._geometry(data.shape[2:], kernel, sizes[0] if sizes else None)
-        if not data.size or 0 in grouped.shape or 0 in binder.output_shape() or depth == outputs == 1:
-            return False
-        if not np.isfinite(filters).all():
-            return False  # zeros around the data times infinity are NaN
-        strides, dilations, _, _ = self.per_axis(len(kernel))
-        windows = [Window(*axis, 0) for axis in zip(kernel, strides, dilations, begins, strict=True)]
-        bind_transposed(binder, data, binder.prepared("taps", lambda: tap_matrices(grouped)), windows)
-        return True
-
-    def _transposed(
-        self, data: Array, filters: Array, weights: TapWeights, output_shape: Array | None, out: Array | None
-    ) -> Array:
-        groups, depth, multiplier, *kernel = filters.shape
+    def run(self, data: Array, filters: Array, output_shape: Array | None = None) -> Array:
+        filters = self.grouped(filters).swapaxes(1, 2)
+        groups, outputs, depth, *kernel = filters.shape
+        images, channels, *counts = data.shape
         message = "data has {:channel}, but the filters need {} (groups {}, input channels {})"
-        self.require(data.shape[1] == groups * depth, message, data.shape[1], groups * depth, groups, depth)
-        begins, sizes = self._geometry(data.shape[2:], kernel, output_shape)
+        self.require(channels == groups * depth, message, channels, groups * depth, groups, depth)
+        windows, sizes = self.windows_of_output(counts, kernel, output_shape)
+        dtype = sum_dtype(data.dtype)
+        x, weights = data.astype(dtype).reshape(images, groups, depth, *counts), filters.astype(dtype)
+        sums = np.zeros((images, groups, outputs, *sizes), dtype)
+        for tap, chosen, positions in box_taps(windows, sizes, counts):
+            sums[..., *positions] += mixed_channels(weights[..., *tap], x[..., *chosen])
+        return from_sums(sums.reshape(images, groups * outputs, *sizes), data.dtype)
+
+    def windows_of_output(
+        self, spatial: Sequence[int], kernel: Sequence[int], output_shape: Array | None
+    ) -> tuple[list[Window], list[int]]:
+        """Return the windows of the output, to each of which one element of the data is added, and the sizes of the
+        output."""
+        begins, sizes = self._geometry(spatial, kernel, output_shape)
         strides, dilations, _, _ = self.per_axis(len(kernel))
-        shape = (data.shape[0], groups * multiplier, *sizes)
-        dtype = weights(((),) * len(kernel)).dtype
-        sums = out if out is not None and out.dtype == dtype else np.empty(shape, dtype)
-        for residues in product(*(range(min(stride, size)) for stride, size in zip(strides, sizes, strict=True))):
-            # The taps that reach this residue on each axis, and the positions they read for its first output.
-            taps, starts = [], []
-            for residue, stride, dilation, begin, count in zip(
-                residues, strides, dilations, begins, kernel, strict=True
-            ):
-                reached = [(tap, residue + begin - tap * dilation) for tap in range(count)]
-                reached = [(tap, at // stride) for tap, at in reached if at % stride == 0]
-                taps.append(tuple(tap for tap, _ in reached))
-                starts.append([at for _, at in reached])
-            part = tuple(slice(residue, None, stride) for residue, stride in zip(residues, strides, strict=True))
-            correlate(data, weights(tuple(taps)), list(product(*starts)), (1,) * len(kernel), sums[:, :, *part])
-        return sums if sums is out else converted(sums, data.dtype, out)
+        return [Window(*axis, 0) for axis in zip(kernel, strides, dilations, begins, strict=True)], sizes
 
     def _geometry(
         self, spatial: Sequence[int], kernel: Sequence[int], output_shape: Array | None
@@ -244,19 +200,3 @@ class GroupConvolutionBackpropData(TransposedConvolutionBase):
 
     def grouped(self, filters: Array) -> Array:
         return filters
-
-
-def tap_weights(filters: Array, dtype: np.dtype[Any]) -> TapWeights:
-    """Return a function that collects the weights of chosen taps of filters [groups, inputs, outputs, *kernel], each
-    choice once."""
-    swapped = filters.swapaxes(1, 2).astype(dtype)
-    known: dict[tuple[Index, ...], Array] = {}
-
-    def chosen(taps: tuple[Index, ...]) -> Array:
-        if taps not in known:
-            whole: tuple[Any, ...] = (slice(None),) * 3
-            part = swapped[whole + np.ix_(*(np.asarray(axis, np.intp) for axis in taps))]
-            known[taps] = np.ascontiguousarray(part).reshape(*part.shape[:3], prod(part.shape[3:]))
-        return known[taps]
-
-    return chosen

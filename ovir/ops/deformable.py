@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import product
 from math import prod
 
 import numpy as np
@@ -13,14 +11,10 @@ from ovir.core.dimensions import Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import compute_dtype
-from ovir.kernels.windows import Window
+from ovir.kernels.precision import from_sums
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import operator
-from ovir.ops.base.spatial import output_size
-from ovir.ops.convolution import ConvolutionBase, converted, spatial_dims
-
-# The sampled data of a block of outputs should stay in a cache until the product has used it.
-_SAMPLE_BYTES = 4 << 20
+from ovir.ops.convolution import ConvolutionBase, spatial_dims
 
 
 class DeformableBase(ConvolutionBase):
@@ -84,22 +78,17 @@ class DeformableBase(ConvolutionBase):
 
     # ----- the kernel
 
-    def run(
-        self, data: Array, offsets: Array, filters: Array, mask: Array | None = None, *, out: Array | None = None
-    ) -> Array:
+    def run(self, data: Array, offsets: Array, filters: Array, mask: Array | None = None) -> Array:
         images, channels, *spatial = data.shape
         outputs, depth, *kernel = filters.shape
         windows = self.windows(spatial, kernel)
-        sizes = [
-            output_size(size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end)
-            for size, w in zip(spatial, windows, strict=True)
-        ]
-        moved, taps, positions = self.deformable_group, prod(kernel), prod(sizes)
+        sizes = self.window_counts(spatial, windows)
+        groups, parts, taps, positions = self.group, self.deformable_group, prod(kernel), prod(sizes)
         self.require(
             min(sizes) >= 0
-            and channels == depth * self.group
-            and offsets.shape == (images, 2 * moved * taps, *sizes)
-            and (mask is None or mask.shape == (images, moved * taps, *sizes)),
+            and channels == depth * groups
+            and offsets.shape == (images, 2 * parts * taps, *sizes)
+            and (mask is None or mask.shape == (images, parts * taps, *sizes)),
             "data {}, offsets {}, filters {} and mask {} do not match an output of size {}",
             data.shape,
             offsets.shape,
@@ -108,69 +97,43 @@ class DeformableBase(ConvolutionBase):
             sizes,
         )
         dtype = compute_dtype(data.dtype)
-        # Channels last: a sample, and everything that one output reads, is then contiguous.
-        tap_first = filters.reshape(self.group, outputs // self.group, depth, taps).swapaxes(2, 3).astype(dtype)
-        weights = tap_first.reshape(self.group, outputs // self.group, taps * depth)
-        channels_last = data.reshape(images, channels, prod(spatial)).swapaxes(1, 2).astype(dtype, order="C")
-        pixels = channels_last.reshape(images * prod(spatial) * moved, channels // moved)
-        places = offsets.reshape(images, moved, taps, 2, positions).transpose(3, 0, 4, 2, 1)
-        scales = None if mask is None else mask.reshape(images, moved, taps, positions).transpose(0, 3, 2, 1)
-        base = _tap_places(windows, sizes).astype(dtype)[:, np.newaxis, :, :, np.newaxis]
-        sums = np.empty((images, self.group, outputs // self.group, positions), dtype)
-        count = max(_SAMPLE_BYTES // max(taps * channels * dtype.itemsize, 1), 1)
-        several = max(count // max(positions, 1), 1)
-        for first, start in product(range(0, images, several), range(0, positions, count)):
-            rows, block = slice(first, first + several), slice(start, start + count)
-            scale = None if scales is None else scales[rows, block]
-            at = base[:, :, block] + places[:, rows, block].astype(dtype, copy=False)
-            begin = np.arange(images)[rows, np.newaxis, np.newaxis, np.newaxis] * prod(spatial) * moved
-            samples = self._sampled(pixels, begin, spatial, at, scale)
-            grouped = samples.reshape(*at.shape[1:3], taps, self.group, depth).transpose(0, 3, 2, 4, 1)
-            columns = grouped.reshape(len(grouped), self.group, taps * depth, at.shape[2])
-            np.matmul(weights, columns, out=sums[rows, :, :, block])
-        return converted(sums.reshape(images, outputs, *sizes), data.dtype, out)
+        # The channels are the last axis: what is read for one output lies in one piece.
+        pixels = data.reshape(images, parts, channels // parts, *spatial).astype(dtype)
+        pixels = np.ascontiguousarray(np.moveaxis(pixels, 2, -1))
+        moves = offsets.reshape(images, parts, *kernel, 2, *sizes).astype(dtype)
+        scales = None if mask is None else mask.reshape(images, parts, *kernel, *sizes).astype(dtype)
+        weights = filters.reshape(groups, outputs // groups, depth, *kernel).astype(dtype)
+        rows, columns = (w.positions(count) for w, count in zip(windows, sizes, strict=True))
+        sums = np.zeros((images, groups, positions, outputs // groups), dtype)
+        for i, j in np.ndindex(*kernel):
+            y, x = rows[:, i, np.newaxis] + moves[:, :, i, j, 0], columns[:, j] + moves[:, :, i, j, 1]
+            samples = self._sampled(pixels, y.astype(dtype), x.astype(dtype))
+            if scales is not None:
+                samples *= scales[:, :, i, j, ..., np.newaxis]
+            merged = np.moveaxis(samples, 1, -2).reshape(images, positions, groups, depth)
+            sums += merged.swapaxes(1, 2) @ weights[..., i, j].swapaxes(1, 2)
+        return from_sums(np.moveaxis(sums, 3, 2).reshape(images, outputs, *sizes), data.dtype)
 
-    def _sampled(
-        self, pixels: Array, begin: Array, spatial: Sequence[int], places: Array, scale: Array | None
-    ) -> Array:
-        """Return the pixels around places[axis, n, p, t, i] in part i of the channels of image n, interpolated and
-        multiplied by scale[n, p, t, i], as [n, p, t, channels].
-
-        ``pixels`` are [images * height * width * parts, channels of a part]; image n has those from ``begin[n]`` on.
-        """
-        limits = np.array(spatial).reshape(2, 1, 1, 1, 1)
-        inside = (places > -1 if self.bilinear_interpolation_pad else places >= 0) & (places < limits)
-        inside = inside[0] & inside[1]
-        places = np.where(inside, places, 0)  # positions outside have weight 0; they may be NaN
-        low = np.floor(places)
-        part = places - low
-        first = low.astype(np.intp)
-        factor = inside.astype(places.dtype) if scale is None else np.where(inside, scale, 0)
-        parts = inside.shape[3]
-        strides = np.array([spatial[1] * parts, parts]).reshape(2, 1, 1, 1, 1)
-        neighbours = []  # before and after on both axes: where pixels begin, their weights, and which of them exist
-        for index, weight in ((first, 1 - part), (first + 1, part)):
-            exists = (index >= 0) & (index < limits) if self.bilinear_interpolation_pad else (None, None)
-            neighbours.append((np.clip(index, 0, limits - 1) * strides, weight, exists))
-        rows, columns = ([(at[k], weight[k], exists[k]) for at, weight, exists in neighbours] for k in (0, 1))
-        total: Array | None = None
-        for (y, share_y, row), (x, share_x, column) in product(rows, columns):
-            share = share_y * share_x * factor
-            if row is not None:
-                share = np.where(row & column, share, 0)
-            samples = pixels.take(begin + y + x + np.arange(parts), 0, mode="clip")
-            samples *= share[..., np.newaxis]
-            total = samples if total is None else np.add(total, samples, out=total)
-        assert total is not None
-        return total.reshape(*total.shape[:3], parts * pixels.shape[1])
-
-
-def _tap_places(windows: Sequence[Window], sizes: Sequence[int]) -> Array:
-    """Return the unmoved position of tap t of window p, [axis, p, t]."""
-    starts = [np.arange(size) * w.stride - w.pad_begin for size, w in zip(sizes, windows, strict=True)]
-    steps = [np.arange(w.kernel) * w.dilation for w in windows]
-    at, tap = (np.stack(np.meshgrid(*parts, indexing="ij")).reshape(2, -1) for parts in (starts, steps))
-    return np.asarray(at[:, :, np.newaxis] + tap[:, np.newaxis])
+    def _sampled(self, pixels: Array, y: Array, x: Array) -> Array:
+        """Return the pixels [N, parts, height, width, channels] around places y and x, both [N, parts, *windows],
+        interpolated as [N, parts, *windows, channels]."""
+        images, parts, height, width, channels = pixels.shape
+        least = -1 if self.bilinear_interpolation_pad else 0
+        inside = (y >= least) & (x >= least) & (y < height) & (x < width)
+        y, x = (np.where(inside, at, 0) for at in (y, x))  # NaN is outside, too
+        top, left = np.floor(y), np.floor(x)
+        planes = np.arange(images * parts).reshape(images, parts, 1, 1)
+        samples = np.zeros((*y.shape, channels), pixels.dtype)
+        for row, column in ((top, left), (top, left + 1), (top + 1, left), (top + 1, left + 1)):
+            share = (1 - np.abs(y - row)) * (1 - np.abs(x - column))
+            counts = inside
+            if self.bilinear_interpolation_pad:  # otherwise the last row and column continue
+                counts = inside & (row >= 0) & (column >= 0) & (row < height) & (column < width)
+            near = planes, np.clip(row, 0, height - 1).astype(int), np.clip(column, 0, width - 1).astype(int)
+            index = np.ravel_multi_index(near, (images * parts, height, width))
+            found = pixels.reshape(-1, channels).take(index, axis=0)
+            samples += found * np.where(counts, share, 0)[..., np.newaxis]
+        return samples
 
 
 @operator("DeformableConvolution", opset=1)

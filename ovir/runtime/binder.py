@@ -13,7 +13,7 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
 from ovir.fast.base.arena import Arena, Span, aligned_bytes
 from ovir.fast.base.binding import KEPT_BYTES, Binder, Call, border_calls
-from ovir.fast.registry import bind
+from ovir.fast.registry import Border, bind, wanted_border
 from ovir.graph.layers import Port
 from ovir.runtime.step import Step, keywords_of, results_of
 
@@ -68,10 +68,6 @@ class Memory:
         return len(spans) == 1 and self._users[spans[0]] == 1
 
 
-Border = tuple[tuple[int, int], ...]
-"""How many zeros there are before and after each axis."""
-
-
 class Borders:
     """The tensors that lie in the middle of zeros, because a step that reads them asks for zeros around them."""
 
@@ -82,7 +78,7 @@ class Borders:
             if step.is_plain and step.inputs:
                 inputs = [ports[slot] for slot in step.inputs]
                 if all(map(has_fixed_array, inputs)) and dtype_of(inputs[0]).kind == "f":
-                    border = step.operator.border([port.shape.to_tuple() for port in inputs])
+                    border = wanted_border(step.operator, [port.shape.to_tuple() for port in inputs])
                     if border is not None:
                         self._wanted.setdefault(step.inputs[0], border)
 
@@ -179,7 +175,7 @@ class StepBinder:
 
     def bordered(self, index: int) -> Array | None:
         found = self._borders.whole(self._step.inputs[index])
-        if found is None or self._step.operator.border([array.shape for array in self.inputs]) != found[1]:
+        if found is None or wanted_border(self._step.operator, [array.shape for array in self.inputs]) != found[1]:
             return None
         return found[0]
 

@@ -1,4 +1,4 @@
-"""Convolutions: known answers, equality of all ways to compute one, inference, and error texts."""
+"""Convolutions: known answers, equality with sums of single products, inference, and error texts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from binding import bound_results
 from tensors import tensor
 
 from ovir.core.dimensions import Dimension, new_symbol
@@ -15,7 +16,6 @@ from ovir.core.element_types import boolean, f32, i32, u1
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
-from ovir.kernels import correlation
 from ovir.ops.convolution import BinaryConvolution, Convolution, ForwardConvolutionBase, GroupConvolution
 
 DATA = np.arange(1, 13, dtype=np.float32).reshape(1, 1, 3, 4)
@@ -46,49 +46,57 @@ def test_known_answers(attributes: dict[str, Any], expected: list[list[float]], 
     assert result.dtype == dtype
     assert result.shape == op.infer(tensor("1,1,3,4"), tensor("1,1,2,2")).shape.to_tuple()
     np.testing.assert_array_equal(result[0, 0].astype(np.float64), expected)
-    out = np.empty_like(result)
-    prepared = op.prepare(None, filters) or op.run
-    assert prepared(data, filters, out=out) is out
-    np.testing.assert_array_equal(out, result)
 
 
-def direct(data: Any, weights: Any, starts: Any, step: Any, sizes: Any) -> Any:
-    """What ``correlate`` is defined as, a term for each tap and output."""
-    groups, outputs, depth, _ = weights.shape
-    out = np.zeros((len(data), groups * outputs, *sizes))
-    for n, g, m, c, (t, start) in product(*map(range, (len(data), groups, outputs, depth)), enumerate(starts)):
-        for place in np.ndindex(*sizes):
-            at = [s + d * p for s, d, p in zip(start, step, place, strict=True)]
+def direct(op: ForwardConvolutionBase, data: Any, filters: Any) -> Any:
+    """What a convolution is defined as, a term for each tap and output."""
+    groups, outputs, depth, *kernel = filters.shape
+    sizes = [
+        (size + begin + end - (taps - 1) * dilation - 1) // stride + 1
+        for size, taps, stride, dilation, begin, end in zip(
+            data.shape[2:], kernel, op.strides, op.dilations, op.pads_begin, op.pads_end, strict=True
+        )
+    ]
+    out = np.zeros((len(data), groups * outputs, *sizes), data.dtype)
+    for n, g, o, c in product(*map(range, (len(data), groups, outputs, depth))):
+        for place, tap in product(np.ndindex(*sizes), np.ndindex(*kernel)):
+            steps = zip(place, op.strides, tap, op.dilations, op.pads_begin, strict=True)
+            at = [p * stride + t * dilation - pad for p, stride, t, dilation, pad in steps]
             if all(0 <= i < size for i, size in zip(at, data.shape[2:], strict=True)):
-                out[(n, g * outputs + m, *place)] += data[(n, g * depth + c, *at)] * weights[g, m, c, t]
+                out[(n, g * outputs + o, *place)] += data[(n, g * depth + c, *at)] * filters[(g, o, c, *tap)]
     return out
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_every_way_to_compute_one_gives_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_output_is_the_sum_of_its_taps(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    # Small limits make blocks, threads and shared products of tensors that are quick to check.
-    monkeypatch.setattr(correlation, "_COLUMN_BYTES", int(rng.choice([64, 4 << 20])))
-    monkeypatch.setattr(correlation, "_MIN_COLUMNS", 1)
-    monkeypatch.setattr(correlation, "_WIDE", int(rng.choice([4, 512])))
-    monkeypatch.setattr(correlation, "_CHANNEL_BYTES", int(rng.choice([40, 1 << 17])))
-    monkeypatch.setattr(correlation, "_BYTES_PER_THREAD", int(rng.choice([1, 1 << 20])))
     axes = int(rng.integers(1, 4))
-    images, groups, outputs = (int(rng.integers(1, 4)) for _ in range(3))
-    depth = int(rng.choice([1, 2]))
-    kernel, step, dilation, sizes = (tuple(map(int, rng.integers(1, 4, axes))) for _ in range(4))
-    begin = rng.integers(-1, 3, axes)
-    starts = list(
-        product(*([t * d - int(b) for t in range(k)] for k, d, b in zip(kernel, dilation, begin, strict=True)))
-    )
-    data = rng.integers(-4, 5, (images, groups * depth, *rng.integers(1, 7, axes))).astype(np.float32)
-    weights = rng.integers(-4, 5, (groups, outputs, depth, len(starts))).astype(np.float32)
-    wide = np.full((images, groups * outputs, *(2 * size for size in sizes)), np.nan, np.float32)
-    part = wide[(..., *(slice(None, None, 2),) * axes)]
-    whole = np.empty(part.shape, np.float32)
-    for out in (part, whole):
-        correlation.correlate(data, weights, starts, step, out)
-        np.testing.assert_array_equal(out, direct(data, weights, starts, step, sizes))
+    images, groups, outputs, depth = (int(rng.integers(1, 4)) for _ in range(4))
+    kernel, strides, dilations = (tuple(map(int, rng.integers(1, 4, axes))) for _ in range(3))
+    begin, end = (tuple(map(int, rng.integers(-1, 3, axes))) for _ in range(2))
+    sizes = [
+        (taps - 1) * dilation + 1 - first - last + int(rng.integers(5))
+        for taps, dilation, first, last in zip(kernel, dilations, begin, end, strict=True)
+    ]
+    op = GroupConvolution(strides=strides, dilations=dilations, pads_begin=begin, pads_end=end)
+    data = rng.integers(-4, 5, (images, groups * depth, *(max(size, 1) for size in sizes))).astype(np.float32)
+    filters = rng.integers(-4, 5, (groups, outputs, depth, *kernel)).astype(np.float32)
+    expected = direct(op, data, filters)
+    np.testing.assert_array_equal(op.run(data, filters), expected)
+    for constants in ({1}, set()):
+        results = bound_results(op, (data, filters), [expected], constants)
+        assert results is None or np.array_equal(results[0], expected)
+    if groups == 1:
+        np.testing.assert_array_equal(Convolution(**vars(op)).run(data, filters[0]), expected)
+
+
+def test_infinite_weights_do_not_meet_the_zeros_around_the_data() -> None:
+    filters = np.array([[[np.inf, 1]]], np.float32)
+    inputs = np.ones((1, 1, 3), np.float32), filters
+    op = Convolution(strides=(1,), dilations=(1,), pads_begin=(1,), pads_end=(0,))
+    expected = op.run(*inputs)
+    assert expected.ravel().tolist() == [1, np.inf, np.inf]
+    assert bound_results(op, inputs, [expected], {1}) is None
 
 
 def test_groups_and_depthwise() -> None:

@@ -44,10 +44,6 @@ def test_known_answers(attributes: dict[str, Any], sizes: int | None, expected: 
     assert result.ravel().tolist() == expected
     inferred = op.infer(tensor("1,1,3"), tensor("1,1,3"), None if shape is None else constant_type(shape))
     assert result.shape == inferred.shape.to_tuple()
-    out = np.empty_like(result)
-    prepared = op.prepare(None, filters, shape) or op.run
-    assert prepared(*inputs, out=out) is out
-    np.testing.assert_array_equal(out, result)
 
 
 @pytest.mark.parametrize("groups", [1, 3])

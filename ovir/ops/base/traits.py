@@ -122,16 +122,6 @@ class Traits:
         known order."""
         return None
 
-    # ----- memory of a bound plan
-
-    def border(self, shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[int, int], ...] | None:
-        """Return how many zeros the operation reads before and after each axis of input 0, None if it reads none.
-
-        ``shapes`` are the shapes of the inputs. A bound plan may write the input into the middle of such zeros, so that
-        the operation need not copy it; see ``Binder.bordered``.
-        """
-        return None
-
     # ----- quantization
 
     def scale_axes(self, position: int, rank: int) -> tuple[int, ...] | None:

@@ -1,25 +1,39 @@
-"""Bound convolutions that sum over several channels, or over a single one.
+"""Convolution and GroupConvolution: products with the windows of images as rows of a matrix, or a special form.
 
 One copy makes each window of the image a row of a matrix, and one product with the filters gives all channels of each
 output position. Filters with few outputs are taken side by side: a wider window holds several neighbouring ones, and a
-matrix with zeros gives the outputs of all of them. So are groups of few channels.
+matrix with zeros gives the outputs of all of them. So are groups of few channels. Filters of 3x3 may be applied to
+tiles (``base/tiles.py``), and filters of a single channel are sums of products along rows of the image
+(``base/depthwise.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder, Call, call_shares
-from ovir.fast.base.images import Axis, channels_last, padded_image, windows
+from ovir.fast.base.binding import KEPT_BYTES, Binder, Call, border_calls, call_shares
+from ovir.fast.base.depthwise import bind_depthwise
+from ovir.fast.base.images import (
+    Axis,
+    border_of,
+    channels_last,
+    channels_last_order,
+    padded_image,
+    windows,
+    without_idle_taps,
+)
 from ovir.fast.base.packed import SHARED
-from ovir.fast.base.planes import bind_planes
 from ovir.fast.base.products import Product, filter_product
 from ovir.fast.base.tiles import bind_tiles, whole_tiles
+from ovir.fast.registry import Border, fast
 from ovir.kernels.parallel import threads
+from ovir.ops.convolution import Convolution, ForwardConvolutionBase, GroupConvolution
 
 # Columns of a block of windows, and the rows that the product makes of them, stay in a cache.
 _BLOCK_BYTES = 1 << 20
@@ -31,7 +45,60 @@ _LARGEST_COPY = 1 << 20
 _SHORT_RUN, _SHORTEST_RUN = 16, 9
 
 
-def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis], name: str, out: Array) -> bool:
+def _border(op: ForwardConvolutionBase, shapes: Sequence[tuple[int, ...]]) -> Border | None:
+    data, filters = shapes
+    axes, _ = _axes(op, data, filters)
+    tiled = whole_tiles(axes, filters if len(filters) > len(data) else (1, *filters))
+    return None if any(a.pad_begin < 0 for a in axes) else border_of(data, tiled or axes)
+
+
+@fast(Convolution, GroupConvolution, border=_border)
+def convolution(op: ForwardConvolutionBase, binder: Binder, *inputs: Array) -> bool:
+    data, filters = inputs
+    if not binder.is_constant(1) or data.dtype not in (np.float32, np.float64) or not data.size:
+        return False
+    axes, taps = _axes(op, data.shape, filters.shape)
+    kernel: tuple[Any, ...] = ..., *taps
+    grouped = op.grouped(filters)[kernel]
+    _, outputs, depth, *_ = grouped.shape
+    if 0 in grouped.shape or 0 in binder.output_shape() or any(a.pad_begin < 0 for a in axes):
+        return False
+    if not np.isfinite(grouped).all():
+        return False  # zeros around the data times infinity are NaN
+    if depth == outputs == 1 < len(grouped):
+        form = f"depthwise of taps {taps}"
+        weights = binder.prepared(form, lambda: np.ascontiguousarray(np.moveaxis(grouped[:, 0, 0], 0, -1)))
+        bind_depthwise(binder, data, weights, axes)
+        return True
+    out = binder.output(order=channels_last_order(data.ndim))
+    if _bind_dense(binder, data, grouped, axes, f"taps {taps}", out):
+        binder.call(_redo_if_not_finite, channels_last(out).reshape(-1), op.run, inputs, out)
+    return True
+
+
+def _axes(op: ForwardConvolutionBase, data: Sequence[int], filters: Sequence[int]) -> tuple[list[Axis], list[slice]]:
+    """Return how windows move along each spatial axis, and the taps that read data and not only zeros around it."""
+    spans = op.windows(data[2:], filters[len(filters) - len(data) + 2 :])
+    found = [
+        without_idle_taps(Axis(w.kernel, w.stride, w.dilation, w.pad_begin, count), size)
+        for w, count, size in zip(spans, op.window_counts(data[2:], spans), data[2:], strict=True)
+    ]
+    return [axis for axis, _ in found], [taps for _, taps in found]
+
+
+def _redo_if_not_finite(flat: Array, run: Callable[..., Array], inputs: Sequence[Array], out: Array) -> None:
+    """Compute ``out``, whose elements are ``flat``, again by ``run`` if it has NaN or infinities, which may be wrong.
+
+    BLAS adds squares in a quarter of the time of NumPy's sum. Where they overflow, the result is the same.
+    """
+    if not np.isfinite(np.dot(flat, flat)):
+        np.copyto(out, run(*inputs))
+
+
+# --------------------------------------------------------------------------- dense filters
+
+
+def _bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis], name: str, out: Array) -> bool:
     """Bind a convolution of data [N, C, *spatial] with constant filters [groups, outputs, C / groups, *kernel] to out
     [N, C, *windows], whose channels are the fastest axis in memory.
 
@@ -53,7 +120,7 @@ def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis]
         bind_tiles(binder, image, filters, tiled, name, out)
         return True
     if groups == 1 and _has_few_planes(data, kernel):
-        bind_planes(binder, data, filters, axes, name, out)
+        _bind_planes(binder, data, filters, axes, name, out)
         return False
     together = _groups_at_once(groups, outputs, channels) if prod(kernel) > 1 else 1
     if together > 1:
@@ -223,3 +290,77 @@ def _bind_columns(
         product = product or filter_product(binder, form, make, shape, columns)
         shares[index % len(memory)] += [(np.copyto, (target, source)), *product(columns, result, False)]
     call_shares(binder, shares)
+
+
+# --------------------------------------------------------------------------- few channels
+
+# The elements that a tap reads for all windows make a column of a matrix, so that NumPy copies long runs, and no copy
+# with the channels last is needed. Images with few channels, such as the input of most networks, are copied so.
+# Columns of a block of windows stay in a cache.
+_PLANES_BYTES = 1 << 19
+# Elements between columns: if columns lay apart by a power of two, they would share few places of the cache.
+_GAP = 16
+
+
+def _bind_planes(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis], name: str, out: Array) -> None:
+    """Bind a convolution of data [N, C, *spatial] with filters [1, outputs, C, *kernel] to out [N, *windows, outputs].
+
+    ``name`` tells these filters from others that come from the same constant.
+    """
+    view = _plane_windows(_padded_planes(binder, data, axes), axes)
+    outputs, length = filters.shape[1], prod(filters.shape[2:])
+    # Along the first spatial axis, blocks of windows are small enough for a cache.
+    first = 2 + len(axes)
+    count, rest = view.shape[first], prod(view.shape[first + 1 :])
+    workers = max(min(out.size * length // SHARED, threads()), 1)
+    step = max(min(_PLANES_BYTES // max(rest * length * view.itemsize, 1), -(-count // workers)), 1)
+    memory = [binder.scratch((length, step * rest + _GAP), view.dtype) for _ in range(workers)]
+    product: Product | None = None
+    shares: list[list[Call]] = [[] for _ in memory]
+    places = [(n, i) for n in range(view.shape[0]) for i in range(0, count, step)]
+    for index, (n, start) in enumerate(places):
+        source = view[n][(slice(None),) * (first - 1) + (slice(start, start + step),)]
+        result = out[n, start : start + step].reshape(-1, outputs)
+        columns = memory[index % workers][:, : len(result)]
+        rows = columns.T
+        product = product or filter_product(
+            binder, f"{name} by planes", lambda: _by_planes(filters), (1, length, outputs), rows
+        )
+        copy: Call = np.copyto, (columns.reshape(source.shape), source)
+        shares[index % workers] += [copy, *product(rows, result, False)]
+    call_shares(binder, [share for share in shares if share])
+
+
+def _by_planes(filters: Array) -> Array:
+    """Return filters [1, outputs, inputs, *kernel] as a matrix [1, inputs * kernel, outputs]."""
+    return np.ascontiguousarray(filters[0].reshape(filters.shape[1], -1).T)[np.newaxis]
+
+
+def _padded_planes(binder: Binder, data: Array, axes: Sequence[Axis]) -> Array:
+    """Return data [N, C, *spatial] in C order with a border of zeros, and add the calls that fill it; data itself if it
+    needs neither."""
+    sizes = [axis.padded(size) for axis, size in zip(axes, data.shape[2:], strict=True)]
+    border = [(a.pad_begin, s - n - a.pad_begin) for a, s, n in zip(axes, sizes, data.shape[2:], strict=True)]
+    has_border = any(begin or end for begin, end in border)
+    if not has_border and data.flags.c_contiguous:
+        return data
+    shape = (*data.shape[:2], *sizes)
+    if has_border and prod(shape) * data.itemsize <= KEPT_BYTES:
+        planes = binder.kept(shape, data.dtype)
+    else:
+        planes = binder.scratch(shape, data.dtype)
+        for function, arguments in border_calls(planes, [(0, 0), (0, 0), *border]):
+            binder.call(function, *arguments)
+    spatial = zip(border, data.shape[2:], strict=True)
+    inside = slice(None), slice(None), *(slice(begin, begin + size) for (begin, _), size in spatial)
+    binder.call(np.copyto, planes[inside], data)
+    return planes
+
+
+def _plane_windows(planes: Array, axes: Sequence[Axis]) -> Array:
+    """Return a view [N, C, *kernel, *windows] of padded planes [N, C, *spatial]."""
+    steps = planes.strides[2:]
+    shape = (*planes.shape[:2], *(a.kernel for a in axes), *(a.windows for a in axes))
+    taps = (step * a.dilation for step, a in zip(steps, axes, strict=True))
+    places = (step * a.stride for step, a in zip(steps, axes, strict=True))
+    return as_strided(planes, shape, (*planes.strides[:2], *taps, *places), writeable=False)

@@ -1,4 +1,4 @@
-"""Bound transposed convolutions: products with the weights of some taps at a time, added to where they belong."""
+"""ConvolutionBackpropData and GroupConvolutionBackpropData: products with some taps at a time, added up."""
 
 from __future__ import annotations
 
@@ -14,13 +14,29 @@ from ovir.fast.base.binding import Binder, call_elementwise
 from ovir.fast.base.images import channels_last, channels_last_order
 from ovir.fast.base.moves import bind_copy
 from ovir.fast.base.products import bind_product, is_readable
+from ovir.fast.registry import fast
 from ovir.kernels.windows import Window
+from ovir.ops.convolution_backprop import TransposedConvolutionBase
 
 _PRODUCTS = 1 << 18
 """Elements that the products of the taps of one step have at most, unless a single tap has more."""
 
 
-def bind_transposed(binder: Binder, data: Array, weights: Array, windows: Sequence[Window]) -> None:
+@fast(TransposedConvolutionBase)
+def transposed_convolution(op: TransposedConvolutionBase, binder: Binder, *inputs: Array) -> bool:
+    data, filters, *sizes = inputs
+    if not all(map(binder.is_constant, range(1, len(inputs)))) or data.dtype not in (np.float32, np.float64):
+        return False
+    grouped = op.grouped(filters)
+    _, depth, outputs, *kernel = grouped.shape
+    if not data.size or 0 in grouped.shape or 0 in binder.output_shape() or depth == outputs == 1:
+        return False
+    windows, _ = op.windows_of_output(data.shape[2:], kernel, sizes[0] if sizes else None)
+    _bind_transposed(binder, data, binder.prepared("taps", lambda: _tap_matrices(grouped)), windows)
+    return True
+
+
+def _bind_transposed(binder: Binder, data: Array, weights: Array, windows: Sequence[Window]) -> None:
     """Bind a transposed convolution of data [N, groups * C, *spatial] with weights [groups, C, taps, outputs].
 
     ``windows`` say for each spatial axis where the taps of an element of the data lie in the output.
@@ -88,7 +104,7 @@ def _bind_tiles(binder: Binder, products: Array, data: Array, kernel: Sequence[i
     bind_copy(binder, moved, target.reshape(moved.shape))
 
 
-def tap_matrices(filters: Array) -> Array:
+def _tap_matrices(filters: Array) -> Array:
     """Return filters [groups, inputs, outputs, *kernel] as [groups, inputs, taps, outputs]."""
     groups, depth, outputs, *kernel = filters.shape
     return np.ascontiguousarray(filters.reshape(groups, depth, outputs, prod(kernel)).swapaxes(2, 3))
