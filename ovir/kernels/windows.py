@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -59,12 +60,13 @@ class Window:
         return found
 
 
-Place = tuple[slice, ...]
+Place = tuple[Any, ...]
+"""Indices or slices, one for each axis."""
 
 
 def box_taps(
     windows: Sequence[Window], sizes: Sequence[int], counts: Sequence[int]
-) -> Iterator[tuple[tuple[int, ...], Place, Place]]:
+) -> Iterator[tuple[Place, Place, Place]]:
     """Yield each tap of windows on several axes that meets data of ``sizes``: its position in the window, the windows
     in which it does, and the positions in the data.
 
