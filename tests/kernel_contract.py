@@ -1,7 +1,8 @@
 """What every kernel promises (see ``Operator``), checked at each call while tests run.
 
-The kernels of all operations, and those that ``prepare`` makes, are wrapped. What a call breaks is noted and not raised
-on the spot, where it could be taken for the error that a test expects.
+The kernels of all operations are wrapped, and called for each step of the first run of an executor, which calls fast
+forms itself. What a call breaks is noted and not raised on the spot, where it could be taken for the error that a test
+expects.
 
 When a test has ended, calls of new kinds (other attributes, types or ranks, sizes of 0 and 1) are made again:
 
@@ -14,9 +15,10 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -27,11 +29,15 @@ from layouts import OF_KERNELS, elements
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, f8e8m0
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
-from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.errors import OperatorError, RunError
 from ovir.diagnostics.kernel_warnings import reporting_to
+from ovir.graph.layers import Layer
 from ovir.kernels.blocked import integer_range
 from ovir.ops import import_all
 from ovir.ops.base.operator import Operator
+from ovir.runtime.executor import Executor
+from ovir.runtime.free import FreeStep
+from ovir.runtime.listeners import Listener
 
 Array = np.ndarray[Any, Any]
 
@@ -91,6 +97,7 @@ def _watched_kernels() -> Iterator[None]:
                 patch.setattr(cls, "run", watched_run(vars(cls)["run"]))
             if "prepare" in vars(cls):
                 patch.setattr(cls, "prepare", watched_prepare(vars(cls)["prepare"]))
+        patch.setattr(Executor, "run", _with_kernels(Executor.run))
         yield
 
 
@@ -102,6 +109,41 @@ def _kernels_keep_their_contract() -> Iterator[None]:
     for call in _calls:
         faults.extend(_layout_faults(call))
     assert not faults, "\n".join(dict.fromkeys(faults))
+
+
+class _Kernels(Listener):
+    """Calls the kernel of each small step, too, where the executor calls its fast form."""
+
+    sees_tensors = False
+
+    def __init__(self, executor: Executor) -> None:
+        self._steps = {}
+        calls = iter(executor._calls)
+        for step, count in executor._parts:
+            is_bound = not any(isinstance(function, FreeStep) for function, _ in islice(calls, count))
+            if step is not None and is_bound and step.is_plain:
+                self._steps[step.shown] = step
+
+    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
+        step = self._steps.get(layer)
+        if step is None or sum(array.nbytes for array in inputs) > _LARGEST:
+            return
+        with suppress(OperatorError, RunError), reporting_to(lambda code, message: None):
+            step.operator.run(*[array.copy() for array in inputs])
+
+    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        pass
+
+
+def _with_kernels(run: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(run)
+    def watched(executor: Executor, inputs: Any, listeners: Any = (), *, share: bool = False) -> Any:
+        if not hasattr(executor, "has_run"):
+            executor.has_run = True  # type: ignore[attr-defined]
+            listeners = [*listeners, _Kernels(executor)]
+        return run(executor, inputs, listeners, share=share)
+
+    return watched
 
 
 def _classes(cls: type[Operator]) -> set[type[Operator]]:

@@ -63,7 +63,7 @@ def fast_form(operation: type[Operator]) -> FastForm | None:
 
 def bind(op: Operator, binder: Binder, *inputs: Array) -> bool:
     """Bind the fast form of an operation to arrays; return False if there is none for them."""
-    form = fast_form(type(op))
+    form = fast_form(type(op))  # type: ignore[arg-type]  # mypy takes the class for its instances
     if form is None:  # TODO: the methods `bind` become functions of this package
         return op.bind(binder, *inputs)
     return form(op, binder, *inputs)

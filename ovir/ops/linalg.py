@@ -11,7 +11,6 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import dynamic
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.blocked import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -27,6 +26,8 @@ class Einsum(Operator):
     letter that is repeated in a subscript takes the diagonal, and letters missing in the output are summed over.
     ``...`` stands for any number of further dimensions, which are broadcast. Without ``->`` the output has ``...``
     followed by the letters that occur once, in alphabetical order with capitals first. Blanks are ignored.
+
+    Real numbers are summed in f64.
 
     Source: Einsum-7
     """
@@ -127,7 +128,7 @@ class Einsum(Operator):
 
     def run(self, *inputs: Array) -> Array:
         self.infer(*(TensorType(dynamic, PartialShape(x.shape)) for x in inputs))  # which checks the shapes
-        operands = [x if x.dtype.kind in "iu" else x.astype(compute_dtype(x.dtype), copy=False) for x in inputs]
+        operands = [x if x.dtype.kind in "iu" else x.astype(np.float64) for x in inputs]
         result = np.einsum(self.equation.replace(" ", ""), *operands, optimize=True)
         return np.array(result, inputs[0].dtype)
 

@@ -113,7 +113,7 @@ def grouped_matmul(op: GroupedMatMul, weights: CompressedWeights) -> Kernel:
         shape = weights.shape
 
         def __getitem__(self, group: int) -> Array:
-            return weights.slices(slice(group, group + 1))[0]
+            return weights.slices(slice(group, group + 1)).reshape(weights.shape[1:])
 
     matrices: Any = Matrices()
     return lambda a, *offsets: _array(op, a, matrices, *offsets)

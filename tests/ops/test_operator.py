@@ -13,7 +13,6 @@ from ovir.ops.activation import HSwish, Sigmoid
 from ovir.ops.base.operator import Operator
 from ovir.ops.convert import Convert, ConvertLike
 from ovir.ops.convolution import BinaryConvolution, Convolution
-from ovir.ops.cumsum import CumSum
 from ovir.ops.normalization import MVN2, GroupNormalization, NormalizeL2
 from ovir.ops.pooling import AvgPool16
 from ovir.ops.slicing import StridedSlice
@@ -54,7 +53,6 @@ def test_index_types() -> None:
         (HSwish(), ()),
         (SoftMax8(axis=0), ()),
         (SoftMax8(axis=1), ()),
-        (CumSum(), (np.int64([1])[0:1],)),
         (NormalizeL2(eps=1e-6, eps_mode="add"), (np.int64([1]),)),
         (GroupNormalization(num_groups=2, epsilon=1e-6), (np.float32([1, 2, 3, 4]), np.zeros(4, np.float32))),
     ],
