@@ -1397,8 +1397,11 @@ def reshape(
     """The elements of ``data``, in row-major order, with the dimensions given by ``shape``.
 
     One -1 in ``shape`` stands for the size that keeps the number of elements. With ``special_zero`` a 0 at position i
-    copies dimension i of ``data``; otherwise it is a dimension of size 0. If tensors are empty and any size would fit
-    for -1, it is 1.
+    copies dimension i of ``data``; otherwise it is a dimension of size 0.
+
+    If the tensors are empty and any size would fit for -1, equal numbers of zeros in ``data`` and ``shape`` are left
+    out before it is computed, so that [N, -1] makes of [N, 4] what it makes for every other N: [N, 4]. If no size
+    results from that, it is 1.
 
     Create Reshape of opset1.
     """

@@ -93,6 +93,8 @@ def einsum(
     ``...`` stands for any number of further dimensions, which are broadcast. Without ``->`` the output has ``...``
     followed by the letters that occur once, in alphabetical order with capitals first. Blanks are ignored.
 
+    Real numbers are summed in f64.
+
     Create Einsum of opset7.
     """
 

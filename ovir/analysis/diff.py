@@ -28,8 +28,6 @@ from ovir.analysis.matching import NONE, Matching, matching_of
 from ovir.analysis.signatures import Interner, Side, slicing_of
 from ovir.core.garbage import without_garbage_collection
 from ovir.core.progress import counted, stage
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer
@@ -50,7 +48,7 @@ def diff(a: Model | File, b: Model | File, *, ignore_names: bool = False, rtol: 
     """
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not isinstance(value, Real) or not value >= 0:
-            raise InputError(diagnose(USAGE, f"{name} must be a number that is not negative, got {value!r}"))
+            raise InputError.usage(f"{name} must be a number that is not negative, got {value!r}")
     first, second = (model if isinstance(model, Model) else read_model(model) for model in (a, b))
     options = Options(ignore_names, Tolerance(rtol, atol))
     with without_garbage_collection():

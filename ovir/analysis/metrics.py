@@ -11,7 +11,7 @@ import numpy as np
 
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
-from ovir.diagnostics.codes import BAD_INPUT, USAGE
+from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.spelling import did_you_mean
@@ -92,7 +92,7 @@ def metric_of(name: str, peak: float | None = None) -> MetricBase:
         return Top(int(match[1]))
     if name not in _ERRORS:
         hint = did_you_mean(name, NAMES)
-        raise InputError(diagnose(USAGE, f"there is no metric '{name}'; expected {', '.join(NAMES)}", hint=hint))
+        raise InputError.usage(f"there is no metric '{name}'; expected {', '.join(NAMES)}", hint=hint)
     return ErrorMetric(name, *_ERRORS[name], peak)
 
 

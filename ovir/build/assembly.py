@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, NoReturn
 
 from ovir.build.creation import Call, create, port_of
 from ovir.diagnostics.caller import caller
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.connections import require_own_bodies, set_scopes
 from ovir.graph.layer_graph import LayerGraph
@@ -57,7 +55,7 @@ def infer_assembled(graph: LayerGraph) -> None:
 
 
 def _refuse(message: str, hint: str | None = None) -> NoReturn:
-    raise InputError(diagnose(USAGE, message, caller(), hint=hint))
+    raise InputError.usage(message, caller(), hint=hint)
 
 
 class _Parts(NamedTuple):

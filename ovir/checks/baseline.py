@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ovir.core.files import write_text
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
 
 _VERSION = 1
@@ -96,4 +95,4 @@ def _relative(file: str, baseline: str) -> str:
 
 
 def _refused(path: str, message: str, line: int | None = None) -> InputError:
-    return InputError(diagnose(USAGE, message, Place(path, line)))
+    return InputError.usage(message, Place(path, line))

@@ -26,11 +26,10 @@ from ovir.diagnostics.codes import (
     OUTSIDE_SPEC,
     OWN_SHAPE,
     OWN_TYPE,
-    USAGE,
     Severity,
 )
 from ovir.diagnostics.collector import Diagnostics
-from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import OWN_FAULT, InputError
 from ovir.inference.models import infer_into
 from ovir.ir.legacy import check_names
@@ -64,7 +63,7 @@ def check(
     """
     if isinstance(model, Model):
         message = "check() expects a file or its content, not a Model, which was checked when it was read"
-        raise InputError(diagnose(USAGE, message, hint="its diagnostics are in model.diagnostics"))
+        raise InputError.usage(message, hint="its diagnostics are in model.diagnostics")
     if runtime is not None and not isinstance(runtime, tuple):
         runtime = parse_release(str(runtime))
     with without_garbage_collection():

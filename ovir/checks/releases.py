@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 
 from ovir.core.element_types import ElementType, f4e2m1, f8e4m3, f8e5m2, f8e8m0, nf4, string, u2, u3, u6
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.graph.layers import Layer
 
@@ -82,4 +80,4 @@ def parse_release(text: str) -> Release:
 
 
 def _refused(message: str) -> InputError:
-    return InputError(diagnose(USAGE, message))
+    return InputError.usage(message)

@@ -11,8 +11,6 @@ from typing import Any, NoReturn
 
 from ovir.core.files import unwritable
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.diagnostics.text import readable
 from ovir.graph.names import input_named
@@ -226,4 +224,4 @@ def split_name(model: Model, text: str) -> tuple[str | None, str]:
 
 def raise_usage_error(message: str, hint: str | None = None) -> NoReturn:
     """Raise InputError for a command line that makes no sense."""
-    raise InputError(diagnose(USAGE, message, hint=hint))
+    raise InputError.usage(message, hint=hint)

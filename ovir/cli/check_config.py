@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from ovir.cli.status import is_unreadable
-from ovir.diagnostics.codes import CODES, INTERNAL, NO_WEIGHTS, OUT_OF_MEMORY, USAGE, WORKER_DIED, Severity
-from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.codes import CODES, INTERNAL, NO_WEIGHTS, OUT_OF_MEMORY, WORKER_DIED, Severity
+from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
 
 
@@ -180,7 +180,7 @@ def _line_of(text: str, table: str, key: str) -> int | None:
 
 
 def _refuse(message: str, path: str, line: int | None) -> NoReturn:
-    raise InputError(diagnose(USAGE, message, Place(path, line)))
+    raise InputError.usage(message, Place(path, line))
 
 
 # --------------------------------------------------------------------------- values

@@ -25,8 +25,7 @@ from ovir.debugging.reductions import Depths, local
 from ovir.debugging.sides import Against, DeviceSide, Mode, as_model, open_side, sets_for
 from ovir.debugging.tensor_comparison import TensorComparison, Tolerance
 from ovir.debugging.walk import Walk, WalkPlan
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.engines.process import EngineMissingError
 from ovir.graph.layers import Layer, Port
@@ -76,7 +75,7 @@ def compare(
     """
     criterion = Criterion.of(rtol, atol, metric)
     if mode not in (None, "isolated", "cumulative"):
-        raise InputError(diagnose(USAGE, f"mode must be 'isolated' or 'cumulative', got {mode!r}"))
+        raise InputError.usage(f"mode must be 'isolated' or 'cumulative', got {mode!r}")
     first = as_model(model)
     with open_side(first, against, device, mode, config, timeout) as side:
         return Session(first, side, criterion, progress).run(sets_for(first, side, inputs, samples, seed), mode)
@@ -142,7 +141,7 @@ class Session:
             return
         if isinstance(self._side, Recorded) and self._side.has_only_inputs:
             place = Place(self._side.description)
-            raise InputError(diagnose(USAGE, "nothing was compared: the recording has only inputs", place))
+            raise InputError.usage("nothing was compared: the recording has only inputs", place)
         require_something(self.found)
 
     # ----- one set of inputs
@@ -288,7 +287,7 @@ def require_something(found: Findings) -> None:
     reasons = dict.fromkeys(found.skipped.values())
     reason = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
     message = f"nothing was compared: no layer and no output can be{reason}"
-    raise InputError(diagnose(USAGE, message, Place(found.description)))
+    raise InputError.usage(message, Place(found.description))
 
 
 def _element_type(port: Port, array: Array) -> ElementType:

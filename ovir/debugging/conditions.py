@@ -12,8 +12,6 @@ import numpy as np
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f8e4m3, f8e5m2, f16, f32
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.spelling import did_you_mean
 
@@ -76,14 +74,14 @@ def _parse(text: str) -> Condition:
     if kind not in KINDS:
         hint = did_you_mean(kind, KINDS)
         message = f"a watch cannot look for '{text.strip()}'; expected nan, inf, overflow:TYPE or denormal:TYPE"
-        raise InputError(diagnose(USAGE, message, hint=hint))
+        raise InputError.usage(message, hint=hint)
     if kind in ("nan", "inf"):
         if colon:
-            raise InputError(diagnose(USAGE, f"'{text.strip()}': {kind} has no type"))
+            raise InputError.usage(f"'{text.strip()}': {kind} has no type")
         return Condition(kind)
     if type_name not in TYPES:
         message = f"'{text.strip()}': {kind} needs one of the types {', '.join(TYPES)}, as in {kind}:f16"
-        raise InputError(diagnose(USAGE, message, hint=did_you_mean(type_name, TYPES)))
+        raise InputError.usage(message, hint=did_you_mean(type_name, TYPES))
     return Condition(kind, TYPES[type_name])
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, NoReturn
+from typing import Any
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.debugging.tensor_comparison import EXACT, TensorComparison, Tolerance, compare_tensors, default_tolerance
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 
 LIMITS = {
@@ -47,20 +45,20 @@ class Criterion:
         """
         for name, value in (("rtol", rtol), ("atol", atol)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, Real) or not value >= 0):
-                _refuse(f"{name} must be a number that is not negative, got {value!r}")
+                raise InputError.usage(f"{name} must be a number that is not negative, got {value!r}")
         if metric is None:
             return cls(rtol, atol)
         if rtol is not None or atol is not None:
-            _refuse("a metric takes the place of rtol and atol: give one or the other")
+            raise InputError.usage("a metric takes the place of rtol and atol: give one or the other")
         name, _, text = str(metric).partition("=")
         try:
             limit = float(text)
         except ValueError:
             limit = math.nan
         if name not in LIMITS or math.isnan(limit):
-            _refuse(f"metric must be NAME=LIMIT with one of {', '.join(LIMITS)}, got {metric!r}")
+            raise InputError.usage(f"metric must be NAME=LIMIT with one of {', '.join(LIMITS)}, got {metric!r}")
         if (name == "cosine" and not -1 <= limit <= 1) or (LIMITS[name] == "most" and limit < 0):
-            _refuse(
+            raise InputError.usage(
                 f"metric {name} is never {'above 1 or below -1' if name == 'cosine' else 'negative'}, got {metric!r}"
             )
         return cls(metric=name, limit=limit)
@@ -105,7 +103,3 @@ class Criterion:
         if self.metric is not None:
             return {"metric": self.metric, "limit": self.limit}
         return {"rtol": self.rtol, "atol": self.atol}
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(diagnose(USAGE, message))

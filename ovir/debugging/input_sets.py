@@ -10,8 +10,6 @@ from typing import Any
 
 from ovir.analysis.feeds import random_inputs
 from ovir.core.arrays import Array
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.io.input_files import InputFile, find_inputs
 from ovir.model import Model
@@ -40,15 +38,15 @@ def input_sets(model: Model, inputs: Inputs, samples: int | None, seed: int) -> 
     ``seed`` on. Raises InputError.
     """
     if samples is not None and (type(samples) is not int or samples < 1):
-        raise InputError(diagnose(USAGE, f"samples must be an integer of at least 1, got {samples!r}"))
+        raise InputError.usage(f"samples must be an integer of at least 1, got {samples!r}")
     if inputs is None:
         seeds = range(seed, seed + (samples or 1))
         return [InputSet(f"seed {number}", partial(_random, model, number)) for number in seeds]
     if samples is not None:
-        raise InputError(diagnose(USAGE, "samples are random inputs: give either samples or inputs"))
+        raise InputError.usage("samples are random inputs: give either samples or inputs")
     given: Any = find_inputs(inputs) if isinstance(inputs, (str, os.PathLike)) else inputs
     if isinstance(given, Sequence) and not given and model.inputs:
-        raise InputError(diagnose(USAGE, "inputs is empty: expected arrays, or None for random ones"))
+        raise InputError.usage("inputs is empty: expected arrays, or None for random ones")
     if isinstance(given, Sequence) and given and all(isinstance(item, InputFile) for item in given):
         return [InputSet(item.name, partial(_loaded, model, item)) for item in given]
     if not (isinstance(given, Sequence) and given and all(isinstance(item, Mapping) for item in given)):

@@ -73,7 +73,7 @@ class OnnxModel(BatchedBase[tuple[SeenStep, Sequence[str | None]]]):
 
     def _refuse(self, message: str) -> NoReturn:
         hint = "`ovir edit --rename` gives inputs of the IR other names"
-        raise InputError(diagnose(USAGE, message, Place(self._path), hint=hint))
+        raise InputError.usage(message, Place(self._path), hint=hint)
 
     def begin(self, inputs: Sequence[Array]) -> None:
         pairs = zip(self._places, self._kinds, strict=True)

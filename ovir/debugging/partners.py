@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from ovir.analysis.matching import matching_of
 from ovir.analysis.signatures import Interner, Side
 from ovir.core.arrays import Array
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, OvirError
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
@@ -81,7 +79,7 @@ class Partners:
         message = f"the models have different inputs: {names_of[0]} / {names_of[1]}"
         is_related = any(layer.type not in ("Parameter", "Result", "Const") for layer in self._to_b)
         hint = "`ovir edit --rename` gives an input another name" if is_related else None
-        raise InputError(diagnose(USAGE, message, port.layer.place, hint=hint))
+        raise InputError.usage(message, port.layer.place, hint=hint)
 
     def _matched_outputs(self) -> list[int | None]:
         if self._to_b is None:

@@ -11,8 +11,6 @@ from ovir.core.arrays import Array
 from ovir.debugging.input_sets import Inputs, input_sets
 from ovir.debugging.keep_search import Search
 from ovir.debugging.quantization import Int8, Ranges
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.spelling import did_you_mean
 from ovir.kernels.narrow import NARROW
@@ -104,7 +102,7 @@ def precision(
     if to not in TOLERANCES:
         hint = did_you_mean(to, TOLERANCES) if isinstance(to, str) else None
         message = f"{to!r} cannot be emulated; expected {', '.join(TOLERANCES)}"
-        raise InputError(diagnose(USAGE, message, hint=hint))
+        raise InputError.usage(message, hint=hint)
     if not isinstance(model, Model):
         from ovir.model import read_model  # a convenience only
 

@@ -57,10 +57,10 @@ class Recorded(OtherBase):
         hint = meant or "`ovir infer` lists the layers"
         place = Place(description)
         if not tensors:
-            raise InputError(diagnose(USAGE, "nothing was compared: the recording is empty", place))
+            raise InputError.usage("nothing was compared: the recording is empty", place)
         if not self._keys:
             message = f"nothing was compared: no key names a tensor or layer of the model; the keys are {listed}"
-            raise InputError(diagnose(USAGE, message, place, hint=hint))
+            raise InputError.usage(message, place, hint=hint)
         self._warnings: list[Diagnostic] = []
         if unknown:
             message = f"{plural(len(unknown), 'key')} of {len(tensors)} name no tensor and no layer: {listed}"
@@ -72,7 +72,7 @@ class Recorded(OtherBase):
         if missing:
             message = f"the recording has no input {', '.join(missing)}"
             hint = "give the inputs that it was made with: --input, or inputs= in Python"
-            raise InputError(diagnose(USAGE, message, Place(self.description), hint=hint))
+            raise InputError.usage(message, Place(self.description), hint=hint)
         return {i: self._tensors[self._keys[port]] for i, port in enumerate(self._model.inputs)}
 
     @property

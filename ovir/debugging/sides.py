@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Literal, NoReturn, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from ovir.debugging.others import Answer, OtherBase, OtherModel
 from ovir.debugging.partners import Partners
 from ovir.debugging.prefixes import Prefixes
 from ovir.debugging.recorded import Recorded
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.engines.process import Engine
 from ovir.io.tensor_files import NpzReader, open_npz
@@ -137,9 +135,9 @@ def open_side(
     """
     kind, rest = _kind(against)
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
-        _refuse(f"timeout must be a number of seconds above 0, got {timeout!r}")
+        raise InputError.usage(f"timeout must be a number of seconds above 0, got {timeout!r}")
     if device is not None and kind != "model":
-        _refuse("device= says where a second model runs, but against= names none")
+        raise InputError.usage("device= says where a second model runs, but against= names none")
     if kind == "engine":
         return DeviceSide(_engine_device(rest, config, timeout, model), Partners(model, model))
     if kind == "model":
@@ -153,7 +151,7 @@ def open_side(
             return DeviceSide(OvirDevice(other), partners)
         return OtherModel(partners, other.path or "the other model")
     if mode == "isolated":
-        _refuse("layers can be isolated on a device or in a second model; this has neither")
+        raise InputError.usage("layers can be isolated on a device or in a second model; this has neither")
     if kind == "onnx":
         engine = Engine("onnxruntime", config, timeout=timeout)
         try:
@@ -171,7 +169,7 @@ def sets_for(model: Model, side: OtherBase, inputs: Inputs, samples: int | None,
     """Return the sets of inputs with which a model is compared: by default recorded ones, or random ones."""
     if isinstance(side, Recorded):
         if samples is not None:
-            _refuse("samples are random inputs, which a recording was not made with")
+            raise InputError.usage("samples are random inputs, which a recording was not made with")
         inputs = side.feeds() if inputs is None else inputs
     return input_sets(model, inputs, samples, seed)
 
@@ -193,19 +191,17 @@ def _kind(against: object) -> tuple[str, str]:
             if text.lower().endswith(ending):
                 return kind, text
     expected = "expected openvino:DEVICE, onnx:FILE, an .npz, an .xml or a Model"
-    raise InputError(diagnose(USAGE, f"cannot compare with {against!r}: {expected}"))
+    raise InputError.usage(f"cannot compare with {against!r}: {expected}")
 
 
 def _engine_device(name: str, config: Mapping[str, str] | None, timeout: float | None, model: Model) -> EngineDevice:
     if name.partition(":")[0] != "openvino":
-        _refuse(f"models in OpenVINO's format run on openvino:DEVICE, not on {name!r}")
+        raise InputError.usage(f"models in OpenVINO's format run on openvino:DEVICE, not on {name!r}")
     return EngineDevice(Engine(name, config, timeout=timeout), model)
 
 
 def _refuse_config(config: Mapping[str, str] | None, timeout: float | None) -> None:
     if config or timeout is not None:
-        _refuse("config and timeout (--config, --timeout) need openvino:DEVICE or onnx:FILE to compare with")
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(diagnose(USAGE, message))
+        raise InputError.usage(
+            "config and timeout (--config, --timeout) need openvino:DEVICE or onnx:FILE to compare with"
+        )

@@ -21,8 +21,6 @@ from ovir.debugging.conditions import (
     largest_of,
     parse_conditions,
 )
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.graph.layers import Layer
 from ovir.model import Model
@@ -113,7 +111,7 @@ class Watch:
         """Create a watch; raise InputError for a text that names no condition."""
         if not isinstance(conditions, str):
             message = f"expected a text such as 'nan,inf,overflow:f16', got {conditions!r}"
-            raise InputError(diagnose(USAGE, message))
+            raise InputError.usage(message)
         self.conditions = parse_conditions(conditions)
         """The conditions, parsed."""
         self.events: list[WatchEvent] = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ovir.diagnostics.codes import Code
-from ovir.diagnostics.diagnostic import Diagnostic
+from typing import Self
+
+from ovir.diagnostics.codes import USAGE, Code
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.text import plural
 
 
@@ -66,6 +68,11 @@ class InputError(OvirError, ValueError):
 
     It is a ValueError, too. A name or position that does not exist is also a KeyError and an IndexError.
     """
+
+    @classmethod
+    def usage(cls, message: str, place: Place | None = None, *, hint: str | None = None) -> Self:
+        """Return the error for a wrong argument or option, which the message names with its value."""
+        return cls(diagnose(USAGE, message, place, hint=hint))
 
 
 class NotFoundError(InputError, KeyError, IndexError):

@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Generic, TypeVar, cast
 
 from ovir.build.making import parameter, result
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.editing.keys import TensorKeys, find_tensors, refuse
 from ovir.editing.transaction import infer_edited, owner_of, with_types
@@ -45,9 +43,7 @@ def _graph_of(model: G, ports: Sequence[Port]) -> G:
     if len(found) > 1:
         names = " and ".join(f"'{graph.scope.rstrip('/')}'" if graph.scope else "the model itself" for graph in found)
         hint = "give inputs and outputs that are in the same body"
-        raise InputError(
-            diagnose(USAGE, f"a part cannot cross the border of a body: got tensors of {names}", hint=hint)
-        )
+        raise InputError.usage(f"a part cannot cross the border of a body: got tensors of {names}", hint=hint)
     return cast("G", found[0])
 
 
@@ -69,7 +65,7 @@ class _Needed:
             path = path_text(_path(missing, output.layer, found))
             message = f"the part leaves input '{missing.name}' undefined: '{output.any_name}' depends on it, by {path}"
             hint = f"add '{missing.name}' to the inputs, or cut at another tensor between the two"
-            raise InputError(diagnose(USAGE, message, missing.place, hint=hint))
+            raise InputError.usage(message, missing.place, hint=hint)
         self.layers |= found
 
     def add_assigns(self, assigns: Iterable[Layer]) -> None:

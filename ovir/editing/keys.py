@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NoReturn, TypeAlias, TypeGuard, cast
 
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError, NotFoundError
 from ovir.diagnostics.spelling import did_you_mean
 from ovir.diagnostics.text import plural
@@ -110,12 +109,12 @@ def _inputs_of(model: LayerGraph, key: InputKey) -> list[Port]:
     if not _is_pair(key):
         if not isinstance(key, (str, Layer)):
             hint = "an input is given as a port, as (layer, position of the input), or by the name of its layer"
-            raise InputError(diagnose(USAGE, f"expected an input, got {key!r}", Place(model.path), hint=hint))
+            raise InputError.usage(f"expected an input, got {key!r}", Place(model.path), hint=hint)
         return list(find_layer(model, key).inputs)
     layer, index = find_layer(model, key[0]), key[1]
     if not 0 <= index < len(layer.inputs):
         message = f"the layer has no input {index}: it has {plural(len(layer.inputs), 'input')}, counted from 0"
-        raise NotFoundError(diagnose(USAGE, message, layer.place))
+        raise NotFoundError.usage(message, layer.place)
     return [layer.inputs[index]]
 
 
@@ -124,7 +123,7 @@ def _as_list(keys: object, kind: str, names: str, end: str) -> list[object]:
         return [keys]
     if not isinstance(keys, Iterable):
         hint = f"give {names}, or pairs of a layer and the position of its {end}"
-        raise InputError(diagnose(USAGE, f"expected {kind}, got {keys!r}", hint=hint))
+        raise InputError.usage(f"expected {kind}, got {keys!r}", hint=hint)
     return list(keys)
 
 
@@ -145,7 +144,7 @@ def _output(layer: Layer, index: int) -> Port:
     outputs = _outputs_of(layer)
     if not 0 <= index < len(outputs):
         message = f"the layer has no output {index}: it has {plural(len(outputs), 'output')}, counted from 0"
-        raise NotFoundError(diagnose(USAGE, message, layer.place))
+        raise NotFoundError.usage(message, layer.place)
     return outputs[index]
 
 
@@ -191,14 +190,14 @@ def refuse_unknown(model: LayerGraph, key: str) -> NoReturn:
     """Raise NotFoundError for a name that neither a tensor nor a layer has."""
     known = [*dict.fromkeys((*(layer.key for layer in model.walk()), *tensor_names(model)))]
     message = f"no tensor and no layer is named {key!r}"
-    raise NotFoundError(diagnose(USAGE, message, Place(model.path), hint=did_you_mean(key, known)))
+    raise NotFoundError.usage(message, Place(model.path), hint=did_you_mean(key, known))
 
 
 def _refuse_key(model: LayerGraph, key: object) -> NoReturn:
     hint = "a tensor is given by its name, by the name of its layer, or as (layer, position of the output)"
-    raise InputError(diagnose(USAGE, f"expected a tensor, got {key!r}", Place(model.path), hint=hint))
+    raise InputError.usage(f"expected a tensor, got {key!r}", Place(model.path), hint=hint)
 
 
 def refuse(message: str, layer: Layer | None = None, hint: str | None = None) -> NoReturn:
     """Raise InputError for arguments of an edit."""
-    raise InputError(diagnose(USAGE, message, None if layer is None else layer.place, hint=hint))
+    raise InputError.usage(message, None if layer is None else layer.place, hint=hint)

@@ -22,7 +22,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.interrupts import interrupting_nobody_else, uninterrupted
-from ovir.diagnostics.codes import ENGINE, NO_ENGINE, USAGE
+from ovir.diagnostics.codes import ENGINE, NO_ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.engines.worker import WireTensor, receive, send
@@ -70,7 +70,7 @@ class Engine:
         self.kind, _, self.device = name.partition(":")
         if self.kind not in KINDS:
             message = f"unknown engine {name!r}: expected openvino:DEVICE or onnxruntime"
-            raise InputError(diagnose(USAGE, message))
+            raise InputError.usage(message)
         self.config = dict(config or {})
         self.timeout = timeout
         self.description = name

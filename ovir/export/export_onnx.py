@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 
 from ovir.core.progress import stage
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.packages import require_packages
 from ovir.export.exported import Exported
@@ -43,7 +41,7 @@ def export_onnx(
 
         model = read_model(model)
     if opset is not None and type(opset) is not int:
-        raise InputError(diagnose(USAGE, f"opset must be an integer, got {opset!r}"))
+        raise InputError.usage(f"opset must be an integer, got {opset!r}")
     target_paths(path, ONNX)  # refuses other endings, so that an IR is never overwritten
     exported = export_model(model, default_opset() if opset is None else opset)
     write(exported, path, external_data=external_data)

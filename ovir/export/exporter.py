@@ -13,7 +13,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from ovir.core.element_types import bf16, f16, f32
 from ovir.core.progress import counted
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import NOT_EXPORTED, USAGE
+from ovir.diagnostics.codes import NOT_EXPORTED
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import ExportError, InputError
 from ovir.export.bodies import Body, ExportableBody
@@ -38,7 +38,7 @@ def export_model(model: Model, opset: int) -> Exported:
     newest = onnx.defs.onnx_opset_version()
     if not OLDEST_OPSET <= opset <= newest:
         message = f"opset {opset} of ONNX is outside [{OLDEST_OPSET}, {newest}]; the installed onnx knows these"
-        raise InputError(diagnose(USAGE, message, Place(model.path)))
+        raise InputError.usage(message, Place(model.path))
     return _ModelExporter(model, Graph(opset), model.inputs).export()
 
 

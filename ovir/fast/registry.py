@@ -63,7 +63,7 @@ def fast_form(operation: type[Operator]) -> FastForm | None:
 
 def bind(op: Operator, binder: Binder, *inputs: Array) -> bool:
     """Bind the fast form of an operation to arrays; return False if there is none for them."""
-    form = fast_form(type(op))  # type: ignore[arg-type]  # mypy takes the class for its instances
+    form = fast_form(type(op))  # type: ignore[arg-type]  # a class is hashable
     if form is None:  # TODO: the methods `bind` become functions of this package
         return op.bind(binder, *inputs)
     return form(op, binder, *inputs)
@@ -71,7 +71,7 @@ def bind(op: Operator, binder: Binder, *inputs: Array) -> bool:
 
 def wanted_border(op: Operator, shapes: Sequence[tuple[int, ...]]) -> Border | None:
     """Return the zeros that the fast form of an operation reads around input 0, None if it reads none."""
-    form = fast_form(type(op))
+    form = fast_form(type(op))  # type: ignore[arg-type]  # a class is hashable
     return _borders[form](op, shapes) if form in _borders else None
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, SupportsIndex
 from weakref import WeakSet
 
-from ovir.diagnostics.codes import TOO_DEEP, USAGE
+from ovir.diagnostics.codes import TOO_DEEP
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
 from ovir.diagnostics.spelling import did_you_mean
@@ -216,7 +216,7 @@ class ConnectedLayers:
         if not isinstance(key, (str, bool)) and isinstance(key, SupportsIndex):
             if key.__index__() in self._by_id:
                 return self._by_id[key.__index__()]
-            raise NotFoundError(diagnose(USAGE, f"no layer has the id {key}", Place(self.path)))
+            raise NotFoundError.usage(f"no layer has the id {key}", Place(self.path))
         found = self._find(str(key))
         if found is None or key not in (found.name, found.key, found.key.removeprefix(self.scope)):
             self._forget_names()  # someone may have set the name of a layer without ``rename_layers``
@@ -224,7 +224,7 @@ class ConnectedLayers:
         if found is not None and isinstance(key, str):
             return found
         hint = did_you_mean(str(key), (layer.name for layer in self._file_order))
-        raise NotFoundError(diagnose(USAGE, f"no layer is named {key!r}", Place(self.path), hint=hint))
+        raise NotFoundError.usage(f"no layer is named {key!r}", Place(self.path), hint=hint)
 
     def _find(self, key: str) -> Layer | None:
         """Return the first layer with this name, or else the layer with this key, with or without ``scope``."""
@@ -308,7 +308,7 @@ def require_own_bodies(layers: Iterable[Layer]) -> None:
             other = body.holder or holders.setdefault(body, layer)
             if other is not layer:
                 message = f"'{name}' is also a body of {other.title}"
-                raise InputError(diagnose(USAGE, message, layer.place, hint="copy it with clone()"))
+                raise InputError.usage(message, layer.place, hint="copy it with clone()")
 
 
 def set_scopes(layer: Layer) -> None:

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import Any, NoReturn, Self, SupportsIndex
 
 from ovir.core.garbage import without_garbage_collection
-from ovir.diagnostics.codes import CYCLE, USAGE
+from ovir.diagnostics.codes import CYCLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
 from ovir.diagnostics.spelling import did_you_mean
@@ -104,7 +104,7 @@ class LayerGraph(ConnectedLayers):
                         return index
         known = ", ".join(f"{i} '{port.any_name}'" for i, port in enumerate(self.inputs)) or "none"
         message = f"the model has no input {key!r}; its inputs are {known}"
-        raise InputError(diagnose(USAGE, message, Place(self.path)))
+        raise InputError.usage(message, Place(self.path))
 
     @property
     def next_id(self) -> int:
@@ -408,7 +408,7 @@ class LayerGraph(ConnectedLayers):
         self._refuse(f"the layer has {plural(len(layer.inputs), 'input')}, got {plural(given, 'source')}", layer)
 
     def _refuse(self, message: str, layer: Layer | None = None) -> NoReturn:
-        raise InputError(diagnose(USAGE, message, Place(self.path) if layer is None else layer.place))
+        raise InputError.usage(message, Place(self.path) if layer is None else layer.place)
 
     def _check_names(
         self, names: Mapping[str, str], present: Mapping[str, object], shared: Collection[str], kind: str
@@ -424,7 +424,7 @@ class LayerGraph(ConnectedLayers):
         for old, new in names.items():
             if old not in present:
                 hint = did_you_mean(old, present)
-                raise NotFoundError(diagnose(USAGE, f"no {kind} is named {old!r}", Place(self.path), hint=hint))
+                raise NotFoundError.usage(f"no {kind} is named {old!r}", Place(self.path), hint=hint)
             if not new:
                 self._refuse(f"the new name of {kind} {old!r} is empty")
             if new in taken:

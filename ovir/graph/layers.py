@@ -11,8 +11,7 @@ from ovir.core.element_types import ElementType, dynamic
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.caller import caller
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import OWN_FAULT, InputError, NotFoundError
 from ovir.diagnostics.text import plural
 from ovir.graph.rt_info import NO_RT_INFO, DeferredRtInfo, RtInfo
@@ -248,7 +247,7 @@ class Layer(Arithmetic):
         if 0 <= index < len(self.outputs):
             return self.outputs[index]
         message = f"there is no output {index}: the layer has {plural(len(self.outputs), 'output')}"
-        raise NotFoundError(diagnose(USAGE, message, replace(caller(), layer=self.title, layer_id=self.id)))
+        raise NotFoundError.usage(message, replace(caller(), layer=self.title, layer_id=self.id))
 
     def __getitem__(self, index: int) -> Port:
         return self.output(index)
@@ -393,13 +392,13 @@ class ReadOnlyDict(dict[str, Any]):
 def _refuse_list(self: object, *arguments: object, **keywords: object) -> NoReturn:
     message = "this list of a model cannot be changed"
     hint = "change a copy, list(...), or edit the model: Model.add_layer, Model.remove_layer"
-    raise InputError(diagnose(USAGE, message, hint=hint))
+    raise InputError.usage(message, hint=hint)
 
 
 def _refuse_dict(self: object, *arguments: object, **keywords: object) -> NoReturn:
     message = "the attributes of a layer cannot be changed: its operator has its own values"
     hint = "replace the layer by one with other attributes: Model.replace_layer"
-    raise InputError(diagnose(USAGE, message, hint=hint))
+    raise InputError.usage(message, hint=hint)
 
 
 _BOTH = ("clear", "pop", "__setitem__", "__delitem__")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.packages import require_packages
 from ovir.graph.layers import Layer
@@ -45,14 +44,14 @@ def compile_model(
         return CompiledModel(model, threads=threads, strict=strict, keep_compressed=keep_compressed, emulate=emulate)
     for name, value in {"strict": strict, "keep_compressed": keep_compressed, "emulate": emulate}.items():
         if value:
-            raise InputError(diagnose(USAGE, f"{name} needs the engine 'numpy', got {engine!r}"))
+            raise InputError.usage(f"{name} needs the engine 'numpy', got {engine!r}")
     return HybridModel(model, threads=threads)
 
 
 def require_engine(engine: str) -> None:
     """Raise InputError for an engine that is unknown or not installed."""
     if engine not in ENGINES:
-        raise InputError(diagnose(USAGE, f"unknown engine {engine!r}: expected {' or '.join(map(repr, ENGINES))}"))
+        raise InputError.usage(f"unknown engine {engine!r}: expected {' or '.join(map(repr, ENGINES))}")
     if engine == "onnxruntime":
         require_packages("the engine 'onnxruntime'", "onnxruntime", "onnxruntime", "onnx", "onnx_ir")
 

@@ -8,9 +8,9 @@ from typing import Any
 from ovir.core.garbage import without_garbage_collection
 from ovir.core.progress import stage
 from ovir.core.shapes import ShapeLike, as_shape
-from ovir.diagnostics.codes import USAGE, VARIABLE_TYPE
+from ovir.diagnostics.codes import VARIABLE_TYPE
 from ovir.diagnostics.collector import Diagnostics
-from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
@@ -119,7 +119,7 @@ def reshaped_parameters(model: LayerGraph, shapes: Mapping[str | int | Port, Sha
     for key, shape in shapes.items():
         layer = model.inputs[model.input_index(key)].layer
         if layer in wanted:
-            raise InputError(diagnose(USAGE, f"input {key!r} is given a shape twice; the keys are {list(shapes)}"))
+            raise InputError.usage(f"input {key!r} is given a shape twice; the keys are {list(shapes)}")
         wanted[layer] = _reshaped(layer.operator, key, shape)
     return wanted
 
@@ -128,11 +128,11 @@ def _reshaped(operator: Operator | None, key: str | int | Port, shape: ShapeLike
     """Return the Parameter with another shape; InputError if the shape is invalid."""
     if not isinstance(operator, Parameter):
         message = f"the shape of input {key!r} cannot be set: its Parameter could not be read"
-        raise InputError(diagnose(USAGE, message))
+        raise InputError.usage(message)
     try:
         return Parameter(element_type=operator.element_type, shape=as_shape(shape))
     except (ValueError, TypeError) as error:
-        raise InputError(diagnose(USAGE, f"invalid shape for input {key!r}: {error}")) from None
+        raise InputError.usage(f"invalid shape for input {key!r}: {error}") from None
 
 
 def set_parameters(parameters: Mapping[Layer, Parameter]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE, USAGE
+from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.text import plural
@@ -109,7 +109,7 @@ def _open(path: str | os.PathLike[str], channels: int | None) -> Image:
     except ImportError:
         message = "images are read with Pillow, which is not installed"
         hint = "install it with `pip install ovir[image]`, or give an array: NAME=file.npy"
-        raise InputError(diagnose(USAGE, message, Place(os.fspath(path)), hint=hint)) from None
+        raise InputError.usage(message, Place(os.fspath(path)), hint=hint) from None
     try:
         with Image.open(path) as opened:
             image = ImageOps.exif_transpose(opened)

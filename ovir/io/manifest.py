@@ -15,7 +15,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
-from ovir.diagnostics.codes import UNREADABLE, UNWRITABLE, USAGE
+from ovir.diagnostics.codes import UNREADABLE, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError, WriteError
 
@@ -201,7 +201,7 @@ def _lock(file: int, path: str) -> None:
 
 
 def _is_written(path: str) -> InputError:
-    return InputError(diagnose(USAGE, "another run is writing results into this folder", Place(path)))
+    return InputError.usage("another run is writing results into this folder", Place(path))
 
 
 # --------------------------------------------------------------------------- writing

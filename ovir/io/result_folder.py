@@ -13,8 +13,7 @@ from typing import Any, NoReturn, Self
 
 from ovir.core.arrays import Array
 from ovir.core.files import TEMPORARY, replaced_file
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError
 from ovir.io.input_files import ENDINGS, InputFile
 from ovir.io.manifest import CONTINUES, DOING, NAME, Manifest, Row, writing
@@ -49,7 +48,7 @@ class ResultFolder:
             return
         if not resume:
             hint = "--resume continues that run; give another folder for new results"
-            raise InputError(diagnose(USAGE, "the folder has results of an earlier run", Place(path), hint=hint))
+            raise InputError.usage("the folder has results of an earlier run", Place(path), hint=hint)
         self.manifest = Manifest(manifest, head)
         try:
             self._require_same(os.path.abspath(model), options)
@@ -83,7 +82,7 @@ class ResultFolder:
 
     def _refuse(self, message: str) -> NoReturn:
         hint = "give another folder, or the model and the options of the earlier run"
-        raise InputError(diagnose(USAGE, message, Place(self.path), hint=hint))
+        raise InputError.usage(message, Place(self.path), hint=hint)
 
     # ----- what remains to be done
 
@@ -179,13 +178,13 @@ def _require_empty(path: str) -> None:
     """Raise InputError for a folder with files, because results would mix with them."""
     if os.path.exists(path) and not os.path.isdir(path):
         message = "the results of many inputs are written into a folder, but this is a file"
-        raise InputError(diagnose(USAGE, message, Place(path)))
+        raise InputError.usage(message, Place(path))
     names = os.listdir(path) if os.path.isdir(path) else []
     # Another run may have begun its manifest since this one has looked for it.
     others = [name for name in names if not TEMPORARY.fullmatch(name) and name != NAME]
     if others:
         message = f"the folder has other files, such as '{min(others)}', and no results of an earlier run"
-        raise InputError(diagnose(USAGE, message, Place(path), hint="give a new or an empty folder"))
+        raise InputError.usage(message, Place(path), hint="give a new or an empty folder")
 
 
 def _remove_leftovers(folder: str) -> None:

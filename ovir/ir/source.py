@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 from lxml import etree
 
 from ovir.core.files import older_files
-from ovir.diagnostics.codes import DOCTYPE, ENCODING, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE, USAGE
+from ovir.diagnostics.codes import DOCTYPE, ENCODING, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
@@ -120,7 +120,7 @@ def _content(model: Any) -> tuple[bytes | str, str | None]:
     if hasattr(model, "read") and isinstance(content := _rest(model), (bytes, str)):
         return content, _path_of(model)
     message = f"a model must be a path, the content of an .xml or an open file, got {type(model).__name__}"
-    raise InputError(diagnose(USAGE, message))
+    raise InputError.usage(message)
 
 
 def _interrupted_save(name: str) -> str | None:

@@ -27,7 +27,6 @@ from ovir.diagnostics.codes import (
     STRING_DATA,
     TOO_FEW_BYTES,
     UNREADABLE,
-    USAGE,
     WEIGHTS_LFS,
 )
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -90,10 +89,10 @@ class WeightBytes:
             view = memoryview(buffer)
         except (TypeError, ValueError):
             message = f"weights must be a path or a buffer (bytes or an array of u8), got {type(buffer).__name__}"
-            raise InputError(diagnose(USAGE, message)) from None
+            raise InputError.usage(message) from None
         if not view.c_contiguous:
             hint = "copy it with numpy.ascontiguousarray(array)"
-            raise InputError(diagnose(USAGE, "the array given as weights must be contiguous in memory", hint=hint))
+            raise InputError.usage("the array given as weights must be contiguous in memory", hint=hint)
         return cls(np.frombuffer(buffer, np.uint8) if view.nbytes else np.empty(0, np.uint8), "weights")
 
     @classmethod
@@ -237,7 +236,7 @@ def refuse_path_as_bytes(content: Any) -> None:
     """Raise InputError for bytes that are the path of a file, because bytes are taken as content."""
     if isinstance(content, bytes) and len(content) < 4096 and os.path.isfile(content):
         message = f"bytes must be the content of a file, got the path {content!r}"
-        raise InputError(diagnose(USAGE, message, hint="pass the path as a text: os.fsdecode(path)"))
+        raise InputError.usage(message, hint="pass the path as a text: os.fsdecode(path)")
 
 
 def _decode_strings(raw: Bytes, count: int) -> NDArray[Any]:

@@ -12,8 +12,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.garbage import without_garbage_collection
 from ovir.core.progress import stage
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Port
@@ -71,7 +70,7 @@ class CompiledModel:
         Raises InputError for arguments that exclude each other, and ModelError for a model that cannot be run.
         """
         if threads is not None and (type(threads) is not int or threads < 1):
-            raise InputError(diagnose(USAGE, f"threads must be an integer of at least 1, got {threads!r}"))
+            raise InputError.usage(f"threads must be an integer of at least 1, got {threads!r}")
         self.model: Model = model
         """The model, as it was when it was compiled."""
         self.threads: int | None = threads
@@ -83,7 +82,7 @@ class CompiledModel:
         self.emulation = emulation_of(emulate)
         if keep_compressed and self.emulation is not None:
             message = "emulate and keep_compressed exclude each other: rounded weights are kept as f32"
-            raise InputError(diagnose(USAGE, message))
+            raise InputError.usage(message)
         self._lock = threading.RLock()
         self._folded: Folded = WeakValueDictionary()
         self._plan: Plan | None = self._make_plan(model)  # raises what cannot run
@@ -271,7 +270,7 @@ class InferRequest:
         """
         if not self._busy.acquire(blocking=False):
             message = "this request is running; create_infer_request() makes another for another thread"
-            raise InputError(diagnose(USAGE, message, Place(self.compiled.model.path)))
+            raise InputError.usage(message, Place(self.compiled.model.path))
         try:
             return self._infer(inputs, taps, listeners, share_outputs)
         except ListenerFailed as failed:
@@ -338,7 +337,7 @@ class InferRequest:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         hint = "pickle the compiled model, and create a request where it is restored"
-        raise InputError(diagnose(USAGE, "InferRequest objects cannot be pickled or copied", hint=hint))
+        raise InputError.usage("InferRequest objects cannot be pickled or copied", hint=hint)
 
     def __repr__(self) -> str:
         state = "running" if self._busy.locked() else "idle"

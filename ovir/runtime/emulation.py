@@ -13,8 +13,6 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import f32, f64
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.spelling import did_you_mean
 from ovir.graph.layer_graph import LayerGraph
@@ -45,7 +43,7 @@ class Emulation:
         if element_type not in NARROW:
             message = f"no device that computes in {element_type!r} can be emulated; the types are f16 and bf16"
             hint = did_you_mean(element_type, NARROW) if isinstance(element_type, str) else None
-            raise InputError(diagnose(USAGE, message, hint=hint))
+            raise InputError.usage(message, hint=hint)
         self.element_type = element_type
         self.keep = frozenset(keep)
 

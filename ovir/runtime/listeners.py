@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.diagnostics.codes import USAGE, Code, Severity
+from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import InputError, OperatorError
 from ovir.graph.layer_graph import LayerGraph
@@ -44,13 +44,11 @@ class Listener(Protocol):
 def require_listeners(listeners: Sequence[object]) -> None:
     """Raise InputError unless ``listeners`` is a list of objects with the methods of Listener."""
     if not isinstance(listeners, Sequence):
-        raise InputError(diagnose(USAGE, f"listeners must be a list, got {listeners!r}"))
+        raise InputError.usage(f"listeners must be a list, got {listeners!r}")
     for listener in listeners:
         if not (hasattr(listener, "will_run") and hasattr(listener, "did_run")):
             hint = "derive its class from ovir.Listener"
-            raise InputError(
-                diagnose(USAGE, f"{listener!r} is not a listener: will_run or did_run is missing", hint=hint)
-            )
+            raise InputError.usage(f"{listener!r} is not a listener: will_run or did_run is missing", hint=hint)
 
 
 def steps_wanted_by(listeners: Sequence[Listener]) -> frozenset[str]:
@@ -93,7 +91,7 @@ class Tap:
         for name in names:
             if name not in known:
                 message = f"no layer and no tensor is named {name!r}, which was to be tapped"
-                raise InputError(diagnose(USAGE, message))
+                raise InputError.usage(message)
             layer, index = known[name]
             self._targets.setdefault(full_name(layer), []).append((name, index))
         self.wanted_steps = frozenset(self._targets)

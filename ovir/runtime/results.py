@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import NotFoundError
 from ovir.graph.layers import Port
 
@@ -43,7 +42,7 @@ class Results(Mapping[Any, Array]):
                 return self._arrays[int(key)]
             return self._arrays[self._keys[key]]
         known = ", ".join(f"{i} '{port.any_name}'" for i, port in enumerate(self._ports)) or "none"
-        raise NotFoundError(diagnose(USAGE, f"there is no output {key!r}; the outputs are {known}"))
+        raise NotFoundError.usage(f"there is no output {key!r}; the outputs are {known}")
 
     def __contains__(self, key: object) -> bool:
         if isinstance(key, (int, np.integer)):

@@ -11,7 +11,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.dimensions import Dimension
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import BAD_INPUT, USAGE
+from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layers import Port
@@ -90,7 +90,7 @@ def _axis_of(model: Model, output: int, shapes: Sequence[PartialShape]) -> int:
 
 
 def _refuse(model: Model, message: str, hint: str | None = None) -> NoReturn:
-    raise InputError(diagnose(USAGE, message, Place(model.path), hint=hint))
+    raise InputError.usage(message, Place(model.path), hint=hint)
 
 
 def join_batch(model: Model, feeds: Sequence[Any], batched: Batched) -> tuple[list[Array], list[int]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ovir.core.interrupts import interrupting_nobody_else, temporary_folder, uninterrupted
 from ovir.core.progress import stage
-from ovir.diagnostics.codes import ENGINE, USAGE
+from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.diagnostics.packages import require_packages
@@ -32,14 +32,14 @@ class Crew:
 
     def __init__(self, executor: Executor | None = None, workers: int | None = None) -> None:
         if workers is not None and (type(workers) is not int or workers < 1):
-            raise InputError(diagnose(USAGE, f"workers must be an integer of at least 1, got {workers!r}"))
+            raise InputError.usage(f"workers must be an integer of at least 1, got {workers!r}")
         if executor is not None and workers is not None:
-            raise InputError(diagnose(USAGE, "workers is for a pool of ovir: give either workers or an executor"))
+            raise InputError.usage("workers is for a pool of ovir: give either workers or an executor")
         is_client = hasattr(executor, "get_executor")  # of dask; its futures are of another kind
         if executor is not None and (is_client or not callable(getattr(executor, "submit", None))):
             hint = "for a client of dask, give client.get_executor()"
             message = f"executor must be a concurrent.futures.Executor, got {type(executor).__name__}"
-            raise InputError(diagnose(USAGE, message, hint=hint))
+            raise InputError.usage(message, hint=hint)
         self._given = executor
         self._pool: ProcessPoolExecutor | None = None
         self._empty_since: float | None = None
@@ -180,7 +180,7 @@ def lanes(executor: Executor | None, workers: int | None) -> list[Crew]:
     if crew.size == 1:
         return [crew]
     message = f"sessions need workers that can be chosen, which {type(executor).__name__} does not offer"
-    raise InputError(diagnose(USAGE, message, hint="leave the executor out, or use one of dask, or with one worker"))
+    raise InputError.usage(message, hint="leave the executor out, or use one of dask, or with one worker")
 
 
 @contextmanager
@@ -204,7 +204,7 @@ def open_executor(*, dask: str | None = None, workers: int | None = None) -> Ite
             yield client.get_executor()
         return
     if workers is not None:
-        raise InputError(diagnose(USAGE, "workers is for processes of this machine; the cluster has its own"))
+        raise InputError.usage("workers is for processes of this machine; the cluster has its own")
     try:
         client = distributed.Client(dask, timeout=_PATIENCE)
     except (OSError, ValueError) as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, cast, ov
 
 import numpy as np
 
-from ovir.diagnostics.codes import UNWRITABLE, USAGE
+from ovir.diagnostics.codes import UNWRITABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, OvirError, WriteError
 from ovir.graph.layers import Port
@@ -163,23 +163,23 @@ def _require_arguments(
 ) -> None:
     """Raise InputError for arguments that ``map`` does not take, or not together."""
     if on_error not in ("raise", "return"):
-        raise InputError(diagnose(USAGE, f"on_error must be 'raise' or 'return', got {on_error!r}"))
+        raise InputError.usage(f"on_error must be 'raise' or 'return', got {on_error!r}")
     if isinstance(inputs, (str, bytes, os.PathLike, Mapping, np.ndarray)) or not isinstance(inputs, Iterable):
         message = f"inputs must be an iterable of inputs, got one {type(inputs).__name__}"
-        raise InputError(diagnose(USAGE, message, hint="put a single input into a list"))
+        raise InputError.usage(message, hint="put a single input into a list")
     for option, value in (("batch", batch), ("chunksize", chunksize)):
         if value is not None and (type(value) is not int or value < 1):
-            raise InputError(diagnose(USAGE, f"{option} must be an integer of at least 1, got {value!r}"))
+            raise InputError.usage(f"{option} must be an integer of at least 1, got {value!r}")
     if not isinstance(taps, Sequence):
-        raise InputError(diagnose(USAGE, f"taps must be the names of layers, got {taps!r}"))
+        raise InputError.usage(f"taps must be the names of layers, got {taps!r}")
     keyed = callable(session) or (isinstance(session, Iterable) and not isinstance(session, str))
     if session is not None and not keyed:
         message = f"session must be a function or an iterable with a key for each input, got {session!r}"
-        raise InputError(diagnose(USAGE, message))
+        raise InputError.usage(message)
     for one, other in (("batch", "taps"), ("batch", "session"), ("batch", "chunksize"), ("chunksize", "session")):
         given = {"batch": batch is not None, "chunksize": chunksize != 1, "session": session is not None, "taps": taps}
         if given[one] and given[other]:
-            raise InputError(diagnose(USAGE, f"{one} and {other} exclude each other"))
+            raise InputError.usage(f"{one} and {other} exclude each other")
 
 
 Result = TypeVar("Result", covariant=True)
@@ -307,9 +307,9 @@ def _key(session: Sessions | None, keys: Iterator[Hashable] | None, index: int, 
     else:
         key = next(keys, _NO_KEY)
     if key is _NO_KEY:
-        raise InputError(diagnose(USAGE, f"session has {index} keys, but there are more inputs"))
+        raise InputError.usage(f"session has {index} keys, but there are more inputs")
     if not isinstance(key, Hashable):
-        raise InputError(diagnose(USAGE, f"the session of input {index} must be hashable, got {key!r}"))
+        raise InputError.usage(f"the session of input {index} must be hashable, got {key!r}")
     return key
 
 

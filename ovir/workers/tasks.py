@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Generic, Self, TypeVar
 
-from ovir.diagnostics.codes import ENGINE, USAGE, WORKER_DIED
+from ovir.diagnostics.codes import ENGINE, WORKER_DIED
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, OvirError, RunError
 from ovir.diagnostics.text import plural
@@ -230,7 +230,7 @@ class Tasks(Iterator[Outcome[Item]]):
             return False
         except RuntimeError as error:
             self.close()
-            raise InputError(diagnose(USAGE, f"the executor takes no tasks: {error}")) from None
+            raise InputError.usage(f"the executor takes no tasks: {error}") from None
         except Exception as error:
             if crew.is_own:
                 self.close()

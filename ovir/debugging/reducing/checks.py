@@ -13,11 +13,9 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO
 
 from ovir.core.interrupts import temporary_folder, uninterrupted
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 
 TIMED_OUT = 124
@@ -44,11 +42,11 @@ class Command:
         """The last error that the command has printed, or the last line, if none begins with "error"."""
         if PLACE not in text:
             hint = f"write {PLACE} where the path of the model belongs, as in 'ovir run {PLACE}'"
-            _refuse(f"the check command does not contain {PLACE}: {text}", hint)
+            raise InputError.usage(f"the check command does not contain {PLACE}: {text}", hint=hint)
         try:
             self._parts = shlex.split(text)
         except ValueError as error:
-            _refuse(f"the check command cannot be split into arguments: {error}: {text}")
+            raise InputError.usage(f"the check command cannot be split into arguments: {error}: {text}") from None
         self._needs_shell = _needs_shell(text)
 
     def __call__(self, path: str) -> int:
@@ -70,7 +68,7 @@ class Command:
     def require_started(self, status: int) -> None:
         """Raise InputError if a status means that the shell has not found the command."""
         if self._needs_shell and status in _NOT_STARTED:
-            _refuse(f"the check command cannot be started: {self.last_line}")
+            raise InputError.usage(f"the check command cannot be started: {self.last_line}")
 
     def _start(self, path: str, folder: str, output: IO[bytes]) -> subprocess.Popen[bytes]:
         if self._needs_shell:
@@ -90,7 +88,7 @@ class Command:
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            _refuse(f"the check command cannot be started: {arguments[0]}: {reason}")
+            raise InputError.usage(f"the check command cannot be started: {arguments[0]}: {reason}") from None
 
 
 _NOT_STARTED = (126, 127)
@@ -131,10 +129,6 @@ def _last_line(output: IO[bytes]) -> str:
     lines = output.read().decode("utf-8", "replace").strip().splitlines()
     found = [line for line in lines if line.startswith("error")] or lines
     return found[-1].strip() if found else ""
-
-
-def _refuse(message: str, hint: str | None = None) -> NoReturn:
-    raise InputError(diagnose(USAGE, message, hint=hint))
 
 
 def status_text(status: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from ovir.core.arrays import Array
 from ovir.core.interrupts import temporary_folder
@@ -15,8 +15,6 @@ from ovir.debugging.reducing.candidates import count
 from ovir.debugging.reducing.checks import Answers, Check, Command, status_text
 from ovir.debugging.reducing.search import Search
 from ovir.debugging.reducing.stage import Stage
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.model import Model, read_model, save_model
 
@@ -102,7 +100,9 @@ def reduce(
     the same status twice, or has the same status for a model without layers. This takes 3 runs.
     """
     if max_runs is not None and max_runs < _FIRST_RUNS:
-        _refuse(f"max_runs must be at least {_FIRST_RUNS}, which are needed to test the check, got {max_runs}")
+        raise InputError.usage(
+            f"max_runs must be at least {_FIRST_RUNS}, which are needed to test the check, got {max_runs}"
+        )
     whole = model if isinstance(model, Model) else read_model(model)
     given = {whole.input_index(key): array for key, array in (inputs or {}).items()}
     function = Command(check, timeout) if isinstance(check, str) else check
@@ -161,18 +161,20 @@ class _Runs:
         first, second = self._run(), self._run()
         if first != second:
             both = f"{status_text(first)}, then {status_text(second)}"
-            _refuse(
+            raise InputError.usage(
                 f"the check is flaky: for the whole model it gives {both}",
-                "a reduction needs a check that always gives the same status for the same model",
+                hint="a reduction needs a check that always gives the same status for the same model",
             )
         if isinstance(self._check, Command):
             self._check.require_started(first)
         printed = self._printed()
         if wanted is not None and first != wanted:
-            _refuse(f"the check gives {status_text(first)} for the whole model, not {wanted}{printed}")
+            raise InputError.usage(f"the check gives {status_text(first)} for the whole model, not {wanted}{printed}")
         if wanted is None and first == 0:
             hint = "reduce a model for which the check fails, or give status 0 to find the smallest one that passes"
-            _refuse(f"the check gives status 0 for the whole model: there is no failure to look for{printed}", hint)
+            raise InputError.usage(
+                f"the check gives status 0 for the whole model: there is no failure to look for{printed}", hint=hint
+            )
         self._best_key = self._answers.key(self.candidate)
         return first
 
@@ -182,10 +184,10 @@ class _Runs:
             return
         save_model(model.extract(inputs=list(model.inputs), outputs=list(model.inputs)), self.candidate)
         if self._run() == wanted:
-            _refuse(
+            raise InputError.usage(
                 f"the check gives {status_text(wanted)} even for a model without layers, so it does not look at what "
                 f"the model computes{self._printed()}",
-                "a check needs one status for the failure and another one for all else, such as wrong usage",
+                hint="a check needs one status for the failure and another one for all else, such as wrong usage",
             )
 
     def _printed(self) -> str:
@@ -216,7 +218,7 @@ class _Runs:
         self.count += 1
         status = self._check(os.fspath(self.candidate))
         if isinstance(status, bool) or not isinstance(status, int):
-            _refuse(f"the check must return an integer, got {status!r}")
+            raise InputError.usage(f"the check must return an integer, got {status!r}")
         return status
 
 
@@ -242,7 +244,3 @@ class _Reducer:
         if self._progress is not None:
             self._progress(found, step)
         return is_as_good
-
-
-def _refuse(message: str, hint: str | None = None) -> NoReturn:
-    raise InputError(diagnose(USAGE, message, hint=hint))

@@ -18,8 +18,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.integrations.model_explorer.page import SECURITY, page_folder, read_page_file
 
@@ -122,7 +120,7 @@ def open_server(port: int | None = None) -> ViewServer:
         if port is None:
             return ViewServer(0)
         message = f"cannot listen on port {port} of {HOST}: {error.strerror or error}"
-        raise InputError(diagnose(USAGE, message, hint="--port 0 uses any free port")) from None
+        raise InputError.usage(message, hint="--port 0 uses any free port") from None
 
 
 def open_browser(url: str) -> bool:

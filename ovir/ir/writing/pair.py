@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 
 from ovir.core.files import replaced_files
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 
 
@@ -39,15 +37,15 @@ def target_paths(path: str | os.PathLike[str], kind: Kind = MODEL) -> _Paths:
     """Return the paths of both files; InputError for a path without the ending of the kind."""
     if not isinstance(path, (str, os.PathLike)):
         message = f"the path of the saved {kind.title} must be a text or a path, got {type(path).__name__}"
-        raise InputError(diagnose(USAGE, message))
+        raise InputError.usage(message)
     name = os.fsdecode(path)
     if "\0" in name:
-        raise InputError(diagnose(USAGE, f"the path of the saved {kind.title} has a null character: {name!r}"))
+        raise InputError.usage(f"the path of the saved {kind.title} has a null character: {name!r}")
     stem, extension = os.path.splitext(name)
     if extension.lower() != kind.text:
         message = f"the path of a saved {kind.title} must end in {kind.text}, got {name!r}"
         hint = f"the {kind.content} go to the {kind.data} next to it" if kind.data else None
-        raise InputError(diagnose(USAGE, message, hint=hint))
+        raise InputError.usage(message, hint=hint)
     return _Paths(name, f"{stem}{kind.data}")
 
 

@@ -6,7 +6,7 @@ import os
 from typing import TypeVar
 
 from ovir.core.garbage import without_garbage_collection
-from ovir.diagnostics.codes import INFERENCE, USAGE
+from ovir.diagnostics.codes import INFERENCE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
@@ -33,7 +33,7 @@ def write_model(
         model = read(model, None, kind)
     if not isinstance(model, LayerGraph):
         message = f"expected a Model or the path of an .xml, got {type(model).__name__}"
-        raise InputError(diagnose(USAGE, message))
+        raise InputError.usage(message)
     with without_garbage_collection():
         prepared = _prepared(model)
         warnings: list[Diagnostic] = []

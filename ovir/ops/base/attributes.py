@@ -14,8 +14,6 @@ from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType
 from ovir.core.integers import parse_integer, shortened
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.spelling import did_you_mean
 from ovir.diagnostics.text import shown
@@ -132,7 +130,7 @@ def declared_attributes(cls: type) -> dict[str, Attribute]:
         for name, declared in own.items():
             if hints.get(name) not in _PARSERS:
                 message = f"attribute '{name}' of {base.__name__} is annotated with no type that attributes can have"
-                raise InputError(diagnose(USAGE, message, hint="as in `axis: int = ovir.attribute()`"))
+                raise InputError.usage(message, hint="as in `axis: int = ovir.attribute()`")
             file_name = declared.name or name
             found[file_name] = Attribute(
                 file_name,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.ops.base import opsets
 from ovir.ops.base.attributes import declared_attributes
@@ -58,14 +56,14 @@ def register(type_name: str, *, version: str) -> Callable[[T], T]:
     """
     if opsets.resolve(type_name, version) is not None:
         message = f"{version} already has an operation {type_name}"
-        raise InputError(diagnose(USAGE, message, hint="choose another type or version, such as 'extension'"))
+        raise InputError.usage(message, hint="choose another type or version, such as 'extension'")
 
     def add(cls: T) -> T:
         if not (isinstance(cls, type) and issubclass(cls, Operator)):
-            raise InputError(diagnose(USAGE, f"an operation must be a class derived from ovir.Operator, got {cls!r}"))
+            raise InputError.usage(f"an operation must be a class derived from ovir.Operator, got {cls!r}")
         if not hasattr(cls, "infer"):
             message = f"{cls.__name__} has no method 'infer', which gives the types and shapes of the outputs"
-            raise InputError(diagnose(USAGE, message))
+            raise InputError.usage(message)
         if not any("value_inputs" in vars(base) for base in cls.__mro__ if base is not Operator):
             cls.value_inputs = ALL  # a class without the declaration may read any value
         _declare(cls, type_name, 0)

@@ -134,12 +134,11 @@ class Traits:
     has_steps: ClassVar[bool] = False
     """Whether devices compute the layer in several steps, and ``run_in_steps`` does, too."""
 
-    def run_in_steps(self, step: InnerStep, *inputs: Array) -> Array:
-        """Return the output, computed in the steps that devices take.
+    run_in_steps: Callable[..., Array]
+    """The function from an ``InnerStep`` and the inputs to the output, computed in the steps that devices take.
 
-        ``step`` is called with each intermediate result, in blocks, and returns what takes its place.
-        """
-        raise NotImplementedError
+    It calls the ``InnerStep`` with each intermediate result, in blocks, and goes on with what that returns.
+    """
 
     # ----- rows: slices along the first axis
 
