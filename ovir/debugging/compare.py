@@ -52,8 +52,8 @@ def compare(
     timeout: float | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compare the outputs and layers of a model in ovir with another side; ``if compare(...)`` means that all are
-    within tolerance.
+    """Compare the outputs and layers of a model in ovir with another side. The result is true if all are within
+    tolerance.
 
     ``against`` is a device of OpenVINO (``openvino:CPU``), an ONNX model (``onnx:model.onnx``), a second model (a Model
     or the path of an .xml), or recorded tensors by name (a mapping, or the path of an .npz). A second model runs in

@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from graphs import Graph, network, scrambled, statuses, whats
+from diff_graphs import Graph, network, scrambled, statuses, whats
 
 import ovir
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builder import ITERATOR, RELU, RESULT, document, layer_text
-from graphs import statuses, whats
+from diff_graphs import statuses, whats
 
 import ovir
 

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from builder import Net
-from graphs import Graph, network, statuses, whats
+from diff_graphs import Graph, network, statuses, whats
 
 import ovir
 from ovir.analysis.constant_differences import BLOCK, EXACT, Tolerance, constants_differ, digest

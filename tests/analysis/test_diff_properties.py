@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import UNARY, Graph, Node, scrambled, statuses
+from diff_graphs import UNARY, Graph, Node, scrambled, statuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

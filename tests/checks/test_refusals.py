@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builder import Net
-from test_planted_faults import Plant, declared_constant, declared_input, declared_output, other_constant, other_source
+from plants import Plant, declared_constant, declared_input, declared_output, other_constant, other_source
 
 import ovir
 from ovir.cli.main import main

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 from builder import Net
+from command import Cli, Outcome
 
 from ovir.cli.main import main
-
-
-class Outcome(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-Cli = Callable[..., Outcome]
 
 
 @pytest.fixture

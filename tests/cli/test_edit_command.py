@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builder import Net
-from conftest import Cli
+from command import Cli
 
 import ovir
 from ovir import opset13 as ops

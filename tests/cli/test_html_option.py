@@ -11,7 +11,7 @@ import pytest
 from ovir.diagnostics import packages
 
 if TYPE_CHECKING:
-    from conftest import Cli
+    from command import Cli
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
 DIGITS = EXAMPLES / "digits.xml"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Cli
+from command import Cli
 
 import ovir
 from ovir.integrations.model_explorer.overlays import RED

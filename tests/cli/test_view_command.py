@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Cli
+from command import Cli
 from viewing import viewing
 
 import ovir

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builder import Net
+from derived import chain, derived_of
 from edited import sample, state_of, with_body
-from test_edits import chain, derived_of
 
 import ovir
 from ovir.core.tensor_types import TensorType

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from derived import chain, derived_of
 from edited import everything, sample, with_body
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,23 +26,6 @@ def new_layer(model: Model, kind: str = "ReLU", inputs: int = 1, number: int | N
     layer.inputs = [Port(layer, i, i, False) for i in range(inputs)]
     layer.outputs = [Port(layer, 0, inputs, True)]
     return layer
-
-
-def derived_of(model: Model) -> Any:
-    """All that is derived from connections, by ids."""
-    graph = model.graph
-    return (
-        [layer.id for layer in model.layers],
-        model.edges,
-        [port.layer.id for port in model.inputs],
-        [port.layer.id for port in model.outputs],
-        {layer.id for layer in model.layers if layer.is_dead},
-        list(graph.nodes),
-        sorted(
-            (a, b, key, data["from_port"], data["to_port"]) for a, b, key, data in graph.edges(keys=True, data=True)
-        ),
-        [sorted(port.names) for port in model.outputs],
-    )
 
 
 def require_consistent(model: Model) -> None:
@@ -242,12 +225,3 @@ def test_long_chains() -> None:
     model.move_readers(first.outputs[0], model.inputs[0])
     assert len([layer for layer in model.layers if layer.is_dead]) == 1
     require_consistent(model)
-
-
-def chain(length: int) -> Model:
-    net = Net()
-    x = net.parameter("x", "2")
-    for _ in range(length):
-        x = net.op("ReLU", x)
-    net.result(x)
-    return net.model()

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from inputs import DIGITS, Killer, Slow, digits
-from test_map import ONES, assert_all, counter
+from worker_inputs import DIGITS, ONES, Killer, Slow, assert_all, counter, digits
 
 import ovir
 from ovir.workers.executors import open_executor
@@ -38,8 +37,8 @@ def dask() -> Iterator[Any]:
 
 
 def show_tests(executor: Any) -> None:
-    """Let the workers of dask import inputs.py."""
-    executor._client.run(sys.path.append, str(Path(__file__).parent))
+    """Let the workers of dask import worker_inputs.py."""
+    executor._client.run(sys.path.append, str(Path(__file__).parents[1]))
 
 
 def test_dask_runs_all_inputs(dask: Any) -> None:

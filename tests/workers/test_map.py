@@ -18,7 +18,19 @@ from typing import Any
 import numpy as np
 import pytest
 from builder import Net
-from inputs import DIGITS, EXAMPLES, CannotBeRestored, Fails, Killer, Slow, TellsProcess, digits
+from worker_inputs import (
+    DIGITS,
+    EXAMPLES,
+    ONES,
+    CannotBeRestored,
+    Fails,
+    Killer,
+    Slow,
+    TellsProcess,
+    assert_all,
+    counter,
+    digits,
+)
 
 import ovir
 from ovir.workers.tasks import map_tasks
@@ -29,14 +41,6 @@ def expected() -> np.ndarray:
     """Return the result for each digit."""
     images = np.load(EXAMPLES / "digits_input.npz")["image"]
     return ovir.compile_model(DIGITS)([images])[0]
-
-
-def assert_all(results: Iterator[Any], expected: np.ndarray, count: int, rows: int = 1) -> None:
-    """Each input has exactly one result, the right one."""
-    found = sorted(results, key=lambda result: result.index)
-    assert [result.index for result in found] == list(range(count))
-    for result in found:
-        np.testing.assert_allclose(result["probabilities"], expected[result.index % 10][None], atol=1e-5)
 
 
 @pytest.fixture(params=["own pool", "threads", "processes", "one process"])
@@ -233,27 +237,6 @@ def test_closing_ends_the_processes_and_removes_the_files(monkeypatch: pytest.Mo
 
 
 # --------------------------------------------------------------------------- state
-
-
-def counter() -> ovir.CompiledModel:
-    """A model that adds its input to a state."""
-    net = Net()
-    x = net.parameter("x", "2")
-    state = net.op(
-        "ReadValue",
-        net.const(np.zeros(2, np.float32)),
-        opset=6,
-        variable_id="v",
-        variable_type="f32",
-        variable_shape="2",
-    )
-    total = net.op("Add", state, x, name="total")
-    net.op("Assign", total, opset=6, variable_id="v")
-    net.result(total)
-    return net.compiled()
-
-
-ONES = [np.ones(2, np.float32)]
 
 
 def test_state_starts_anew_for_each_input() -> None:

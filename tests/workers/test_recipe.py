@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builder import Net
-from inputs import DIGITS, EXAMPLES, digits
+from worker_inputs import DIGITS, EXAMPLES, digits
 
 import ovir
 from ovir.runtime.recipe import Recipe

@@ -37,7 +37,7 @@ def bisect(
     output: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Bisection:
-    """Find the first layer at which another side differs from a model; ``if bisect(...)`` means that none was found.
+    """Find the first layer at which another side differs from a model. The result is true if none was found.
 
     ``against``, ``device``, ``config``, ``timeout`` and the tolerances are the same as for ``ovir.compare``. On a
     device, ovir runs and compares beginnings of the model, about as many as the logarithm of the number of layers. A

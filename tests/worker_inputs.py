@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from builder import Net
 
-EXAMPLES = Path(__file__).parents[2] / "examples/xml"
+import ovir
+
+EXAMPLES = Path(__file__).parents[1] / "examples/xml"
 DIGITS = EXAMPLES / "digits.xml"
 
 
@@ -78,3 +82,32 @@ class CannotBeRestored:
 
     def __setstate__(self, state: Any) -> None:
         raise ImportError("no such thing")
+
+
+def assert_all(results: Iterator[Any], expected: np.ndarray, count: int, rows: int = 1) -> None:
+    """Each input has exactly one result, the right one."""
+    found = sorted(results, key=lambda result: result.index)
+    assert [result.index for result in found] == list(range(count))
+    for result in found:
+        np.testing.assert_allclose(result["probabilities"], expected[result.index % 10][None], atol=1e-5)
+
+
+def counter() -> ovir.CompiledModel:
+    """A model that adds its input to a state."""
+    net = Net()
+    x = net.parameter("x", "2")
+    state = net.op(
+        "ReadValue",
+        net.const(np.zeros(2, np.float32)),
+        opset=6,
+        variable_id="v",
+        variable_type="f32",
+        variable_shape="2",
+    )
+    total = net.op("Add", state, x, name="total")
+    net.op("Assign", total, opset=6, variable_id="v")
+    net.result(total)
+    return net.compiled()
+
+
+ONES = [np.ones(2, np.float32)]
