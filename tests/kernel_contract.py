@@ -119,9 +119,9 @@ class _Kernels(Listener):
     def __init__(self, executor: Executor) -> None:
         self._steps = {}
         calls = iter(executor._calls)
-        for step, count in executor._parts:
-            is_bound = not any(isinstance(function, FreeStep) for function, _ in islice(calls, count))
-            if step is not None and is_bound and step.is_plain:
+        for step, (count, after) in zip(executor.plan.steps, executor._counts, strict=True):
+            is_free = any(isinstance(function, FreeStep) for function, _ in islice(calls, count + after))
+            if step.is_plain and not is_free:
                 self._steps[step.shown] = step
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:

@@ -77,8 +77,8 @@ class Executor:
         self._lasting = Lasting(plan, self._slots, self._fixed, self._prepared)
         self._bodies: list[Body] = []
         self._calls: list[Call] = []
-        self._parts: list[tuple[Step | None, int]] = []
-        """The steps in order, with the number of calls of each; None stands for calls that empty slots."""
+        self._counts: list[tuple[int, int]] = []
+        """The number of calls of each step, and of those after it, which empty slots."""
         self._owners: list[Step] = []
         """The step of each call."""
         self._remaining: Any = iter(self._calls)  # a list iterator, which knows how many calls are left
@@ -127,10 +127,10 @@ class Executor:
         for slot in step.release:
             self._memory.release(slot)
 
-    def _add_calls(self, step: Step, calls: Sequence[Call]) -> None:
-        self._parts.append((step, len(calls)))
-        self._calls.extend(calls)
-        self._owners.extend([step] * len(calls))
+    def _add_calls(self, step: Step, calls: Sequence[Call], after: Sequence[Call] = ()) -> None:
+        self._counts.append((len(calls), len(after)))
+        self._calls += [*calls, *after]
+        self._owners += [step] * (len(calls) + len(after))
 
     def _add_bound(self, step: Step) -> None:
         known = frozenset(position for position, slot in enumerate(step.inputs) if slot in self.plan.constants)
@@ -168,11 +168,9 @@ class Executor:
             kernel = partial(kernel, out=outs if len(outs) != 1 else outs[0])
         if found := _keywords(step, bodies, self._variables):
             kernel = partial(kernel, **found)
-        self._add_calls(step, [(FreeStep(step, kernel, targets, self._lasting), ())])
-        if release := tuple(slot for slot in step.release if slot not in self._fixed):
-            self._calls.append((_empty, (self._slots, release)))
-            self._parts.append((None, 1))
-            self._owners.append(step)
+        release = tuple(slot for slot in step.release if slot not in self._fixed)
+        emptying: list[Call] = [(_empty, (self._slots, release))] if release else []
+        self._add_calls(step, [(FreeStep(step, kernel, targets, self._lasting), ())], emptying)
 
     def _shared_results(self) -> list[Array | None]:
         """Return the arrays that hold the results for callers that share outputs, None for those not known yet.
@@ -245,15 +243,15 @@ class Executor:
         """Run the steps, and yield each after its listeners have seen it."""
         slots = self._slots
         self._remaining = calls = iter(self._calls)
-        for step, count in counted("running", self._parts):
-            before = [slots[slot] for slot in step.inputs] if step is not None else []
-            if step is not None:
-                _notify(listeners, "will_run", step.shown, before)
+        for step, (count, after) in zip(counted("running", self.plan.steps), self._counts, strict=True):
+            before = [slots[slot] for slot in step.inputs]
+            _notify(listeners, "will_run", step.shown, before)
             for function, arguments in islice(calls, count):
                 function(*arguments)
-            if step is not None:
-                _notify(listeners, "did_run", step.shown, before, [slots[slot] for slot in step.outputs])
-                yield step
+            _notify(listeners, "did_run", step.shown, before, [slots[slot] for slot in step.outputs])
+            yield step
+            for function, arguments in islice(calls, after):
+                function(*arguments)
 
     def _result(self, slot: int, shared: Array | None, share: bool) -> Array:
         array: Array = self._slots[slot]

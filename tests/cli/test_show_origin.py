@@ -107,12 +107,14 @@ def test_the_memory_of_a_run_is_what_it_takes() -> None:
     data = {"x": np.ones((1000, 100), np.float32)}
     tracemalloc.start()
     try:
+        compiled(data)  # which also binds the model, with tables that only this call needs
+        tracemalloc.reset_peak()
         compiled(data)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert use.activations >= 800_000  # the input of a layer and its output
-    assert use.activations <= peak <= 2.1 * use.activations  # kernels have memory of their own
+    assert use.activations <= peak <= 1.3 * (use.inputs + use.activations + 400_000)  # with a copy of the result
 
 
 def test_show_memory(cli: Any, tmp_path: Path) -> None:
