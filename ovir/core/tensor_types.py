@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ovir.core.dimensions import DimensionLike
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape, as_shape
-from ovir.core.values import Value, bounds_dtype, is_small
+from ovir.core.values import Value, bounds_dtype, is_small, limits
 
 
 class Evaluation:
@@ -109,7 +109,8 @@ class TensorType:
             return None
         shape = self.shape.to_tuple()
         dtype = bounds_dtype(self.element_type)
-        return Value(None, np.full(shape, -np.inf, dtype), np.full(shape, np.inf, dtype))
+        least, greatest = limits(self.element_type)
+        return Value(None, np.full(shape, least, dtype), np.full(shape, greatest, dtype))
 
     def with_value(self, value: Value | None) -> TensorType:
         """Return the tensor with this known value."""

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from math import isfinite, prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from ovir.core.dimensions import UNKNOWN, Dimension
-from ovir.core.element_types import ElementType, f64, nf4
+from ovir.core.element_types import ElementType, f4e2m1, f8e8m0, f64, nf4
 from ovir.core.shapes import PartialShape
 
 MAX_ELEMENTS = 4096
@@ -26,6 +27,8 @@ EXACT = 2.0**53
 """The first float64 from which on neighbouring integers are no longer distinct."""
 
 Bounds = NDArray[np.floating[Any]]
+Ends = tuple[Bounds, Bounds]
+"""A lower and an upper bound for each element."""
 
 
 def bound_text(bound: float) -> str:
@@ -123,18 +126,34 @@ def from_bounds(
 ) -> Value | None:
     """Return a value with computed bounds, a constant where they meet; None if nothing is known.
 
-    The bounds are converted to the element type like a result. An integer that may wrap around is unknown.
+    The bounds are converted to the element type like a result. An element that the type may not hold, because an
+    integer wraps around or a real number becomes infinite, is unknown, and one that may be rounded has no symbol.
     """
+    may_be_rounded = np.asarray(upper) > _largest_exact(element_type)
     lower, upper = (_in_type(element_type, np.asarray(bounds)) for bounds in (lower, upper))
     # An operation on infinite bounds (0 * inf, inf - inf) can return NaN: the element is unknown.
     lower = np.where(np.isnan(lower), -np.inf, lower)
     upper = np.where(np.isnan(upper), np.inf, upper)
+    unknown = _overflows(element_type, lower) | _overflows(element_type, upper)
     if element_type.is_integral:
-        unknown = _wraps(element_type, lower) | _wraps(element_type, upper) | (lower >= EXACT) | (upper <= -EXACT)
-        lower, upper = np.where(unknown, -np.inf, lower), np.where(unknown, np.inf, upper)
+        unknown |= (lower >= EXACT) | (upper <= -EXACT)
         lower, upper = np.where(lower <= -EXACT, -np.inf, lower), np.where(upper >= EXACT, np.inf, upper)
-        symbols = None if symbols is None else np.where(unknown, 0, symbols)
+    least, greatest = limits(element_type)
+    lower, upper = np.where(unknown, least, lower), np.where(unknown, greatest, upper)
+    if symbols is not None:
+        symbols = np.where(unknown | may_be_rounded, 0, symbols)
     return from_moved(element_type, lower, upper, symbols)
+
+
+def product_bounds(element_type: ElementType, lower: Bounds, upper: Bounds, unchanged: NDArray[np.bool_]) -> Ends:
+    """Return the bounds of products of integers or of powers, NaN where nothing is known.
+
+    Sizes are taken to fit 32 bits, but products of sizes are not, unless the product leaves a size unchanged.
+    """
+    if not element_type.is_integral or element_type.bits != _SIZE_BITS:
+        return lower, upper
+    may_wrap = (np.isinf(lower) | np.isinf(upper)) & ~unchanged
+    return np.where(may_wrap, np.nan, lower), np.where(may_wrap, np.nan, upper)
 
 
 def from_moved(
@@ -143,7 +162,8 @@ def from_moved(
     """Return a value with bounds that were moved, not computed, and already are of this element type."""
     if np.array_equal(lower, upper) and np.isfinite(lower).all():
         return Value(lower.astype(element_type.to_dtype()), lower, upper)
-    if np.isinf(lower).all() and np.isinf(upper).all() and (symbols is None or not symbols.any()):
+    least, greatest = limits(element_type)
+    if (lower <= least).all() and (upper >= greatest).all() and (symbols is None or not symbols.any()):
         return None
     return Value(None, lower, upper, symbols)
 
@@ -158,12 +178,56 @@ def _in_type(element_type: ElementType, bounds: NDArray[Any]) -> Bounds:
     return bounds.astype(bounds_dtype(element_type))
 
 
-def _wraps(element_type: ElementType, bounds: Bounds) -> NDArray[np.bool_]:
-    """Return which bounds exceed the range of the integer type; infinite ones do not count, as sizes are taken to
-    fit."""
+def limits(element_type: ElementType) -> tuple[float, float]:
+    """Return the bounds of an element of which only its type is known.
+
+    Types of 32 bits and more have no finite bounds, because sizes are taken to fit, however large.
+    """
+    if not element_type.is_integral:
+        return -np.inf, np.inf
+    least, greatest = _integer_range(element_type)
+    if element_type.bits < _SIZE_BITS:
+        return least, greatest
+    return (-np.inf if least else 0), np.inf
+
+
+def _overflows(element_type: ElementType, bounds: Bounds) -> NDArray[np.bool_]:
+    """Return which bounds the element type does not hold. Infinite ones stand for any size in types that are taken to
+    hold every size."""
+    if element_type.is_integral:
+        least, greatest = _integer_range(element_type)
+        beyond: NDArray[np.bool_] = (bounds < least) | (bounds > greatest)
+        if element_type.bits < _SIZE_BITS:
+            return beyond
+        return beyond & (np.isfinite(bounds) | ((bounds < 0) & (least == 0)))
+    holds_sizes = not element_type.is_real or element_type == nf4 or float(_info(element_type).max) >= 2.0**_SIZE_BITS
+    return np.isinf(bounds) & (not holds_sizes)
+
+
+def _integer_range(element_type: ElementType) -> tuple[float, float]:
     signed = element_type.kind == "signed"
     end = 2.0 ** (element_type.bits - signed)
-    return np.isfinite(bounds) & ((bounds < -end * signed) | (bounds >= end))
+    return (-end if signed else 0.0), end - 1
+
+
+def _largest_exact(element_type: ElementType) -> float:
+    """Return the largest number up to which a type holds every size exactly; sizes are taken to stay below
+    ``EXACT``."""
+    if not element_type.is_real:
+        return np.inf
+    if element_type in (nf4, f8e8m0, f4e2m1):
+        return -np.inf
+    largest = 2.0 ** (_info(element_type).nmant + 1)
+    return largest if largest < EXACT else np.inf
+
+
+@cache
+def _info(element_type: ElementType) -> Any:
+    return ml_dtypes.finfo(element_type.to_dtype())
+
+
+_SIZE_BITS = 32
+"""The number of bits of the smallest integers that are taken to hold every size."""
 
 
 def from_dimensions(element_type: ElementType, dims: Iterable[Dimension]) -> Value | None:

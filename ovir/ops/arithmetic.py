@@ -16,7 +16,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import Value
+from ovir.core.values import Value, product_bounds
 from ovir.diagnostics.kernel_warnings import report
 from ovir.fast.base.binding import Binder
 from ovir.kernels.blocked import apply
@@ -145,7 +145,8 @@ class Multiply(ArithmeticBase):
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         # 0 * inf counts as 0: the infinite bound means that a size has no upper bound, not that it is infinite.
-        return hull([np.nan_to_num(c, nan=0, posinf=np.inf, neginf=-np.inf) for c in self.at_corners(a, b)])
+        ends = hull([np.nan_to_num(c, nan=0, posinf=np.inf, neginf=-np.inf) for c in self.at_corners(a, b)])
+        return product_bounds(self.output_types[0], *ends, self.unchanged(a, b))
 
 
 @operator("Divide", opset=1)
@@ -314,7 +315,8 @@ class SquaredDifference(ArithmeticBase):
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         lower, upper = hull(self.at_corners(a, b))
         meet = (a.lower <= self.aligned(a.lower, b.upper)) & (self.aligned(a.lower, b.lower) <= a.upper)
-        return np.where(meet, 0, lower), upper
+        lower = np.where(meet, 0, lower)
+        return product_bounds(self.output_types[0], lower, upper, np.zeros(lower.shape, bool))
 
 
 # --------------------------------------------------------------------------- kernels

@@ -100,19 +100,17 @@ class ConversionBase(Operator):
         return self.value_of(inputs[0], self.output_types[0])
 
     def value_of(self, data: TensorType, target: ElementType) -> Value | None:
-        """Return the known value of the result. Sizes are assumed to fit any integer type of at least 8 bits."""
+        """Return the known value of the result."""
         value = data.bounds_or_unknown()
         if value is None or target == string:
             return None
         if value.constant is not None:
             return Value(self.converted(value.constant, data.element_type, target, None))
-        if nf4 in (data.element_type, target) or target.bits < 8:
+        if nf4 in (data.element_type, target) or target in (f4e2m1, f8e8m0):
             return None
         lower, upper = value.lower, value.upper
         if target == boolean:
             return from_bounds(boolean, (lower > 0) | (upper < 0), (lower != 0) | (upper != 0))
-        if target.kind == "unsigned":  # a number below 0 wraps around
-            lower, upper = (np.where(value.lower < 0, np.nan, end) for end in (lower, upper))
         return from_bounds(target, lower, upper, value.symbols)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.values import Value
+from ovir.core.values import Value, product_bounds
 from ovir.fast.base.binding import Binder, bind_elementwise
 from ovir.kernels.blocked import apply
 from ovir.ops.arithmetic import ArithmeticBase
@@ -52,7 +52,8 @@ class Power(ArithmeticBase):
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         lower, upper = hull(self.at_corners(a, b))
         monotone = (a.lower >= 0) & np.isfinite(self.aligned(a.lower, b.lower))
-        return np.where(monotone, lower, np.nan), np.where(monotone, upper, np.nan)
+        lower, upper = np.where(monotone, lower, np.nan), np.where(monotone, upper, np.nan)
+        return product_bounds(self.output_types[0], lower, upper, self.unchanged(a, b))
 
 
 def _square_root(x: Array, *, out: Array) -> object:

@@ -18,7 +18,7 @@ from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, boolean
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import Value, from_bounds
+from ovir.core.values import Value, from_bounds, product_bounds
 from ovir.fast.base.binding import HEAVY, Binder, call_elementwise, call_shares, parts_of
 from ovir.fast.base.sums import bind_squares, bind_sum, reduced_output, scratch_like
 from ovir.kernels.blocked import compute_dtype, integer_range
@@ -225,7 +225,8 @@ class ReduceProd(ArithmeticReductionBase):
         # A factor that can only be 0 makes the product 0, however large the others are; 0 * inf would be NaN.
         huge = np.finfo(value.upper.dtype).max
         upper = self.run(np.minimum(value.upper, huge), axes)
-        return self.run(value.lower, axes), np.where(upper >= huge, np.inf, upper)
+        lower, upper = self.run(value.lower, axes), np.where(upper >= huge, np.inf, upper)
+        return product_bounds(self.output_types[0], lower, upper, np.full(upper.shape, value.size == upper.size))
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
         return fold(np.multiply, data, axes, 1)

@@ -112,8 +112,8 @@ class Abs(ExactUnaryBase):
             return None
         ends = np.abs(value.lower), np.abs(value.upper)
         lower = np.where((value.lower < 0) & (value.upper > 0), 0, np.minimum(*ends))
-        if self.output_types[0].is_real:  # a real number can be NaN
-            lower = np.where(value.is_unknown, np.nan, lower)
+        # A real number can be NaN, and the smallest integer stays below 0.
+        lower = np.where(value.is_unknown if self.output_types[0].is_real else np.isneginf(value.lower), np.nan, lower)
         symbols = np.where(value.lower >= 0, value.symbols, 0)
         return from_bounds(self.output_types[0], lower, np.maximum(*ends), symbols)
 

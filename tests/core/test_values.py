@@ -9,7 +9,7 @@ import pytest
 from builder import Net
 
 from ovir.core.dimensions import Dimension
-from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8, u64
+from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8, u32, u64
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value, from_bounds, from_dimensions
 
@@ -103,13 +103,16 @@ def test_an_unknown_real_number_can_be_nan(kind: str, other: float) -> None:
         (i32, 3, 2.0**31 - 1, (3, 2.0**31 - 1)),
         (i32, 3, INF, (3, INF)),
         (i8, -128, 127, (-128, 127)),
-        (i8, -129, 0, (-INF, INF)),
-        (u8, -1, 0, (-INF, INF)),
-        (u8, 255, 256, (-INF, INF)),
+        (i8, -129, 0, (-128, 127)),
+        (u8, -1, 0, (0, 255)),
+        (u8, 255, 256, (0, 255)),
+        (u8, 3, INF, (0, 255)),
+        (u32, -INF, 3, (0, INF)),
         (i64, -1.7, 2.9, (-1, 2)),
         (i64, np.nan, np.nan, (-INF, INF)),
         (f32, 0.1, 0.2, (float(np.float32(0.1)), float(np.float32(0.2)))),
-        (f16, 0.1, 1e6, (float(np.float16(0.1)), INF)),
+        (f16, 0.1, 1e6, (-INF, INF)),
+        (f32, 0.1, 1e60, (float(np.float32(0.1)), INF)),
         (bf16, 1.001, 3, (1, 3)),
         (f64, 0.1, 0.2, (0.1, 0.2)),
     ],

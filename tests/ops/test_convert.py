@@ -163,13 +163,15 @@ def test_promoted_values() -> None:
 # --------------------------------------------------------------------------- known content
 
 
-def known(target: str, lower: float, upper: float, element_type: ElementType = i64) -> tuple[float, float, bool]:
+def known(target: str, lower: float, upper: float, element_type: ElementType = i64) -> tuple[float, float, bool] | None:
     symbol = new_symbol()
     value = from_bounds(element_type, np.array([lower]), np.array([upper]), np.array([symbol]))
     op = Convert(destination_type=ElementType.parse(target))
     tensor = TensorType(element_type, PartialShape([1]), value)
     op.input_types, op.output_types = (element_type,), (op.destination_type,)
     found = op.infer_value(tensor)
+    if found is None:
+        return None
     assert isinstance(found, Value)
     return float(found.lower[0]), float(found.upper[0]), bool(found.symbols[0] == symbol)
 
@@ -179,9 +181,34 @@ def test_sizes_keep_bounds_and_symbols() -> None:
     assert known("f32", 0, 7) == (0, 7, True)
     assert known("u64", 0, INF) == (0, INF, True)
     assert known("i32", -1.5, 7.5, f32) == (-1, 7, True)
-    assert known("u32", -1, 7) == (-INF, INF, True)
+    assert known("f64", 0, INF) == (0, INF, True)
+    assert known("u8", 3, 255) == (3, 255, True)
+    assert known("i4", 0, 7) == (0, 7, True)
+    assert known("f16", 0, 2048) == (0, 2048, True)
     assert known("boolean", 1, 5) == (1, 1, False)
     assert known("boolean", 0, 5) == (0, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("target", "lower", "upper", "expected"),
+    [
+        ("u8", 0, INF, None),
+        ("u8", 3, 256, None),
+        ("i8", 3, 128, None),
+        ("u4", 3, 16, None),
+        ("u32", -1, 7, None),
+        ("f32", 0, INF, (0, INF)),
+        ("f32", 3, 2**24 + 2, (3, 2**24 + 2)),
+        ("bf16", 3, 257, (3, 256)),
+        ("f16", 3, 2050, (3, 2050)),
+        ("f16", 3, 70000, None),
+        ("f8e4m3", 0, INF, None),
+    ],
+)
+def test_a_size_that_may_not_fit_loses_its_symbol(
+    target: str, lower: float, upper: float, expected: tuple[float, float] | None
+) -> None:
+    assert known(target, lower, upper) == (None if expected is None else (*expected, False))
 
 
 def test_constants_beside_an_unknown_tensor_are_converted() -> None:

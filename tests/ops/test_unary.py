@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ovir.core.dimensions import new_symbol
-from ovir.core.element_types import ElementType, boolean, f32, i32, i64, u3
+from ovir.core.element_types import ElementType, boolean, f32, f64, i32, i64, u3
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value, from_bounds
@@ -173,8 +173,8 @@ def test_bounds(op: Operator, lower: float, upper: float, expected: tuple[float,
 @pytest.mark.parametrize("op", [un.Floor(), un.Ceiling(), un.Round(), un.Abs()])
 def test_symbols_of_sizes_survive(op: Operator) -> None:
     symbol = new_symbol()
-    for element_type in (f32, i64):
-        value = from_bounds(element_type, np.zeros(1), np.array([INF]), np.array([symbol]))
+    for element_type, most in ((f32, 1000), (f64, INF), (i64, INF)):
+        value = from_bounds(element_type, np.zeros(1), np.array([most]), np.array([symbol]))
         tensor = TensorType(element_type, PartialShape([1]), value)
         inferred(op, tensor)
         found = op.infer_value(tensor)

@@ -7,6 +7,7 @@ from itertools import product
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, u1, u3, u6
@@ -158,10 +159,18 @@ class BinaryBase(ElementwiseBase):
         """Return the symbols of elements that are unchanged in the result."""
         if self.neutral is None:
             return None
-        b_symbols = self.aligned(a.lower, b.symbols)
+        a_kept, b_kept = self._kept(a, b)
+        return np.where(a_kept, a.symbols, np.where(b_kept, self.aligned(a.lower, b.symbols), 0))
+
+    def unchanged(self, a: Value, b: Value) -> NDArray[np.bool_]:
+        """Return which elements of the result are certainly an element of ``a`` or ``b``."""
+        a_kept, b_kept = self._kept(a, b)
+        return a_kept | b_kept
+
+    def _kept(self, a: Value, b: Value) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return where ``b`` is neutral, and where ``a`` is."""
         a_kept = self.aligned(a.lower, (b.lower == self.neutral) & (b.upper == self.neutral))
-        b_kept = self.commutes & (a.lower == self.neutral) & (a.upper == self.neutral)
-        return np.where(a_kept, a.symbols, np.where(b_kept, b_symbols, 0))
+        return a_kept, self.commutes & (a.lower == self.neutral) & (a.upper == self.neutral)
 
 
 def hull(corners: list[Array]) -> tuple[Array, Array]:
