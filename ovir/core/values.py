@@ -223,7 +223,7 @@ def _largest_exact(element_type: ElementType) -> float:
 
 @cache
 def _info(element_type: ElementType) -> Any:
-    return ml_dtypes.finfo(element_type.to_dtype())
+    return ml_dtypes.finfo(element_type.to_dtype())  # type: ignore[no-untyped-call]
 
 
 _SIZE_BITS = 32
