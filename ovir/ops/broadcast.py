@@ -9,7 +9,6 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
-from ovir.fast.base.moves import bind_moves
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, Between, Domain, Inputs, by_input, dims_of
 from ovir.ops.base.operator import Operator
@@ -186,7 +185,6 @@ class Tile(Operator):
     domains = by_input(repeats=Between(1, 2))
     views = True
     carries = (0,)
-    bind = bind_moves
     value_inputs = (1,)
     exact_inputs = (1,)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from math import prod
 
 import numpy as np
@@ -12,8 +10,6 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.fast.base.binding import Binder
-from ovir.fast.gather import unsigned_view
 from ovir.kernels import half
 from ovir.kernels.blocked import native_dtype
 from ovir.kernels.segments import reduce_segments
@@ -147,38 +143,6 @@ class EmbeddingBagOffsetsBase(EmbeddingBagBase):
         is_left_out = default_index is None or default_index.item() == -1
         default = self.default(None if is_left_out else default_index, len(emb_table))
         return self.bags(emb_table, indices, starts, counts, default, per_sample_weights, out)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        table, indices, offsets, *others = inputs
-        is_plain = table.ndim == 2 and table.flags.c_contiguous and table.dtype in (np.float32, np.float64)
-        if not (is_plain and table.size and indices.size and offsets.size and self.reduction == "sum"):
-            return False
-        out, picked = binder.output(), binder.scratch((indices.size, table.shape[1]), table.dtype)
-        weights = others[1].reshape(-1, 1) if len(others) > 1 else None
-        kernel = partial(self.run, *inputs)
-        binder.call(_sum_bags, table, indices, unsigned_view(indices), offsets, weights, picked, out, kernel)
-        return True
-
-
-def _sum_bags(
-    table: Array,
-    indices: Array,
-    unsigned: Array,
-    offsets: Array,
-    weights: Array | None,
-    picked: Array,
-    out: Array,
-    kernel: Callable[[], Array],
-) -> None:
-    """Sum bags none of which is empty; leave all others, and indices out of range, to the kernel."""
-    inside = np.maximum.reduce(unsigned) < len(table) and offsets[0] >= 0 and offsets[-1] < len(indices)
-    if not (inside and np.logical_and.reduce(offsets[1:] > offsets[:-1])):
-        np.copyto(out, kernel())
-        return
-    table.take(indices, 0, picked, "clip")
-    if weights is not None:
-        np.multiply(picked, weights, picked)
-    np.add.reduceat(picked, offsets, 0, None, out)
 
 
 @operator("EmbeddingBagOffsetsSum", opset=3)

@@ -18,8 +18,6 @@ from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.fast.base.binding import Binder
-from ovir.fast.base.resamples import bind_resampled
 from ovir.kernels.resample import Passes, resample
 from ovir.kernels.resample_taps import COORDINATES, NEAREST, Method, taps
 from ovir.ops.base.attributes import attribute
@@ -109,7 +107,7 @@ class InterpolateBase(Operator):
         begin, end = self.pads(data.ndim, axes)
         if any(begin) or any(end):
             data = np.pad(data, list(zip(begin, end, strict=True)))
-        method, passes, shape = self._passes(method, data, axes, target, name)
+        method, passes, shape = self.passes(method, data, axes, target, name)
         if out is None:
             out = np.empty(shape, data.dtype)
         if passes:
@@ -118,7 +116,7 @@ class InterpolateBase(Operator):
             np.copyto(out, data)
         return out
 
-    def _passes(
+    def passes(
         self, method: Method, data: Array, axes: list[int], target: Array, name: str
     ) -> tuple[Method, Passes, list[int]]:
         """Return the method with antialias resolved, the axes to resize with their taps, and the shape of the
@@ -145,14 +143,6 @@ class InterpolateBase(Operator):
                     passes.append((axis, taps(method, shape[axis], length, float(scale))))
             shape[axis] = length
         return method, passes, shape
-
-    def _bind(self, binder: Binder, method: Method, data: Array, axes: list[int], target: Array, name: str) -> bool:
-        """Bind the run without pads to constant sizes or scales."""
-        begin, end = self.pads(data.ndim, axes)
-        if any(begin) or any(end) or not all(map(binder.is_constant, range(1, len(binder.inputs)))):
-            return False
-        method, passes, _ = self._passes(method, data, axes, target, name)
-        return bool(passes) and bind_resampled(binder, method, data, passes)
 
 
 @operator("Interpolate", opset=1)
@@ -186,12 +176,6 @@ class Interpolate1(InterpolateBase):
             report(f"axes {list(self.axes)} are resized in ascending order; the specification says in the given order")
         method = self.method(data.ndim)
         return self._run(method, data, sorted(self.axes), target_spatial_shape, "target_spatial_shape", out)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, target = inputs
-        if list(self.axes) != sorted(self.axes):
-            return False  # ``run`` reports it
-        return self._bind(binder, self.method(data.ndim), data, list(self.axes), target, "target_spatial_shape")
 
     def method(self, rank: int) -> Method:
         """Return how data of this rank is interpolated."""
@@ -237,13 +221,6 @@ class Interpolate4Base(InterpolateBase):
     def _resize(self, data: Array, target: Array, name: str, axes: Array | None, out: Array | None) -> Array:
         resized = list(range(data.ndim)) if axes is None else axes.tolist()
         return self._run(self.method(), data, resized, target, name, out)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        names = input_names(type(self))
-        given = dict(zip(names, inputs, strict=False))
-        name = names[1] if len(names) == 3 else "scales" if self.by_scales else "sizes"
-        axes = given["axes"].tolist() if "axes" in given else list(range(inputs[0].ndim))
-        return self._bind(binder, self.method(), inputs[0], axes, given[name], name)
 
     def method(self) -> Method:
         """Return how data is interpolated."""

@@ -16,9 +16,6 @@ from ovir.core.element_types import string
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, bound_text
-from ovir.fast.base.binding import Binder
-from ovir.fast.base.moves import bind_copy, bind_moves
-from ovir.kernels.coalesce import memory_order
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import PATTERN, Axis, Between, by_input
 from ovir.ops.base.operator import Operator
@@ -69,16 +66,6 @@ class Concat(Operator):
 
     def run(self, *inputs: Array, out: Array | None = None) -> Array:
         return np.concatenate(inputs, self.axis, out)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        out = binder.output(order=memory_order(max(inputs, key=lambda array: array.size)))
-        axis = self.normalize_axis(self.axis, out.ndim)
-        start = 0
-        for array in inputs:
-            stop = start + array.shape[axis]
-            bind_copy(binder, array, out[(*[slice(None)] * axis, slice(start, stop))])
-            start = stop
-        return True
 
 
 class SplitBase(Operator):
@@ -219,7 +206,6 @@ class Pad1(Operator):
     same_types = (0, 3)
     value_inputs = (1, 2)
     exact_inputs = (1, 2)
-    bind = bind_moves
 
     def infer(
         self, data: TensorType, pads_begin: TensorType, pads_end: TensorType, pad_value: TensorType | None = None

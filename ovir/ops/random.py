@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any
 
@@ -20,7 +20,7 @@ from ovir.kernels import half, mersenne, philox
 from ovir.kernels.blocked import compute_dtype, native_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, SMALL, ZERO, by_input
-from ovir.ops.base.operator import Kernel, Operator
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.base.traits import ALL
 
@@ -75,27 +75,18 @@ class RandomUniform(RandomBase):
         known = shape.bounds_or_unknown()
         return TensorType(self.output_type, PartialShape(None) if known is None else self._sizes(known))
 
-    def run(self, shape: Array, minval: Array, maxval: Array, *, out: Array | None = None) -> Array:
-        return self._run(_Philox(self), shape, minval, maxval, out)
+    @cached_property
+    def _generator(self) -> _Philox:
+        """Return the sequence of numbers, which each call continues where the previous one ended."""
+        return _Philox(self)
 
-    def prepare(self, *constants: Array | None) -> Kernel:
-        """Return a variant of ``run`` whose sequence continues where the previous call ended."""
-        generator = _Philox(self)
-
-        def run(shape: Array, minval: Array, maxval: Array, *, out: Array | None = None) -> Array:
-            return self._run(generator, shape, minval, maxval, out)
-
-        return run
-
-    def _run(self, generator: _Philox, shape: Array, minval: Array, maxval: Array, out: Array | None) -> Array:
+    def run(self, shape: Array, minval: Array, maxval: Array) -> Array:
         self._check_range(minval, maxval)
         low, high = minval.reshape(()), maxval.reshape(())  # in their own type, in which the span is computed
-        sizes = self._sizes(Value(shape)).to_tuple()
-        if out is None:
-            out = np.empty(sizes, self.output_type.to_dtype())
+        out = np.empty(self._sizes(Value(shape)).to_tuple(), self.output_type.to_dtype())
         flat = out.reshape(-1)
         words_each = 1 if out.itemsize <= 4 else 2
-        generate, numbers = generator.generate, _tensorflow_numbers
+        generate, numbers = self._generator.generate, _tensorflow_numbers
         if self.alignment == "pytorch":
             if out.dtype == np.int64 and high < 2**32:
                 words_each = 1

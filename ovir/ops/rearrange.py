@@ -13,7 +13,6 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import AXIS
-from ovir.fast.base.moves import bind_moves
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, Length, by_input
 from ovir.ops.base.operator import Operator
@@ -31,7 +30,6 @@ class Reverse(Operator):
 
     domains = by_input(axes=Axis("data"))
     carries = (0,)
-    bind = bind_moves
     value_inputs = (1,)
 
     mode: str = attribute(default="index", choices=("index", "mask"), specified=True)
@@ -107,7 +105,6 @@ class Roll(Operator):
 
     domains = by_input(axes=Axis("data"))
     carries = (0,)
-    bind = bind_moves
     value_inputs = (2,)
 
     def infer(self, data: TensorType, shift: TensorType, axes: TensorType) -> TensorType:
@@ -155,7 +152,6 @@ class ShuffleChannels(Operator):
 
     passes = (0,)
     carries = (0,)
-    bind = bind_moves
 
     axis: int = attribute(default=1)
     group: int = attribute(default=1, minimum=1)

@@ -12,7 +12,6 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.fast.base.binding import Binder
 from ovir.kernels.precision import as_computed, stored, work_array
 from ovir.kernels.recurrent import input_product
 from ovir.ops.base.attributes import attribute
@@ -65,18 +64,6 @@ class CellBase(RecurrentBase):
             inputs = input_product(as_computed(x), w, b[: len(w)])
             self.step(r, b, len(x))(inputs, as_computed(states[0]), *results)
             return tuple(stored(result, x.dtype, target) for result, target in zip(results, targets, strict=True))
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        count = len(self.output_types)
-        x, states, weights = inputs[0], inputs[1 : 1 + count], inputs[1 + count : 4 + count]
-        is_constant = all(map(binder.is_constant, range(1 + count, len(inputs))))
-        if x.dtype not in (np.float32, np.float64) or not is_constant or not all(a.size for a in (x, *states)):
-            return False
-        results = [binder.output(index)[:, np.newaxis] for index in range(count)]
-        results[0] = results[0][:, np.newaxis]  # [batch, directions, time, hidden]
-        of_sequence = [w[np.newaxis] for w in weights]
-        self.bind_steps(binder, x[:, np.newaxis], [s[:, np.newaxis] for s in states], of_sequence, [[0]], results)
-        return True
 
 
 @operator("RNNCell", opset=1)
@@ -219,10 +206,3 @@ class LSTMCell1(LSTMCell4):
         if p is not None and p.any():
             report(ignored.format("nonzero P"))
         return self.run_outputs(x, (initial_hidden_state, initial_cell_state), w, r, b, out)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        if self.weights_format != "fico" or self.input_forget:
-            return False
-        if len(inputs) > 6 and (not binder.is_constant(6) or inputs[6].any()):
-            return False
-        return super().bind(binder, *inputs)

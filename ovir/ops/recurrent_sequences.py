@@ -12,7 +12,6 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.fast.base.binding import Binder
 from ovir.kernels.precision import as_computed, stored, work_array
 from ovir.kernels.recurrent import input_product, scan
 from ovir.ops.base.attributes import attribute
@@ -100,24 +99,6 @@ class SequenceBase(RecurrentBase):
                     finals,
                 )
             return tuple(stored(result, x.dtype, target) for result, target in zip(results, targets, strict=True))
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        x, *states, lengths, w, r, b = inputs
-        constant = range(len(inputs) - 4, len(inputs))
-        if x.dtype not in (np.float32, np.float64) or not all(map(binder.is_constant, constant)):
-            return False
-        steps = int(lengths.max(initial=0))
-        is_even = 0 < steps <= x.shape[1] and bool((lengths == steps).all())
-        if not is_even or not all(a.size for a in (x, *states)):
-            return False
-        results = [binder.output(index) for index in range(1 + len(states))]
-        forward = range(steps)
-        times = {"forward": [forward], "reverse": [forward[::-1]], "bidirectional": [forward, forward[::-1]]}
-        last = self.bind_steps(binder, x, states, (w, r, b), times[self.direction], (results[0], *results[2:]))
-        binder.call(np.copyto, results[1].swapaxes(0, 1), last)
-        if steps < x.shape[1]:
-            binder.call(np.copyto, results[0][:, :, steps:], np.zeros((), x.dtype))
-        return True
 
     def _check_lengths(self, lengths: Array, time: int) -> None:
         outside = (lengths < 0) | (lengths > time)

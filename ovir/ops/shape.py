@@ -18,7 +18,6 @@ from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, bound_text, from_dimensions
-from ovir.fast.base.moves import bind_reshaped
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import PATTERN, Axis, Domain, Inputs, by_input, dims_of
 from ovir.ops.base.operator import Operator
@@ -87,7 +86,6 @@ class Reshape(Operator):
     carries = (0,)
     value_inputs = (1,)
     exact_inputs = (1,)
-    bind = bind_reshaped
 
     def infer(self, data: TensorType, shape: TensorType) -> TensorType:
         self.require_integers("shape", shape.element_type)
@@ -254,7 +252,6 @@ class AxesBase(Operator):
     views = True
     carries = (0,)
     value_inputs = (1,)
-    bind = bind_reshaped
 
     def check_axes(self, axes: TensorType) -> None:
         self.require_integers("axes", axes.element_type)

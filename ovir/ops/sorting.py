@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -14,7 +12,6 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType, i32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.binding import Binder
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, Length, by_input
 from ovir.ops.base.operator import Operator
@@ -76,35 +73,6 @@ class TopK3(Operator):
         indices = indices.astype(self.index_element_type.to_dtype(), copy=False)
         return tuple(np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in (values, indices))  # type: ignore[return-value]
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, k = inputs
-        if not binder.is_constant(1) or data.dtype not in (np.float32, np.float64) or not data.size or not k.item():
-            return False
-        axis = self.normalize_axis(self.axis, data.ndim)
-        rows = np.moveaxis(data, axis, -1)
-        keys = binder.scratch(rows.shape, data.dtype)
-        outputs = [np.moveaxis(binder.output(index), axis, -1) for index in range(2)]
-        begins = np.arange(prod(rows.shape[:-1])).reshape(*rows.shape[:-1], 1) * rows.shape[-1]
-        binder.call(np.negative if self.mode == "max" else np.positive, rows, keys)
-        binder.call(self._fill_from_keys, keys, begins, outputs, partial(self.run, *inputs), axis)
-        return True
-
-    def _fill_from_keys(
-        self, keys: Array, begins: Array, outputs: list[Array], kernel: Callable[[], tuple[Array, Array]], axis: int
-    ) -> None:
-        """Fill the outputs by sorting ``keys`` in ascending order; the kernel knows the order of NaN."""
-        values, indices = outputs
-        if np.isnan(np.maximum.reduce(keys, None)):
-            for target, array in zip(outputs, kernel(), strict=True):
-                np.copyto(target, np.moveaxis(array, axis, -1))
-            return
-        order = _sorted_first(keys, values.shape[-1])
-        if self.sort == "index":
-            order.sort(-1)
-        np.copyto(indices, order)
-        taken = keys.reshape(-1).take(np.add(order, begins, order))
-        np.copyto(values, np.negative(taken, taken) if self.mode == "max" else taken)
-
 
 @operator("TopK", opset=1)
 class TopK1(TopK3):
@@ -144,10 +112,10 @@ def _top(rows: Array, count: int, largest: bool) -> Array:
         # NaN must come first among the smallest, but a sort would put it last.
         order: Array = np.lexsort((keys, keys == keys), -1) if not largest else np.argsort(keys, -1, kind="stable")
         return order[..., :count]
-    return _sorted_first(keys, count)
+    return sorted_first(keys, count)
 
 
-def _sorted_first(keys: Array, count: int) -> Array:
+def sorted_first(keys: Array, count: int) -> Array:
     """Return the indices of the ``count`` smallest elements of each row, in order; there is no NaN."""
     size = keys.shape[-1]
     if count == 1:

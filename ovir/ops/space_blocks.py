@@ -11,7 +11,6 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, Dimension, as_dimension
 from ovir.core.shapes import PartialShape, static_shape
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.moves import bind_moves
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, ZERO, by_input
 from ovir.ops.base.operator import Operator
@@ -29,7 +28,6 @@ class BatchSpaceBase(Operator):
     """
 
     carries = (0,)
-    bind = bind_moves
     value_inputs = (1, 2, 3)
     exact_inputs = (1, 2, 3)
 
@@ -178,7 +176,6 @@ class DepthSpaceBase(Operator):
     """Base of DepthToSpace and SpaceToDepth; data is [N, C, D1, ..., DK]."""
 
     carries = (0,)
-    bind = bind_moves
 
     block_size: int = attribute(minimum=1)
     mode: str = attribute(default="blocks_first", choices=("blocks_first", "depth_first"), specified=True)

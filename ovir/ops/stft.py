@@ -12,8 +12,7 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
-from ovir.fast.base.binding import Binder
-from ovir.kernels.blocked import BLOCK, compute_dtype
+from ovir.kernels.blocked import BLOCK
 from ovir.kernels.fourier import as_complex
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.precision import as_computed, stored, work_array
@@ -124,29 +123,11 @@ class STFT(ShortTimeFourierBase):
                 target = target.swapaxes(-1, -2)
             source = as_computed(signal).reshape(-1, signal.shape[-1])
             frames = np.lib.stride_tricks.sliding_window_view(source, size, axis=1)[:, ::step]
-            _transform_frames(frames, _framed(window, size), target.reshape(-1, *target.shape[-2:]))
+            transform_frames(frames, _framed(window, size), target.reshape(-1, *target.shape[-2:]))
         return stored(result, signal.dtype, out)
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        signal, window, frame_size, frame_step = inputs
-        if not (binder.is_constant(2) and binder.is_constant(3)) or compute_dtype(signal.dtype) != signal.dtype:
-            return False
-        if 0 in binder.output_shape() or not (signal.dtype == window.dtype and signal.flags.c_contiguous):
-            return False
-        out = binder.output()
-        target = as_complex(out)
-        target = target.swapaxes(-1, -2) if self.transpose_frames else target
-        size, step = int(frame_size.item()), int(frame_step.item())
-        source = signal.reshape(-1, signal.shape[-1])
-        frames = np.lib.stride_tricks.sliding_window_view(source, size, axis=1)[:, ::step]
-        whole = np.zeros(size, signal.dtype)
-        first = (size - window.size) // 2
-        binder.call(np.copyto, whole[first : first + window.size], window)
-        binder.call(_transform_frames, frames, whole, target.reshape(-1, *target.shape[-2:]))
-        return True
 
-
-def _transform_frames(frames: Array, window: Array, out: Array) -> None:
+def transform_frames(frames: Array, window: Array, out: Array) -> None:
     """Compute out[b, f] = RDFT of frames[b, f] * window, a block of frames at a time."""
     batches, length, size = frames.shape
     count = min(max(BLOCK // size, 1), length)
@@ -237,19 +218,10 @@ class ISTFT(ShortTimeFourierBase):
         shape = self.infer(constant_type(data), constant_type(window), *given).shape.to_tuple()
         result = work_array(shape, data.dtype, out)
         if result.size:
-            self._restore(data, window, int(frame_size.item()), int(frame_step.item()), result)
+            self.restore(data, window, int(frame_size.item()), int(frame_step.item()), result)
         return stored(result, data.dtype, out)
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, window, frame_size, frame_step = inputs[:4]
-        if not all(map(binder.is_constant, range(2, len(inputs)))) or compute_dtype(data.dtype) != data.dtype:
-            return False
-        if 0 in binder.output_shape():
-            return False
-        binder.call(self._restore, data, window, int(frame_size.item()), int(frame_step.item()), binder.output())
-        return True
-
-    def _restore(self, data: Array, window: Array, size: int, step: int, out: Array) -> None:
+    def restore(self, data: Array, window: Array, size: int, step: int, out: Array) -> None:
         """Compute the signals of spectra, of which there is at least one."""
         spectra = as_complex(as_computed(data)).swapaxes(-1, -2)
         signals = out.reshape(-1, out.shape[-1])

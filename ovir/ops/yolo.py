@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, product
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.binding import Binder
-from ovir.fast.base.moves import bind_moves
-from ovir.fast.base.passes import call_passes
 from ovir.kernels.blocked import map_slices
 from ovir.ops.activation import Sigmoid
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-from ovir.ops.softmax import SoftMax8, bind_softmax, redo_if_lost
+from ovir.ops.softmax import SoftMax8
 
 
 @operator("RegionYolo", opset=1)
@@ -87,28 +82,6 @@ class RegionYolo(Operator):
             y[:, scores:] = map_slices(SoftMax8().block, x[:, scores:], [1])
         return out
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        (data,) = inputs
-        if data.dtype not in (np.float32, np.float64) or not data.size:
-            return False
-        if not data.flags.c_contiguous:
-            copy = binder.scratch(data.shape, data.dtype)
-            binder.call(np.copyto, copy, data)
-            data = copy
-        out = binder.output()
-        source, target = data.reshape(-1), out.reshape(-1)
-        binder.call(np.copyto, target, source[: target.size])
-        batch, _, height, width = data.shape
-        blocks = batch * self.regions, self.entries, height * width
-        x, y = (flat[: prod(blocks)].reshape(blocks) for flat in (source, target))
-        scores = self.coords + 1
-        for part in y[:, :2], y[:, self.coords : scores if self.do_softmax else None]:
-            call_passes(binder, Sigmoid().calls, part, part)
-        if self.do_softmax and y[:, scores:].size:
-            totals = bind_softmax(binder, x[:, scores:], y[:, scores:], 1)
-            binder.call(redo_if_lost, totals, self.run, inputs, out)
-        return True
-
 
 @operator("ReorgYolo", opset=2)
 class ReorgYolo(Operator):
@@ -123,7 +96,6 @@ class ReorgYolo(Operator):
     # The specification has one number; OpenVINO keeps one for each axis, writes both and reads the first.
     stride: tuple[int, ...] = attribute(minimum=1)
     carries = (0,)
-    bind = bind_moves
 
     def infer(self, data: TensorType) -> TensorType:
         self.require(self.stride, "stride must be a number, got an empty list")

@@ -62,17 +62,14 @@ def test_mersenne_twister_as_the_standard_seeds_it() -> None:
 # ----- RandomUniform
 
 
-def uniform(
-    shape: list[int], low: float, high: float, element_type: ElementType, *, prepared: bool = False, **attributes: Any
-) -> Any:
+def uniform(shape: list[int], low: float, high: float, element_type: ElementType, **attributes: Any) -> Any:
     op = RandomUniform(output_type=element_type, **attributes)
     inputs = const(shape), const(low, element_type), const(high, element_type)
     inferred = op.infer(*inputs)
     assert str(inferred) == f"{element_type}[{','.join(map(str, shape))}]"
     op.input_types, op.output_types = tuple(t.element_type for t in inputs), (inferred.element_type,)
     arrays = [t.constant for t in inputs]
-    kernel = op.prepare(*arrays) if prepared else op.run
-    return kernel(*arrays)
+    return op.run(*arrays)
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,10 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder, Call
 from ovir.fast.base.packed import SHARED
-from ovir.fast.base.products import product_calls
+from ovir.fast.base.products import bind_product, product_calls, readable
 from ovir.kernels import recurrent
 from ovir.kernels.recurrent import Activation
+from ovir.ops.base.recurrent import GruBase, LstmBase, RecurrentBase
 
 StepCalls = Callable[..., list[Call]]
 
@@ -155,3 +156,73 @@ def _opened(function: Activation, gates: Array) -> tuple[list[Call], Callable[..
         return [(function, (gates, gates))], np.multiply
     one = np.ones((), gates.dtype)
     return [(np.exp, (gates, gates)), (np.add, (gates, one, gates))], np.divide
+
+
+# --------------------------------------------------------------------------- sequences
+
+
+def bind_steps(
+    op: RecurrentBase,
+    binder: Binder,
+    x: Array,
+    states: Sequence[Array],
+    weights: Sequence[Array],
+    times: Sequence[Sequence[int]],
+    results: Sequence[Array],
+) -> Array:
+    """Bind the steps of all directions side by side, and return the last hidden states [directions, batch, hidden].
+
+    The arrays have the shapes of sequences, and may not be empty. ``weights`` are the constants W, R and B, of
+    which B may be missing, ``times`` the times that each direction reads in turn. ``results`` are Y, which gets the
+    hidden states, and the last cell state of an LSTM.
+    """
+    batch, directions, size = states[0].shape
+    width = op.gates * size
+    f = op.activation_functions()[0]
+    w, r, b = op.weights(weights[0], weights[1], weights[2] if len(weights) > 2 else None)
+    biases = [b[:, np.newaxis, :width].swapaxes(1, 2), b[:, np.newaxis, width:]]
+    product = _bind_input_product(
+        binder,
+        x,
+        binder.prepared("W", lambda: np.concatenate(list(packed(w, op.order, f)), axis=-1)),
+        binder.prepared("B", lambda: packed(biases[0], op.order, f).reshape(-1)),
+    )
+    inputs = product.reshape(*product.shape[:2], directions, width).transpose(2, 0, 1, 3)
+    recurrent_weights = binder.prepared("R", lambda: packed(r, op.order, f))
+    outputs, *cells = results[0].transpose(1, 2, 0, 3), *results[1:]
+    hidden, *before = (state.swapaxes(0, 1) for state in states)
+    after = [cell.swapaxes(0, 1) for cell in cells]
+    rest = biases[1] if biases[1].size else None
+    if directions == 1:
+        hidden, recurrent_weights = hidden[0], recurrent_weights[0]
+        before, after = [c[0] for c in before], [c[0] for c in after]
+        rest = rest if rest is None else rest[0]
+    hidden = readable(binder, hidden)
+    calls = _step_calls(op, binder, recurrent_weights, batch, rest)
+    for now in zip(*times, strict=True):
+        out = at_times(outputs, now)
+        for function, arguments in calls(at_times(inputs, now), hidden, out, *before, *after):
+            binder.call(function, *arguments)
+        hidden, before = out, after
+    return hidden
+
+
+def _bind_input_product(binder: Binder, x: Array, weights: Array, bias: Array) -> Array:
+    """Bind the product of all inputs [batch, time, input] with packed weights; return it as [time, batch, n]."""
+    is_by_time = not x.flags.c_contiguous
+    x = x.swapaxes(0, 1) if is_by_time else x
+    if not x.flags.c_contiguous:
+        copy = binder.scratch(x.shape, x.dtype)
+        binder.call(np.copyto, copy, x)
+        x = copy
+    product = binder.scratch((*x.shape[:2], weights.shape[-1]), x.dtype)
+    bind_product(binder, x, weights, product)
+    binder.call(np.add, product, bias, product)
+    return product if is_by_time else product.swapaxes(0, 1)
+
+
+def _step_calls(op: RecurrentBase, binder: Binder, weights: Array, batch: int, bias: Array | None) -> StepCalls:
+    functions = op.activation_functions()
+    if isinstance(op, GruBase):
+        return gru_calls(binder, weights, functions, batch, bias)
+    return (lstm_calls if isinstance(op, LstmBase) else rnn_calls)(binder, weights, functions, batch)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,14 +11,11 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.binding import Binder
-from ovir.fast.base.products import bind_product, readable
-from ovir.fast.base.recurrent_calls import StepCalls, at_times, gru_calls, lstm_calls, packed, rnn_calls
 from ovir.kernels import recurrent
 from ovir.kernels.precision import as_computed
 from ovir.kernels.recurrent import Activation, Step
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Kernel, Operator
+from ovir.ops.base.operator import Operator
 
 
 class RecurrentBase(Operator):
@@ -57,13 +53,6 @@ class RecurrentBase(Operator):
     def step(self, r: Array, b: Array, batch: int) -> Step:
         """Return the function that computes one time step, for given recurrent weights and all biases."""
         raise NotImplementedError
-
-    def step_calls(self, binder: Binder, weights: Array, batch: int, bias: Array | None) -> StepCalls:
-        """Return what gives the calls of a time step, for packed recurrent weights and the biases beyond the gates'
-        own."""
-        raise NotImplementedError
-
-    # ----- inference
 
     def agreed(self, known: dict[str, tuple[int, str]], **inputs: TensorType | None) -> dict[str, Dimension]:
         """Return the sizes that make up the inputs' shapes; raise if the shapes contradict each other.
@@ -127,18 +116,6 @@ class RecurrentBase(Operator):
 
     # ----- kernel
 
-    def prepare(self, *constants: Array | None) -> Kernel | None:
-        """Return a variant of ``run`` whose constant weights and states are already in the type that is computed in."""
-        # X keeps its type, which is the type of the result; integers are lengths.
-        held = [None if c is None or not i or c.dtype.kind in "iu" else as_computed(c) for i, c in enumerate(constants)]
-        if all(h is None or h is c for h, c in zip(held, constants, strict=True)):
-            return None
-
-        def run(*inputs: Array, out: Any = None) -> Any:
-            return self.run(*(a if h is None else h for a, h in zip(inputs, held, strict=True)), out=out)
-
-        return run
-
     def weights(self, w: Array, r: Array, b: Array | None) -> tuple[Array, Array, Array]:
         """Return W, R and B in the type that is computed in; missing biases are 0."""
         w, r = as_computed(w), as_computed(r)
@@ -147,67 +124,6 @@ class RecurrentBase(Operator):
         fits = w.shape[-2] == self.gates * r.shape[-1] and b.shape[-1] == rows
         self.require(fits, "W of shape {} and B of shape {} do not match R of shape {}", w.shape, b.shape, r.shape)
         return w, r, b
-
-    # ----- bound form
-
-    def bind_steps(
-        self,
-        binder: Binder,
-        x: Array,
-        states: Sequence[Array],
-        weights: Sequence[Array],
-        times: Sequence[Sequence[int]],
-        results: Sequence[Array],
-    ) -> Array:
-        """Bind the steps of all directions side by side, and return the last hidden states [directions, batch, hidden].
-
-        The arrays have the shapes of sequences, and may not be empty. ``weights`` are the constants W, R and B, of
-        which B may be missing, ``times`` the times that each direction reads in turn. ``results`` are Y, which gets the
-        hidden states, and the last cell state of an LSTM.
-        """
-        batch, directions, size = states[0].shape
-        width = self.gates * size
-        f = self.activation_functions()[0]
-        w, r, b = self.weights(weights[0], weights[1], weights[2] if len(weights) > 2 else None)
-        biases = [b[:, np.newaxis, :width].swapaxes(1, 2), b[:, np.newaxis, width:]]
-        product = self._bind_input_product(
-            binder,
-            x,
-            binder.prepared("W", lambda: np.concatenate(list(packed(w, self.order, f)), axis=-1)),
-            binder.prepared("B", lambda: packed(biases[0], self.order, f).reshape(-1)),
-        )
-        inputs = product.reshape(*product.shape[:2], directions, width).transpose(2, 0, 1, 3)
-        recurrent_weights = binder.prepared("R", lambda: packed(r, self.order, f))
-        outputs, *cells = results[0].transpose(1, 2, 0, 3), *results[1:]
-        hidden, *before = (state.swapaxes(0, 1) for state in states)
-        after = [cell.swapaxes(0, 1) for cell in cells]
-        rest = biases[1] if biases[1].size else None
-        if directions == 1:
-            hidden, recurrent_weights = hidden[0], recurrent_weights[0]
-            before, after = [c[0] for c in before], [c[0] for c in after]
-            rest = rest if rest is None else rest[0]
-        hidden = readable(binder, hidden)
-        calls = self.step_calls(binder, recurrent_weights, batch, rest)
-        for now in zip(*times, strict=True):
-            out = at_times(outputs, now)
-            for function, arguments in calls(at_times(inputs, now), hidden, out, *before, *after):
-                binder.call(function, *arguments)
-            hidden, before = out, after
-        return hidden
-
-    @staticmethod
-    def _bind_input_product(binder: Binder, x: Array, weights: Array, bias: Array) -> Array:
-        """Bind the product of all inputs [batch, time, input] with packed weights; return it as [time, batch, n]."""
-        is_by_time = not x.flags.c_contiguous
-        x = x.swapaxes(0, 1) if is_by_time else x
-        if not x.flags.c_contiguous:
-            copy = binder.scratch(x.shape, x.dtype)
-            binder.call(np.copyto, copy, x)
-            x = copy
-        product = binder.scratch((*x.shape[:2], weights.shape[-1]), x.dtype)
-        bind_product(binder, x, weights, product)
-        binder.call(np.add, product, bias, product)
-        return product if is_by_time else product.swapaxes(0, 1)
 
 
 # --------------------------------------------------------------------------- the kinds
@@ -223,9 +139,6 @@ class RnnBase(RecurrentBase):
 
     def step(self, r: Array, b: Array, batch: int) -> Step:
         return recurrent.rnn_step(r, self.activation_functions(), batch)
-
-    def step_calls(self, binder: Binder, weights: Array, batch: int, bias: Array | None) -> StepCalls:
-        return rnn_calls(binder, weights, self.activation_functions(), batch)
 
 
 class GruBase(RecurrentBase):
@@ -249,9 +162,6 @@ class GruBase(RecurrentBase):
         bias = b[3 * r.shape[1] :] if self.linear_before_reset else None
         return recurrent.gru_step(r, self.activation_functions(), batch, bias)
 
-    def step_calls(self, binder: Binder, weights: Array, batch: int, bias: Array | None) -> StepCalls:
-        return gru_calls(binder, weights, self.activation_functions(), batch, bias)
-
 
 class LstmBase(RecurrentBase):
     """Base of the unit of long short-term memory: C = f C + i c and H = o h(C), where C is the cell state.
@@ -267,6 +177,3 @@ class LstmBase(RecurrentBase):
 
     def step(self, r: Array, b: Array, batch: int) -> Step:
         return recurrent.lstm_step(r, self.activation_functions(), batch)
-
-    def step_calls(self, binder: Binder, weights: Array, batch: int, bias: Array | None) -> StepCalls:
-        return lstm_calls(binder, weights, self.activation_functions(), batch)

@@ -1,0 +1,9 @@
+"""Reversals, rolls and shuffles, as copies."""
+
+from __future__ import annotations
+
+from ovir.fast.base.moves import bind_moves
+from ovir.fast.registry import fast
+from ovir.ops.rearrange import Reverse, Roll, ShuffleChannels
+
+fast(Reverse, Roll, ShuffleChannels)(bind_moves)

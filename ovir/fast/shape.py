@@ -1,0 +1,9 @@
+"""Reshape and its like where the input is no view."""
+
+from __future__ import annotations
+
+from ovir.fast.base.moves import bind_reshaped
+from ovir.fast.registry import fast
+from ovir.ops.shape import AxesBase, Reshape
+
+fast(Reshape, AxesBase)(bind_reshaped)

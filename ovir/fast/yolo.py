@@ -1,0 +1,43 @@
+"""RegionYolo and ReorgYolo."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder
+from ovir.fast.base.moves import bind_moves
+from ovir.fast.base.passes import call_passes
+from ovir.fast.registry import fast
+from ovir.ops.activation import Sigmoid
+from ovir.ops.softmax import bind_softmax, redo_if_lost
+from ovir.ops.yolo import RegionYolo, ReorgYolo
+
+
+@fast(RegionYolo)
+def region_yolo(op: RegionYolo, binder: Binder, *inputs: Array) -> bool:
+    (data,) = inputs
+    if data.dtype not in (np.float32, np.float64) or not data.size:
+        return False
+    if not data.flags.c_contiguous:
+        copy = binder.scratch(data.shape, data.dtype)
+        binder.call(np.copyto, copy, data)
+        data = copy
+    out = binder.output()
+    source, target = data.reshape(-1), out.reshape(-1)
+    binder.call(np.copyto, target, source[: target.size])
+    batch, _, height, width = data.shape
+    blocks = batch * op.regions, op.entries, height * width
+    x, y = (flat[: prod(blocks)].reshape(blocks) for flat in (source, target))
+    scores = op.coords + 1
+    for part in y[:, :2], y[:, op.coords : scores if op.do_softmax else None]:
+        call_passes(binder, Sigmoid().calls, part, part)
+    if op.do_softmax and y[:, scores:].size:
+        totals = bind_softmax(binder, x[:, scores:], y[:, scores:], 1)
+        binder.call(redo_if_lost, totals, op.run, inputs, out)
+    return True
+
+
+fast(ReorgYolo)(bind_moves)
