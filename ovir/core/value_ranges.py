@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -11,6 +12,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f4e2m1
 
 
+@cache
 def value_range(element_type: ElementType) -> tuple[int, int] | tuple[float, float]:
     """Return the least and the greatest number of a numeric type."""
     if element_type.is_integral:

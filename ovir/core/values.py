@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType, f4e2m1, f8e8m0, f64, nf4
 from ovir.core.shapes import PartialShape
+from ovir.core.value_ranges import value_range
 
 MAX_ELEMENTS = 4096
 """The largest number of elements of a known value that is not a constant of the file."""
@@ -185,7 +186,7 @@ def limits(element_type: ElementType) -> tuple[float, float]:
     """
     if not element_type.is_integral:
         return -np.inf, np.inf
-    least, greatest = _integer_range(element_type)
+    least, greatest = value_range(element_type)
     if element_type.bits < _SIZE_BITS:
         return least, greatest
     return (-np.inf if least else 0), np.inf
@@ -195,21 +196,16 @@ def _overflows(element_type: ElementType, bounds: Bounds) -> NDArray[np.bool_]:
     """Return which bounds the element type does not hold. Infinite ones stand for any size in types that are taken to
     hold every size."""
     if element_type.is_integral:
-        least, greatest = _integer_range(element_type)
+        least, greatest = value_range(element_type)
         beyond: NDArray[np.bool_] = (bounds < least) | (bounds > greatest)
         if element_type.bits < _SIZE_BITS:
             return beyond
         return beyond & (np.isfinite(bounds) | ((bounds < 0) & (least == 0)))
-    holds_sizes = not element_type.is_real or element_type == nf4 or float(_info(element_type).max) >= 2.0**_SIZE_BITS
+    holds_sizes = not element_type.is_real or element_type == nf4 or value_range(element_type)[1] >= 2.0**_SIZE_BITS
     return np.isinf(bounds) & (not holds_sizes)
 
 
-def _integer_range(element_type: ElementType) -> tuple[float, float]:
-    signed = element_type.kind == "signed"
-    end = 2.0 ** (element_type.bits - signed)
-    return (-end if signed else 0.0), end - 1
-
-
+@cache
 def _largest_exact(element_type: ElementType) -> float:
     """Return the largest number up to which a type holds every size exactly; sizes are taken to stay below
     ``EXACT``."""
@@ -217,13 +213,8 @@ def _largest_exact(element_type: ElementType) -> float:
         return np.inf
     if element_type in (nf4, f8e8m0, f4e2m1):
         return -np.inf
-    largest = 2.0 ** (_info(element_type).nmant + 1)
+    largest = 2.0 ** (ml_dtypes.finfo(element_type.to_dtype()).nmant + 1)  # type: ignore[no-untyped-call]
     return largest if largest < EXACT else np.inf
-
-
-@cache
-def _info(element_type: ElementType) -> Any:
-    return ml_dtypes.finfo(element_type.to_dtype())  # type: ignore[no-untyped-call]
 
 
 _SIZE_BITS = 32
