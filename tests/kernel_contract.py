@@ -65,8 +65,6 @@ class _Call:
     run: Callable[..., Any]
     inputs: tuple[Any, ...]
     keywords: dict[str, Any]
-    constants: frozenset[int] = frozenset()
-    """The inputs that ``run`` knows already, because ``prepare`` made it of them."""
 
     @property
     def name(self) -> str:
@@ -95,8 +93,6 @@ def _watched_kernels() -> Iterator[None]:
         for cls in _classes(Operator):
             if "run" in vars(cls):
                 patch.setattr(cls, "run", watched_run(vars(cls)["run"]))
-            if "prepare" in vars(cls):
-                patch.setattr(cls, "prepare", watched_prepare(vars(cls)["prepare"]))
         patch.setattr(Executor, "run", _with_kernels(Executor.run))
         yield
 
@@ -150,23 +146,7 @@ def _classes(cls: type[Operator]) -> set[type[Operator]]:
     return {cls}.union(*map(_classes, cls.__subclasses__()))
 
 
-def watched_prepare(prepare: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(prepare)
-    def watched(op: Operator, *constants: Array | None) -> Any:
-        kernel = prepare(op, *constants)
-        if kernel is None:
-            return None
-        known = frozenset(i for i, array in enumerate(constants) if array is not None)
-        return functools.wraps(kernel)(functools.partial(watched_run(_without_op(kernel), known), op))
-
-    return watched
-
-
-def _without_op(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    return functools.wraps(kernel)(lambda _, *inputs, **keywords: kernel(*inputs, **keywords))
-
-
-def watched_run(run: Callable[..., Any], constants: frozenset[int] = frozenset()) -> Callable[..., Any]:
+def watched_run(run: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(run)
     def watched(op: Operator, *inputs: Any, **keywords: Any) -> Any:
         active = _local.__dict__.setdefault("active", set())
@@ -176,7 +156,7 @@ def watched_run(run: Callable[..., Any], constants: frozenset[int] = frozenset()
         try:
             arrays = [a for a in inputs if isinstance(a, np.ndarray)]
             before = [a.tobytes() if a.flags.writeable else None for a in arrays]
-            again = _to_make_again(op, run, inputs, keywords, constants)
+            again = _to_make_again(op, run, inputs, keywords)
             with np.errstate(all="ignore"):  # as whoever calls a kernel does
                 result = run(op, *inputs, **keywords)
         finally:
@@ -203,7 +183,6 @@ def _to_make_again(
     run: Callable[..., Any],
     inputs: tuple[Any, ...],
     keywords: dict[str, Any],
-    constants: frozenset[int],
 ) -> _Call | None:
     """The call with copies of its inputs, None where it is large, not the first of its kind, or depends on a state."""
     if not op.pure or not keywords.keys() <= {"out", "wanted"}:
@@ -218,7 +197,7 @@ def _to_make_again(
         return None
     _kinds.add(kind)
     kept = {name: value for name, value in keywords.items() if name != "out"}
-    return _Call(op, run, tuple(a.copy() if isinstance(a, np.ndarray) else a for a in inputs), kept, constants)
+    return _Call(op, run, tuple(a.copy() if isinstance(a, np.ndarray) else a for a in inputs), kept)
 
 
 def _layout_faults(call: _Call) -> Iterator[str]:
@@ -251,7 +230,7 @@ def _bound_faults(call: _Call) -> Iterator[str]:
     expected = _outputs(call.run(call.op, *call.inputs, **call.keywords))
     if not _may_be_bound(call, expected):
         return
-    fixed = call.constants | _sizing_inputs(call)
+    fixed = _sizing_inputs(call)
     every = frozenset(range(len(call.inputs)))
     for constants in {fixed, every - {0} | fixed, every - {1} | fixed}:
         yield from _repeated_faults(call, expected, constants)
@@ -355,7 +334,7 @@ _TYPES = [
 
 def _other_types_faults(call: _Call) -> Iterator[str]:
     """What goes wrong with the inputs of the type of input 0 in every other element type that the operation takes."""
-    if not call.inputs or call.constants or not _has_types(call):
+    if not call.inputs or not _has_types(call):
         return
     op, own = call.op, call.inputs[0].dtype
     dtypes = tuple(a.dtype for a in call.inputs)

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernel_contract import _Call, _calls, _layout_faults, faults, watched_prepare, watched_run
+from kernel_contract import _Call, _calls, _layout_faults, faults, watched_run
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.fast.base.binding import Binder
+from ovir.fast.registry import fast
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.traits import Signature, signature
 
 
 class _Faulty(Operator):
@@ -52,21 +52,6 @@ def test_faults_are_found(run: Callable[..., Any], found: list[str]) -> None:
     assert faults == found
     faults.clear()
     _calls.clear()
-
-
-def test_prepared_kernels_are_watched() -> None:
-    def prepare(op: Operator, *constants: Array | None) -> Callable[..., Array]:
-        def kernel(data: Array, *, out: Array | None = None) -> Array:
-            return data
-
-        return kernel
-
-    kernel = watched_prepare(prepare)(_Faulty(), None)
-    assert signature(kernel) == Signature(("data",), 1, False, frozenset({"out"}))
-    kernel(np.ones(3, np.float32))
-    assert faults == ["Faulty-1: output 0 shares memory with an input, and views is False"]
-    faults.clear()
-    assert watched_prepare(lambda op: None)(_Faulty()) is None
 
 
 def _writes_to_what_it_takes_for_a_copy(op: Operator, data: Array) -> Array:
@@ -109,23 +94,31 @@ class _Doubling(Operator):
 
 
 class _Remembering(_Doubling):
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        out, seen = binder.output(), {}
+    pass
 
-        def call() -> None:
-            key = float(inputs[0].sum())
-            out[...] = seen.setdefault(key, inputs[0] + inputs[0])
 
-        binder.call(call)
-        return True
+@fast(_Remembering)
+def _remembering(op: _Remembering, binder: Binder, *inputs: Array) -> bool:
+    out, seen = binder.output(), {}
+
+    def call() -> None:
+        key = float(inputs[0].sum())
+        out[...] = seen.setdefault(key, inputs[0] + inputs[0])
+
+    binder.call(call)
+    return True
 
 
 class _ReadingOut(_Doubling):
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        if inputs[0].dtype == np.float16:
-            binder.output()
-            return True
-        return False
+    pass
+
+
+@fast(_ReadingOut)
+def _reading_out(op: _ReadingOut, binder: Binder, *inputs: Array) -> bool:
+    if inputs[0].dtype == np.float16:
+        binder.output()
+        return True
+    return False
 
 
 class _RefusingIntegers(_Doubling):

@@ -12,14 +12,14 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder, Call, call_elementwise, call_shares
 from ovir.fast.base.packed import SHARED
-from ovir.fast.base.passes import number
 from ovir.fast.base.products import readable
 from ovir.fast.base.sums import scratch_like
 from ovir.fast.registry import fast
+from ovir.fast.softmax import exponentials, redo_if_lost
 from ovir.kernels.coalesce import coalesced, memory_order
 from ovir.kernels.parallel import threads
+from ovir.kernels.passes import number
 from ovir.ops.attention import ScaledDotProductAttention
-from ovir.ops.softmax import exponentials, redo_if_lost
 
 _BLOCK = 1 << 17
 """The number of scores of a block, which stay in a core's cache from pass to pass."""

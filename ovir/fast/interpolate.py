@@ -35,5 +35,5 @@ def _resampled(
     begin, end = op.pads(data.ndim, axes)
     if any(begin) or any(end) or not all(map(binder.is_constant, range(1, len(binder.inputs)))):
         return False
-    method, passes, _ = op.passes(method, data, axes, target, name)
+    method, passes, _ = op.axis_passes(method, data, axes, target, name)
     return bool(passes) and bind_resampled(binder, method, data, passes)

@@ -56,17 +56,15 @@ def fast_form(operation: type[Operator]) -> FastForm | None:
     for cls in operation.__mro__:
         if cls.__module__.startswith(_OPERATIONS):
             _import_forms(cls.__module__.rpartition(".")[2])
-            if cls in _forms:
-                return _forms[cls]
+        if cls in _forms:
+            return _forms[cls]
     return None
 
 
 def bind(op: Operator, binder: Binder, *inputs: Array) -> bool:
     """Bind the fast form of an operation to arrays; return False if there is none for them."""
     form = fast_form(type(op))  # type: ignore[arg-type]  # a class is hashable
-    if form is None:  # TODO: the methods `bind` become functions of this package
-        return op.bind(binder, *inputs)
-    return form(op, binder, *inputs)
+    return form is not None and form(op, binder, *inputs)
 
 
 def wanted_border(op: Operator, shapes: Sequence[tuple[int, ...]]) -> Border | None:

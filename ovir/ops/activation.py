@@ -1,6 +1,6 @@
 """Activation functions: elementwise operations whose output has the type and shape of the data input.
 
-Each is a list of passes (see ``ovir.fast.base.passes``) that fill ``y`` from ``x``, both float32 or float64. They clip
+Each is a list of passes (see ``ovir.kernels.passes``) that fill ``y`` from ``x``, both float32 or float64. They clip
 even where one bound is infinite, because that is three times faster than ``np.maximum`` of an array and a number.
 """
 
@@ -15,10 +15,9 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.binding import Binder, Call
-from ovir.fast.base.passes import Passes, Spare, bind_passes, number, run_passes
 from ovir.kernels.blocked import map_blocks
-from ovir.kernels.fast_calls import clip, maximum
+from ovir.kernels.fast_calls import Call, clip, maximum
+from ovir.kernels.passes import Passes, Spare, number, run_passes
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -58,13 +57,6 @@ class ActivationBase(Operator):
 
     def run(self, data: Array, *parameters: Array | None, out: Array | None = None) -> Array:
         return map_blocks(partial(run_passes, self.calls_for(*parameters)), data, out, heavy=self.heavy)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, *parameters = inputs
-        if data.dtype not in (np.float32, np.float64) or not all(map(binder.is_constant, range(1, len(inputs)))):
-            return False
-        bind_passes(binder, self.calls_for(*parameters), data, heavy=self.heavy)
-        return True
 
 
 class UnaryActivationBase(ActivationBase):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
 from math import prod
 from typing import Any, Final
 
@@ -13,10 +12,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.binding import Binder
-from ovir.fast.base.pools import bind_division, bind_largest, bind_spans
 from ovir.kernels.blocked import compute_dtype
-from ovir.kernels.coalesce import memory_order
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.operator import Operator
@@ -60,19 +56,6 @@ class AdaptivePoolBase(Operator):
         self.require(fits, message, data.shape, counts)
         return [_windows(size, count) for size, count in zip(data.shape[2:], counts, strict=True)]
 
-    def bound(self, binder: Binder, combine: np.ufunc, *inputs: Array) -> tuple[Array, list[Array]] | None:
-        """Bind the reduction of all windows to output 0; return it and the ends of the windows, or None if that does
-        not pay."""
-        data, output_shape = inputs
-        if data.dtype not in (np.float32, np.float64) or not data.size or not binder.is_constant(1):
-            return None
-        spans = self.spans(data, output_shape)
-        if any(map(_are_many, spans)):
-            return None
-        out = binder.output(order=memory_order(data))
-        bind_spans(binder, combine, data, spans, out)
-        return out, spans
-
 
 def _windows(size: int, count: int) -> Array:
     starts = np.arange(count) * size // max(count, 1)
@@ -102,19 +85,11 @@ class AdaptiveAvgPool(AdaptivePoolBase):
             means = _means(means, axis, spans)
         return means.astype(data.dtype, copy=False)
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        bound = self.bound(binder, np.add, *inputs)
-        if bound is None:
-            return False
-        out, spans = bound
-        bind_division(binder, reduce(np.multiply.outer, [ends[:, 1] - ends[:, 0] for ends in spans]), out)
-        return True
-
 
 def _means(data: Array, axis: int, spans: Array) -> Array:
     """Return the means over parts of an axis."""
     pooled = np.empty((*data.shape[:axis], len(spans), *data.shape[axis + 1 :]), data.dtype)
-    if not _are_many(spans):
+    if not are_many(spans):
         for i, (start, stop) in enumerate(spans.tolist()):
             _part(data, axis, start, stop).mean(axis=axis, out=_part(pooled, axis, i, i + 1).squeeze(axis))
         return pooled
@@ -127,7 +102,7 @@ def _means(data: Array, axis: int, spans: Array) -> Array:
     return pooled
 
 
-def _are_many(spans: Array) -> bool:
+def are_many(spans: Array) -> bool:
     """Return whether processing element i of all windows at a time beats processing window after window."""
     return len(spans) > _FEW and len(spans) > int(spans[0, 1])
 
@@ -167,20 +142,6 @@ class AdaptiveMaxPool(AdaptivePoolBase):
         shape = (*data.shape[:2], *shape[1:])
         return largest.reshape(shape), places.reshape(shape).astype(self.index_element_type.to_dtype(), copy=False)
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, output_shape = inputs
-        if not binder.is_constant(1):
-            return False
-        if not binder.is_wanted(1):
-            binder.output(1)
-            return self.bound(binder, np.maximum, *inputs) is not None
-        lines = []
-        for ends in self.spans(data, output_shape):
-            # The last element of short windows is repeated, as the first of equal elements wins.
-            taps = np.arange((ends[:, 1] - ends[:, 0]).max(initial=0))
-            lines.append(np.minimum(np.add.outer(ends[:, 0], taps), ends[:, 1:] - 1))
-        return bind_largest(binder, data, lines, None) is not None
-
 
 def _largest_positions(planes: Array, windows: list[Array]) -> Array:
     """Return the position in its flattened plane of the first largest element of each window."""
@@ -190,7 +151,7 @@ def _largest_positions(planes: Array, windows: list[Array]) -> Array:
         if places is not None:  # few elements are left: they are arranged so that slices along the axis are contiguous
             at = 0
             planes, places = (np.ascontiguousarray(np.moveaxis(array, axis, at)) for array in (planes, places))
-        if _are_many(spans):
+        if are_many(spans):
             planes, places = _largest_of_many(planes, places, at, size, spans)
             planes, places = (np.moveaxis(array, at, axis) for array in (planes, places))
             continue

@@ -18,12 +18,11 @@ from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, product_bounds
 from ovir.diagnostics.kernel_warnings import report
-from ovir.fast.base.binding import Binder
 from ovir.kernels.blocked import apply
 from ovir.kernels.fast_calls import maximum, minimum
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Divisor, Domain, by_input, ordered, shifted
-from ovir.ops.base.elementwise import BinaryBase, hull
+from ovir.ops.base.elementwise import BinaryBase, IsConstant, hull
 from ovir.ops.base.registry import operator
 from ovir.ops.base.traits import ALL
 
@@ -42,9 +41,9 @@ class ArithmeticBase(BinaryBase):
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         return type(self).function(a, b, out=out)
 
-    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
         function = getattr(type(self), "function", None)
-        return super().bound_function(inputs, binder) if function is None else function
+        return super().bound_function(inputs, is_constant) if function is None else function
 
     def domain_before(self, position: int, inputs: Sequence[TensorType], wanted: Domain) -> Domain | None:
         other = inputs[1 - position].constant
@@ -140,8 +139,8 @@ class Multiply(ArithmeticBase):
         wide = np.multiply(a, b, dtype=np.int32)
         return np.clip(wide, info.min, info.max, out=out, casting="unsafe")
 
-    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
-        return np.multiply if inputs[0].itemsize > 1 else super().bound_function(inputs, binder)
+    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
+        return np.multiply if inputs[0].itemsize > 1 else super().bound_function(inputs, is_constant)
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         # 0 * inf counts as 0: the infinite bound means that a size has no upper bound, not that it is infinite.
@@ -174,8 +173,8 @@ class Divide(ArithmeticBase):
             return np.floor_divide(a, b, out=out)
         return np.floor_divide(a - np.fmod(a, b), b, out=out)
 
-    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
-        return super().bound_function(inputs, binder) if self.is_integral else np.divide
+    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
+        return super().bound_function(inputs, is_constant) if self.is_integral else np.divide
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         low, high = self.aligned(a.lower, b.lower), self.aligned(a.lower, b.upper)
@@ -283,8 +282,8 @@ class Maximum(ArithmeticBase):
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         return _chosen(np.maximum, a, b, out)
 
-    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
-        return maximum if _has_no_nan(inputs[1], binder) else super().bound_function(inputs, binder)
+    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
+        return maximum if _has_no_nan(inputs[1], is_constant(1)) else super().bound_function(inputs, is_constant)
 
 
 @operator("Minimum", opset=1)
@@ -297,8 +296,8 @@ class Minimum(ArithmeticBase):
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         return _chosen(np.minimum, a, b, out)
 
-    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
-        return minimum if _has_no_nan(inputs[1], binder) else super().bound_function(inputs, binder)
+    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
+        return minimum if _has_no_nan(inputs[1], is_constant(1)) else super().bound_function(inputs, is_constant)
 
 
 @operator("SquaredDifference", opset=1)
@@ -327,9 +326,9 @@ def _report_zeros(divisor: Array) -> None:
         report("an integer is divided by 0, which is undefined; the result here is 0")
 
 
-def _has_no_nan(b: Array, binder: Binder) -> bool:
+def _has_no_nan(b: Array, is_constant: bool) -> bool:
     """Return whether the second input is never NaN."""
-    return b.dtype.kind in "iu" or (binder.is_constant(1) and b.dtype.kind == "f" and not np.isnan(b).any())
+    return b.dtype.kind in "iu" or (is_constant and b.dtype.kind == "f" and not np.isnan(b).any())
 
 
 def _chosen(function: Callable[..., Array], a: Array, b: Array, out: Array) -> object:

@@ -8,10 +8,9 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.binding import Binder, Call, tiled
-from ovir.fast.base.passes import Spare, call_passes, run_passes
 from ovir.kernels.blocked import compute_dtype, map_blocks
-from ovir.kernels.coalesce import memory_order
+from ovir.kernels.fast_calls import Call
+from ovir.kernels.passes import Spare, run_passes
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import operator
 from ovir.ops.normalization import NormalizationBase, per_channel
@@ -44,24 +43,12 @@ class BatchNormBase(NormalizationBase):
             scale = gamma / np.sqrt(variance + dtype.type(self.epsilon))
 
         def block(x: Array, y: Array, centre: Array, factor: Array, shift: Array) -> None:
-            run_passes(_scaled, x, centre, factor, shift, y)
+            run_passes(scaled, x, centre, factor, shift, y)
 
         return map_blocks(block, data, out, mean, scale, beta)
 
-    def bind_normalized(self, binder: Binder, position: int) -> bool:
-        """Bind the normalization of the input at ``position`` by all other inputs, which must be constant."""
-        data = binder.inputs[position]
-        others = [index for index in range(len(binder.inputs)) if index != position]
-        if data.dtype not in (np.float32, np.float64) or not all(map(binder.is_constant, others)):
-            return False
-        gamma, beta, mean, variance = (per_channel(binder.inputs[index], data.ndim) for index in others)
-        scale = gamma / np.sqrt(variance + data.dtype.type(self.epsilon))
-        out = binder.overwrite(position) if binder.may_overwrite(position) else binder.output(order=memory_order(data))
-        call_passes(binder, _scaled, data, *(tiled(array, data) for array in (mean, scale, beta)), out, heavy=False)
-        return True
 
-
-def _scaled(x: Array, centre: Array, factor: Array, shift: Array, y: Array, spare: Spare) -> list[Call]:
+def scaled(x: Array, centre: Array, factor: Array, shift: Array, y: Array, spare: Spare) -> list[Call]:
     return [(np.subtract, (x, centre, y)), (np.multiply, (y, factor, y)), (np.add, (y, shift, y))]
 
 
@@ -84,9 +71,6 @@ class BatchNormInference1(BatchNormBase):
     ) -> Array:
         return self.normalized(data, (gamma, beta, mean, variance), out)
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        return self.bind_normalized(binder, 2)
-
 
 @operator("BatchNormInference", opset=5)
 class BatchNormInference5(BatchNormBase):
@@ -104,6 +88,3 @@ class BatchNormInference5(BatchNormBase):
         self, data: Array, gamma: Array, beta: Array, mean: Array, variance: Array, *, out: Array | None = None
     ) -> Array:
         return self.normalized(data, (gamma, beta, mean, variance), out)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        return self.bind_normalized(binder, 0)

@@ -12,10 +12,9 @@ from ovir.core.element_types import ElementType, boolean, u1, u3, u6
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.diagnostics.kernel_warnings import report
-from ovir.fast.base.binding import Binder, bind_elementwise
 from ovir.kernels.blocked import apply, native_dtype
 from ovir.ops.base.domains import Between, by_input
-from ovir.ops.base.elementwise import BinaryBase, require_plain
+from ovir.ops.base.elementwise import BinaryBase, IsConstant, require_plain
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -33,7 +32,7 @@ class BitwiseBase(BinaryBase):
     def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
         return apply(type(self).function, (a, self.aligned(a, b)), out)
 
-    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
         return type(self).function
 
     def infer_value(self, *inputs: TensorType) -> Value | None:
@@ -92,7 +91,7 @@ class ShiftBase(BitwiseBase):
             b = (places & (max(bits, 32) - 1)).astype(b.dtype)
         return super().run(a, b, out=out)
 
-    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
         return None  # each run examines the shifts
 
 
@@ -135,12 +134,6 @@ class BitwiseNot(Operator):
             mask = (1 << element_type.bits) - 1
             return apply(lambda x, out: np.bitwise_xor(x, mask, out=out), (data,), out)
         return apply(np.invert, (data,), out)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        if self.output_types[0] in (u1, u3, u6) or native_dtype(inputs[0].dtype) != inputs[0].dtype:
-            return False
-        bind_elementwise(binder, np.invert, *inputs)
-        return True
 
 
 def _has_bits(element_type: ElementType) -> bool:

@@ -14,10 +14,9 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
-from ovir.fast.base.binding import Binder, bind_elementwise
 from ovir.kernels.blocked import apply
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.elementwise import BinaryBase
+from ovir.ops.base.elementwise import BinaryBase, IsConstant
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -33,7 +32,7 @@ class ComparisonBase(BinaryBase):
     def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
         return apply(type(self).function, (a, self.aligned(a, b)), out, np.dtype(np.bool_))
 
-    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
         return type(self).function
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
@@ -136,12 +135,6 @@ class FloatTestBase(Operator):
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         return apply(self.write, (data,), out, np.dtype(np.bool_))
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        if inputs[0].dtype not in (np.float32, np.float64):
-            return False
-        bind_elementwise(binder, lambda x, out: self.write(x, out=out), *inputs)
-        return True
 
     def write(self, x: Array, *, out: Array) -> object:
         """Fill out from x, float32 or float64."""

@@ -18,7 +18,6 @@ from ovir.core.element_types import (
     f8e8m0,
     f16,
     f32,
-    f64,
     i4,
     i8,
     i16,
@@ -31,19 +30,13 @@ from ovir.core.element_types import (
     u3,
     u4,
     u6,
-    u8,
-    u16,
-    u32,
-    u64,
 )
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import NOT_SUPPORTED
-from ovir.fast.base.binding import Binder, call_elementwise
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, is_foreign
-from ovir.kernels.coalesce import memory_order
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -57,8 +50,6 @@ NF4 = np.array([
 NF4_STEPS = (NF4[1:] + NF4[:-1]) / 2
 
 _LOW_BITS = (u1, u2, u3, u4, u6)
-_NATIVE = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64}
-"""Types that NumPy converts fast."""
 
 
 class ConversionBase(Operator):
@@ -74,27 +65,11 @@ class ConversionBase(Operator):
             self.fail("destination_type is missing", code=NOT_SUPPORTED)
 
         def block(x: Array, *, out: Array) -> None:
-            _convert(x, source, target, out)
+            converted_to(x, source, target, out)
 
         if out is None:
             out = np.empty(data.shape, target.to_dtype())
         return apply(block, (data,), out, types=None)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, source, target = inputs[0], self.input_types[0], self.output_types[0]
-        if source == target:
-            binder.view(data)
-            return True
-        if not {source, target} <= _NATIVE:
-            return False
-        out = binder.output(order=memory_order(data))
-        if target == boolean:
-            call_elementwise(binder, np.not_equal, data, np.zeros((), data.dtype), out)
-        elif target.is_integral and source.is_real:
-            call_elementwise(binder, lambda x, y: _convert(x, source, target, y), data, out)
-        else:
-            call_elementwise(binder, _cast, data, out)
-        return True
 
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         return self.value_of(inputs[0], self.output_types[0])
@@ -188,9 +163,6 @@ class ConvertPromoteTypes(ConversionBase):
         first, second = self.input_types
         return self.converted(a, first, common, outs[0]), self.converted(b, second, common, outs[1])
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        return False
-
     def infer_value(self, *inputs: TensorType) -> tuple[Value | None, ...]:
         return tuple(self.value_of(tensor, self.output_types[0]) for tensor in inputs)
 
@@ -258,11 +230,7 @@ _TO_F32 = Convert(destination_type=f32)
 # --------------------------------------------------------------------------- kernel
 
 
-def _cast(x: Array, out: Array) -> None:
-    np.copyto(out, x, "unsafe")
-
-
-def _convert(x: Array, source: ElementType, target: ElementType, out: Array) -> None:
+def converted_to(x: Array, source: ElementType, target: ElementType, out: Array) -> None:
     """Fill out from x."""
     if source == target:
         np.copyto(out, x)

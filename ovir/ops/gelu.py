@@ -7,9 +7,9 @@ from math import pi, sqrt
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Call
-from ovir.fast.base.passes import Spare, number
 from ovir.kernels.erf import gelu_passes
+from ovir.kernels.fast_calls import Call
+from ovir.kernels.passes import Spare, number
 from ovir.ops.activation import UnaryActivationBase
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import operator

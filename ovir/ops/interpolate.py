@@ -107,7 +107,7 @@ class InterpolateBase(Operator):
         begin, end = self.pads(data.ndim, axes)
         if any(begin) or any(end):
             data = np.pad(data, list(zip(begin, end, strict=True)))
-        method, passes, shape = self.passes(method, data, axes, target, name)
+        method, passes, shape = self.axis_passes(method, data, axes, target, name)
         if out is None:
             out = np.empty(shape, data.dtype)
         if passes:
@@ -116,7 +116,7 @@ class InterpolateBase(Operator):
             np.copyto(out, data)
         return out
 
-    def passes(
+    def axis_passes(
         self, method: Method, data: Array, axes: list[int], target: Array, name: str
     ) -> tuple[Method, Passes, list[int]]:
         """Return the method with antialias resolved, the axes to resize with their taps, and the shape of the

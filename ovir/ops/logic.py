@@ -12,9 +12,8 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
-from ovir.fast.base.binding import Binder, bind_elementwise
 from ovir.kernels.blocked import apply
-from ovir.ops.base.elementwise import BinaryBase, hull
+from ovir.ops.base.elementwise import BinaryBase, IsConstant, hull
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -32,7 +31,7 @@ class LogicalBase(BinaryBase):
     def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
         return apply(type(self).function, (a, self.aligned(a, b)), out, np.dtype(np.bool_))
 
-    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
         return type(self).function
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
@@ -92,10 +91,6 @@ class LogicalNot(Operator):
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         return apply(np.logical_not, (data,), out, np.dtype(np.bool_))
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        bind_elementwise(binder, np.logical_not, *inputs)
-        return True
 
     def infer_value(self, *inputs: TensorType) -> Value | None:
         value = inputs[0].bounds_or_unknown()

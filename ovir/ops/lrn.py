@@ -6,12 +6,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.binding import Binder, Call, call_elementwise
-from ovir.fast.base.passes import Spare, call_passes, number
-from ovir.fast.base.sums import scratch_like
 from ovir.kernels import half
 from ovir.kernels.blocked import compute_dtype, map_blocks, map_slices
-from ovir.kernels.coalesce import in_order, memory_order
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.registry import operator
@@ -48,7 +44,7 @@ class LRN(NormalizationBase):
         def scale(x: Array, y: Array, square: Array) -> None:
             np.multiply(square, factor, out=y)
             np.add(y, self.bias, out=y)
-            _raise(y, self.beta)
+            raised(y, self.beta)
             np.divide(x, y, out=y)
 
         if len(along) == 1:
@@ -64,48 +60,14 @@ class LRN(NormalizationBase):
         half.copy(result, out)
         return out
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, axes = inputs
-        if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim or not binder.is_constant(1):
-            return False
-        along = self.axes(axes, data.ndim)
-        total = scratch_like(binder, data)
-        call_elementwise(binder, np.square, data, total)
-        for axis in along:
-            _bind_window_sums(binder, total, axis, min((self.size - 1) // 2, data.shape[axis]))
-        factor = self.alpha / float(self.size) ** len(along)
 
-        def passes(x: Array, total: Array, y: Array, spare: Spare) -> list[Call]:
-            return [
-                (np.multiply, (total, number(factor, x), y)),
-                (np.add, (y, number(self.bias, x), y)),
-                (_raise, (y, self.beta)),
-                (np.divide, (x, y, y)),
-            ]
-
-        call_passes(binder, passes, data, total, binder.output(order=memory_order(data)))
-        return True
-
-
-def _raise(x: Array, exponent: float) -> None:
+def raised(x: Array, exponent: float) -> None:
     """Raise x to a power, in place."""
     if exponent == 0.75:  # the value in nearly every model; two roots are much faster than a power
         root = np.sqrt(x)
         np.multiply(root, np.sqrt(root, out=x), out=x)
     else:
         np.power(x, exponent, out=x)
-
-
-def _bind_window_sums(binder: Binder, x: Array, axis: int, reach: int) -> None:
-    """Bind the sums that ``_window_sums`` computes, which replace the elements of x."""
-    shape = [size + 2 * reach if i == axis else size for i, size in enumerate(x.shape)]
-    laid, back = in_order(shape, memory_order(x))
-    padded = np.moveaxis(binder.kept(laid, x.dtype).transpose(back), axis, 0)
-    count = x.shape[axis]
-    binder.call(np.copyto, padded[reach : reach + count], np.moveaxis(x, axis, 0))
-    for first in range(2 * reach + 1):
-        if first != reach:
-            call_elementwise(binder, np.add, x, np.moveaxis(padded[first : first + count], 0, axis), x)
 
 
 def _window_sums(each: np.ufunc, x: Array, axis: int, reach: int) -> Array:

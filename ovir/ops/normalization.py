@@ -6,18 +6,13 @@ f16 and bf16 are computed in f32 and rounded once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.binding import Binder, call_elementwise, tiled
-from ovir.fast.base.passes import number
-from ovir.fast.base.sums import bind_squares, bind_sum, same_order
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, compute_dtype, map_blocks, map_slices, result_array
-from ovir.kernels.fast_calls import maximum
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
@@ -70,31 +65,6 @@ class MvnBase(NormalizationBase):
 
         return map_slices(block, data, axes, out)
 
-    def bind_normalized(
-        self, binder: Binder, data: Array, axes: Sequence[int], variance: bool, eps: float, inside: bool
-    ) -> bool:
-        """Bind what ``normalized`` computes; see ``bind``."""
-        if data.dtype not in (np.float32, np.float64) or not data.size or not axes:
-            return False
-        out = same_order(binder, data)
-        mean = bind_sum(binder, data, axes, 1 / prod(data.shape[axis] for axis in axes))
-        call_elementwise(binder, np.subtract, data, mean, out)
-        if variance:
-            call_elementwise(binder, np.divide, out, self.bind_deviation(binder, out, axes, eps, inside), out)
-        return True
-
-    def bind_deviation(
-        self, binder: Binder, centred: Array, axes: Sequence[int], eps: float, inside: bool = True
-    ) -> Array:
-        """Bind the square root of the variance of centred data, with ``eps`` added inside or outside of the root."""
-        deviation = bind_squares(binder, centred, axes, 1 / prod(centred.shape[axis] for axis in axes))
-        if inside:
-            call_elementwise(binder, np.add, deviation, number(eps, centred), deviation)
-        call_elementwise(binder, np.sqrt, deviation, deviation)
-        if not inside:
-            call_elementwise(binder, np.add, deviation, number(eps, centred), deviation)
-        return deviation
-
 
 @operator("MVN", opset=2)
 class MVN2(MvnBase):
@@ -118,13 +88,9 @@ class MVN2(MvnBase):
         return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
-        return self.normalized(data, self._along(data.ndim), self.normalize_variance, self.eps, True, out)
+        return self.normalized(data, self.along(data.ndim), self.normalize_variance, self.eps, True, out)
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        (data,) = inputs
-        return self.bind_normalized(binder, data, self._along(data.ndim), self.normalize_variance, self.eps, True)
-
-    def _along(self, rank: int) -> Sequence[int]:
+    def along(self, rank: int) -> Sequence[int]:
         return self.axes(self.reduction_axes, rank) or range(1 if self.across_channels else 2, rank)
 
 
@@ -155,14 +121,6 @@ class MVN6(MvnBase):
     def run(self, data: Array, axes: Array, *, out: Array | None = None) -> Array:
         inside = self.eps_mode == "inside_sqrt"
         return self.normalized(data, self.axes(axes, data.ndim), self.normalize_variance, self.eps, inside, out)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, axes = inputs
-        if not binder.is_constant(1):
-            return False
-        inside = self.eps_mode == "inside_sqrt"
-        along = self.axes(axes, data.ndim)
-        return self.bind_normalized(binder, data, along, self.normalize_variance, self.eps, inside)
 
 
 # --------------------------------------------------------------------------- the Euclidean norm
@@ -201,18 +159,6 @@ class NormalizeL2(NormalizationBase):
 
         return map_slices(block, data, along, out)
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, axes = inputs
-        along = self.axes(axes, data.ndim) if binder.is_constant(1) and data.ndim else []
-        if data.dtype not in (np.float32, np.float64) or not data.size or not along:
-            return False
-        norm = bind_squares(binder, data, along)
-        limit = np.add if self.eps_mode == "add" else maximum
-        call_elementwise(binder, limit, norm, number(self.eps, data), norm)
-        call_elementwise(binder, np.sqrt, norm, norm)
-        call_elementwise(binder, np.divide, data, norm, same_order(binder, data))
-        return True
-
 
 @operator("GRN", opset=1)
 class GRN(NormalizationBase):
@@ -233,16 +179,6 @@ class GRN(NormalizationBase):
             np.divide(x, np.sqrt(_mean_square(x, axis) * x.shape[axis] + self.bias), out=y)
 
         return map_slices(block, data, [1], out)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        (data,) = inputs
-        if data.dtype not in (np.float32, np.float64) or not data.size:
-            return False
-        norm = bind_squares(binder, data, [1])
-        call_elementwise(binder, np.add, norm, number(self.bias, data), norm)
-        call_elementwise(binder, np.sqrt, norm, norm)
-        call_elementwise(binder, np.divide, data, norm, same_order(binder, data))
-        return True
 
 
 @operator("GroupNormalization", opset=12)
@@ -296,31 +232,6 @@ class GroupNormalization(MvnBase):
             return y.astype(data.dtype, copy=False)
         half.copy(y, out)
         return out
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, scale, bias = inputs
-        if data.dtype not in (np.float32, np.float64) or not data.size:
-            return False
-        out = same_order(binder, data)
-        groups = (data.shape[0], self.num_groups, data.shape[1] // self.num_groups, *data.shape[2:])
-        x, y = data.reshape(groups), out.reshape(groups)  # views: an axis is split
-        axes = range(2, x.ndim)
-        # One number for each channel of each image: the groups of a channels-last image are too short for fast loops.
-        numbers = binder.scratch(groups[:3], data.dtype)
-        each = _over_space(numbers.reshape(data.shape[:2]), data)
-        mean = bind_sum(binder, x, axes, 1 / prod(groups[2:]))
-        binder.call(np.copyto, numbers, mean.reshape(*groups[:2], 1))
-        call_elementwise(binder, np.subtract, data, each, out)
-        deviation = self.bind_deviation(binder, y, axes, self.epsilon)
-        call_elementwise(binder, np.divide, scale.reshape(1, *groups[1:3]), deviation.reshape(*groups[:2], 1), numbers)
-        call_elementwise(binder, np.multiply, out, each, out)
-        shift = _over_space(bias[np.newaxis], out)
-        call_elementwise(binder, np.add, out, tiled(shift, out) if binder.is_constant(2) else shift, out)
-        return True
-
-
-def _over_space(per_channel: Array, data: Array) -> Array:
-    return per_channel.reshape(*per_channel.shape, *[1] * (data.ndim - 2))
 
 
 def per_channel(parameter: Array, rank: int) -> Array:

@@ -14,7 +14,6 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.moves import bind_moves
 from ovir.kernels.blocked import native_dtype
 from ovir.kernels.windows import Window, extent
 from ovir.ops.base.attributes import attribute
@@ -54,7 +53,6 @@ class ExtractImagePatches(Operator):
     auto_pad: str = attribute(choices=("valid", *SAME))
 
     carries = (0,)
-    bind = bind_moves
 
     def infer(self, data: TensorType) -> TensorType:
         for name in ("sizes", "strides", "rates"):

@@ -16,11 +16,8 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.binding import Binder, call_elementwise
-from ovir.fast.base.pools import bind_division, bind_largest, bind_windows
 from ovir.kernels import half
 from ovir.kernels.blocked import lowest_finite
-from ovir.kernels.coalesce import memory_order
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.window_reduction import Padding, reduce_windows
 from ovir.kernels.windows import Window, extent
@@ -93,7 +90,7 @@ class MaxPoolBase(PoolBase):
     def largest(self, data: Array, out: Array | None) -> Array:
         windows, shape = self.geometry(data)
         lowest = lowest_finite(data.dtype)
-        computed = _COMPUTED_IN.get(data.dtype, data.dtype)
+        computed = COMPUTED_IN.get(data.dtype, data.dtype)
         result = out if out is not None and computed == data.dtype else np.empty(shape, computed)
         if np.issubdtype(computed, np.floating):
             # fmax is as fast as maximum and ignores NaN.
@@ -101,17 +98,6 @@ class MaxPoolBase(PoolBase):
         else:
             reduce_windows(data, windows, np.maximum, lowest, result, lambda block: None)
         return _as_type(result, data.dtype, out)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        (data,) = inputs
-        if data.dtype in _COMPUTED_IN or not data.size:
-            return False
-        lowest = np.array(lowest_finite(data.dtype), data.dtype)
-        out = binder.output(order=memory_order(data))
-        bind_windows(binder, np.fmax, data, self.geometry(data)[0], lowest, out)
-        if data.dtype.kind == "f":
-            call_elementwise(binder, np.fmax, out, lowest, out)
-        return True
 
 
 @operator("MaxPool", opset=1)
@@ -159,22 +145,10 @@ class MaxPool8(MaxPoolBase):
         places = out[1] if out else np.empty(values.shape, self.index_element_type.to_dtype())
         if values.size:
             _places(data, values, self.geometry(data)[0], places)
-            self._count_from_axis(places, data.shape)
+            self.count_from_axis(places, data.shape)
         return values, places
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        (data,) = inputs
-        if not binder.is_wanted(1):
-            binder.output(1)
-            return super().bind(binder, data)
-        windows, shape = self.geometry(data)
-        lines = [window.positions(count) for window, count in zip(windows, shape[2:], strict=True)]
-        places = bind_largest(binder, data, lines, np.array(lowest_finite(data.dtype), data.dtype))
-        if places is not None:
-            binder.call(self._count_from_axis, places.reshape(shape), data.shape)
-        return places is not None
-
-    def _count_from_axis(self, places: Array, shape: tuple[int, ...]) -> None:
+    def count_from_axis(self, places: Array, shape: tuple[int, ...]) -> None:
         """Convert positions in planes of data of this shape to positions in its dimensions from ``axis`` on, in
         place."""
         first = np.arange(prod(shape[:2])).reshape(*shape[:2], *[1] * (len(shape) - 2)) * prod(shape[2:])
@@ -214,7 +188,7 @@ def _places(data: Array, values: Array, windows: list[Window], places: Array) ->
     """
     sizes, counts = data.shape[2:], values.shape[2:]
     planes = prod(data.shape[:2])
-    dtype = _COMPUTED_IN.get(data.dtype, data.dtype)
+    dtype = COMPUTED_IN.get(data.dtype, data.dtype)
     source, target = data.reshape(planes, *sizes), values.reshape(planes, *counts)
     lowest = dtype.type(lowest_finite(data.dtype))
     padding = Padding(sizes, counts, windows, lowest, dtype)
@@ -319,28 +293,18 @@ class AvgPoolBase(PoolBase):
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         self._require_windows_of_data(PartialShape(data.shape))
         windows, shape = self.geometry(data)
-        counts = self._counts(data, windows, shape[2:])
-        if not np.issubdtype(data.dtype, np.floating) and data.dtype not in _COMPUTED_IN:
+        counts = self.counts(data, windows, shape[2:])
+        if not np.issubdtype(data.dtype, np.floating) and data.dtype not in COMPUTED_IN:
             sums = np.empty(shape, np.uint64 if data.dtype == np.uint64 else np.int64)
             reduce_windows(data, windows, np.add, 0, sums, lambda block: None)
             return _as_type(np.rint(sums / counts), data.dtype, out)
-        computed = _COMPUTED_IN.get(data.dtype, data.dtype)
+        computed = COMPUTED_IN.get(data.dtype, data.dtype)
         means = out if out is not None and computed == data.dtype else np.empty(shape, computed)
         divisor = counts.astype(computed)
         reduce_windows(data, windows, np.add, 0, means, lambda block: np.divide(block, divisor, out=block))
         return _as_type(means, data.dtype, out)
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        (data,) = inputs
-        if data.dtype not in (np.float32, np.float64) or not data.size:
-            return False
-        windows, shape = self.geometry(data)
-        out = binder.output(order=memory_order(data))
-        bind_windows(binder, np.add, data, windows, np.zeros((), data.dtype), out)
-        bind_division(binder, self._counts(data, windows, shape[2:]), out)
-        return True
-
-    def _counts(self, data: Array, windows: list[Window], counts: tuple[int, ...]) -> Array:
+    def counts(self, data: Array, windows: list[Window], counts: tuple[int, ...]) -> Array:
         """Return the number of elements that the mean of each window covers, at least 1."""
         given = self.windows(data.shape[2:], self.kernel)
         if not self.exclude_pad and any(w.pad_begin or w.pad_end for w in given):
@@ -384,7 +348,7 @@ class AvgPool16(AvgPoolBase):
 
 # --------------------------------------------------------------------------- types
 
-_COMPUTED_IN = {np.dtype(np.float16): np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16): np.dtype(np.float32)}
+COMPUTED_IN = {np.dtype(np.float16): np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16): np.dtype(np.float32)}
 """Types that are computed in another type and rounded once."""
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.values import Value, product_bounds
-from ovir.fast.base.binding import Binder, bind_elementwise
 from ovir.kernels.blocked import apply
 from ovir.ops.arithmetic import ArithmeticBase
 from ovir.ops.base.elementwise import hull
@@ -34,20 +33,10 @@ class Power(ArithmeticBase):
 
     def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
         if b.size == 1 and b.ndim <= a.ndim and not self.is_integral:
-            simple = _POWERS.get(float(b.item()))
+            simple = POWERS.get(float(b.item()))
             if simple is not None:
-                return apply(simple, (a,), out, heavy=simple is _square_root)
+                return apply(simple, (a,), out, heavy=simple is square_root)
         return super().run(a, b, out=out)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        a, b = inputs
-        if binder.is_constant(1) and b.size == 1 and b.ndim <= a.ndim and a.dtype in (np.float32, np.float64):
-            simple = _POWERS.get(float(b.item()))
-            if simple is not None:
-                function = simple if isinstance(simple, np.ufunc) else lambda x, out: simple(x, out=out)
-                bind_elementwise(binder, function, a, heavy=simple is _square_root)
-                return True
-        return super().bind(binder, *inputs)
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         lower, upper = hull(self.at_corners(a, b))
@@ -56,7 +45,7 @@ class Power(ArithmeticBase):
         return product_bounds(self.output_types[0], lower, upper, self.unchanged(a, b))
 
 
-def _square_root(x: Array, *, out: Array) -> object:
+def square_root(x: Array, *, out: Array) -> object:
     # As a power, the root of -0 is 0 and the root of negative infinity is infinite, so signed inputs are searched for
     # first.
     if x.size and x.view(f"i{x.itemsize}").min() >= 0:
@@ -70,9 +59,9 @@ def _cube(x: Array, *, out: Array) -> object:
     return np.multiply(np.square(x), x, out=out)
 
 
-_POWERS: dict[float, Callable[..., object]] = {
+POWERS: dict[float, Callable[..., object]] = {
     -1.0: lambda x, *, out: np.divide(1, x, out=out),
-    0.5: _square_root,
+    0.5: square_root,
     1.0: np.positive,
     2.0: np.square,
     3.0: _cube,

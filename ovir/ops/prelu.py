@@ -11,10 +11,9 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.binding import Binder, Call, tiled
-from ovir.fast.base.passes import Passes, Spare, bind_passes, number, run_passes
 from ovir.kernels.blocked import map_blocks
-from ovir.kernels.fast_calls import clip, maximum, minimum
+from ovir.kernels.fast_calls import Call, clip, maximum, minimum
+from ovir.kernels.passes import Passes, Spare, number, run_passes
 from ovir.ops.activation import ActivationBase
 from ovir.ops.base.registry import operator
 
@@ -42,23 +41,15 @@ class PReLU(ActivationBase):
         return self.output_type(data, data.element_type)
 
     def run(self, data: Array, *parameters: Array | None, out: Array | None = None) -> Array:
-        slope = _aligned(parameters[0], data.ndim, data.shape)
-        return map_blocks(partial(_run, _leaky_passes(slope)), data, out, slope)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, slope = inputs
-        if data.dtype not in (np.float32, np.float64) or not binder.is_constant(1):
-            return False
-        slope = _aligned(slope.astype(data.dtype), data.ndim, data.shape)
-        bind_passes(binder, _leaky_passes(slope), data, tiled(slope, data), heavy=False)
-        return True
+        slope = aligned(parameters[0], data.ndim, data.shape)
+        return map_blocks(partial(_run, leaky_passes(slope)), data, out, slope)
 
 
 def _run(passes: Passes, x: Array, y: Array, slope: Array) -> None:
     run_passes(passes, x, slope, y)
 
 
-def _aligned(slope: Array | None, rank: int, shape: tuple[int, ...]) -> Array:
+def aligned(slope: Array | None, rank: int, shape: tuple[int, ...]) -> Array:
     """Return the slopes in a shape that NumPy broadcasts to the data."""
     assert slope is not None
     if slope.size == 1:
@@ -78,7 +69,7 @@ def _slope_fits(slope: PartialShape, data: PartialShape) -> bool:
 
 
 # Selecting by a mask is many times slower in NumPy than any of these, so only slopes that need it use it.
-def _leaky_passes(slope: Array) -> Passes:
+def leaky_passes(slope: Array) -> Passes:
     values = slope.astype(np.float64)
     if not np.isfinite(values).all():
         return _leaky_selected

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -13,19 +13,15 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.binding import Binder, Call, tiled
-from ovir.fast.base.passes import Spare, call_passes, number
-from ovir.fast.base.sums import same_order
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, native_dtype
-from ovir.kernels.fast_calls import clip
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.elementwise import ElementwiseBase
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.base.traits import ALL
 
-_RANGES = ("input_low", "input_high", "output_low", "output_high")
+RANGES = ("input_low", "input_high", "output_low", "output_high")
 
 
 @operator("FakeQuantize", opset=1)
@@ -59,10 +55,10 @@ class FakeQuantize(ElementwiseBase):
         output_high: TensorType,
     ) -> TensorType:
         ranges = (input_low, input_high, output_low, output_high)
-        element_type = self.merge_types(x.element_type, *(r.element_type for r in ranges), names=("x", *_RANGES))
+        element_type = self.merge_types(x.element_type, *(r.element_type for r in ranges), names=("x", *RANGES))
         self.require_real("x", element_type)
         shape = x.shape
-        for name, tensor in zip(_RANGES, ranges, strict=True):
+        for name, tensor in zip(RANGES, ranges, strict=True):
             shape = self._covering(shape, tensor.shape, name)
         return TensorType(element_type, shape)
 
@@ -93,33 +89,19 @@ class FakeQuantize(ElementwiseBase):
         dtype = native_dtype(x.dtype)
         ranges = (input_low, input_high, output_low, output_high)
         low, high, first, last = (
-            self._aligned(x, r, name).astype(dtype, copy=False) for r, name in zip(ranges, _RANGES, strict=True)
+            self.aligned_range(x, r, name).astype(dtype, copy=False) for r, name in zip(ranges, RANGES, strict=True)
         )
         # Terms that depend only on the ranges are computed in their shape, which is smaller than the shape of x.
         with np.errstate(all="ignore"):
             width, height = high - low, last - first
         least, most = np.where(high < low, high, low), np.where(low < high, high, low)
         block = _Quantize(dtype.type(self.levels - 1))
-        if _is_ordered(low, high, width, height):
+        if is_ordered(low, high, width, height):
             ends = np.minimum(first, last), np.maximum(first, last)
             return apply(block.clipped, (x, low, width, first, height, *ends), out, heavy=True)
         return apply(block.switched, (x, low, width, first, height, last, least, most), out, heavy=True)
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        x, *given = inputs
-        if x.dtype not in (np.float32, np.float64) or not x.size or not all(map(binder.is_constant, range(1, 5))):
-            return False
-        low, high, first, last = (self._aligned(x, r, name) for r, name in zip(given, _RANGES, strict=True))
-        width, height = high - low, last - first
-        if not _is_ordered(low, high, width, height):
-            return False
-        steps, out = number(self.levels - 1, x), same_order(binder, x)
-        ranges = (low, width, first, height / steps)
-        passes = partial(_passes, steps, not low.any(), not first.any())
-        call_passes(binder, passes, x, *(tiled(array, x) for array in ranges), out)
-        return True
-
-    def _aligned(self, x: Array, given: Array, name: str) -> Array:
+    def aligned_range(self, x: Array, given: Array, name: str) -> Array:
         """Return a range in a shape that NumPy broadcasts to the shape of ``x``."""
         self._covering(PartialShape(x.shape), PartialShape(given.shape), name)
         if self.auto_broadcast != "numpy":
@@ -127,33 +109,8 @@ class FakeQuantize(ElementwiseBase):
         return given.reshape(given.shape[max(given.ndim - x.ndim, 0) :])
 
 
-def _is_ordered(low: Array, high: Array, width: Array, height: Array) -> bool:
+def is_ordered(low: Array, high: Array, width: Array, height: Array) -> bool:
     return bool(np.all((low < high) & np.isfinite(width) & np.isfinite(height) & (height != 0)))
-
-
-def _passes(
-    steps: Array,
-    from_zero: bool,
-    to_zero: bool,
-    x: Array,
-    low: Array,
-    width: Array,
-    first: Array,
-    step: Array,
-    y: Array,
-    spare: Spare,
-) -> list[Call]:
-    """Return the passes of ``_Quantize.clipped``; ``step`` is the difference of neighbouring outputs."""
-    # What is rounded is computed as the formula says, because numbers near a tie would go the other way.
-    calls: list[Call] = [] if from_zero else [(np.subtract, (x, low, y))]
-    calls += [
-        (np.divide, (x if from_zero else y, width, y)),
-        (np.multiply, (y, steps, y)),
-        (np.rint, (y, y)),
-        (clip, (y, number(0, y), steps, y)),
-        (np.multiply, (y, step, y)),
-    ]
-    return calls if to_zero else [*calls, (np.add, (y, first, y))]
 
 
 @dataclass(frozen=True)

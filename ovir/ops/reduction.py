@@ -6,7 +6,6 @@ narrower types, which the reference does not execute, are computed exactly and s
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -19,10 +18,7 @@ from ovir.core.element_types import ElementType, boolean
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds, product_bounds
-from ovir.fast.base.binding import HEAVY, Binder, call_elementwise, call_shares, parts_of
-from ovir.fast.base.sums import bind_squares, bind_sum, reduced_output, scratch_like
 from ovir.kernels.blocked import compute_dtype, integer_range
-from ovir.kernels.parallel import threads
 from ovir.kernels.reduction import fold, sum_along
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, by_input
@@ -32,27 +28,12 @@ from ovir.ops.base.registry import operator
 _ONE = Dimension(1, 1)
 
 
-BoundForm = Callable[[Binder, Array, tuple[int, ...], Array], object]
-"""Binds a reduction of data along axes to its result, in which these axes have size 1."""
-
-
 def _is_real(dtype: np.dtype[Any]) -> bool:
     return dtype in (np.float32, np.float64)
 
 
-def _is_wide(dtype: np.dtype[Any]) -> bool:
+def is_wide(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu" and dtype.itemsize >= 4
-
-
-def _by_ufunc(ufunc: np.ufunc) -> BoundForm:
-    """Return the bound form of a function of two elements that is applied over and over."""
-
-    def bind(binder: Binder, data: Array, axes: tuple[int, ...], out: Array) -> None:
-        workers = max(min(data.size // HEAVY, out.size, threads()), 1)
-        parts = parts_of((data, out), workers)
-        call_shares(binder, [[(ufunc.reduce, (x, axes, y.dtype, y, True))] for x, y in parts])
-
-    return bind
 
 
 class ReductionBase(Operator):
@@ -105,21 +86,6 @@ class ReductionBase(Operator):
         """Return the result in the data's type; only the order of its elements matters, not its shape."""
         raise NotImplementedError
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        data, axes = inputs
-        if not binder.is_constant(1) or not data.size:
-            return False
-        along = self.axes(axes, data.ndim)
-        function = self.bound_form(data.dtype)
-        if function is None or not along:
-            return False
-        function(binder, data, along, reduced_output(binder, data, along))
-        return True
-
-    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
-        """Return what binds the reduction of data of a type, None if nothing does."""
-        raise NotImplementedError
-
 
 class ArithmeticReductionBase(ReductionBase):
     """Base of reductions whose result does not decrease when an element increases: bounds give bounds."""
@@ -143,7 +109,7 @@ class ArithmeticReductionBase(ReductionBase):
     def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
         dtype = data.dtype
         with np.errstate(all="ignore"):
-            if _is_wide(dtype):
+            if is_wide(dtype):
                 return self.integers(data, axes)
             return _narrowed(self.reals(data, axes), dtype)
 
@@ -178,11 +144,6 @@ class ReduceSum(ArithmeticReductionBase):
 
     integers = reals
 
-    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
-        if _is_real(dtype):
-            return lambda binder, data, axes, out: bind_sum(binder, data, axes, out=out)
-        return _by_ufunc(np.add) if _is_wide(dtype) else None
-
 
 @operator("ReduceMean", opset=1)
 class ReduceMean(ArithmeticReductionBase):
@@ -193,21 +154,16 @@ class ReduceMean(ArithmeticReductionBase):
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
         total = sum_along(data, axes)
-        return np.asarray(total / total.dtype.type(_count(data, axes)))
+        return np.asarray(total / total.dtype.type(element_count(data, axes)))
 
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
-        total, count = sum_along(data, axes), data.dtype.type(_count(data, axes))
+        total, count = sum_along(data, axes), data.dtype.type(element_count(data, axes))
         quotient = total // count
         # Division rounds down; a negative total that does not divide evenly must be rounded up.
         return np.asarray(quotient + ((total < 0) & (quotient * count != total)).astype(total.dtype))
 
-    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
-        if not _is_real(dtype):
-            return None
-        return lambda binder, data, axes, out: bind_sum(binder, data, axes, 1 / _count(data, axes), out)
 
-
-def _count(data: Array, axes: tuple[int, ...]) -> int:
+def element_count(data: Array, axes: tuple[int, ...]) -> int:
     shape: tuple[int, ...] = data.shape
     return max(prod(shape[axis] for axis in axes), 1)
 
@@ -233,9 +189,6 @@ class ReduceProd(ArithmeticReductionBase):
 
     integers = reals
 
-    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
-        return _by_ufunc(np.multiply) if _is_real(dtype) or _is_wide(dtype) else None
-
 
 @operator("ReduceMax", opset=1)
 class ReduceMax(ArithmeticReductionBase):
@@ -256,9 +209,6 @@ class ReduceMax(ArithmeticReductionBase):
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
         return fold(np.maximum, data, axes, np.iinfo(data.dtype).min)
 
-    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
-        return _by_ufunc(np.fmax) if _is_real(dtype) else _by_ufunc(np.maximum) if _is_wide(dtype) else None
-
 
 @operator("ReduceMin", opset=1)
 class ReduceMin(ArithmeticReductionBase):
@@ -277,9 +227,6 @@ class ReduceMin(ArithmeticReductionBase):
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
         return fold(np.minimum, data, axes, np.iinfo(data.dtype).max)
 
-    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
-        return _by_ufunc(np.fmin) if _is_real(dtype) else _by_ufunc(np.minimum) if _is_wide(dtype) else None
-
 
 @operator("ReduceL1", opset=4)
 class ReduceL1(ArithmeticReductionBase):
@@ -294,17 +241,6 @@ class ReduceL1(ArithmeticReductionBase):
         return sum_along(data, axes, np.absolute)
 
     integers = reals
-
-    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
-        if not _is_real(dtype):
-            return None
-
-        def bind(binder: Binder, data: Array, axes: tuple[int, ...], out: Array) -> None:
-            sizes = scratch_like(binder, data)
-            call_elementwise(binder, np.absolute, data, sizes)
-            bind_sum(binder, sizes, axes, out=out)
-
-        return bind
 
 
 @operator("ReduceL2", opset=4)
@@ -321,15 +257,6 @@ class ReduceL2(ArithmeticReductionBase):
 
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
         return _narrowed(self.reals(data.astype(np.float64), axes), data.dtype)
-
-    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
-        if not _is_real(dtype):
-            return None
-
-        def bind(binder: Binder, data: Array, axes: tuple[int, ...], out: Array) -> None:
-            call_elementwise(binder, np.sqrt, bind_squares(binder, data, axes), out)
-
-        return bind
 
 
 class LogicalReductionBase(ReductionBase):
@@ -349,9 +276,6 @@ class ReduceLogicalAnd(LogicalReductionBase):
     def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
         return np.asarray(np.logical_and.reduce(data, axis=axes))
 
-    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
-        return _by_ufunc(np.logical_and)
-
 
 @operator("ReduceLogicalOr", opset=1)
 class ReduceLogicalOr(LogicalReductionBase):
@@ -362,6 +286,3 @@ class ReduceLogicalOr(LogicalReductionBase):
 
     def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
         return np.asarray(np.logical_or.reduce(data, axis=axes))
-
-    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
-        return _by_ufunc(np.logical_or)

@@ -14,10 +14,10 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
-from ovir.fast.base.binding import Binder, Call
-from ovir.fast.base.passes import Spare, bind_passes
 from ovir.kernels.blocked import apply, map_blocks
 from ovir.kernels.erf import erf, erf_passes, erfinv
+from ovir.kernels.fast_calls import Call
+from ovir.kernels.passes import Spare
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.elementwise import require_plain
 from ovir.ops.base.operator import Operator
@@ -46,12 +46,6 @@ class UnaryBase(Operator):
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         require_plain(self)
         return map_blocks(self.block, data, out, heavy=True)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        if inputs[0].dtype not in (np.float32, np.float64):
-            return False
-        bind_passes(binder, self.calls, *inputs, heavy=self.heavy)
-        return True
 
     def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
         """Return the passes that fill y from x, both float32 or float64."""

@@ -202,7 +202,6 @@ class FreeStep:
         of_file = all(
             slot in self._lasting.plan.independent for i, slot in enumerate(step.inputs) if i not in self._read
         )
-        step.__dict__["kernel"] = self._step.kernel
         binder = _FreeBinder(step, tuple(inputs), constants, self._lasting, outputs, self._targets, of_file)
         bind_step(binder, step)
         results = [array for array in binder.outputs if array is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -21,7 +21,7 @@ from ovir.ops.base.operator import Kernel, Operator
 from ovir.ops.state import ReadValueBase
 from ovir.runtime.decompression import find_decompressions
 from ovir.runtime.emulation import EmulatedSteps, Emulation
-from ovir.runtime.failures import applied_operator, failed, memory_errors_named
+from ovir.runtime.failures import applied_operator, memory_errors_named
 from ovir.runtime.folding import FoldingBudget
 from ovir.runtime.listeners import full_name
 from ovir.runtime.promises import held_to_promise
@@ -164,29 +164,12 @@ def _require_sources(layer: Layer) -> None:
             raise ModelError(diagnose(UNFED_INPUT, message, port.place, port=port.id))
 
 
-def _prepared(layer: Layer, op: Operator, constants: Sequence[Array | None]) -> Callable[..., Any]:
-    """Return the kernel of a layer whose inputs have these arrays if they are constant."""
-    try:
-        kernel = op.prepare(*constants) or op.run
-    except Exception as error:
-        raise failed(layer, error, [array for array in constants if array is not None]) from error
-    return kernel if op.opset else held_to_promise(layer, kernel)  # 0 is the opset of operations of users
-
-
 def _frozen(array: Array) -> Array:
     """Return the array, or a view of it, so that it cannot be written to."""
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
     return array
-
-
-def _given(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    return kernel
-
-
-def _emulated(prepare: Callable[[], Callable[..., Any]], rounding: Rounding) -> Callable[..., Any]:
-    return rounding(prepare())
 
 
 class _Builder:
@@ -287,13 +270,13 @@ class _Builder:
             self.borrowed.update(outputs)
         is_open = self._is_open(layer, op) and len(inputs) == len(layer.inputs)
         inputs, rounded = self._round_constants(layer, op, inputs)
-        known = [self.constants.get(slot) for slot in inputs]
-        prepare = partial(_prepared, layer, op, known) if kernel is None else partial(_given, kernel)
-        is_plain = kernel is None and bool(op.opset)
+        is_plain = kernel is None and bool(op.opset) and rounded is None
+        if kernel is None:
+            kernel = op.run if op.opset else held_to_promise(layer, op.run)  # 0 is the opset of operations of users
         if rounded is not None:
-            prepare, is_plain = partial(_emulated, prepare, rounded), False
+            kernel = rounded(kernel)
         shown = self.originals.get(layer.key, layer)
-        self.steps.append(Step(layer, shown, op, prepare, inputs, outputs, is_open=is_open, is_plain=is_plain))
+        self.steps.append(Step(layer, shown, op, kernel, inputs, outputs, is_open=is_open, is_plain=is_plain))
 
     def _round_constants(
         self, layer: Layer, op: Operator, inputs: tuple[int, ...]

@@ -21,8 +21,8 @@ class Step:
     shown: Layer
     """The layer that listeners see: the caller's, if ``layer`` is of a copy that was inferred for shapes."""
     operator: Operator
-    prepare: Callable[[], Callable[..., Any]]
-    """Returns the kernel; called once, when it is first needed."""
+    kernel: Callable[..., Any]
+    """The function that computes the operation on arrays: ``run``, unless the plan has rewritten the step."""
     inputs: tuple[int, ...]
     """The slots that the kernel reads."""
     outputs: tuple[int, ...]
@@ -34,11 +34,7 @@ class Step:
     is_open: bool = False
     """Whether input sizes that inference did not know may turn out to contradict each other."""
     is_plain: bool = False
-    """Whether the kernel is the operation's own, so that its bound form may take its place."""
-
-    @cached_property
-    def kernel(self) -> Callable[..., Any]:
-        return self.prepare()
+    """Whether the kernel is the operation's own, so that its fast form may take its place."""
 
     @cached_property
     def takes(self) -> frozenset[str]:

@@ -1,37 +1,20 @@
-"""Functions of whole arrays as short lists of passes, each of which is one call of a NumPy function.
-
-The same list serves ``run``, which makes it for a block, and ``bind``, which makes it once for arrays that stay.
-"""
+"""Passes over arrays (see ``ovir.kernels.passes``) in blocks that stay in a cache, which threads share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import HEAVY, LIGHT, Binder, Call, call_shares, parts_of, run_calls
+from ovir.fast.base.binding import HEAVY, LIGHT, Binder, Call, call_shares, parts_of
 from ovir.kernels.coalesce import coalesced, memory_order
 from ovir.kernels.parallel import threads
-
-Spare = Callable[[], Array]
-"""Returns one more array like the output, for what lies between the passes."""
-Passes = Callable[..., list[Call]]
-"""``passes(x, *others, y, spare)`` returns the calls that fill ``y`` from the other arrays."""
+from ovir.kernels.passes import Passes
 
 # Parts of this many elements stay in a cache from pass to pass.
 _BLOCK = 1 << 18
-
-
-def number(value: float, like: Array) -> Array:
-    """Return a constant of the type of an array. NumPy takes it faster than a Python number."""
-    return np.array(value, like.dtype)
-
-
-def run_passes(passes: Passes, x: Array, *others: Array) -> None:
-    """Make the passes once; the last array is the output."""
-    run_calls(passes(x, *others, partial(np.empty_like, x)))
 
 
 def bind_passes(binder: Binder, passes: Passes, data: Array, *others: Array, heavy: bool = True) -> None:

@@ -15,10 +15,12 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import NOT_SUPPORTED
-from ovir.fast.base.binding import Binder, bind_elementwise, tiled
-from ovir.kernels.blocked import apply, native_dtype
+from ovir.kernels.blocked import apply
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
+
+IsConstant = Callable[[int], bool]
+"""Returns whether an input is the same in every run."""
 
 
 class ElementwiseBase(Operator):
@@ -118,19 +120,7 @@ class BinaryBase(ElementwiseBase):
         """Fill ``out`` from a block of the inputs."""
         raise NotImplementedError
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        a, b = inputs[0], self.aligned(*inputs)
-        function = self.bound_function(inputs, binder)
-        if function is None or native_dtype(a.dtype) != a.dtype:
-            return False
-        if binder.is_constant(1) and a.shape == binder.output_shape():
-            b = tiled(b, a)
-        elif binder.is_constant(0) and b.shape == binder.output_shape():
-            a = tiled(a, b)
-        bind_elementwise(binder, function, a, b, heavy=self.heavy)
-        return True
-
-    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
         """Return a function that computes ``block``, with ``out`` as the third argument; None if there is none."""
         if type(self).block is BinaryBase.block:
             return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from ovir.diagnostics.text import filled, shown
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.bodies import BodyMap
 from ovir.ops.base.traits import ALL, Traits
-
-if TYPE_CHECKING:
-    from ovir.fast.base.binding import Binder
 
 Kernel = Callable[..., "Array | tuple[Array, ...]"]
 V = TypeVar("V")
@@ -82,7 +79,7 @@ class Operator(Traits):
     """The inputs in which each output element is monotone: its bounds are at corners of their bounds."""
 
     input_types: tuple[ElementType, ...] = ()
-    """The inferred element types of the inputs, for ``run``, ``prepare`` and ``infer_value``; see ``applied``."""
+    """The inferred element types of the inputs, for ``run`` and ``infer_value``; see ``applied``."""
     output_types: tuple[ElementType, ...] = ()
     """The inferred element types of the outputs."""
     output_shapes: tuple[PartialShape, ...] = ()
@@ -121,7 +118,7 @@ class Operator(Traits):
     def applied(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> Self:
         """Return this operation as it is applied to inputs of these types, from which these outputs were inferred.
 
-        ``run``, ``prepare`` and ``infer_value`` are called on the result and read ``input_types``, ``output_types`` and
+        ``run`` and ``infer_value`` are called on the result and read ``input_types``, ``output_types`` and
         ``output_shapes``. The operation itself, which equal layers may share, stays as it is.
         """
         op = type(self).__new__(type(self))
@@ -149,21 +146,6 @@ class Operator(Traits):
     """The function from the types of the inputs to the types of the outputs."""
     run: Kernel
     """The kernel: the function from the arrays of the inputs to the arrays of the outputs."""
-
-    def prepare(self, *constants: Array | None) -> Kernel | None:
-        """Return a form of ``run`` that does repeated work only once, or None if there is none.
-
-        ``constants`` holds, for each input, its array if it is the same in every call, else None. The returned function
-        takes the arguments of ``run``, including the constants.
-        """
-        return None
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        """Bind the operation to arrays, so that each run only calls NumPy; see ``ovir.fast.base.binding``.
-
-        Return whether that was done. False means that there is no bound form for these arrays, and ``run`` is called.
-        """
-        return False
 
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         """Return what is known of the output's elements if not all inputs are constants; a tuple for several outputs.

@@ -1,0 +1,20 @@
+"""BitwiseNot, as one call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import u1, u3, u6
+from ovir.fast.base.binding import Binder, bind_elementwise
+from ovir.fast.registry import fast
+from ovir.kernels.blocked import native_dtype
+from ovir.ops.bitwise import BitwiseNot
+
+
+@fast(BitwiseNot)
+def bitwise_not(op: BitwiseNot, binder: Binder, *inputs: Array) -> bool:
+    if op.output_types[0] in (u1, u3, u6) or native_dtype(inputs[0].dtype) != inputs[0].dtype:
+        return False
+    bind_elementwise(binder, np.invert, *inputs)
+    return True

@@ -1,0 +1,18 @@
+"""Tests of numbers, as one call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder, bind_elementwise
+from ovir.fast.registry import fast
+from ovir.ops.comparison import FloatTestBase
+
+
+@fast(FloatTestBase)
+def float_test_base(op: FloatTestBase, binder: Binder, *inputs: Array) -> bool:
+    if inputs[0].dtype not in (np.float32, np.float64):
+        return False
+    bind_elementwise(binder, lambda x, out: op.write(x, out=out), *inputs)
+    return True

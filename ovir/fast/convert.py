@@ -1,0 +1,54 @@
+"""Conversions in one pass."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import (
+    boolean,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    u8,
+    u16,
+    u32,
+    u64,
+)
+from ovir.fast.base.binding import Binder, call_elementwise
+from ovir.fast.registry import fast
+from ovir.kernels.coalesce import memory_order
+from ovir.ops.convert import ConversionBase, ConvertPromoteTypes, converted_to
+
+_NATIVE = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64}
+"""Types that NumPy converts fast."""
+
+
+@fast(ConversionBase)
+def conversion_base(op: ConversionBase, binder: Binder, *inputs: Array) -> bool:
+    data, source, target = inputs[0], op.input_types[0], op.output_types[0]
+    if source == target:
+        binder.view(data)
+        return True
+    if not {source, target} <= _NATIVE:
+        return False
+    out = binder.output(order=memory_order(data))
+    if target == boolean:
+        call_elementwise(binder, np.not_equal, data, np.zeros((), data.dtype), out)
+    elif target.is_integral and source.is_real:
+        call_elementwise(binder, lambda x, y: converted_to(x, source, target, y), data, out)
+    else:
+        call_elementwise(binder, _cast, data, out)
+    return True
+
+
+@fast(ConvertPromoteTypes)
+def convert_promote_types(op: ConvertPromoteTypes, binder: Binder, *inputs: Array) -> bool:
+    return False
+
+
+def _cast(x: Array, out: Array) -> None:
+    np.copyto(out, x, "unsafe")

@@ -1,0 +1,57 @@
+"""FakeQuantize in passes over the output."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder, Call, tiled
+from ovir.fast.base.passes import call_passes
+from ovir.fast.base.sums import same_order
+from ovir.fast.registry import fast
+from ovir.kernels.fast_calls import clip
+from ovir.kernels.passes import Spare, number
+from ovir.ops.quantization import RANGES, FakeQuantize, is_ordered
+
+
+@fast(FakeQuantize)
+def fake_quantize(op: FakeQuantize, binder: Binder, *inputs: Array) -> bool:
+    x, *given = inputs
+    if x.dtype not in (np.float32, np.float64) or not x.size or not all(map(binder.is_constant, range(1, 5))):
+        return False
+    low, high, first, last = (op.aligned_range(x, r, name) for r, name in zip(given, RANGES, strict=True))
+    width, height = high - low, last - first
+    if not is_ordered(low, high, width, height):
+        return False
+    steps, out = number(op.levels - 1, x), same_order(binder, x)
+    ranges = (low, width, first, height / steps)
+    passes = partial(_passes, steps, not low.any(), not first.any())
+    call_passes(binder, passes, x, *(tiled(array, x) for array in ranges), out)
+    return True
+
+
+def _passes(
+    steps: Array,
+    from_zero: bool,
+    to_zero: bool,
+    x: Array,
+    low: Array,
+    width: Array,
+    first: Array,
+    step: Array,
+    y: Array,
+    spare: Spare,
+) -> list[Call]:
+    """Return the passes of ``_Quantize.clipped``; ``step`` is the difference of neighbouring outputs."""
+    # What is rounded is computed as the formula says, because numbers near a tie would go the other way.
+    calls: list[Call] = [] if from_zero else [(np.subtract, (x, low, y))]
+    calls += [
+        (np.divide, (x if from_zero else y, width, y)),
+        (np.multiply, (y, steps, y)),
+        (np.rint, (y, y)),
+        (clip, (y, number(0, y), steps, y)),
+        (np.multiply, (y, step, y)),
+    ]
+    return calls if to_zero else [*calls, (np.add, (y, first, y))]

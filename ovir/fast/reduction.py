@@ -1,0 +1,69 @@
+"""Reductions along constant axes: one call of NumPy, shared among threads, or sums by products."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.fast.base.binding import HEAVY, Binder, call_elementwise, call_shares, parts_of
+from ovir.fast.base.sums import bind_squares, bind_sum, reduced_output, scratch_like
+from ovir.fast.registry import fast
+from ovir.kernels.parallel import threads
+from ovir.ops.reduction import (
+    ReduceL1,
+    ReduceL2,
+    ReduceLogicalAnd,
+    ReduceLogicalOr,
+    ReduceMax,
+    ReduceMean,
+    ReduceMin,
+    ReduceProd,
+    ReduceSum,
+    ReductionBase,
+    element_count,
+    is_wide,
+)
+
+_OF_REALS: dict[type[ReductionBase], np.ufunc] = {ReduceProd: np.multiply, ReduceMax: np.fmax, ReduceMin: np.fmin}
+_OF_WIDE_INTEGERS: dict[type[ReductionBase], np.ufunc] = {
+    ReduceSum: np.add,
+    ReduceProd: np.multiply,
+    ReduceMax: np.maximum,
+    ReduceMin: np.minimum,
+}
+_OF_BOOLEANS: dict[type[ReductionBase], np.ufunc] = {
+    ReduceLogicalAnd: np.logical_and,
+    ReduceLogicalOr: np.logical_or,
+}
+
+
+@fast(ReductionBase)
+def reduction(op: ReductionBase, binder: Binder, data: Array, axes: Array) -> bool:
+    if not binder.is_constant(1) or not data.size or not (along := op.axes(axes, data.ndim)):
+        return False
+    if data.dtype not in (np.float32, np.float64):
+        functions = _OF_BOOLEANS if data.dtype == np.bool_ else _OF_WIDE_INTEGERS if is_wide(data.dtype) else {}
+        function = functions.get(type(op))
+        if function is None:
+            return False
+        _reduce(function, data, along, reduced_output(binder, data, along), binder)
+    elif isinstance(op, ReduceSum | ReduceMean):
+        factor = 1 / element_count(data, along) if isinstance(op, ReduceMean) else 1.0
+        bind_sum(binder, data, along, factor, reduced_output(binder, data, along))
+    elif isinstance(op, ReduceL1):
+        out, sizes = reduced_output(binder, data, along), scratch_like(binder, data)
+        call_elementwise(binder, np.absolute, data, sizes)
+        bind_sum(binder, sizes, along, out=out)
+    elif isinstance(op, ReduceL2):
+        out = reduced_output(binder, data, along)
+        call_elementwise(binder, np.sqrt, bind_squares(binder, data, along), out)
+    else:
+        _reduce(_OF_REALS[type(op)], data, along, reduced_output(binder, data, along), binder)
+    return True
+
+
+def _reduce(function: np.ufunc, data: Array, axes: tuple[int, ...], out: Array, binder: Binder) -> None:
+    """Bind a function of two elements that is applied over and over."""
+    workers = max(min(data.size // HEAVY, out.size, threads()), 1)
+    parts = parts_of((data, out), workers)
+    call_shares(binder, [[(function.reduce, (x, axes, y.dtype, y, True))] for x, y in parts])
