@@ -12,7 +12,7 @@ from ovir.ops.activation import ActivationBase
 
 
 @fast(ActivationBase)
-def activation_base(op: ActivationBase, binder: Binder, *inputs: Array) -> bool:
+def activation(op: ActivationBase, binder: Binder, *inputs: Array) -> bool:
     data, *parameters = inputs
     if data.dtype not in (np.float32, np.float64) or not all(map(binder.is_constant, range(1, len(inputs)))):
         return False

@@ -11,7 +11,7 @@ from ovir.ops.comparison import FloatTestBase
 
 
 @fast(FloatTestBase)
-def float_test_base(op: FloatTestBase, binder: Binder, *inputs: Array) -> bool:
+def float_test(op: FloatTestBase, binder: Binder, *inputs: Array) -> bool:
     if inputs[0].dtype not in (np.float32, np.float64):
         return False
     bind_elementwise(binder, lambda x, out: op.write(x, out=out), *inputs)

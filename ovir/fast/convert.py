@@ -28,7 +28,7 @@ _NATIVE = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64}
 
 
 @fast(ConversionBase)
-def conversion_base(op: ConversionBase, binder: Binder, *inputs: Array) -> bool:
+def conversion(op: ConversionBase, binder: Binder, *inputs: Array) -> bool:
     data, source, target = inputs[0], op.input_types[0], op.output_types[0]
     if source == target:
         binder.view(data)

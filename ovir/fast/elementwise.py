@@ -6,11 +6,13 @@ from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder, bind_elementwise, tiled
 from ovir.fast.registry import fast
 from ovir.kernels.blocked import native_dtype
-from ovir.ops.base.elementwise import BinaryBase
+from ovir.ops.base.elementwise import HELD_IN_BYTES, BinaryBase
 
 
 @fast(BinaryBase)
 def binary(op: BinaryBase, binder: Binder, *inputs: Array) -> bool:
+    if any(element_type in HELD_IN_BYTES for element_type in op.input_types):
+        return False  # NumPy would not wrap around as these types do
     a, b = inputs[0], op.aligned(*inputs)
     function = op.bound_function(inputs, binder.is_constant)
     if function is None or native_dtype(a.dtype) != a.dtype:

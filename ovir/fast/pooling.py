@@ -8,15 +8,15 @@ from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder, call_elementwise
 from ovir.fast.base.pools import bind_division, bind_largest, bind_windows
 from ovir.fast.registry import fast
-from ovir.kernels.blocked import lowest_finite
+from ovir.kernels.blocked import lowest_finite, native_dtype
 from ovir.kernels.coalesce import memory_order
-from ovir.ops.pooling import COMPUTED_IN, AvgPoolBase, MaxPool8, MaxPoolBase
+from ovir.ops.pooling import AvgPoolBase, MaxPool8, MaxPoolBase
 
 
 @fast(MaxPoolBase)
 def max_pool(op: MaxPoolBase, binder: Binder, *inputs: Array) -> bool:
     (data,) = inputs
-    if data.dtype in COMPUTED_IN or not data.size:
+    if native_dtype(data.dtype) != data.dtype or not data.size:
         return False
     lowest = np.array(lowest_finite(data.dtype), data.dtype)
     out = binder.output(order=memory_order(data))
@@ -41,7 +41,7 @@ def max_pool8(op: MaxPool8, binder: Binder, *inputs: Array) -> bool:
 
 
 @fast(AvgPoolBase)
-def avg_pool_base(op: AvgPoolBase, binder: Binder, *inputs: Array) -> bool:
+def avg_pool(op: AvgPoolBase, binder: Binder, *inputs: Array) -> bool:
     (data,) = inputs
     if data.dtype not in (np.float32, np.float64) or not data.size:
         return False

@@ -16,7 +16,7 @@ from ovir.ops.softmax import LogSoftmax, SoftMaxBase
 
 
 @fast(SoftMaxBase)
-def soft_max_base(op: SoftMaxBase, binder: Binder, *inputs: Array) -> bool:
+def softmax(op: SoftMaxBase, binder: Binder, *inputs: Array) -> bool:
     data = inputs[0]
     if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim:
         return False

@@ -12,7 +12,7 @@ from ovir.ops.unary import UnaryBase
 
 
 @fast(UnaryBase)
-def unary_base(op: UnaryBase, binder: Binder, *inputs: Array) -> bool:
+def unary(op: UnaryBase, binder: Binder, *inputs: Array) -> bool:
     if inputs[0].dtype not in (np.float32, np.float64):
         return False
     bind_passes(binder, op.calls, *inputs, heavy=op.heavy)

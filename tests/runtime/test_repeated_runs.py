@@ -146,3 +146,13 @@ def test_odd_inputs(build: Callable[[Net], tuple[int, int]]) -> None:
     for array in (one, other, one):
         got = request.infer([array])[0]
     assert (got.dtype, got.shape, got.tobytes()) == (first.dtype, first.shape, first.tobytes())
+
+
+@pytest.mark.parametrize("element_type", ["u1", "u3", "u6"])
+def test_arithmetic_of_types_that_bytes_hold_is_refused_in_every_run(element_type: str) -> None:
+    net = Net()
+    net.result(net.op("Add", net.parameter("a", "4", element_type), net.parameter("b", "4", element_type)))
+    request = net.compiled().create_infer_request()
+    for _ in range(3):
+        with pytest.raises(ovir.RunError, match=f"execution of Add on {element_type} is not supported"):
+            request.infer([np.ones(4, np.uint8), np.ones(4, np.uint8)])

@@ -87,10 +87,14 @@ class ElementwiseBase(Operator):
         return b.reshape(shape + (1,) * (a.ndim - self.axis - len(shape)))
 
 
+HELD_IN_BYTES = (u1, u3, u6)
+"""Element types of which a byte holds one element in its low bits."""
+
+
 def require_plain(op: Operator) -> None:
     """Raise for inputs of u1, u3 or u6: the bytes that hold their elements would not wrap around as these types do."""
     for element_type in op.input_types:
-        if element_type in (u1, u3, u6):
+        if element_type in HELD_IN_BYTES:
             op.fail("execution of {} on {} is not supported", op.type, element_type, code=NOT_SUPPORTED)
 
 
