@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.dimensions import Dimension
 from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.ops.base.operator import Operator
 from ovir.ops.gather import GatherBase
 
@@ -22,6 +24,15 @@ class View(Operator):
         vars(self).update(vars(op), type=op.type, opset=op.opset)
         self._place = place
         self._dropped = dropped
+
+    def infer(self, data: TensorType, *rest: TensorType) -> TensorType:
+        parts = (*self._place, *[slice(None)] * (len(data.shape) - len(self._place)))
+        sizes = [
+            dim if part == slice(None) else Dimension(len(range(dim.length)[part]))
+            for dim, part in zip(data.shape, parts, strict=True)
+        ]
+        kept = [size for axis, size in enumerate(sizes) if axis not in self._dropped]
+        return TensorType(data.element_type, PartialShape(kept))
 
     def run(self, data: Array, *rest: Array) -> Array:
         return data[self._place].squeeze(self._dropped)

@@ -156,3 +156,15 @@ def test_arithmetic_of_types_that_bytes_hold_is_refused_in_every_run(element_typ
     for _ in range(3):
         with pytest.raises(ovir.RunError, match=f"execution of Add on {element_type} is not supported"):
             request.infer([np.ones(4, np.uint8), np.ones(4, np.uint8)])
+
+
+def test_a_constant_part_of_rows_that_only_the_run_counts() -> None:
+    net = Net()
+    places = net.op("NonZero", net.parameter("which", "6", "i32"), opset=3, output_type="i64")
+    rows = net.op("Transpose", places, net.const(np.int64([1, 0])))
+    picked = net.op("Gather", rows, net.const(np.int64(0)), net.const(np.int64(1)), opset=8)
+    net.result(net.op("Add", picked, net.const(np.int64(1))))
+    request = net.compiled().create_infer_request()
+    for which in ("110100", "110100", "001011", "110100", "000000", "000000", "111111", "110100"):
+        mask = np.array([int(digit) for digit in which], np.int32)
+        np.testing.assert_array_equal(request.infer([mask])[0], np.flatnonzero(mask) + 1)
