@@ -1,13 +1,16 @@
-"""A listener that measures the time of each layer in a run."""
+"""The time of each layer in a run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import median
 from time import perf_counter
 
 from ovir.core.arrays import Array
 from ovir.graph.layers import Layer
+from ovir.runtime.compiled import CompiledModel
+from ovir.runtime.inputs import Feeds
 
 
 @dataclass
@@ -22,12 +25,15 @@ class Timing:
 
 
 class Profile:
-    """A listener of a run; afterwards ``layers`` and ``types`` hold the times, the slowest first."""
+    """A listener that measures the time of each layer in a run; afterwards ``layers`` and ``types`` hold the times, the
+    slowest first. ``profile_runs`` returns the medians of several runs."""
 
     sees_tensors = False
 
     def __init__(self) -> None:
         self._timings: dict[Layer, Timing] = {}
+        self.runs = 1
+        """The number of runs of which the times are medians."""
         self._open: list[tuple[float, float]] = []  # the running layers: start, and seconds in inner layers
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
@@ -66,3 +72,29 @@ class Profile:
             total.calls += timing.calls
             total.seconds += timing.seconds
         return sorted(sums.values(), key=lambda t: -t.seconds)
+
+
+RUNS, WARM_UP = 7, 2
+"""The number of runs of a profile, and of those before them, in which steps bind themselves."""
+
+
+def profile_runs(compiled: CompiledModel, feeds: Feeds) -> tuple[Profile, float]:
+    """Return the median time of each layer in several runs on the same inputs, and the median time of a run in seconds.
+
+    States are reset before each run, and outputs go to the same memory, so that all runs do the same.
+    """
+    request = compiled.create_infer_request()
+    profiles, seconds = [], []
+    for number in range(WARM_UP + RUNS):
+        request.reset_state()
+        profile, start = Profile(), perf_counter()
+        request.infer(feeds, listeners=[profile], share_outputs=True)
+        if number >= WARM_UP:
+            profiles.append(profile.timings)
+            seconds.append(perf_counter() - start)
+    found = Profile()
+    found.runs = RUNS
+    for layer, timing in profiles[-1].items():
+        times = [timings[layer].seconds for timings in profiles if layer in timings]
+        found._timings[layer] = replace(timing, seconds=median(times))
+    return found, median(seconds)

@@ -42,6 +42,9 @@ class Report:
     results: Results
     profile: Profile | None
     seconds: float
+    """The time of the first run."""
+    profiled: float
+    """The median time of the runs of the profile."""
     times: RunTimes | None = None
     """The times of the runs that ``--repeat`` asks for."""
     top: int | None = None
@@ -82,7 +85,9 @@ class Report:
 
     def _print_profile(self, profile: Profile) -> None:
         types, layers = profile.types(), profile.layers()
-        say(f"\ntime in layers {profile.seconds * 1000:.2f} ms, of the run {self.seconds * 1000:.2f} ms\n")
+        runs = f"medians of {plural(profile.runs, 'run')}"
+        whole = f"of the run {self.profiled * 1000:.2f} ms"
+        say(f"\ntime in layers {profile.seconds * 1000:.2f} ms, {whole} ({runs})\n")
         head = (">calls", ">ms", ">share")
         say_table(("operation", *head), ((t.type, *_times(t, profile)) for t in types))
         say()

@@ -156,12 +156,12 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         taps = taps_of(model, arguments.tap)
         compiled = compiled_as(arguments, model)
-        profile = _profile() if arguments.profile else None
-        listeners: list[Listener] = [listener for listener in (profile, watch, ranges) if listener is not None]
+        listeners: list[Listener] = [listener for listener in (watch, ranges) if listener is not None]
         if arguments.record is not None:
             results, seconds = _record(compiled, inputs.feeds, taps, listeners, arguments)
         else:
             results, seconds = _run_compiled(compiled, inputs.feeds, taps, listeners)
+        profile, profiled = _profile(compiled, inputs.feeds) if arguments.profile else (None, seconds)
         times = _times(compiled, inputs.feeds, arguments.repeat) if arguments.repeat else None
     except RunError as error:
         inputs.hint_at_choices(model, error)
@@ -175,7 +175,7 @@ def run(arguments: argparse.Namespace) -> int:
         _save(arguments.output, results)
     if arguments.node_data is not None:
         write_run_data(arguments.node_data, model, profile, ranges)
-    report = Report(model, inputs.feeds, inputs.made, results, profile, seconds, times, arguments.top, watch)
+    report = Report(model, inputs.feeds, inputs.made, results, profile, seconds, profiled, times, arguments.top, watch)
     if arguments.json:
         report.print_json(seed=(arguments.seed or 0) if inputs.made else None)
     else:
@@ -202,10 +202,10 @@ def _watch(arguments: argparse.Namespace) -> Watch:
     return watch
 
 
-def _profile() -> Profile:
-    from ovir.analysis.profile import Profile
+def _profile(compiled: CompiledModel, feeds: dict[int, Array]) -> tuple[Profile, float]:
+    from ovir.analysis.profile import profile_runs
 
-    return Profile()
+    return profile_runs(compiled, feeds)
 
 
 def _record(

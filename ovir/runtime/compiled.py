@@ -89,7 +89,7 @@ class CompiledModel:
         self._last_tapped: tuple[frozenset[str], Plan] = frozenset(), self._plan
         self._plans: dict[object, Plan] = {}
         self.prepared: Prepared = {}
-        """The results of operations that prepare constants, for the bound plans of all requests."""
+        """The results of operations that prepare constants, for the executors of all requests."""
         self._input_positions = {port: index for index, port in enumerate(model.inputs)}
         self._keys = output_keys(model.outputs)
         self._request: InferRequest | None = None

@@ -1,4 +1,4 @@
-"""Free steps: steps of a bound plan with tensors whose shapes only a run shows.
+"""Free steps: steps with tensors whose shapes only a run shows.
 
 They run their kernels. A small one that sees the same shapes in two runs in a row binds itself to these, until it sees
 others. A decoder whose cache grows in each run never gets there; a detector that always finds twenty boxes does.
@@ -35,7 +35,7 @@ _LARGEST_KNOWN = 64
 
 
 class Lasting:
-    """The common knowledge of the free steps of a bound plan: which arrays are the same from run to run."""
+    """Which arrays are the same from run to run, for all free steps of an executor."""
 
     def __init__(self, plan: Plan, slots: list[Any], fixed: set[int], prepared: Prepared) -> None:
         """Prepare for the free steps of a plan; the arrays of the slots in ``fixed`` never change."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from builder import Net
 
 from ovir.analysis import profile as module
-from ovir.analysis.profile import Profile
+from ovir.analysis.profile import Profile, profile_runs
 from ovir.graph.layers import Layer
 
 
@@ -25,3 +27,14 @@ def test_inner_layers_are_not_counted_for_the_outer(monkeypatch: pytest.MonkeyPa
     assert [(t.name, t.calls, t.seconds) for t in watch.layers()] == [("loop", 1, 6.0), ("loop/body/sum", 2, 4.0)]
     assert [(t.type, t.seconds) for t in watch.types()] == [("Loop", 6.0), ("Add", 4.0)]
     assert watch.seconds == 10.0
+
+
+def test_the_times_of_layers_add_up_to_the_run() -> None:
+    net = Net()
+    x = net.parameter("x", "400,400")
+    for _ in range(4):
+        x = net.op("Exp", net.op("MatMul", x, net.const(np.full((400, 400), 1e-3, np.float32))))
+    net.result(x)
+    profile, seconds = profile_runs(net.compiled(), {"x": np.ones((400, 400), np.float32)})
+    assert len(profile.timings) == 8
+    assert 0.5 * seconds < profile.seconds <= 1.05 * seconds

@@ -205,7 +205,7 @@ def _continues(array: Array, axis: int) -> bool:
     return array.shape[axis] == 1 or array.strides[axis] == following
 
 
-# NumPy takes rows of fewer elements than this through buffers (see `BUFFER` of the bound plans), which is half as fast.
+# NumPy takes rows of fewer elements than this through buffers (see `_BUFFER` of the executor), which is half as fast.
 _LONG = 1024
 _LARGEST_TILE = 1 << 14
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ovir.analysis.profile import Profile
+from ovir.analysis.profile import profile_runs
 from ovir.analysis.ranges import Ranges
 from ovir.core.progress import counted, stage
 from ovir.debugging.input_sets import input_sets
@@ -21,7 +21,6 @@ from ovir.integrations.model_explorer.overlays import Overlay, of_ranges, of_tim
 from ovir.integrations.model_explorer.server import Pane, Shown
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
-from ovir.runtime.listeners import Listener
 
 
 @dataclass
@@ -92,18 +91,19 @@ def distinct_names(paths: Sequence[str]) -> list[str]:
 
 
 def measure(model: Model, inputs: str | None, *, times: bool, ranges: bool) -> tuple[list[Overlay], RunError | None]:
-    """Run a model once, and return the time of each layer or the range of its values, or both, as overlays.
+    """Run a model, and return the time of each layer or the range of its values, or both, as overlays.
 
     ``inputs`` is an .npz; None stands for random inputs. If a layer fails, the overlays have the layers before it, and
     the error is returned, too. Raise InputError for inputs that do not fit the model.
     """
     arrays = input_sets(model, inputs, None, 0)[0]()
-    profile, measured = Profile(), Ranges()
-    wanted: list[Listener] = [*([profile] if times else []), *([measured] if ranges else [])]
+    measured, compiled = Ranges(), CompiledModel(model)
+    found: list[Overlay] = []
     error = None
     try:
-        CompiledModel(model)(arrays, listeners=wanted)
+        compiled(arrays, listeners=[measured] if ranges else [])
+        if times:
+            found.append(of_times(profile_runs(compiled, arrays)[0].timings))
     except RunError as raised:
         error = raised
-    found = [of_times(profile.timings)] if times else []
     return [*found, *(of_ranges(measured.ranges) if ranges else [])], error
