@@ -116,8 +116,8 @@ class _Kernels(Listener):
         self._steps = {}
         calls = iter(executor._calls)
         for step, (count, after) in zip(executor.plan.steps, executor._counts, strict=True):
-            is_free = any(isinstance(function, FreeStep) for function, _ in islice(calls, count + after))
-            if step.is_plain and not is_free:
+            functions = [type(function) for function, _ in islice(calls, count + after)]
+            if step.is_plain and FreeStep not in functions:
                 self._steps[step.shown] = step
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:

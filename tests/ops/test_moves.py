@@ -9,7 +9,7 @@ import pytest
 from binding import LoneBinder
 
 from ovir.fast.base.moves import bind_moves
-from ovir.fast.registry import bind
+from ovir.fast.registry import bind, fast
 from ovir.kernels.coalesce import memory_order
 from ovir.ops.base.operator import Operator
 from ovir.ops.broadcast import Tile
@@ -74,11 +74,11 @@ def test_irregular_moves_take_elements_by_a_table() -> None:
 
     class Shuffled(Operator):
         carries = (0,)
-        bind = bind_moves
 
         def run(self, data: Array) -> Array:
             return data.reshape(-1)[order].reshape(4, 15)
 
+    fast(Shuffled)(bind_moves)
     assert len(bound(Shuffled(), image(3, 4, 5)).calls) == 1
 
 
