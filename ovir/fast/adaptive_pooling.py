@@ -1,8 +1,9 @@
-"""Pooling of cells of unequal size."""
+"""AdaptiveAvgPool and AdaptiveMaxPool: the windows of one axis after the other, in any order of memory."""
 
 from __future__ import annotations
 
 from functools import reduce
+from typing import Final
 
 import numpy as np
 
@@ -11,12 +12,15 @@ from ovir.fast.base.binding import Binder
 from ovir.fast.base.pools import bind_division, bind_largest, bind_spans
 from ovir.fast.registry import fast
 from ovir.kernels.coalesce import memory_order
-from ovir.ops.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool, AdaptivePoolBase, are_many
+from ovir.ops.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool, AdaptivePoolBase
+
+_MANY: Final = 64
+"""More windows than this along an axis would take a call each, and are left to ``run``."""
 
 
 @fast(AdaptiveAvgPool)
 def adaptive_avg_pool(op: AdaptiveAvgPool, binder: Binder, *inputs: Array) -> bool:
-    bound = _bound(op, binder, np.add, *inputs)
+    bound = _bind_reduction(op, binder, np.add, *inputs)
     if bound is None:
         return False
     out, spans = bound
@@ -31,7 +35,7 @@ def adaptive_max_pool(op: AdaptiveMaxPool, binder: Binder, *inputs: Array) -> bo
         return False
     if not binder.is_wanted(1):
         binder.output(1)
-        return _bound(op, binder, np.maximum, *inputs) is not None
+        return _bind_reduction(op, binder, np.maximum, *inputs) is not None
     lines = []
     for ends in op.spans(data, output_shape):
         # The last element of short windows is repeated, as the first of equal elements wins.
@@ -40,14 +44,15 @@ def adaptive_max_pool(op: AdaptiveMaxPool, binder: Binder, *inputs: Array) -> bo
     return bind_largest(binder, data, lines, None) is not None
 
 
-def _bound(op: AdaptivePoolBase, binder: Binder, combine: np.ufunc, *inputs: Array) -> tuple[Array, list[Array]] | None:
-    """Bind the reduction of all windows to output 0; return it and the ends of the windows, or None if that does
-    not pay."""
-    data, output_shape = inputs
+def _bind_reduction(
+    op: AdaptivePoolBase, binder: Binder, combine: np.ufunc, data: Array, output_shape: Array
+) -> tuple[Array, list[Array]] | None:
+    """Bind the reduction of all windows to output 0; return it and the ends of the windows, or None if that does not
+    pay."""
     if data.dtype not in (np.float32, np.float64) or not data.size or not binder.is_constant(1):
         return None
     spans = op.spans(data, output_shape)
-    if any(map(are_many, spans)):
+    if any(len(ends) > _MANY and len(ends) > int(ends[0, 1]) for ends in spans):
         return None
     out = binder.output(order=memory_order(data))
     bind_spans(binder, combine, data, spans, out)

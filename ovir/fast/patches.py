@@ -1,4 +1,4 @@
-"""Patches of images, as copies."""
+"""ExtractImagePatches as copies between views."""
 
 from __future__ import annotations
 

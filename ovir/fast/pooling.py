@@ -1,4 +1,4 @@
-"""Pooling of windows side by side."""
+"""MaxPool and AvgPool: the windows of one axis after the other, in any order of memory."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from ovir.fast.base.pools import bind_division, bind_largest, bind_windows
 from ovir.fast.registry import fast
 from ovir.kernels.blocked import lowest_finite, native_dtype
 from ovir.kernels.coalesce import memory_order
-from ovir.ops.pooling import AvgPoolBase, MaxPool8, MaxPoolBase
+from ovir.ops.pooling import AvgPoolBase, MaxPool1, MaxPool8, MaxPoolBase
 
 
-@fast(MaxPoolBase)
-def max_pool(op: MaxPoolBase, binder: Binder, *inputs: Array) -> bool:
-    (data,) = inputs
+@fast(MaxPool1)
+def max_pool(op: MaxPoolBase, binder: Binder, data: Array) -> bool:
     if native_dtype(data.dtype) != data.dtype or not data.size:
         return False
     lowest = np.array(lowest_finite(data.dtype), data.dtype)
     out = binder.output(order=memory_order(data))
-    bind_windows(binder, np.fmax, data, op.geometry(data)[0], lowest, out)
+    windows, _ = op.geometry(data)
+    bind_windows(binder, np.fmax, data, windows, lowest, out)
     if data.dtype.kind == "f":
         call_elementwise(binder, np.fmax, out, lowest, out)
     return True
 
 
 @fast(MaxPool8)
-def max_pool8(op: MaxPool8, binder: Binder, *inputs: Array) -> bool:
-    (data,) = inputs
+def max_pool8(op: MaxPool8, binder: Binder, data: Array) -> bool:
     if not binder.is_wanted(1):
         binder.output(1)
         return max_pool(op, binder, data)
@@ -36,13 +35,16 @@ def max_pool8(op: MaxPool8, binder: Binder, *inputs: Array) -> bool:
     lines = [window.positions(count) for window, count in zip(windows, shape[2:], strict=True)]
     places = bind_largest(binder, data, lines, np.array(lowest_finite(data.dtype), data.dtype))
     if places is not None:
-        binder.call(op.count_from_axis, places.reshape(shape), data.shape)
+        binder.call(_count_from_axis, op, places.reshape(shape), data.shape)
     return places is not None
 
 
+def _count_from_axis(op: MaxPool8, places: Array, shape: tuple[int, ...]) -> None:
+    np.copyto(places, op.places_from_axis(places, shape), casting="unsafe")
+
+
 @fast(AvgPoolBase)
-def avg_pool(op: AvgPoolBase, binder: Binder, *inputs: Array) -> bool:
-    (data,) = inputs
+def avg_pool(op: AvgPoolBase, binder: Binder, data: Array) -> bool:
     if data.dtype not in (np.float32, np.float64) or not data.size:
         return False
     windows, shape = op.geometry(data)

@@ -78,10 +78,11 @@ def box_taps(
         yield numbers, chosen, positions
 
 
-def window_sums(data: Array, axis: int, window: Window, count: int) -> Array:
-    """Return the sums of ``count`` windows along an axis of the data."""
+def reduced_windows(combine: np.ufunc, data: Array, axis: int, window: Window, count: int, start: float = 0) -> Array:
+    """Return the result of ``combine``, such as ``np.add``, for ``start`` and the elements of each of ``count`` windows
+    along an axis of the data."""
     x = np.moveaxis(data, axis, 0)
-    sums = np.zeros((count, *x.shape[1:]), data.dtype)
+    result = np.full((count, *x.shape[1:]), start, data.dtype)
     for _, chosen, positions in window.taps(len(x), count):
-        sums[chosen] += x[positions]
-    return np.moveaxis(sums, 0, axis)
+        result[chosen] = combine(result[chosen], x[positions])
+    return np.moveaxis(result, 0, axis)

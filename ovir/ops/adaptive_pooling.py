@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import prod
-from typing import Any, Final
 
 import numpy as np
 
@@ -17,9 +15,6 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-
-_FEW: Final = 64
-"""The number of windows along an axis up to which they are processed one by one."""
 
 
 class AdaptivePoolBase(Operator):
@@ -74,45 +69,15 @@ class AdaptiveAvgPool(AdaptivePoolBase):
         return TensorType(data.element_type, self.pooled(data, output_shape))
 
     def run(self, data: Array, output_shape: Array) -> Array:
-        means: Array = data.astype(compute_dtype(data.dtype), copy=False)
-        windows = self.spans(data, output_shape)
-        if all(len(spans) == 1 for spans in windows):
-            flat = means.reshape(*data.shape[:2], prod(data.shape[2:]))
-            of_planes: Array = flat.mean(axis=2, dtype=means.dtype)
-            return of_planes.astype(data.dtype, copy=False).reshape(*data.shape[:2], *[1] * len(windows))
         # The mean of a box is the mean over one axis after another.
-        for axis, spans in enumerate(windows, 2):
-            means = _means(means, axis, spans)
+        means = data.astype(compute_dtype(data.dtype))
+        for axis, spans in enumerate(self.spans(data, output_shape), 2):
+            x = np.moveaxis(means, axis, 0)
+            pooled = np.empty((len(spans), *x.shape[1:]), x.dtype)
+            for i, (start, stop) in enumerate(spans):
+                pooled[i] = x[start:stop].mean(axis=0)
+            means = np.moveaxis(pooled, 0, axis)
         return means.astype(data.dtype, copy=False)
-
-
-def _means(data: Array, axis: int, spans: Array) -> Array:
-    """Return the means over parts of an axis."""
-    pooled = np.empty((*data.shape[:axis], len(spans), *data.shape[axis + 1 :]), data.dtype)
-    if not are_many(spans):
-        for i, (start, stop) in enumerate(spans.tolist()):
-            _part(data, axis, start, stop).mean(axis=axis, out=_part(pooled, axis, i, i + 1).squeeze(axis))
-        return pooled
-    for length, chosen, starts in _by_length(spans):
-        total = data.take(starts, axis)
-        for i in range(1, length):
-            total += data.take(starts + i, axis)
-        place: tuple[Any, ...] = (*[slice(None)] * axis, chosen)
-        pooled[place] = total / length
-    return pooled
-
-
-def are_many(spans: Array) -> bool:
-    """Return whether processing element i of all windows at a time beats processing window after window."""
-    return len(spans) > _FEW and len(spans) > int(spans[0, 1])
-
-
-def _by_length(spans: Array) -> Iterator[tuple[int, Array, Array]]:
-    """Yield for each length of windows the length, the indices of the windows, and their starts."""
-    lengths = spans[:, 1] - spans[:, 0]
-    for length in np.unique(lengths).tolist():
-        chosen = np.flatnonzero(lengths == length)
-        yield length, chosen, spans[chosen, 0]
 
 
 @operator("AdaptiveMaxPool", opset=8)
@@ -131,78 +96,17 @@ class AdaptiveMaxPool(AdaptivePoolBase):
         return TensorType(data.element_type, shape), TensorType(self.index_element_type, shape)
 
     def run(self, data: Array, output_shape: Array) -> tuple[Array, Array]:
-        windows = self.spans(data, output_shape)
-        planes = data.reshape(prod(data.shape[:2]), *data.shape[2:])
-        shape = (len(planes), *map(len, windows))
-        places = np.empty(shape, np.intp)
-        if places.size:
-            places = _largest_positions(planes.astype(compute_dtype(data.dtype), copy=False), windows)
-        found = places.reshape(len(planes), prod(shape[1:]))
-        largest = np.take_along_axis(planes.reshape(len(planes), prod(data.shape[2:])), found, 1)
-        shape = (*data.shape[:2], *shape[1:])
-        return largest.reshape(shape), places.reshape(shape).astype(self.index_element_type.to_dtype(), copy=False)
-
-
-def _largest_positions(planes: Array, windows: list[Array]) -> Array:
-    """Return the position in its flattened plane of the first largest element of each window."""
-    places: Array | None = None
-    for axis, spans in enumerate(windows, 1):
-        size, at = planes.shape[axis], axis
-        if places is not None:  # few elements are left: they are arranged so that slices along the axis are contiguous
-            at = 0
-            planes, places = (np.ascontiguousarray(np.moveaxis(array, axis, at)) for array in (planes, places))
-        if are_many(spans):
-            planes, places = _largest_of_many(planes, places, at, size, spans)
-            planes, places = (np.moveaxis(array, at, axis) for array in (planes, places))
-            continue
-        largest, firsts = [], []
-        for start, stop in spans.tolist():
-            window = _part(planes, at, start, stop)
-            top = np.maximum.reduce(window, at)
-            equal = window == np.expand_dims(top, at)
-            if np.isnan(top).any():
-                equal |= np.isnan(window)
-            if places is not None:
-                own = places[start:stop] * size
-                own += np.arange(start, stop).reshape(-1, *[1] * (own.ndim - 1))
-                first = np.where(equal, own, np.iinfo(np.intp).max).min(0)
-            elif equal.ndim == 2:
-                first = start + equal.argmax(1)
-            else:  # earlier positions get greater numbers of few bits, whose maximum is faster to find than argmax
-                rank = np.arange(stop - start, 0, -1).astype(np.min_scalar_type(stop - start))
-                rank = rank.reshape(-1, *[1] * (equal.ndim - 2))
-                first = stop - np.maximum.reduce(equal * rank, 1).astype(np.intp)
-            largest.append(top)
-            firsts.append(first)
-        planes, places = (np.moveaxis(np.stack(parts, at), at, axis) for parts in (largest, firsts))
-    assert places is not None
-    return places
-
-
-def _largest_of_many(planes: Array, places: Array | None, axis: int, size: int, spans: Array) -> tuple[Array, Array]:
-    """Return the largest elements of parts of an axis of ``size``, and their row-major positions."""
-    shape = (*planes.shape[:axis], len(spans), *planes.shape[axis + 1 :])
-    largest, firsts = np.empty(shape, planes.dtype), np.empty(shape, np.intp)
-
-    def taken(positions: Array) -> tuple[Array, Array]:
-        along = positions.reshape(-1, *[1] * (planes.ndim - axis - 1))
-        values = planes.take(positions, axis)
-        own = np.broadcast_to(along, values.shape) if places is None else places.take(positions, axis) * size + along
-        return values, own
-
-    for length, chosen, starts in _by_length(spans):
-        top, first = taken(starts)
-        for i in range(1, length):
-            values, own = taken(starts + i)
-            equal = (values == top) | (np.isnan(values) & np.isnan(top))
-            greater = (values > top) | (np.isnan(values) & ~np.isnan(top))
-            first = np.where(greater | (equal & (own < first)), own, first)
-            top = np.maximum(top, values)
-        place: tuple[Any, ...] = (*[slice(None)] * axis, chosen)
-        largest[place], firsts[place] = top, first
-    return largest, firsts
-
-
-def _part(array: Array, axis: int, start: int, stop: int) -> Array:
-    before: tuple[Any, ...] = (slice(None),) * axis
-    return array[(*before, slice(start, stop))]
+        spatial = data.shape[2:]
+        largest = data.astype(compute_dtype(data.dtype))
+        places = np.broadcast_to(np.arange(prod(spatial)).reshape(spatial), data.shape)
+        # The first of the largest of a box is in the first row that has one, so that the last axis is reduced first.
+        for axis, spans in reversed(list(enumerate(self.spans(data, output_shape), 2))):
+            x, x_places = np.moveaxis(largest, axis, 0), np.moveaxis(places, axis, 0)
+            tops = np.empty((len(spans), *x.shape[1:]), x.dtype)
+            top_places = np.empty(tops.shape, np.int64)
+            for i, (start, stop) in enumerate(spans):
+                first = start + x[start:stop].argmax(axis=0, keepdims=True)  # NaN counts as the largest
+                tops[i] = np.take_along_axis(x, first, 0)[0]
+                top_places[i] = np.take_along_axis(x_places, first, 0)[0]
+            largest, places = np.moveaxis(tops, 0, axis), np.moveaxis(top_places, 0, axis)
+        return largest.astype(data.dtype, copy=False), places.astype(self.index_element_type.to_dtype())

@@ -6,8 +6,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
-from ovir.kernels import half
-from ovir.kernels.blocked import compute_dtype, map_blocks, map_slices
+from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.windows import Window, reduced_windows
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.registry import operator
@@ -36,51 +36,14 @@ class LRN(NormalizationBase):
         self.check_axes(data, axes, 1)
         return TensorType(data.element_type, data.shape)
 
-    def run(self, data: Array, axes: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, axes: Array) -> Array:
         along = self.axes(axes, data.ndim)
-        reach = (self.size - 1) // 2
-        factor = self.alpha / float(self.size) ** len(along)
-
-        def scale(x: Array, y: Array, square: Array) -> None:
-            np.multiply(square, factor, out=y)
-            np.add(y, self.bias, out=y)
-            raised(y, self.beta)
-            np.divide(x, y, out=y)
-
-        if len(along) == 1:
-            return map_slices(lambda x, y, axis: scale(x, y, _window_sums(np.square, x, axis, reach)), data, along, out)
-        x = half.converted(data, compute_dtype(data.dtype))
-        with np.errstate(all="ignore"):
-            total = np.square(x)
-            for axis in along:
-                total = _window_sums(np.positive, total, axis, reach)
-        result = map_blocks(scale, x, out, total, heavy=True)
-        if out is None or result is out:
-            return result.astype(data.dtype, copy=False)
-        half.copy(result, out)
-        return out
-
-
-def raised(x: Array, exponent: float) -> None:
-    """Raise x to a power, in place."""
-    if exponent == 0.75:  # the value in nearly every model; two roots are much faster than a power
-        root = np.sqrt(x)
-        np.multiply(root, np.sqrt(root, out=x), out=x)
-    else:
-        np.power(x, exponent, out=x)
-
-
-def _window_sums(each: np.ufunc, x: Array, axis: int, reach: int) -> Array:
-    """Return the sums, along an axis, of each element and the ``reach`` elements on either side of it."""
-    source = np.moveaxis(x, axis, 0)
-    reach = min(reach, len(source))
-    padded = np.zeros((len(source) + 2 * reach, *source.shape[1:]), x.dtype)
-    each(source, out=padded[reach : reach + len(source)])
-    # Windows begin at every position with 1 element; each step doubles them and adds one more where needed.
-    sums, width = padded, 1
-    for bit in bin(2 * reach + 1)[3:]:
-        sums, width = np.add(sums[:-width], sums[width:]), 2 * width
-        if bit == "1":
-            np.add(sums[:-1], padded[width:], out=sums[:-1])
-            sums, width = sums[:-1], width + 1
-    return np.moveaxis(sums, 0, axis)
+        x = np.atleast_1d(data).astype(compute_dtype(data.dtype))
+        sums = np.square(x)
+        for axis in along:
+            size = x.shape[axis]
+            reach = min((self.size - 1) // 2, size)
+            window = Window(2 * reach + 1, stride=1, dilation=1, pad_begin=reach, pad_end=reach)
+            sums = reduced_windows(np.add, sums, axis, window, size)
+        scales = (self.bias + self.alpha / float(self.size) ** len(along) * sums) ** self.beta
+        return np.asarray((x / scales).astype(data.dtype).reshape(data.shape))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -15,25 +14,12 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import native_dtype
-from ovir.kernels.windows import Window, extent
+from ovir.kernels.windows import Window, box_taps, extent
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, Domain, Inputs, by_input, size_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME, output_size, same_pads
-
-Place = tuple[slice, ...]
-
-
-def _taps(
-    windows: Sequence[Window], sizes: Sequence[int], counts: Sequence[int]
-) -> Iterator[tuple[Place, Place, Place]]:
-    """Yield each tap that meets data: its position, the windows in which it does, and the positions in data of
-    ``sizes``."""
-    per_axis = [window.taps(size, count) for window, size, count in zip(windows, sizes, counts, strict=True)]
-    for taps in product(*per_axis):
-        numbers, chosen, places = zip(*taps, strict=True)
-        yield tuple(slice(number, number + 1) for number in numbers), chosen, places
 
 
 @operator("ExtractImagePatches", opset=3)
@@ -70,28 +56,17 @@ class ExtractImagePatches(Operator):
         covered = extent(self.sizes[axis], self.rates[axis]) if self.auto_pad == "valid" else 1
         return max((size - covered) // self.strides[axis] + 1, 0)
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array) -> Array:
         images, channels, *sizes = data.shape
         counts = [self._windows(size, axis) for axis, size in enumerate(sizes)]
         windows = []
         for size, kernel, stride, rate in zip(sizes, self.sizes, self.strides, self.rates, strict=True):
             begin, end = (0, 0) if self.auto_pad == "valid" else same_pads(size, kernel, stride, rate, self.auto_pad)
             windows.append(Window(kernel, stride, rate, begin, end))
-        if out is None:
-            out = np.empty((images, self.sizes[0] * self.sizes[1] * channels, *counts), data.dtype)
-        patches = out.reshape(images, *self.sizes, channels, *counts)
-        if any(
-            self._has_padding(window, size, count) for window, size, count in zip(windows, sizes, counts, strict=True)
-        ):
-            patches[...] = np.zeros((), data.dtype)
-        for tap, chosen, places in _taps(windows, sizes, counts):
-            patches[:, *tap, :, *chosen] = data[:, np.newaxis, np.newaxis, :, *places]
-        return out
-
-    @staticmethod
-    def _has_padding(window: Window, size: int, count: int) -> bool:
-        last = (count - 1) * window.stride - window.pad_begin + extent(window.kernel, window.dilation)
-        return window.pad_begin > 0 or last > size
+        patches = np.zeros((images, *self.sizes, channels, *counts), data.dtype)
+        for tap, chosen, positions in box_taps(windows, sizes, counts):
+            patches[:, *tap][..., *chosen] = data[..., *positions]
+        return patches.reshape(images, prod(self.sizes) * channels, *counts)
 
 
 def _image_side(op: Any, inputs: Inputs) -> Domain | None:
@@ -164,28 +139,20 @@ class Col2Im(Operator):
         self.require(fits, message, list(sizes), counts, list(kernel), count)
         return counts
 
-    def run(self, data: Array, output_size: Array, kernel_size: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, output_size: Array, kernel_size: Array) -> Array:
         sizes, kernel = [int(size) for size in output_size], [int(size) for size in kernel_size]
         *batch, blocks, count = data.shape
         message = "output_size {} and kernel_size {} do not match data {}"
-        fits = min(kernel) >= 1 and min(sizes) >= 0 and blocks % (kernel[0] * kernel[1]) == 0
+        fits = min(kernel) >= 1 and min(sizes) >= 0 and blocks % prod(kernel) == 0
         self.require(fits, message, sizes, kernel, data.shape)
         counts = self._check_count(Dimension(count, count), sizes, kernel)
         windows = [
             Window(*axis)
             for axis in zip(kernel, self.strides, self.dilations, self.pads_begin, self.pads_end, strict=True)
         ]
-        channels = blocks // (kernel[0] * kernel[1])
-        computed = native_dtype(data.dtype)
-        in_place = out is not None and computed == data.dtype
-        image = out if out is not None and in_place else np.empty((*batch, channels, *sizes), computed)
-        image[...] = 0
-        planes, parts = image.reshape(-1, *sizes), data.reshape(-1, *kernel, *counts)
-        for tap, chosen, places in _taps(windows, sizes, counts):
-            planes[:, *places] += parts[:, tap[0].start, tap[1].start, *chosen]
-        if image is out:
-            return out
-        if out is None:
-            return image.astype(data.dtype, copy=False)
-        np.copyto(out, image, casting="unsafe")
-        return out
+        channels = blocks // prod(kernel)
+        parts = data.reshape(*batch, channels, *kernel, *counts)
+        images = np.zeros((*batch, channels, *sizes), native_dtype(data.dtype))
+        for tap, chosen, positions in box_taps(windows, sizes, counts):
+            images[..., *positions] += parts[..., *tap, :, :][..., *chosen]
+        return images.astype(data.dtype, copy=False)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import reduce
-from itertools import product
 from math import prod
-from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -16,19 +12,15 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels import half
-from ovir.kernels.blocked import lowest_finite
-from ovir.kernels.parallel import run_blocks
-from ovir.kernels.window_reduction import Padding, reduce_windows
-from ovir.kernels.windows import Window, extent
+from ovir.kernels.blocked import compute_dtype, lowest_finite, native_dtype
+from ovir.kernels.precision import sum_dtype
+from ovir.kernels.windows import Window, extent, reduced_windows
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME, UndilatedWindowBase, output_size
 
 _FLOOR_CEIL = ("floor", "ceil")
 _TORCH = ("floor", "ceil", "ceil_torch")
-# Elements of padded planes whose positions are computed at a time.
-_PLACES_BLOCK = 1 << 18
 
 
 class PoolBase(UndilatedWindowBase):
@@ -83,21 +75,9 @@ class PoolBase(UndilatedWindowBase):
 
 
 class MaxPoolBase(PoolBase):
-    """Base of MaxPool with its kernel. NaN is never the largest; an empty window gives the type's lowest number."""
+    """Base of MaxPool. NaN is never the largest; an empty window gives the type's lowest number."""
 
     passes = (0,)
-
-    def largest(self, data: Array, out: Array | None) -> Array:
-        windows, shape = self.geometry(data)
-        lowest = lowest_finite(data.dtype)
-        computed = COMPUTED_IN.get(data.dtype, data.dtype)
-        result = out if out is not None and computed == data.dtype else np.empty(shape, computed)
-        if np.issubdtype(computed, np.floating):
-            # fmax is as fast as maximum and ignores NaN.
-            reduce_windows(data, windows, np.fmax, lowest, result, _raise_to(lowest))
-        else:
-            reduce_windows(data, windows, np.maximum, lowest, result, lambda block: None)
-        return _as_type(result, data.dtype, out)
 
 
 @operator("MaxPool", opset=1)
@@ -110,8 +90,12 @@ class MaxPool1(MaxPoolBase):
     def infer(self, data: TensorType) -> TensorType:
         return TensorType(data.element_type, self.pooled(data))
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
-        return self.largest(data, out)
+    def run(self, data: Array) -> Array:
+        windows, shape = self.geometry(data)
+        largest, lowest = data.astype(native_dtype(data.dtype)), lowest_finite(data.dtype)
+        for axis, window in enumerate(windows, 2):
+            largest = reduced_windows(np.fmax, largest, axis, window, shape[axis], lowest)
+        return largest.astype(data.dtype, copy=False)
 
 
 @operator("MaxPool", opset=8)
@@ -132,30 +116,37 @@ class MaxPool8(MaxPoolBase):
         self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
         return TensorType(data.element_type, shape), TensorType(self.index_element_type, shape)
 
-    def run(
-        self,
-        data: Array,
-        *,
-        out: tuple[Array, Array] | None = None,
-        wanted: tuple[bool, ...] = (True, True),
-    ) -> tuple[Any, ...]:
-        if not wanted[1]:
-            return self.largest(data, out[0] if out else None), None
-        values = self.largest(data, out[0] if out else None)
-        places = out[1] if out else np.empty(values.shape, self.index_element_type.to_dtype())
-        if values.size:
-            _places(data, values, self.geometry(data)[0], places)
-            self.count_from_axis(places, data.shape)
-        return values, places
+    def run(self, data: Array) -> tuple[Array, Array]:
+        values, places = self._largest(data)
+        places = self.places_from_axis(places, data.shape)
+        return values, places.astype(self.index_element_type.to_dtype())
 
-    def count_from_axis(self, places: Array, shape: tuple[int, ...]) -> None:
-        """Convert positions in planes of data of this shape to positions in its dimensions from ``axis`` on, in
-        place."""
-        first = np.arange(prod(shape[:2])).reshape(*shape[:2], *[1] * (len(shape) - 2)) * prod(shape[2:])
+    def _largest(self, data: Array) -> tuple[Array, Array]:
+        """Return the largest element of each window, and its position in the flattened spatial axes: of the first one
+        if several are equal, 0 if there is none.
+
+        The largest of a box is the largest of those of its rows, so that one axis is reduced after the other.
+        """
+        windows, shape = self.geometry(data)
+        windows, shape = self.geometry(data)
+        spatial = data.shape[2:]
+        places = np.broadcast_to(np.arange(prod(spatial)).reshape(spatial), data.shape)
+        for axis in reversed(range(2, data.ndim)):
+            x, x_places = np.moveaxis(data, axis, 0), np.moveaxis(places, axis, 0)
+            top = np.full((shape[axis], *x.shape[1:]), lowest_finite(data.dtype), data.dtype)
+            top_places = np.zeros(top.shape, np.int64)
+            for _, chosen, positions in windows[axis - 2].taps(len(x), shape[axis]):
+                greater = x[positions] > top[chosen]
+                np.copyto(top[chosen], x[positions], where=greater)
+                np.copyto(top_places[chosen], x_places[positions], where=greater)
+            data, places = np.moveaxis(top, 0, axis), np.moveaxis(top_places, 0, axis)
+        return data, places
+
+    def places_from_axis(self, places: Array, shape: tuple[int, ...]) -> Array:
+        """Return positions in data of this shape from ``axis`` on, for positions [N, C, ...] in the spatial axes."""
+        planes = np.arange(prod(shape[:2])).reshape(*shape[:2], *[1] * (len(shape) - 2))
         axis = self.normalize_axis(self.axis, len(shape))
-        np.add(places, first, out=places, casting="unsafe")
-        if axis > 0:
-            np.remainder(places, prod(shape[axis:]), out=places, casting="unsafe")
+        return np.asarray((planes * prod(shape[2:]) + places) % prod(shape[axis:]))
 
 
 @operator("MaxPool", opset=14)
@@ -166,98 +157,6 @@ class MaxPool14(MaxPool8):
     """
 
     rounding_type: str = attribute(default="floor", choices=_TORCH)
-
-
-def _raise_to(lowest: Any) -> Callable[[Array], object]:
-    """Return a function that raises a block of windows to at least this value, replacing NaN too."""
-
-    def finish(block: Array) -> None:
-        if not block.min() >= lowest:
-            np.fmax(block, block.dtype.type(lowest), out=block)
-
-    return finish
-
-
-_MANY_TAPS = 10  # times the sum of the sides of a window: then each axis by itself is faster than each tap
-
-
-def _places(data: Array, values: Array, windows: list[Window], places: Array) -> None:
-    """Return the position in its flattened plane of the first element of each window that equals ``values``.
-
-    It is 0 if there is none, and also if the value is the lowest number of its type.
-    """
-    sizes, counts = data.shape[2:], values.shape[2:]
-    planes = prod(data.shape[:2])
-    dtype = COMPUTED_IN.get(data.dtype, data.dtype)
-    source, target = data.reshape(planes, *sizes), values.reshape(planes, *counts)
-    lowest = dtype.type(lowest_finite(data.dtype))
-    padding = Padding(sizes, counts, windows, lowest, dtype)
-    scales = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
-    starts = reduce(
-        np.add.outer,
-        (w.positions(count)[:, 0] * scale for w, count, scale in zip(windows, counts, scales, strict=True)),
-    )
-    taps = list(product(*(range(w.kernel) for w in windows)))
-    # Earlier taps have greater numbers, and 0 means none: the first of equal elements has the greatest number.
-    offsets = np.zeros(len(taps) + 1, np.int64)
-    number_type = np.uint8 if len(taps) < 256 else np.uint32
-    block = max(_PLACES_BLOCK // prod(padding.shape), 1)
-    is_large = len(taps) > _MANY_TAPS * sum(w.kernel for w in windows)
-
-    def find_by_axes(start: int, stop: int) -> None:
-        for first in range(start, stop, block):
-            rows = slice(first, min(first + block, stop))
-            largest = target[rows].astype(dtype, copy=False)
-            top, place = _first_largest(padding.around(source[rows]), windows, counts, scales)
-            place += starts
-            place *= (top == largest) & (largest > lowest)
-            places.reshape(planes, *counts)[rows] = place
-
-    def find(start: int, stop: int) -> None:
-        for first in range(start, stop, block):
-            rows = slice(first, min(first + block, stop))
-            padded, largest = padding.around(source[rows]), target[rows].astype(dtype, copy=False)
-            found = np.zeros(largest.shape, number_type)
-            for number, tap in zip(range(len(taps), 0, -1), taps, strict=True):
-                at = [t * w.dilation for t, w in zip(tap, windows, strict=True)]
-                offsets[number] = sum(a * scale for a, scale in zip(at, scales, strict=True))
-                picked = (
-                    slice(a, a + (count - 1) * w.stride + 1, w.stride)
-                    for a, w, count in zip(at, windows, counts, strict=True)
-                )
-                equal = padded[(slice(None), *picked)] == largest
-                np.maximum(found, np.multiply(equal, number, dtype=number_type), out=found)
-            place = offsets[found] + starts
-            place *= (found > 0) & (largest > lowest)
-            places.reshape(planes, *counts)[rows] = place
-
-    run_blocks(find_by_axes if is_large else find, planes, -(-_PLACES_BLOCK // prod(padding.shape)))
-
-
-def _first_largest(
-    padded: Array, windows: list[Window], counts: Sequence[int], scales: Sequence[int]
-) -> tuple[Array, Array]:
-    """Return the largest element of each window, and its offset from the window's start, along one axis after another.
-
-    Among equal elements, the first row that has one counts, and in it the first column. NaN counts as -inf.
-    """
-    if padded.dtype.kind == "f" and np.isnan(padded).any():
-        padded = np.where(np.isnan(padded), padded.dtype.type(-np.inf), padded)
-    top, offset = padded, np.zeros((1,) * padded.ndim, np.int64)
-    for axis in reversed(range(len(windows))):
-        w, along = windows[axis], axis + 1
-        before: tuple[slice, ...] = (slice(None),) * along
-        reach = (counts[axis] - 1) * w.stride + 1
-        best = top[(*before, slice(0, reach, w.stride))].copy()
-        shifted = np.broadcast_to(offset, top.shape)
-        found = shifted[(*before, slice(0, reach, w.stride))].copy()
-        for begin in range(w.dilation, w.kernel * w.dilation, w.dilation):
-            part = (*before, slice(begin, begin + reach, w.stride))
-            greater = top[part] > best
-            np.copyto(best, top[part], where=greater)
-            np.copyto(found, shifted[part] + begin * scales[axis], where=greater)
-        top, offset = best, found
-    return top, offset
 
 
 # --------------------------------------------------------------------------- AvgPool
@@ -290,19 +189,15 @@ class AvgPoolBase(PoolBase):
             )
             self.require(not data[axis + 2].is_static or covered > max(begin, end), message, axis, begin, end, covered)
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array) -> Array:
         self._require_windows_of_data(PartialShape(data.shape))
         windows, shape = self.geometry(data)
-        counts = self.counts(data, windows, shape[2:])
-        if not np.issubdtype(data.dtype, np.floating) and data.dtype not in COMPUTED_IN:
-            sums = np.empty(shape, np.uint64 if data.dtype == np.uint64 else np.int64)
-            reduce_windows(data, windows, np.add, 0, sums, lambda block: None)
-            return _as_type(np.rint(sums / counts), data.dtype, out)
-        computed = COMPUTED_IN.get(data.dtype, data.dtype)
-        means = out if out is not None and computed == data.dtype else np.empty(shape, computed)
-        divisor = counts.astype(computed)
-        reduce_windows(data, windows, np.add, 0, means, lambda block: np.divide(block, divisor, out=block))
-        return _as_type(means, data.dtype, out)
+        sums = data.astype(np.uint64 if data.dtype == np.uint64 else sum_dtype(data.dtype))
+        for axis, window in enumerate(windows, 2):
+            sums = reduced_windows(np.add, sums, axis, window, shape[axis])
+        means = sums / self.counts(data, windows, shape[2:]).astype(compute_dtype(data.dtype))
+        is_integer = sums.dtype.kind in "iu"
+        return (np.rint(means) if is_integer else means).astype(data.dtype, copy=False)
 
     def counts(self, data: Array, windows: list[Window], counts: tuple[int, ...]) -> Array:
         """Return the number of elements that the mean of each window covers, at least 1."""
@@ -344,18 +239,3 @@ class AvgPool16(AvgPoolBase):
 
     dilations: tuple[int, ...] = attribute(default=(), minimum=1)
     rounding_type: str = attribute(default="floor", choices=_TORCH)
-
-
-# --------------------------------------------------------------------------- types
-
-COMPUTED_IN = {np.dtype(np.float16): np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16): np.dtype(np.float32)}
-"""Types that are computed in another type and rounded once."""
-
-
-def _as_type(result: Array, dtype: np.dtype[Any], out: Array | None) -> Array:
-    if result.dtype == dtype:
-        return result
-    if out is None:
-        return result.astype(dtype)
-    half.copy(result, out)
-    return out

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from binding import bound_results
 
 from ovir.core.dimensions import Dimension
 from ovir.core.element_types import f32, i32, i64
@@ -16,7 +16,6 @@ from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
 from ovir.diagnostics.errors import OperatorError
 from ovir.kernels.windows import Window
-from ovir.ops import adaptive_pooling, pooling
 from ovir.ops.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
 from ovir.ops.base.spatial import output_dim, output_size, same_pads
 from ovir.ops.pooling import AvgPool1, AvgPool14, AvgPool16, MaxPool1, MaxPool8, MaxPool14
@@ -123,7 +122,7 @@ def test_first_of_equals_and_nan_and_empty_windows() -> None:
     values, places = pool.run(data)
     assert values.tolist() == [[[2, 1, LOWEST, LOWEST]]]  # the last lies beyond the padding
     assert places.tolist() == [[[0, 3, 0, 0]]]
-    assert np.array_equal(pool.run(data, wanted=(True, False))[0], values)
+    assert np.array_equal(MaxPool1(kernel=(2,), strides=(3,), pads_end=(4,), rounding_type="ceil").run(data), values)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int8, np.uint8, np.int64])
@@ -151,12 +150,14 @@ def test_values_with_and_without_places_are_those_of_each_window(dtype: Any, att
         part = data[:, :, at[0]][:, :, :, at[1]]
         expected[:, :, i, j] = part.max(axis=(2, 3))
         mean[:, :, i, j] = part.mean(axis=(2, 3), dtype=np.float64)
-    out = np.empty(shape, dtype), np.empty(shape, np.int64)
-    values, places = pool.run(np.asfortranarray(data), out=out)
-    assert values is out[0]
+    values, places = pool.run(np.asfortranarray(data))
     assert np.array_equal(values, expected)
     assert np.array_equal(data.reshape(-1)[places], expected)
-    assert np.array_equal(pool.run(data, wanted=(True, False))[0], expected)
+    for wanted in ({0}, {0, 1}):
+        bound = bound_results(pool, (data,), [expected, places], set(), wanted)
+        assert bound is None or all(np.array_equal(bound[i], [expected, places][i]) for i in wanted)
+    if "dilations" not in attributes:
+        assert np.array_equal(MaxPool1(**attributes).run(data), expected)
     averages = AvgPool16(exclude_pad=True, **attributes).run(data)
     assert averages.dtype == dtype
     if np.issubdtype(dtype, np.integer):
@@ -274,12 +275,15 @@ def test_adaptive_windows_overlap_where_sizes_do_not_divide() -> None:
     assert AdaptiveAvgPool().run(data, np.array([1])).tolist() == [[[np.float32(2.6)]]]
 
 
-@pytest.mark.parametrize(("shape", "count"), [((2, 3, 9), (4,)), ((2, 2, 7, 9), (3, 4)), ((1, 2, 5, 6, 7), (2, 6, 3))])
-def test_adaptive_max_against_each_window(shape: tuple[int, ...], count: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("shape", "count"), [((2, 3, 9), (4,)), ((2, 3, 37), (150,)), ((2, 2, 7, 9), (3, 4)), ((1, 2, 5, 6, 7), (2, 6, 3))]
+)
+def test_adaptive_pooling_against_each_window(shape: tuple[int, ...], count: tuple[int, ...]) -> None:
     random = np.random.default_rng(1)
     data = random.integers(-3, 3, shape).astype(np.float32)
     data[random.random(shape) < 0.05] = np.nan
     values, places = AdaptiveMaxPool().run(data, np.array(count))
+    means = AdaptiveAvgPool().run(data, np.array(count))
     numbers = np.arange(np.prod(shape[2:])).reshape(shape[2:])
     for lead in np.ndindex(shape[:2]):
         for window in np.ndindex(count):
@@ -291,6 +295,7 @@ def test_adaptive_max_against_each_window(shape: tuple[int, ...], count: tuple[i
             first = data[lead][where].argmax()
             np.testing.assert_equal(values[lead + window], data[lead][where].flat[first])
             assert places[lead + window] == numbers[where].flat[first]
+            np.testing.assert_allclose(means[lead + window], data[lead][where].mean(), rtol=1e-5, atol=1e-6)
 
 
 def test_adaptive_max_finds_the_first_row_by_row() -> None:
@@ -332,24 +337,6 @@ def test_adaptive_pooling_of_no_planes(shape: tuple[int, ...], count: int) -> No
     assert [a.shape for a in AdaptiveMaxPool().run(data, wanted)] == [(*shape[:2], count)] * 2
 
 
-@pytest.mark.parametrize(
-    ("shape", "counts"), [((2, 3, 37), [50]), ((1, 2, 11, 9), [5, 30]), ((1, 2, 5, 9, 4), [7, 3, 9])]
-)
-def test_many_windows_are_pooled_as_few_are(
-    shape: tuple[int, ...], counts: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = np.random.default_rng(0).integers(0, 6, shape).astype(np.float64)
-    data[..., 0] = np.nan
-    results = []
-    for few in (0, 1000):
-        monkeypatch.setattr(adaptive_pooling, "_FEW", few)
-        results.append((AdaptiveAvgPool().run(data, np.array(counts)), *AdaptiveMaxPool().run(data, np.array(counts))))
-    (means, *largest), (expected, *places) = results
-    np.testing.assert_allclose(means, expected, rtol=1e-12)
-    for got, wanted in zip(largest, places, strict=True):
-        np.testing.assert_array_equal(got, wanted)
-
-
 @pytest.mark.parametrize("pool", [MaxPool1(kernel=(2,), strides=(1,)), MaxPool8(kernel=(2,), strides=(1,)), AvgPool1(kernel=(2,), strides=(1,), exclude_pad=True)], ids=lambda pool: type(pool).__name__)  # fmt: skip
 @pytest.mark.parametrize(("shape", "name"), [((0, 3, 4), "batch"), ((2, 0, 4), "channel")])
 def test_an_empty_batch_is_refused_in_inference_and_in_a_run(pool: Any, shape: tuple[int, ...], name: str) -> None:
@@ -361,37 +348,27 @@ def test_an_empty_batch_is_refused_in_inference_and_in_a_run(pool: Any, shape: t
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"strides": "2,3", "dilations": "2,1", "pads_begin": "4,5", "pads_end": "3,2"}]
+    "options", [{}, {"strides": (2, 3), "dilations": (2, 1), "pads_begin": (4, 5), "pads_end": (3, 2)}]
 )
-@pytest.mark.parametrize("element_type", ["f32", "f16", "u8"])
-def test_indices_of_large_windows(monkeypatch: pytest.MonkeyPatch, options: dict[str, str], element_type: str) -> None:
-    """Large windows are searched along one axis after the other: the result is that of the search tap by tap."""
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint8])
+def test_places_are_those_of_the_first_of_equals(options: dict[str, Any], dtype: Any) -> None:
     rng = np.random.default_rng(0)
-    data = rng.integers(0, 9, (2, 3, 40, 50)).astype(
-        {"f32": np.float32, "f16": np.float16, "u8": np.uint8}[element_type]
-    )
-    if element_type == "f32":
+    data = rng.integers(0, 9, (2, 3, 14, 17)).astype(dtype)
+    if dtype == np.float32:
         data[rng.random(data.shape) < 0.05] = np.nan
-        data[0, 0, :20] = -np.inf
-    attributes = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0", **options}
-    found = []
-    for many in (0, 10**9):
-        monkeypatch.setattr(pooling, "_MANY_TAPS", many)
-        net = Net()
-        layer, port = net.op(
-            "MaxPool",
-            net.parameter("x", "2,3,40,50", element_type),
-            opset=8,
-            outputs=2,
-            kernel="9,11",
-            axis=0,
-            **attributes,
-        )
-        net.result((layer, port))
-        net.result((layer, port + 1))
-        found.append(list(net.compiled()([data]).values()))
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)
+        data[0, 0, :8] = -np.inf
+    pool = MaxPool14(**({"kernel": (5, 7), "strides": (1, 1)} | options))
+    windows, shape = pool.geometry(data)
+    values, places = pool.run(data)
+    for n, c, *place in np.ndindex(*shape):
+        axes = [w.positions(count)[p] for w, count, p in zip(windows, shape[2:], place, strict=True)]
+        inside = [(y, x) for y, x in product(*axes) if 0 <= y < 14 and 0 <= x < 17]
+        best, first = data.dtype.type(np.finfo(dtype).min if data.dtype.kind == "f" else 0), 0
+        for y, x in inside:
+            if data[n, c, y, x] > best:
+                best, first = data[n, c, y, x], (n * 3 + c) * 14 * 17 + y * 17 + x
+        assert values[n, c, *place] == best
+        assert places[n, c, *place] == (first or (n * 3 + c) * 14 * 17)
 
 
 @pytest.mark.parametrize("auto_pad", ["same_lower", "same_upper"])
