@@ -95,7 +95,8 @@ def cut_cycles(layers: Mapping[int, Layer], diagnostics: Diagnostics) -> None:
 
     position = {layer: i for i, layer in enumerate(layers.values())}
     inputs = [(port.source.layer, port) for layer in position for port in layer.inputs if port.source is not None]
-    graph: nx.DiGraph[Layer] = nx.DiGraph((source, port.layer) for source, port in inputs)
+    graph: nx.DiGraph[Layer] = nx.DiGraph()
+    graph.add_edges_from((source, port.layer) for source, port in inputs)
     component = {layer: i for i, found in enumerate(nx.strongly_connected_components(graph)) for layer in found}
     reported: set[int] = set()
     for source, port in inputs:
