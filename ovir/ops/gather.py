@@ -121,7 +121,7 @@ class GatherBase(Operator):
     def _report_unspecified(self, data: Array, indices: Array, axis: int) -> None:
         """Report the first index that the specification excludes."""
         size, lowest = data.shape[axis], -data.shape[axis] if self.wraps else 0
-        unspecified = (indices >= size) | (indices < lowest)
+        unspecified = is_outside(indices, size, lowest)
         if unspecified.any():
             first = int(unspecified.argmax())
             value = int(indices.reshape(-1)[first])
@@ -129,9 +129,12 @@ class GatherBase(Operator):
             report(_place(indices, first, value, lowest, data, axis) + "; " + meaning)
 
 
-def is_outside(indices: Array, size: int) -> Array:
-    """Return which indices are outside [-size, size-1]."""
-    return np.asarray((indices >= size) | (indices < -size))
+def is_outside(indices: Array, size: int, lowest: int | None = None) -> Array:
+    """Return which indices are outside [lowest, size-1]; ``lowest`` is -size by default."""
+    above = np.asarray(indices >= size)
+    if indices.dtype.kind == "u":  # NumPy 2.1 crashes if it compares these with a negative number
+        return above
+    return above | (indices < (-size if lowest is None else lowest))
 
 
 _BATCHES_DIFFER = "data {} and indices {} must be equal in the first {:dimension} (batch_dims)"
