@@ -195,9 +195,10 @@ class AvgPoolBase(PoolBase):
         sums = data.astype(np.uint64 if data.dtype == np.uint64 else sum_dtype(data.dtype))
         for axis, window in enumerate(windows, 2):
             sums = reduced_windows(np.add, sums, axis, window, shape[axis])
-        means = sums / self.counts(data, windows, shape[2:]).astype(compute_dtype(data.dtype))
-        is_integer = sums.dtype.kind in "iu"
-        return (np.rint(means) if is_integer else means).astype(data.dtype, copy=False)
+        means: Array = sums / self.counts(data, windows, shape[2:]).astype(compute_dtype(data.dtype))
+        if sums.dtype.kind in "iu":
+            means = np.rint(means)
+        return means.astype(data.dtype, copy=False)
 
     def counts(self, data: Array, windows: list[Window], counts: tuple[int, ...]) -> Array:
         """Return the number of elements that the mean of each window covers, at least 1."""

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from binding import bound_results
 from tensors import tensor
 
 from ovir.core.element_types import i32, i64
 from ovir.core.tensor_types import constant_type
 from ovir.diagnostics.errors import OperatorError
+from ovir.fast import deformable
 from ovir.ops.convolution import GroupConvolution
 from ovir.ops.deformable import DeformableConvolution1, DeformableConvolution8
 from ovir.ops.patches import Col2Im, ExtractImagePatches
@@ -157,13 +159,18 @@ def test_deformable_errors(inputs: tuple[str, ...], message: str) -> None:
     assert message in error.value.message
 
 
-def test_each_deformable_image_has_its_own_offsets() -> None:
+def test_each_deformable_image_has_its_own_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     data, filters = rng.normal(size=(5, 4, 6, 7)), rng.normal(size=(6, 2, 3, 2))
     moves, mask = rng.normal(size=(5, 24, 4, 6)), rng.random((5, 12, 4, 6))
     op = DeformableConvolution8(group=2, deformable_group=2, bilinear_interpolation_pad=True)
     one_by_one = np.concatenate([op.run(data[i : i + 1], moves[i : i + 1], filters, mask[i : i + 1]) for i in range(5)])
     np.testing.assert_allclose(op.run(data, moves, filters, mask), one_by_one, rtol=1e-12)
+    for count in (10**6, 24, 10):  # outputs of a block; an image has 24
+        monkeypatch.setattr(deformable, "_SAMPLE_BYTES", count * 6 * 4 * 8)
+        results = bound_results(op, (data, moves, filters, mask), [one_by_one], {2})
+        assert results is not None
+        np.testing.assert_allclose(results[0], one_by_one, rtol=1e-12)
 
 
 def test_deformable_needs_its_groups() -> None:
