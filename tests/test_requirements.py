@@ -20,7 +20,10 @@ TOOLS = {"test", "dev"}
 
 def requirements(extras: set[str]) -> list[Requirement]:
     """Return the requirements of ovir and of some extras, without ovir itself."""
-    texts = [*PROJECT["dependencies"], *(text for extra in extras for text in PROJECT["optional-dependencies"][extra])]
+    texts = [
+        *PROJECT["dependencies"],
+        *(text for extra in sorted(extras) for text in PROJECT["optional-dependencies"][extra]),
+    ]
     return [found for found in map(Requirement, texts) if found.name != "ovir"]
 
 
