@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from math import prod
@@ -199,16 +198,23 @@ class Executor:
         They belong to the caller, but with ``share`` the next run may overwrite them. Listeners see each step. A
         RunError names the layer that failed.
         """
-        with single_thread, self._failures_explained():
-            self._begin(inputs, listeners)
-            if listeners or is_watched():
-                for _ in self._steps(listeners):
-                    pass
-            else:
-                self._remaining = calls = iter(self._calls)
-                for function, arguments in calls:
-                    function(*arguments)
-            return [self._result(slot, own, share) for slot, own in zip(self.plan.results, self._shared, strict=True)]
+        try:
+            with single_thread:
+                self._begin(inputs, listeners)
+                if listeners or is_watched():
+                    for _ in self._steps(listeners):
+                        pass
+                else:
+                    self._remaining = calls = iter(self._calls)
+                    for function, arguments in calls:
+                        function(*arguments)
+                return [
+                    self._result(slot, own, share) for slot, own in zip(self.plan.results, self._shared, strict=True)
+                ]
+        except OvirError:
+            raise
+        except Exception as error:
+            raise self._explained(error) from error
 
     def walk(self, inputs: Sequence[Array]) -> Generator[SeenStep, None, list[Array]]:
         """Yield each step when it has run, and return the outputs; the next step runs when the caller asks for it.
@@ -217,7 +223,7 @@ class Executor:
         """
         own: dict[int, Any] = dict(zip(self.plan.parameters, inputs, strict=True))
         own.update(self.plan.constants)
-        with self._failures_explained():
+        try:
             self._begin(inputs, ())
             for step in self._steps(()):
                 for slot in step.outputs:
@@ -225,6 +231,10 @@ class Executor:
                 yield SeenStep(step.shown, [own[slot] for slot in step.inputs], [own[slot] for slot in step.outputs])
                 for slot in step.release:
                     del own[slot]
+        except OvirError:
+            raise
+        except Exception as error:
+            raise self._explained(error) from error
         return [self._result(slot, None, share=False) for slot in self.plan.results]
 
     def _begin(self, inputs: Sequence[Array], listeners: Sequence[Listener]) -> None:
@@ -283,17 +293,10 @@ class Executor:
                 return body.innermost
         return self._current.shown if self._owners else None
 
-    @contextmanager
-    def _failures_explained(self) -> Iterator[None]:
-        """Raise an OvirError with the layer for any exception of a call."""
-        try:
-            yield
-        except OvirError:
-            raise
-        except Exception as error:
-            step = self._current
-            arrays = [self._slots[slot] for slot in step.inputs if self._slots[slot] is not None]
-            raise failed(step.layer, error, arrays) from error
+    def _explained(self, error: Exception) -> OvirError:
+        """Return the error with the layer for an exception of a call."""
+        step = self._current
+        return failed(step.layer, error, [self._slots[slot] for slot in step.inputs if self._slots[slot] is not None])
 
 
 class Body:
