@@ -33,9 +33,11 @@ _SMALL = 1 << 14
 
 @fast(GatherBase)
 def gather(op: GatherBase, binder: Binder, data: Array, indices: Array, axis: Array) -> bool:
-    if not binder.is_constant(2) or indices.dtype.kind not in "iu" or not data.size or not prod(binder.output_shape()):
+    if not binder.is_constant(2) or indices.dtype.kind not in "iu" or not indices.size:
         return False
     where, batch_dims = op.resolved(data, indices, axis)
+    if not data.shape[where] or (batch_dims and not data.size):
+        return False
     if binder.is_constant(1) and batch_dims:
         return bind_moves(op, binder, data, indices, axis)
     kernel = partial(op.run, data, indices, axis)

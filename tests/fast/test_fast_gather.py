@@ -112,6 +112,16 @@ def test_gather(seed: int, low: int) -> None:
     check(Gather8(batch_dims=batch_dims), inputs, expected)
 
 
+@pytest.mark.parametrize("shape", [(2, 0, 3), (2, 3, 0), (0, 2, 3)])
+@pytest.mark.parametrize("indices", [np.int64([1, -1]), np.int32([[0], [9]])], ids=["inside", "outside"])
+def test_gather_of_data_without_elements(shape: tuple[int, ...], indices: Array) -> None:
+    axis = next(axis for axis, size in enumerate(shape) if size)
+    inputs = np.zeros(shape, np.float32), indices, np.array(axis)
+    check(Gather8(), inputs, gathered(*inputs[:2], axis, 0))
+    binder = LoneBinder(inputs, [(gathered(*inputs[:2], axis, 0).shape, inputs[0].dtype)], {2})
+    assert bind(Gather8(), binder, *inputs)
+
+
 @pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("low", [0, -1], ids=["plain", "negative"])
