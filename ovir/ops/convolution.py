@@ -69,6 +69,16 @@ class ConvolutionBase(SlidingWindowBase):
             for size, w in zip(sizes, windows, strict=True)
         ]
 
+    def operands(self, data: Array, filters: Array) -> tuple[Array, Array]:
+        """Return data as [images, groups, inputs, *spatial] for filters [groups, outputs, inputs, *kernel], and the
+        filters, both in the type of the sums."""
+        groups, _, depth, *_ = filters.shape
+        images, channels, *sizes = data.shape
+        message = "data has {:channel}, but the filters need {} (groups {}, input channels {})"
+        self.require(channels == groups * depth, message, channels, groups * depth, groups, depth)
+        dtype = sum_dtype(data.dtype)
+        return data.astype(dtype).reshape(images, groups, depth, *sizes), filters.astype(dtype)
+
     def groups(self, data: PartialShape, filters: PartialShape, depth: Dimension) -> Dimension:
         """Return the number of groups: the first dimension of the filters, or data's channels divided by a
         filter's."""
@@ -104,17 +114,13 @@ class ForwardConvolutionBase(ConvolutionBase):
         return PartialShape([data[0], filters[0], *self.output_dims(data.slice(2), spatial_dims(filters, 2, axes))])
 
     def run(self, data: Array, filters: Array) -> Array:
-        filters = self.grouped(filters)
-        groups, outputs, depth, *kernel = filters.shape
-        images, channels, *sizes = data.shape
-        message = "data has {:channel}, but the filters need {} (groups {}, input channels {})"
-        self.require(channels == groups * depth, message, channels, groups * depth, groups, depth)
+        x, weights = self.operands(data, self.grouped(filters))
+        images, groups, _, *sizes = x.shape
+        _, outputs, _, *kernel = weights.shape
         self.require(0 not in kernel, "a filter of size {} has no elements", kernel)
         windows = self.windows(sizes, kernel)
         counts = self.window_counts(sizes, windows)
-        dtype = sum_dtype(data.dtype)
-        x, weights = data.astype(dtype).reshape(images, groups, depth, *sizes), filters.astype(dtype)
-        sums = np.zeros((images, groups, outputs, *counts), dtype)
+        sums = np.zeros((images, groups, outputs, *counts), x.dtype)
         for tap, chosen, positions in box_taps(windows, sizes, counts):
             sums[..., *chosen] += mixed_channels(weights[..., *tap], x[..., *positions])
         return from_sums(sums.reshape(images, groups * outputs, *counts), data.dtype)

@@ -14,7 +14,7 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.precision import from_sums, sum_dtype
+from ovir.kernels.precision import from_sums
 from ovir.kernels.windows import Window, box_taps, extent
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Between, by_input
@@ -102,15 +102,11 @@ class TransposedConvolutionBase(ConvolutionBase):
     # ----- the kernel
 
     def run(self, data: Array, filters: Array, output_shape: Array | None = None) -> Array:
-        filters = self.grouped(filters).swapaxes(1, 2)
-        groups, outputs, depth, *kernel = filters.shape
-        images, channels, *counts = data.shape
-        message = "data has {:channel}, but the filters need {} (groups {}, input channels {})"
-        self.require(channels == groups * depth, message, channels, groups * depth, groups, depth)
+        x, weights = self.operands(data, self.grouped(filters).swapaxes(1, 2))
+        images, groups, _, *counts = x.shape
+        _, outputs, _, *kernel = weights.shape
         windows, sizes = self.windows_of_output(counts, kernel, output_shape)
-        dtype = sum_dtype(data.dtype)
-        x, weights = data.astype(dtype).reshape(images, groups, depth, *counts), filters.astype(dtype)
-        sums = np.zeros((images, groups, outputs, *sizes), dtype)
+        sums = np.zeros((images, groups, outputs, *sizes), x.dtype)
         for tap, chosen, positions in box_taps(windows, sizes, counts):
             sums[..., *positions] += mixed_channels(weights[..., *tap], x[..., *chosen])
         return from_sums(sums.reshape(images, groups * outputs, *sizes), data.dtype)
