@@ -23,7 +23,7 @@ def report_refusals(
     failing: Collection[str | None],
     diagnostics: Diagnostics,
 ) -> None:
-    """Add the errors of an inference that ignores declared types to those of one that trusts them.
+    """Add the errors of inference without declared types to the errors of inference with them.
 
     An error that follows from a contradiction between the file and inference includes it, so that both are one
     diagnostic. Of several errors that follow from the same contradictions the first remains and names the others. What
@@ -58,7 +58,7 @@ class _Causes:
             self._contradictions.setdefault(found.layer, []).append(found)
 
     def of(self, refusal: Diagnostic) -> tuple[Diagnostic, ...] | None:
-        """Return the contradictions; those of the layer itself if it has errors. None if a layer fails before it."""
+        """Return the contradictions, only the layer's own if it has errors, or None if a layer fails before it."""
         own = [d for d in self._contradictions.get(refusal.layer, ()) if d.severity is Severity.ERROR]
         if own or refusal.layer not in self._layers:
             return tuple(own)

@@ -21,7 +21,7 @@ def kernel_types(op_type: str, version: int, variable: str) -> frozenset[str] | 
 
 
 _OPEN = 2**31 - 1
-"""What onnxruntime gives as the last version of a kernel without an end."""
+"""The last version that onnxruntime states for a kernel without an end."""
 
 
 @cache

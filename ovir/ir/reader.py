@@ -120,7 +120,7 @@ def load(
 
 
 SAVED_APART = "one of the two files is older, or incomplete: save or copy both again"
-"""The hint of an error for weights that are not those of the .xml."""
+"""The hint of an error for weights that do not belong to the .xml."""
 
 
 # --------------------------------------------------------------------------- the document

@@ -32,7 +32,7 @@ class WeightsMark(NamedTuple):
         return f'<?ovir-weights size="{self.size}" crc32="{self.crc32:08x}"?>'
 
     def misfit(self, name: str, weights: Bytes) -> str | None:
-        """Return in which way weights are not those of the mark, None if they have its size; see ``has_checksum``."""
+        """Return how weights contradict the mark, or None if they have its size; see ``has_checksum``."""
         if weights.size == self.size:
             return None
         return f"{name} has {weights.size} bytes, but the .xml was saved with {self.size} bytes of weights"

@@ -125,7 +125,7 @@ class MaxPool8(MaxPoolBase):
         """Return the largest element of each window, and its position in the flattened spatial axes: of the first one
         if several are equal, 0 if there is none.
 
-        The largest of a box is the largest of those of its rows, so that one axis is reduced after the other.
+        The largest element of a box is the largest of the maxima of its rows, so one axis is reduced after the other.
         """
         windows, shape = self.geometry(data)
         windows, shape = self.geometry(data)

@@ -48,7 +48,7 @@ def memory_use(plan: Plan, *, certain: bool = False) -> MemoryUse:
 
 
 def largest_tensor(plan: Plan) -> Port | None:
-    """Return the output of a step, or of a step in a body, that takes the most bytes of those of static shape."""
+    """Return the largest output of static shape, in bytes, of all steps, bodies included."""
     ports = [port for step in plan.steps for port in step.layer.outputs if port.shape.is_static]
     ports += [port for bodies in plan.bodies.values() for body in bodies.values() if (port := largest_tensor(body))]
     return max(ports, key=lambda port: _bytes(port) or 0, default=None)

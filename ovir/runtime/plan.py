@@ -77,7 +77,7 @@ class Plan:
 
     @cached_property
     def readers(self) -> dict[str, Reader]:
-        """Return the first ReadValue of each variable, by ``variable_id``; those of bodies included."""
+        """Return the first ReadValue of each variable, by ``variable_id``, bodies included."""
         found: dict[str, Reader] = {}
         for index, step in enumerate(self.steps):
             op = step.operator

@@ -24,7 +24,7 @@ from ovir.runtime.compiled import CompiledModel
 _ARRAYS = ("_input.npz", "_expected.npz", "_actual.npz")
 _OTHER = "_other.xml"
 PART_ENDINGS = (*_ARRAYS, _OTHER, "_other.bin")
-"""What follows the name of a part in the names of the files beside it."""
+"""The endings of the files beside a part, each after the name of the part."""
 
 
 @dataclass(frozen=True)

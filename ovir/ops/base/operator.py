@@ -135,7 +135,7 @@ class Operator(Traits):
 
     @classmethod
     def with_elements_read(cls, inputs: Sequence[V]) -> Sequence[V]:
-        """Return those of the inputs whose elements the operation reads."""
+        """Return the inputs whose elements the operation reads."""
         if not cls.shape_inputs:
             return inputs
         return [item for index, item in enumerate(inputs) if index not in cls.shape_inputs]
