@@ -81,14 +81,8 @@ class Executor:
         self._owners: list[Step] = []
         """The step of each call."""
         self._remaining: Any = iter(self._calls)  # a list iterator, which knows how many calls are left
-        read = {slot for step in plan.steps for slot in step.inputs}.union(plan.results)
-        for slot in plan.parameters:
-            if slot in read:  # a loop does not feed a parameter of its body that nothing reads
-                with memory_errors_named(plan.ports[slot].layer):
-                    self._add_input(slot)
-        for index, step in enumerate(counted("compiling", plan.steps)):
-            with memory_errors_named(step.layer):
-                self._add(index, step)
+        with single_thread:  # a thread of BLAS waits for more work for a while, and takes time from the first run
+            self._bind()
         self._shared = self._shared_results()
 
     @property
@@ -97,6 +91,17 @@ class Executor:
         return self._memory.arena.size
 
     # ----- binding
+
+    def _bind(self) -> None:
+        plan = self.plan
+        read = {slot for step in plan.steps for slot in step.inputs}.union(plan.results)
+        for slot in plan.parameters:
+            if slot in read:  # a loop does not feed a parameter of its body that nothing reads
+                with memory_errors_named(plan.ports[slot].layer):
+                    self._add_input(slot)
+        for index, step in enumerate(counted("compiling", plan.steps)):
+            with memory_errors_named(step.layer):
+                self._add(index, step)
 
     def _add_input(self, slot: int) -> None:
         port = self.plan.ports[slot]

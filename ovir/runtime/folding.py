@@ -13,6 +13,7 @@ from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.inference.cache import as_tuple
 from ovir.ops.base.operator import Operator
+from ovir.ops.infrastructure import Const
 
 LARGEST_GROWTH = 16 << 20
 """The largest constant, in bytes, that folding creates from smaller ones, such as by Broadcast."""
@@ -33,6 +34,8 @@ class FoldingBudget:
 
     def allows(self, layer: Layer, op: Operator, arrays: Sequence[Array]) -> bool:
         """Return whether the layer may be folded with these inputs; if so, its result is charged to the budget."""
+        if isinstance(op, Const):
+            return True
         if not op.bounded:
             return False
         inputs = [_known(port.type, array) for port, array in zip(layer.inputs, arrays, strict=True)]

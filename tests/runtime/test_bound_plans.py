@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from builder import Net
+from threadpoolctl import threadpool_info
 
 import ovir
+from ovir import opset13 as ops
 from ovir.runtime import executor
 from ovir.runtime.bindings import MOST_BINDINGS
 
@@ -120,3 +122,25 @@ def test_a_failure_of_a_bound_step_names_its_layer() -> None:
     with pytest.raises(ovir.RunError, match="'pick'"):
         strict([f32(2, 3), bad])
     np.testing.assert_array_equal(strict([np.ones((2, 3), np.float32), good])[0], np.ones((2, 3)))
+
+
+def test_a_large_constant_is_no_step() -> None:
+    table = ops.constant(np.zeros((1 << 13, 1 << 10), np.float32))
+    row = ops.parameter([1], "i64", name="row")
+    model = ovir.Model([ops.gather(table, row, 0)], [row])
+    assert [step.layer.type for step in ovir.compile_model(model).plan().steps] == ["Gather"]
+
+
+def test_blas_uses_one_thread_while_steps_are_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = []
+    bind_step = executor.bind_step
+
+    def recorded(*arguments: Any) -> None:
+        used.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+        bind_step(*arguments)
+
+    monkeypatch.setattr(executor, "bind_step", recorded)
+    net = Net()
+    net.result(net.op("Relu", net.parameter("x", "2")))
+    net.compiled()([f32(2)])
+    assert set(used) == {1}
