@@ -42,7 +42,7 @@ def test_the_package_alone_imports_none_of_its_modules() -> None:
 def test_all_public_names_import_no_operation_but_the_structural_ones() -> None:
     modules = loaded("from ovir import *")
     assert not modules & HEAVY
-    assert not modules & {f"ovir.ops.{name}" for name in ("unary", "pooling", "recurrent_cells", "random")}
+    assert not modules & {f"ovir.ops.{name}" for name in ("unary", "pooling", "recurrent", "random")}
     assert not {name for name in modules if name.startswith("ovir.checks.rules")}
 
 
@@ -73,7 +73,7 @@ def test_a_command_imports_what_it_needs(arguments: tuple[str, ...], unused: set
     modules = loaded_by(*arguments)
     assert not modules & (HEAVY | unused)
     assert "ovir.ops.convolution" in modules
-    assert not modules & {f"ovir.ops.{name}" for name in ("recurrent_cells", "reduction", "interpolate", "random")}
+    assert not modules & {f"ovir.ops.{name}" for name in ("recurrent", "reduction", "interpolate", "random")}
 
 
 def test_reading_imports_neither_building_nor_editing_nor_running() -> None:

@@ -11,7 +11,7 @@ from ovir.core.element_types import f64
 from ovir.export.graph import Graph
 from ovir.export.recurrent_steps import OFFSET, OPERATORS, SLOPE, given, stepwise
 from ovir.export.tensors import Tensor
-from ovir.ops.base.recurrent import GruBase, LstmBase, RecurrentBase
+from ovir.ops.recurrent import GruBase, LstmBase, RecurrentBase
 
 _ORDER = {4: (1, 3, 0, 2)}
 """The gates of OpenVINO in the order of ONNX: LSTM has i, o, f, c there. The others agree."""

@@ -12,7 +12,7 @@ from ovir.export.loops import Step, loop
 from ovir.export.parts import split_evenly
 from ovir.export.sizes import FIRST, LAST, Size, size_of, vector
 from ovir.export.tensors import Tensor
-from ovir.ops.base.recurrent import GruBase, LstmBase, RecurrentBase
+from ovir.ops.recurrent import GruBase, LstmBase, RecurrentBase
 
 Function = Callable[[Graph, Tensor], Tensor]
 OPERATORS = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardsigmoid": "HardSigmoid"}

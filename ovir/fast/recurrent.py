@@ -1,4 +1,4 @@
-"""Steps of recurrent cells as calls of NumPy on arrays that are made once.
+"""Cells and sequences of recurrent networks: their steps as calls of NumPy on arrays that are made once.
 
 All arrays of a step are [batch, ...] for one direction and [2, batch, ...] for both, which run side by side: while one
 reads the time t, the other reads the time before the one that it read last. A step is built for one batch size, and
@@ -20,11 +20,13 @@ from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder, Call
 from ovir.fast.base.packed import SHARED
 from ovir.fast.base.products import bind_product, product_calls, readable
-from ovir.kernels import recurrent
-from ovir.kernels.recurrent import Activation
-from ovir.ops.base.recurrent import GruBase, LstmBase, RecurrentBase
+from ovir.fast.registry import fast
+from ovir.ops.recurrent import Activation, CellBase, GruBase, LstmBase, LSTMCell1, RecurrentBase, SequenceBase, sigmoid
 
 StepCalls = Callable[..., list[Call]]
+
+_ORDERS = {1: (0,), 3: (0, 1, 2), 4: (0, 1, 3, 2)}
+"""The order of the packed gates by their number: f applies to all but the last."""
 
 
 def packed(rows: Array, order: Sequence[int], f: Activation) -> Array:
@@ -34,7 +36,7 @@ def packed(rows: Array, order: Sequence[int], f: Activation) -> Array:
     """
     *lead, count, length = rows.shape
     gates = rows.reshape(*lead, len(order), count // len(order), length)[..., list(order), :, :]
-    if f is recurrent.sigmoid:
+    if f is sigmoid:
         gates[..., :-1, :, :] *= -1
     return np.ascontiguousarray(gates.reshape(rows.shape).swapaxes(-1, -2))
 
@@ -65,7 +67,7 @@ def gru_calls(
     gate_weights, new_weights = np.split(weights, [2 * size], axis=-1)
     opened, applying = _opened(f, gates)
     one = np.ones((), gates.dtype)
-    if applying is np.divide and g is not recurrent.tanh:
+    if applying is np.divide and g is not np.tanh:
         opened, applying = [*opened, (np.divide, (one, gates, gates))], np.multiply
 
     def calls(x: Array, hidden: Array, out: Array) -> list[Call]:
@@ -147,13 +149,17 @@ def _product(hidden: Array, weights: Array, out: Array) -> list[Call]:
 
 
 def _applied(function: Activation, x: Array, y: Array) -> Call:
-    return (np.tanh if function is recurrent.tanh else function), (x, y)
+    return (np.tanh, (x, y)) if function is np.tanh else (_apply, (function, x, y))
+
+
+def _apply(function: Activation, x: Array, y: Array) -> None:
+    np.copyto(y, function(x))
 
 
 def _opened(function: Activation, gates: Array) -> tuple[list[Call], Callable[..., Any]]:
     """Return the calls that turn sums into gates, and the function that applies a gate to an array."""
-    if function is not recurrent.sigmoid:
-        return [(function, (gates, gates))], np.multiply
+    if function is not sigmoid:
+        return [_applied(function, gates, gates)], np.multiply
     one = np.ones((), gates.dtype)
     return [(np.exp, (gates, gates)), (np.add, (gates, one, gates))], np.divide
 
@@ -178,17 +184,17 @@ def bind_steps(
     """
     batch, directions, size = states[0].shape
     width = op.gates * size
-    f = op.activation_functions()[0]
+    f, order = op.activation_functions()[0], _ORDERS[op.gates]
     w, r, b = op.weights(weights[0], weights[1], weights[2] if len(weights) > 2 else None)
     biases = [b[:, np.newaxis, :width].swapaxes(1, 2), b[:, np.newaxis, width:]]
     product = _bind_input_product(
         binder,
         x,
-        binder.prepared("W", lambda: np.concatenate(list(packed(w, op.order, f)), axis=-1)),
-        binder.prepared("B", lambda: packed(biases[0], op.order, f).reshape(-1)),
+        binder.prepared("W", lambda: np.concatenate(list(packed(w, order, f)), axis=-1)),
+        binder.prepared("B", lambda: packed(biases[0], order, f).reshape(-1)),
     )
     inputs = product.reshape(*product.shape[:2], directions, width).transpose(2, 0, 1, 3)
-    recurrent_weights = binder.prepared("R", lambda: packed(r, op.order, f))
+    recurrent_weights = binder.prepared("R", lambda: packed(r, order, f))
     outputs, *cells = results[0].transpose(1, 2, 0, 3), *results[1:]
     hidden, *before = (state.swapaxes(0, 1) for state in states)
     after = [cell.swapaxes(0, 1) for cell in cells]
@@ -226,3 +232,49 @@ def _step_calls(op: RecurrentBase, binder: Binder, weights: Array, batch: int, b
     if isinstance(op, GruBase):
         return gru_calls(binder, weights, functions, batch, bias)
     return (lstm_calls if isinstance(op, LstmBase) else rnn_calls)(binder, weights, functions, batch)
+
+
+# --------------------------------------------------------------------------- the operations
+
+
+@fast(CellBase)
+def cell(op: CellBase, binder: Binder, *inputs: Array) -> bool:
+    count = len(op.output_types)
+    x, states, weights = inputs[0], inputs[1 : 1 + count], inputs[1 + count : 4 + count]
+    is_constant = all(map(binder.is_constant, range(1 + count, len(inputs))))
+    if x.dtype not in (np.float32, np.float64) or not is_constant or not all(a.size for a in (x, *states)):
+        return False
+    results = [binder.output(index)[:, np.newaxis] for index in range(count)]
+    results[0] = results[0][:, np.newaxis]  # [batch, directions, time, hidden]
+    of_sequence = [w[np.newaxis] for w in weights]
+    bind_steps(op, binder, x[:, np.newaxis], [s[:, np.newaxis] for s in states], of_sequence, [[0]], results)
+    return True
+
+
+@fast(LSTMCell1)
+def lstm_cell(op: LSTMCell1, binder: Binder, *inputs: Array) -> bool:
+    if op.weights_format != "fico" or op.input_forget:
+        return False
+    if len(inputs) > 6 and (not binder.is_constant(6) or inputs[6].any()):
+        return False
+    return cell(op, binder, *inputs)
+
+
+@fast(SequenceBase)
+def sequence(op: SequenceBase, binder: Binder, *inputs: Array) -> bool:
+    x, *states, lengths, w, r, b = inputs
+    constant = range(len(inputs) - 4, len(inputs))
+    if x.dtype not in (np.float32, np.float64) or not all(map(binder.is_constant, constant)):
+        return False
+    steps = int(lengths.max(initial=0))
+    is_even = 0 < steps <= x.shape[1] and bool((lengths == steps).all())
+    if not is_even or not all(a.size for a in (x, *states)):
+        return False
+    results = [binder.output(index) for index in range(1 + len(states))]
+    forward = range(steps)
+    times = {"forward": [forward], "reverse": [forward[::-1]], "bidirectional": [forward, forward[::-1]]}
+    last = bind_steps(op, binder, x, states, (w, r, b), times[op.direction], (results[0], *results[2:]))
+    binder.call(np.copyto, results[1].swapaxes(0, 1), last)
+    if steps < x.shape[1]:
+        binder.call(np.copyto, results[0][:, :, steps:], np.zeros((), x.dtype))
+    return True

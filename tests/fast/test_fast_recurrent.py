@@ -9,8 +9,7 @@ import pytest
 from binding import bound_results
 
 from ovir.core.tensor_types import constant_type
-from ovir.ops.recurrent_cells import GRUCell, LSTMCell1, LSTMCell4, RNNCell
-from ovir.ops.recurrent_sequences import GRUSequence, LSTMSequence, RNNSequence
+from ovir.ops.recurrent import GRUCell, GRUSequence, LSTMCell1, LSTMCell4, LSTMSequence, RNNCell, RNNSequence
 
 INPUT, HIDDEN = 5, 4
 KINDS: dict[str, Any] = {

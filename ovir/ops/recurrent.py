@@ -1,0 +1,535 @@
+"""Recurrent networks: the cells of RNN, GRU and LSTM, and sequences of their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.kernel_warnings import report
+from ovir.kernels.precision import as_computed
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Length, by_input
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
+
+Activation = Callable[[Array], Array]
+
+
+class RecurrentBase(Operator):
+    """Base of recurrent networks, for one step or many: attributes, relations between shapes, and activations.
+
+    W and R are the weights of the input X and of the hidden state H, and B is the sum of both biases; the rows of the
+    gates of a step follow each other. If ``hidden_size`` is missing, the shapes determine it. ``activations`` names the
+    functions f, g and h of the formula: relu, sigmoid, tanh, or hardsigmoid, which the specifications lack and which is
+    max(0, min(1, alpha * x + beta)) with alpha and beta from ``activations_alpha`` and ``activations_beta`` (default
+    0.2 and 0.5). A positive ``clip`` limits the arguments of f and g to [-clip, clip].
+    """
+
+    bounded = False
+    multiplied = ("w", "r")
+
+    hidden_size: int = attribute(default=0, minimum=1, specified=True)
+    activations: tuple[str, ...] = ()
+    activations_alpha: tuple[float, ...] = attribute(default=())
+    activations_beta: tuple[float, ...] = attribute(default=())
+    clip: float = attribute(default=0.0)
+
+    layouts: ClassVar[dict[str, str]]
+    """The sizes that make up the shape of each input."""
+    gates: ClassVar[int]
+    functions: ClassVar[int]
+    """The number of activation functions."""
+
+    @property
+    def biases(self) -> int:
+        """Return the number of biases per hidden element."""
+        return self.gates
+
+    def step(self, x: Array, states: Sequence[Array], r: Array, b: Array) -> tuple[Array, ...]:
+        """Return the states after one time step; x [batch, gates * hidden] is X W^T + B of this step."""
+        raise NotImplementedError
+
+    def agreed(self, known: dict[str, tuple[int, str]], **inputs: TensorType | None) -> dict[str, Dimension]:
+        """Return the sizes that make up the inputs' shapes; raise if the shapes contradict each other.
+
+        ``known`` holds sizes that an attribute determines, each with the attribute's text.
+        """
+        sizes = {name: (Dimension(size, size), origin) for name, (size, origin) in known.items()}
+        if self.hidden_size:
+            sizes["hidden"] = Dimension(self.hidden_size, self.hidden_size), "hidden_size"
+        for name, tensor in inputs.items():
+            if tensor is not None:
+                self._take_sizes(sizes, name, tensor.shape)
+        return {name: size for name, (size, _) in sizes.items()}
+
+    def _take_sizes(self, known: dict[str, tuple[Dimension, str]], name: str, shape: PartialShape) -> None:
+        gates, biases = (f"{n}*" if n > 1 else "" for n in (self.gates, self.biases))
+        layout = self.layouts[name].format(gates=gates, biases=biases)
+        parts = layout.split(", ")
+        fits = shape.rank in (None, len(parts))
+        self.require(fits, "{} must be [{}], got shape {}", name, layout, shape)
+        for axis, text in enumerate(parts):
+            factor, _, size = text.rpartition("*")
+            before, origin = known.get(size, (UNKNOWN, name))
+            part = shape[axis].exact_div(int(factor or 1))
+            if part is None:
+                message = "{} must be [{}], got shape {}: {} is not a multiple of {}"
+                self.fail(message, name, layout, shape, shape[axis], factor)
+            merged = before.merged_with(part)
+            if merged is None:
+                message = "{} must be [{}], got shape {}: {} is {} here, but {} according to {}"
+                self.fail(message, name, layout, shape, size, part, before, origin)
+            known[size] = merged, origin if before != UNKNOWN else name
+
+    def real_type(self, **inputs: TensorType | None) -> ElementType:
+        """Return the one floating-point type of the inputs."""
+        types = {name: tensor.element_type for name, tensor in inputs.items() if tensor is not None}
+        merged = self.merge_types(*types.values(), names=list(types))
+        self.require_real("X", merged)
+        return merged
+
+    def activation_functions(self) -> list[Activation]:
+        """Return f, g and h; ``clip`` applies to the first two."""
+        count = len(self.activations)
+        message = "activations {} must name {} functions, got {}"
+        self.require(count >= self.functions, message, ",".join(self.activations), self.functions, count)
+        named = [self._function(i, name.lower()) for i, name in enumerate(self.activations[: self.functions])]
+        if not 0 < self.clip < np.inf:
+            return named
+        return [_clipped(function, self.clip) for function in named[:2]] + named[2:]
+
+    def _function(self, index: int, name: str) -> Activation:
+        if name == "hardsigmoid":
+            alpha, beta = (
+                given[index] if index < len(given) else default
+                for given, default in ((self.activations_alpha, 0.2), (self.activations_beta, 0.5))
+            )
+            return lambda x: np.clip(alpha * x + beta, 0, 1)
+        known: dict[str, Activation] = {"relu": relu, "sigmoid": sigmoid, "tanh": np.tanh}
+        self.require(name in known, "activation '{}' must be one of relu, sigmoid, tanh, hardsigmoid", name)
+        return known[name]
+
+    def weights(self, w: Array, r: Array, b: Array | None) -> tuple[Array, Array, Array]:
+        """Return W, R and B in the type that is computed in; missing biases are 0."""
+        w, r = as_computed(w), as_computed(r)
+        rows = self.biases * r.shape[-1]
+        b = np.zeros((*w.shape[:-2], rows), w.dtype) if b is None else as_computed(b)
+        fits = w.shape[-2] == self.gates * r.shape[-1] and b.shape[-1] == rows
+        self.require(fits, "W of shape {} and B of shape {} do not match R of shape {}", w.shape, b.shape, r.shape)
+        return w, r, b
+
+
+def relu(x: Array) -> Array:
+    return np.maximum(x, 0)
+
+
+def sigmoid(x: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def _clipped(function: Activation, limit: float) -> Activation:
+    """Return the function applied to its argument clipped to [-limit, limit]."""
+    return lambda x: function(np.clip(x, -limit, limit))
+
+
+# --------------------------------------------------------------------------- the kinds
+
+
+class RnnBase(RecurrentBase):
+    """Base of the plain recurrent unit: H = f(X W^T + H R^T + B)."""
+
+    activations: tuple[str, ...] = attribute(default=("tanh",))
+    gates = 1
+    functions = 1
+
+    def step(self, x: Array, states: Sequence[Array], r: Array, b: Array) -> tuple[Array, ...]:
+        (f,) = self.activation_functions()
+        return (f(x + states[0] @ r.T),)
+
+
+class GruBase(RecurrentBase):
+    """Base of the gated recurrent unit: H = (1 - z) h + z H, where the gates z and r are each f(X W^T + H R^T + B).
+
+    The candidate h is g(X W^T + (r H) R^T + B), or with ``linear_before_reset`` g(X W^T + r (H R^T + B_r) + B). Each
+    uses its own rows of the weights, in the order z, r, h.
+    """
+
+    activations: tuple[str, ...] = attribute(default=("sigmoid", "tanh"))
+    linear_before_reset: bool = attribute(default=False)
+    gates = 3
+    functions = 2
+
+    @property
+    def biases(self) -> int:
+        return 4 if self.linear_before_reset else 3
+
+    def step(self, x: Array, states: Sequence[Array], r: Array, b: Array) -> tuple[Array, ...]:
+        f, g = self.activation_functions()
+        (hidden,) = states
+        x_z, x_r, x_h = np.split(x, 3, axis=1)
+        r_z, r_r, r_h = np.split(r, 3)
+        update = f(x_z + hidden @ r_z.T)
+        reset = f(x_r + hidden @ r_r.T)
+        if self.linear_before_reset:
+            candidate = g(x_h + reset * (hidden @ r_h.T + b[len(r) :]))
+        else:
+            candidate = g(x_h + (reset * hidden) @ r_h.T)
+        return ((1 - update) * candidate + update * hidden,)
+
+
+class LstmBase(RecurrentBase):
+    """Base of the unit of long short-term memory: C = f C + i c and H = o h(C), where C is the cell state.
+
+    The gates f, i and o are each f(X W^T + H R^T + B), and c is g of the same sum. Each uses its own rows of the
+    weights, in the order f, i, c, o.
+    """
+
+    activations: tuple[str, ...] = attribute(default=("sigmoid", "tanh", "tanh"))
+    gates = 4
+    functions = 3
+
+    def step(self, x: Array, states: Sequence[Array], r: Array, b: Array) -> tuple[Array, ...]:
+        f, g, h = self.activation_functions()
+        hidden, cell = states
+        forget, admit, candidate, emit = np.split(x + hidden @ r.T, 4, axis=1)
+        cell = f(forget) * cell + f(admit) * g(candidate)
+        return f(emit) * h(cell), cell
+
+
+# --------------------------------------------------------------------------- cells
+
+
+class CellBase(RecurrentBase):
+    """Base of one step of a recurrent network: the states that follow the given states for an input X."""
+
+    layouts: ClassVar[dict[str, str]] = {
+        "X": "batch, input",
+        "initial_hidden_state": "batch, hidden",
+        "initial_cell_state": "batch, hidden",
+        "W": "{gates}hidden, input",
+        "R": "{gates}hidden, hidden",
+        "B": "{biases}hidden",
+        "P": "3*hidden",
+    }
+
+    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
+        return (inputs["w"].size() + inputs["r"].size()) * inputs["x"][0]
+
+    def infer_outputs(self, **inputs: TensorType | None) -> tuple[TensorType, ...]:
+        """Return the types of the next states."""
+        self.activation_functions()
+        element_type = self.real_type(**inputs)
+        sizes = self.agreed({}, **inputs)
+        state = TensorType(element_type, PartialShape([sizes.get("batch", UNKNOWN), sizes.get("hidden", UNKNOWN)]))
+        return (state, state) if "initial_cell_state" in inputs else (state,)
+
+    def run_outputs(self, x: Array, states: Sequence[Array], w: Array, r: Array, b: Array | None) -> tuple[Array, ...]:
+        """Return the next states."""
+        w, r, b = self.weights(w, r, b)
+        inputs = as_computed(x) @ w.T + b[: len(w)]
+        after = self.step(inputs, [as_computed(state) for state in states], r, b)
+        return tuple(state.astype(x.dtype, copy=False) for state in after)
+
+
+@operator("RNNCell", opset=1)
+class RNNCell(CellBase, RnnBase):
+    """One step of a recurrent network: H = f(X W^T + H R^T + B). See RecurrentBase.
+
+    X is [batch, input], the state [batch, hidden], W [hidden, input], R [hidden, hidden], B [hidden].
+
+    Source: RNNCell-3
+    """
+
+    def infer(
+        self, x: TensorType, initial_hidden_state: TensorType, w: TensorType, r: TensorType, b: TensorType
+    ) -> tuple[TensorType, ...]:
+        return self.infer_outputs(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
+
+    def run(self, x: Array, initial_hidden_state: Array, w: Array, r: Array, b: Array) -> Array:
+        return self.run_outputs(x, (initial_hidden_state,), w, r, b)[0]
+
+
+@operator("GRUCell", opset=3)
+class GRUCell(CellBase, GruBase):
+    """One step of a network of gated recurrent units. See GruBase and RecurrentBase.
+
+    X is [batch, input], the state [batch, hidden], W [3*hidden, input], R [3*hidden, hidden], B [3*hidden], or
+    [4*hidden] with ``linear_before_reset``. The gates are in the order z, r, h, followed by B_r. A missing B counts as
+    0; OpenVINO refuses that, although the specification allows it.
+
+    Source: GRUCell-3
+    """
+
+    def infer(
+        self,
+        x: TensorType,
+        initial_hidden_state: TensorType,
+        w: TensorType,
+        r: TensorType,
+        b: TensorType | None = None,
+    ) -> tuple[TensorType, ...]:
+        return self.infer_outputs(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
+
+    def run(
+        self,
+        x: Array,
+        initial_hidden_state: Array,
+        w: Array,
+        r: Array,
+        b: Array | None = None,
+    ) -> Array:
+        return self.run_outputs(x, (initial_hidden_state,), w, r, b)[0]
+
+
+@operator("LSTMCell", opset=4)
+class LSTMCell4(CellBase, LstmBase):
+    """One step of a network of long short-term memory. See LstmBase and RecurrentBase.
+
+    X is [batch, input], both states [batch, hidden], W [4*hidden, input], R [4*hidden, hidden], B [4*hidden]; the gates
+    are in the order f, i, c, o. A missing B counts as 0. The specification of this version is the page of LSTMCell-1.
+
+    Source: LSTMCell-1
+    """
+
+    def infer(
+        self,
+        x: TensorType,
+        initial_hidden_state: TensorType,
+        initial_cell_state: TensorType,
+        w: TensorType,
+        r: TensorType,
+        b: TensorType | None = None,
+    ) -> tuple[TensorType, ...]:
+        return self.infer_outputs(
+            X=x, initial_hidden_state=initial_hidden_state, initial_cell_state=initial_cell_state, W=w, R=r, B=b
+        )
+
+    def run(
+        self,
+        x: Array,
+        initial_hidden_state: Array,
+        initial_cell_state: Array,
+        w: Array,
+        r: Array,
+        b: Array | None = None,
+    ) -> tuple[Array, ...]:
+        return self.run_outputs(x, (initial_hidden_state, initial_cell_state), w, r, b)
+
+
+@operator("LSTMCell", opset=1)
+class LSTMCell1(LSTMCell4):
+    """LSTMCell-4 with a seventh input P, peepholes [3*hidden], and the attributes ``input_forget`` and
+    ``weights_format``.
+
+    The specification has none of the three, and OpenVINO's CPU plugin ignores them; so does this operation, with a
+    warning where they would make a difference.
+
+    Source: LSTMCell-1
+    """
+
+    hidden_size: int = attribute(minimum=1)
+    input_forget: bool = attribute(default=False)
+    weights_format: str = attribute(default="fico", choices=("fico", "icof", "ifco", "ifoc", "iofc"))
+
+    def infer(
+        self,
+        x: TensorType,
+        initial_hidden_state: TensorType,
+        initial_cell_state: TensorType,
+        w: TensorType,
+        r: TensorType,
+        b: TensorType | None = None,
+        p: TensorType | None = None,
+    ) -> tuple[TensorType, ...]:
+        return self.infer_outputs(
+            X=x, initial_hidden_state=initial_hidden_state, initial_cell_state=initial_cell_state, W=w, R=r, B=b, P=p
+        )
+
+    def run(
+        self,
+        x: Array,
+        initial_hidden_state: Array,
+        initial_cell_state: Array,
+        w: Array,
+        r: Array,
+        b: Array | None = None,
+        p: Array | None = None,
+    ) -> tuple[Array, ...]:
+        ignored = "{} is ignored, as in the specification and the CPU plugin; other devices may use it"
+        if self.weights_format != "fico":
+            report(ignored.format(f"weights_format {self.weights_format}"))
+        if self.input_forget:
+            report(ignored.format("input_forget"))
+        if p is not None and p.any():
+            report(ignored.format("nonzero P"))
+        return self.run_outputs(x, (initial_hidden_state, initial_cell_state), w, r, b)
+
+
+# --------------------------------------------------------------------------- sequences
+
+
+class SequenceBase(RecurrentBase):
+    """Base of the steps of a cell over a sequence: each row of the batch runs its first sequence_lengths time steps.
+
+    ``direction`` is forward, reverse (starting at the row's last step) or bidirectional, which does both with separate
+    weights and states. X is [batch, time, input], the states are [batch, directions, hidden], sequence_lengths [batch];
+    W, R and B are as in the cell, with a leading dimension of directions. The outputs are Y [batch, directions, time,
+    hidden], the hidden state after each step at the position of its input and zero beyond the row's length, and the
+    last states, which are zero for a row without steps.
+    """
+
+    domains = by_input(sequence_lengths=Length("x", axis=1))
+    direction: str = attribute(default="forward", choices=("forward", "reverse", "bidirectional"), specified=True)
+
+    layouts: ClassVar[dict[str, str]] = {
+        "X": "batch, time, input",
+        "initial_hidden_state": "batch, directions, hidden",
+        "initial_cell_state": "batch, directions, hidden",
+        "sequence_lengths": "batch",
+        "W": "directions, {gates}hidden, input",
+        "R": "directions, {gates}hidden, hidden",
+        "B": "directions, {biases}hidden",
+    }
+
+    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
+        x = inputs["x"]
+        return (inputs["w"].size() + inputs["r"].size()) * x[0] * x[1]
+
+    @property
+    def directions(self) -> int:
+        return 2 if self.direction == "bidirectional" else 1
+
+    def infer_outputs(self, sequence_lengths: TensorType, **inputs: TensorType) -> tuple[TensorType, ...]:
+        """Return the types of Y and of the last states."""
+        self.activation_functions()
+        element_type = self.real_type(**inputs)
+        self.require_integers("sequence_lengths", sequence_lengths.element_type)
+        known = {"directions": (self.directions, f"direction {self.direction}")}
+        sizes = self.agreed(known, **inputs, sequence_lengths=sequence_lengths)
+        batch, directions, time, hidden = (
+            sizes.get(name, UNKNOWN) for name in ("batch", "directions", "time", "hidden")
+        )
+        state = TensorType(element_type, PartialShape([batch, directions, hidden]))
+        count = 2 if "initial_cell_state" in inputs else 1
+        return TensorType(element_type, PartialShape([batch, directions, time, hidden])), *[state] * count
+
+    def run_outputs(
+        self, x: Array, states: Sequence[Array], sequence_lengths: Array, w: Array, r: Array, b: Array
+    ) -> tuple[Array, ...]:
+        """Return Y and the last states."""
+        self._check_lengths(sequence_lengths, x.shape[1])
+        w, r, b = self.weights(w, r, b)
+        inputs, *states = map(as_computed, (x, *states))
+        results = []
+        for d in range(self.directions):
+            products = inputs @ w[d].T + b[d, : w.shape[1]]
+            backward = d == 1 or self.direction == "reverse"
+            begin = [state[:, d] for state in states]
+            results.append(self._run_direction(products, begin, sequence_lengths, r[d], b[d], backward))
+        return tuple(np.stack(arrays, axis=1).astype(x.dtype, copy=False) for arrays in zip(*results, strict=True))
+
+    def _run_direction(
+        self, inputs: Array, states: Sequence[Array], lengths: Array, r: Array, b: Array, backward: bool
+    ) -> list[Array]:
+        """Return the hidden states [batch, time, hidden] and the last states of one direction."""
+        batch, time, _ = inputs.shape
+        outputs = np.zeros((batch, time, r.shape[1]), inputs.dtype)
+        steps = range(min(int(lengths.max(initial=0)), time))
+        for t in reversed(steps) if backward else steps:
+            takes_part = (t < lengths)[:, np.newaxis]
+            after = self.step(inputs[:, t], states, r, b)
+            states = [np.where(takes_part, new, old) for new, old in zip(after, states, strict=True)]
+            outputs[:, t] = np.where(takes_part, states[0], 0)
+        has_last = ((lengths > 0) & (lengths <= time))[:, np.newaxis]
+        return [outputs, *(np.where(has_last, state, 0) for state in states)]
+
+    def _check_lengths(self, lengths: Array, time: int) -> None:
+        outside = (lengths < 0) | (lengths > time)
+        if outside.any():
+            message = f"sequence_lengths {lengths[outside][0]} is outside [0, {time}]"
+            self.require(self.direction == "forward", message)
+            report(f"{message}; the last state is set to 0")
+
+
+class HiddenSequenceBase(SequenceBase):
+    """Base of the sequences of cells whose only state is the hidden one."""
+
+    def infer(
+        self,
+        x: TensorType,
+        initial_hidden_state: TensorType,
+        sequence_lengths: TensorType,
+        w: TensorType,
+        r: TensorType,
+        b: TensorType,
+    ) -> tuple[TensorType, ...]:
+        return self.infer_outputs(sequence_lengths, X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
+
+    def run(
+        self,
+        x: Array,
+        initial_hidden_state: Array,
+        sequence_lengths: Array,
+        w: Array,
+        r: Array,
+        b: Array,
+    ) -> tuple[Array, ...]:
+        return self.run_outputs(x, (initial_hidden_state,), sequence_lengths, w, r, b)
+
+
+@operator("RNNSequence", opset=5)
+class RNNSequence(HiddenSequenceBase, RnnBase):
+    """The steps of RNNCell over a sequence. See SequenceBase and RecurrentBase.
+
+    Source: RNNSequence-5
+    """
+
+
+@operator("GRUSequence", opset=5)
+class GRUSequence(HiddenSequenceBase, GruBase):
+    """The steps of GRUCell over a sequence. See SequenceBase, GruBase and RecurrentBase.
+
+    Source: GRUSequence-5
+    """
+
+
+@operator("LSTMSequence", opset=5)
+class LSTMSequence(SequenceBase, LstmBase):
+    """The steps of LSTMCell over a sequence. See SequenceBase, LstmBase and RecurrentBase.
+
+    The last output is the cell state.
+
+    Source: LSTMSequence-5
+    """
+
+    def infer(
+        self,
+        x: TensorType,
+        initial_hidden_state: TensorType,
+        initial_cell_state: TensorType,
+        sequence_lengths: TensorType,
+        w: TensorType,
+        r: TensorType,
+        b: TensorType,
+    ) -> tuple[TensorType, ...]:
+        states = {"initial_hidden_state": initial_hidden_state, "initial_cell_state": initial_cell_state}
+        return self.infer_outputs(sequence_lengths, X=x, **states, W=w, R=r, B=b)
+
+    def run(
+        self,
+        x: Array,
+        initial_hidden_state: Array,
+        initial_cell_state: Array,
+        sequence_lengths: Array,
+        w: Array,
+        r: Array,
+        b: Array,
+    ) -> tuple[Array, ...]:
+        return self.run_outputs(x, (initial_hidden_state, initial_cell_state), sequence_lengths, w, r, b)
