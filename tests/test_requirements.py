@@ -36,20 +36,20 @@ def pins() -> dict[str, str]:
 EXTRAS = set(PROJECT["optional-dependencies"])
 
 
-@pytest.mark.parametrize("requirement", requirements(EXTRAS), ids=str)
-def test_the_pinned_release_lies_within_the_range(requirement: Requirement) -> None:
-    assert requirement.specifier.contains(pins()[canonicalize_name(requirement.name)])
+def test_pinned_releases_lie_within_the_ranges() -> None:
+    wrong = [str(r) for r in requirements(EXTRAS) if not r.specifier.contains(pins()[canonicalize_name(r.name)])]
+    assert not wrong
 
 
-@pytest.mark.parametrize("requirement", requirements(EXTRAS - TOOLS), ids=str)
-def test_a_range_has_two_ends(requirement: Requirement) -> None:
-    assert {part.operator for part in requirement.specifier} == {">=", "<"}
+def test_ranges_have_two_ends() -> None:
+    open_ranges = [str(r) for r in requirements(EXTRAS - TOOLS) if {p.operator for p in r.specifier} != {">=", "<"}]
+    assert not open_ranges
 
 
-@pytest.mark.parametrize("requirement", requirements(EXTRAS - TOOLS), ids=str)
-def test_the_table_of_releases_has_the_oldest_and_the_pinned_one(requirement: Requirement) -> None:
+def test_the_table_of_releases_has_the_oldest_and_the_pinned_ones() -> None:
     rows = re.findall(r"^\| `([\w-]+)` \| ([\d.]+) \| ([\d.]+) \|", CONTRIBUTING, re.MULTILINE)
     tested = {canonicalize_name(name): ends for name, *ends in rows}
-    name = canonicalize_name(requirement.name)
-    oldest = next(part.version for part in requirement.specifier if part.operator == ">=")
-    assert tested[name] == [oldest, pins()[name]]
+    for requirement in requirements(EXTRAS - TOOLS):
+        name = canonicalize_name(requirement.name)
+        oldest = next(part.version for part in requirement.specifier if part.operator == ">=")
+        assert tested[name] == [oldest, pins()[name]], name

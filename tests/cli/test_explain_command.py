@@ -68,9 +68,8 @@ def test_an_unknown_code(cli: Any) -> None:
     assert "`ovir explain` lists the codes" in cli("explain", "shape").err
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_sections_have_no_links_that_lead_nowhere(code: str) -> None:
-    assert "](" not in pages.section(code)
+def test_sections_have_no_links_that_lead_nowhere() -> None:
+    assert not [code for code in CODES if "](" in pages.section(code)]
 
 
 def wrong_calls() -> list[ovir.OvirError]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ovir.analysis.operation_pages import described, inputs_of
-from ovir.cli.ops import Entry, entries
+from ovir.cli.ops import entries
 from ovir.ops import find
 
 
@@ -56,13 +56,13 @@ def test_the_page_of_all_operations_takes_no_names(cli: Any) -> None:
     assert cli("ops", "Gather", "--markdown").status == 2
 
 
-@pytest.mark.parametrize("entry", entries(), ids=lambda entry: f"{entry.name}-{entry.opset}")
-def test_every_operation_has_a_description(entry: Entry) -> None:
-    page = described(entry.cls)
-    assert page["documentation"]
-    assert "Base of" not in page["documentation"]
-    assert page["source"]
-    assert all(attribute["type"] for attribute in page["attributes"])
+def test_every_operation_has_a_description() -> None:
+    for entry in entries():
+        page = described(entry.cls)
+        assert page["documentation"], entry
+        assert "Base of" not in page["documentation"], entry
+        assert page["source"], entry
+        assert all(attribute["type"] for attribute in page["attributes"]), entry
 
 
 def test_types_are_those_that_inference_accepts() -> None:
