@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ovir.export.exported import Exported
     from ovir.graph.layers import Layer, Port
     from ovir.hybrid.compiled import compile_model
-    from ovir.ir.writing.python_code import to_python
+    from ovir.ir.writing.save import to_python
     from ovir.model import Model, read_model, save_model
     from ovir.ops.base.attributes import attribute
     from ovir.ops.base.operator import Operator
@@ -129,7 +129,7 @@ _NAMES = {
     "ovir.export.exported": ("Exported",),
     "ovir.graph.layers": ("Layer", "Port"),
     "ovir.hybrid.compiled": ("compile_model",),
-    "ovir.ir.writing.python_code": ("to_python",),
+    "ovir.ir.writing.save": ("to_python",),
     "ovir.model": ("Model", "read_model", "save_model"),
     "ovir.ops.base.attributes": ("attribute",),
     "ovir.ops.base.operator": ("Operator",),

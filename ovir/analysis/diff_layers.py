@@ -17,7 +17,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.graph.names import legacy_name
 from ovir.graph.rt_info import RtInfo
 from ovir.inference.layer_weights import compression_of
-from ovir.ir.rt_info import OLD_KEYS
+from ovir.ir.elements import OLD_KEYS
 from ovir.ops.infrastructure import Const
 
 WRITTEN_BY_ITSELF = frozenset({"fused_names", "DisablePrecisionConversion"})

@@ -46,7 +46,7 @@ from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer
 from ovir.ir.elements import line_of
 from ovir.ir.reader import SAVED_APART
-from ovir.ir.weights_mark import WeightsMark
+from ovir.ir.weights import WeightsMark
 from ovir.ops.infrastructure import Const
 
 

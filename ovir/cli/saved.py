@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from ovir.core.files import target_paths
 from ovir.graph.layers import Port
-from ovir.ir.writing.pair import target_paths
 from ovir.model import Model
 
 

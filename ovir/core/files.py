@@ -11,12 +11,12 @@ import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from ovir.core.interrupts import uninterrupted
 from ovir.diagnostics.codes import UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import WriteError
+from ovir.diagnostics.errors import InputError, WriteError
 
 Path = str | os.PathLike[str]
 
@@ -237,3 +237,59 @@ def _remove(paths: Sequence[str]) -> None:
     for path in paths:
         with suppress(FileNotFoundError):
             os.remove(path)
+
+
+# --------------------------------------------------------------------------- two files that belong together
+
+
+class Kind(NamedTuple):
+    """A kind of saved file, or pair of files: the endings of the paths, and words for messages.
+
+    Without an ending for data, there is one file only.
+    """
+
+    title: str
+    text: str
+    data: str
+    content: str
+    """A plural noun for the data."""
+
+
+MODEL = Kind("model", ".xml", ".bin", "weights")
+CODE = Kind("Python file", ".py", ".npz", "large constants")
+
+
+class _Paths(NamedTuple):
+    """Two paths that belong to one model."""
+
+    text: str
+    data: str
+
+
+def target_paths(path: str | os.PathLike[str], kind: Kind = MODEL) -> _Paths:
+    """Return the paths of both files; InputError for a path without the ending of the kind."""
+    if not isinstance(path, (str, os.PathLike)):
+        message = f"the path of the saved {kind.title} must be a string or a path, got {type(path).__name__}"
+        raise InputError.usage(message)
+    name = os.fsdecode(path)
+    if "\0" in name:
+        raise InputError.usage(f"the path of the saved {kind.title} has a null character: {name!r}")
+    stem, extension = os.path.splitext(name)
+    if extension.lower() != kind.text:
+        message = f"the path of a saved {kind.title} must end in {kind.text}, got {name!r}"
+        hint = f"the {kind.content} go to the {kind.data} next to it" if kind.data else None
+        raise InputError.usage(message, hint=hint)
+    return _Paths(name, f"{stem}{kind.data}")
+
+
+@contextmanager
+def writing_pair(
+    path: str | os.PathLike[str], kind: Kind = MODEL, *, has_data: bool = True
+) -> Iterator[list[BinaryIO]]:
+    """Open the file of the text and, if there is data, its file; both replace the target together.
+
+    See ``replaced_files``.
+    """
+    paths = target_paths(path, kind)
+    with replaced_files(paths if has_data else paths[:1], f"save the {kind.title}") as files:
+        yield files

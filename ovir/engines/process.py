@@ -26,8 +26,7 @@ from ovir.diagnostics.codes import ENGINE, NO_ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.engines.worker import WireTensor, receive, send
-from ovir.ir.packing import encode
-from ovir.ir.weights import decode
+from ovir.ir.weights import decode, encode
 
 KINDS = ("openvino", "onnxruntime")
 """The engines. The package that each needs, and the extra of ovir that installs it, have the same name."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
+from ovir.core.files import target_paths
 from ovir.core.progress import stage
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.packages import require_packages
 from ovir.export.exported import Exported
-from ovir.ir.writing.pair import target_paths
 from ovir.model import Model
 
 

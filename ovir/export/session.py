@@ -20,8 +20,7 @@ from ovir.diagnostics.errors import RunError
 from ovir.export.exported import Exported
 from ovir.export.types import data_type, spelled
 from ovir.export.writing import LARGEST_FILE, size_of_weights
-from ovir.ir.packing import encode
-from ovir.ir.weights import decode
+from ovir.ir.weights import decode, encode
 from ovir.kernels import parallel
 
 

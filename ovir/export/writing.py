@@ -10,13 +10,13 @@ from typing import BinaryIO
 import onnx
 import onnx_ir as ir
 
+from ovir.core.files import Kind, writing_pair
 from ovir.core.interrupts import temporary_folder
 from ovir.core.progress import stage
 from ovir.diagnostics.codes import INTERNAL
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, ExportError
 from ovir.export.exported import Exported
-from ovir.ir.writing.pair import Kind, writing_pair
 
 ONNX = Kind("ONNX model", ".onnx", ".onnx.data", "weights")
 LARGEST_FILE = 2**31 - 2**20

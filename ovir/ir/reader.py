@@ -35,15 +35,13 @@ from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.inference.models import infer_into
 from ovir.ir.edges import Gaps, connect, parse_edges
-from ovir.ir.elements import line_of, tag_of
+from ovir.ir.elements import line_of, read_model_info, tag_of
 from ovir.ir.extensions import missing_extensions
 from ovir.ir.layers import LayerReader
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
 from ovir.ir.repair import cut_cycles, layers_by_id
-from ovir.ir.rt_info import read_model_info
 from ovir.ir.source import Source, find_weights, parse_xml
-from ovir.ir.weights import WeightBytes
-from ovir.ir.weights_mark import WeightsMark
+from ovir.ir.weights import WeightBytes, WeightsMark
 
 G = TypeVar("G", bound=LayerGraph)
 

@@ -18,8 +18,7 @@ from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.ir.elements import SAFE, xml_parser
-from ovir.ir.weights import WeightBytes, open_regular, refuse_path_as_bytes
-from ovir.ir.weights_mark import WeightsMark
+from ovir.ir.weights import WeightBytes, WeightsMark, open_regular, refuse_path_as_bytes
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """The path of an .xml, its content (bytes, or a text that begins with ``<``), or an open file."""

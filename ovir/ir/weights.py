@@ -1,4 +1,4 @@
-"""The .bin file: memory-mapped, with checked ranges and decoded packed types."""
+"""The .bin file: memory-mapped, with checked ranges, packed element types, and the mark that ties it to its .xml."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import errno
 import math
 import mmap
 import os
+import re
 import stat
 import sys
-from collections.abc import Sequence
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, BinaryIO, NamedTuple
@@ -16,9 +18,10 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.core.element_types import ElementType, boolean, f4e2m1, i4, string, u2, u4
+from ovir.core.element_types import ElementType, boolean, f4e2m1, i4, nf4, string, u1, u2, u3, u4, u6
+from ovir.core.progress import counted
 from ovir.core.shapes import MAX_RANK
-from ovir.core.strings import split_strings
+from ovir.core.strings import join_strings, split_strings
 from ovir.diagnostics.codes import (
     BAD_ATTRIBUTE,
     NO_WEIGHTS,
@@ -32,7 +35,6 @@ from ovir.diagnostics.codes import (
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, OperatorError, ReadError
 from ovir.diagnostics.text import exact_size_text
-from ovir.ir.packing import UNPACK
 
 Bytes = NDArray[Any]
 _LFS_HEAD = b"version https://git-lfs"
@@ -256,3 +258,156 @@ def _decode_strings(raw: Bytes, count: int) -> NDArray[Any]:
         return split_strings(text, ends[:-1], ends[1:])
     except OperatorError as error:
         raise OperatorError(error.message, STRING_DATA) from None
+
+
+# --------------------------------------------------------------------------- bytes to values
+
+
+def _padded(raw: Bytes, block: int) -> Bytes:
+    missing = -raw.size % block
+    return np.concatenate([raw, np.zeros(missing, np.uint8)]) if missing else raw
+
+
+def _unpack_u1(raw: Bytes) -> Bytes:
+    return np.unpackbits(raw)  # most significant bit first
+
+
+def _unpack_u2(raw: Bytes) -> Bytes:
+    return (raw[:, None] >> np.array([0, 2, 4, 6], np.uint8) & 3).ravel()
+
+
+def _unpack_4(raw: Bytes) -> Bytes:
+    out = np.empty(2 * raw.size, np.uint8)
+    np.bitwise_and(raw, 15, out=out[0::2])
+    np.right_shift(raw, 4, out=out[1::2])
+    return out
+
+
+def _unpack_i4(raw: Bytes) -> NDArray[np.int8]:
+    codes = _unpack_4(raw).view(np.int8)
+    return np.right_shift(np.left_shift(codes, 4), 4)  # the shift back extends the sign
+
+
+def _unpack_u3(raw: Bytes) -> Bytes:
+    """Unpack blocks of 8 values from 3 bytes: two bytes of low bit pairs, then one of high bits, most significant
+    first."""
+    blocks = _padded(raw, 3).reshape(-1, 3)
+    low = (blocks[:, :2, None] >> np.array([6, 4, 2, 0], np.uint8) & 3).reshape(-1, 8)
+    high = np.unpackbits(blocks[:, 2:], axis=1)
+    return (low | high << 2).ravel()
+
+
+def _unpack_u6(raw: Bytes) -> Bytes:
+    """Unpack blocks of 4 values from 3 bytes: two bytes of low nibbles, then one of high bit pairs, most significant
+    first."""
+    blocks = _padded(raw, 3).reshape(-1, 3)
+    low = (blocks[:, :2, None] >> np.array([4, 0], np.uint8) & 15).reshape(-1, 4)
+    high = blocks[:, 2:] >> np.array([6, 4, 2, 0], np.uint8) & 3
+    return (low | high << 4).ravel()
+
+
+UNPACK: dict[ElementType, Callable[[Bytes], NDArray[Any]]] = {
+    u1: _unpack_u1,
+    u2: _unpack_u2,
+    u3: _unpack_u3,
+    u4: _unpack_4,
+    u6: _unpack_u6,
+    i4: _unpack_i4,
+    nf4: _unpack_4,
+    f4e2m1: _unpack_4,
+}
+"""The functions that return the values of whole bytes; the last ones may be padding."""
+
+
+# --------------------------------------------------------------------------- values to bytes
+
+
+def encode(array: NDArray[Any], element_type: ElementType) -> Bytes:
+    """Return the bytes of a .bin for an array of ``element_type.to_dtype()``; the inverse of ``decode``."""
+    if element_type == string:
+        text, ends = join_strings(array)
+        head = np.array([array.size, 0, *ends], "<i4")
+        return np.concatenate([head.view(np.uint8), text])
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if element_type in _PACK:
+        return _PACK[element_type](flat.view(np.uint8))
+    return flat.view(np.uint8)
+
+
+def _filled(values: Bytes, block: int) -> Bytes:
+    """Return the values in rows of whole blocks, with zeros at the end."""
+    return _padded(values, block).reshape(-1, block)
+
+
+def _pack_u2(values: Bytes) -> Bytes:
+    shifted = (_filled(values, 4) & 3) << np.array([0, 2, 4, 6], np.uint8)
+    packed: Bytes = np.bitwise_or.reduce(shifted, axis=1)
+    return packed
+
+
+def _pack_4(values: Bytes) -> Bytes:
+    pairs = _filled(values, 2) & 15
+    return pairs[:, 0] | pairs[:, 1] << 4
+
+
+def _pack_u3(values: Bytes) -> Bytes:
+    blocks = _filled(values, 8)
+    low = (blocks & 3).reshape(-1, 2, 4) << np.array([6, 4, 2, 0], np.uint8)
+    high = np.packbits(blocks >> 2 & 1, axis=1)
+    return np.concatenate([np.bitwise_or.reduce(low, axis=2), high], axis=1).ravel()
+
+
+def _pack_u6(values: Bytes) -> Bytes:
+    blocks = _filled(values, 4)
+    low = (blocks & 15).reshape(-1, 2, 2) << np.array([4, 0], np.uint8)
+    high = (blocks >> 4 & 3) << np.array([6, 4, 2, 0], np.uint8)
+    parts = [np.bitwise_or.reduce(low, axis=2), np.bitwise_or.reduce(high, axis=1, keepdims=True)]
+    return np.concatenate(parts, axis=1).ravel()
+
+
+_PACK: dict[ElementType, Callable[[Bytes], Bytes]] = {
+    u1: np.packbits,
+    u2: _pack_u2,
+    u3: _pack_u3,
+    u4: _pack_4,
+    u6: _pack_u6,
+    i4: _pack_4,
+    nf4: _pack_4,
+    f4e2m1: _pack_4,
+}
+
+
+class WeightsMark(NamedTuple):
+    """What a .xml says about its .bin."""
+
+    size: int
+    """In bytes."""
+    crc32: int
+    """The checksum of all bytes, as ``zlib.crc32`` computes it; it tells mistakes, not attacks."""
+
+    @classmethod
+    def find(cls, xml: bytes) -> WeightsMark | None:
+        """Return the mark of the content of a .xml, None if there is none, as in files that OpenVINO has saved."""
+        found = _MARK.search(xml, max(len(xml) - _END, 0))
+        return None if found is None else cls(int(found[1]), int(found[2], 16))
+
+    def __str__(self) -> str:
+        return f'<?ovir-weights size="{self.size}" crc32="{self.crc32:08x}"?>'
+
+    def misfit(self, name: str, weights: Bytes) -> str | None:
+        """Return how weights contradict the mark, or None if they have its size; see ``has_checksum``."""
+        if weights.size == self.size:
+            return None
+        return f"{name} has {weights.size} bytes, but the .xml was saved with {self.size} bytes of weights"
+
+    def has_checksum(self, weights: Bytes) -> bool:
+        """Return whether weights have the checksum of the mark; this reads all of them."""
+        crc = 0
+        for start in counted("checking the weights", range(0, weights.size, _CHUNK)):
+            crc = zlib.crc32(weights[start : start + _CHUNK].data, crc)
+        return crc == self.crc32
+
+
+_MARK = re.compile(rb'<\?ovir-weights size="(\d{1,19})" crc32="([0-9a-f]{8})"\?>')
+_END = 4096  # bytes at the end of a file that may hold the mark
+_CHUNK = 1 << 24

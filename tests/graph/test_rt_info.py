@@ -11,7 +11,7 @@ from lxml import etree
 
 import ovir
 from ovir.graph.rt_info import NO_RT_INFO, RtInfo
-from ovir.ir.rt_info import read_rt_info, write_rt_info
+from ovir.ir.elements import read_rt_info, write_rt_info
 
 TEXT = """<rt_info>
     <framework value="onnx"/>

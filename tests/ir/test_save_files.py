@@ -181,7 +181,7 @@ def test_a_target_that_does_not_end_in_xml(name: str, tmp_path: Path) -> None:
 
 
 def test_a_target_that_is_no_path() -> None:
-    with pytest.raises(ovir.InputError, match="must be a text or a path, got int"):
+    with pytest.raises(ovir.InputError, match="must be a string or a path, got int"):
         ovir.save_model(model_of(1), 3)  # type: ignore[arg-type]
 
 

@@ -13,10 +13,8 @@ from builder import Net
 
 import ovir
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, string
-from ovir.ir.packing import encode
-from ovir.ir.weights import decode
-from ovir.ir.writing.blobs import BlobWriter
-from ovir.ir.writing.sources import CHUNK, RawSource
+from ovir.ir.weights import decode, encode
+from ovir.ir.writing.blobs import CHUNK, BlobWriter, RawSource
 from ovir.ops.infrastructure import Const
 
 PLAIN = [t for t in ELEMENT_TYPES if t.bits]

@@ -15,7 +15,7 @@ from builder import Net
 
 import ovir
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.ir.weights_mark import WeightsMark
+from ovir.ir.weights import WeightsMark
 
 
 def model_of(value: float, size: int = 3) -> ovir.Model:

@@ -14,7 +14,7 @@ from builder import Net
 from lxml import etree
 
 import ovir
-from ovir.ir.weights_mark import WeightsMark
+from ovir.ir.weights import WeightsMark
 
 pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")
 pytestmark = pytest.mark.oracle

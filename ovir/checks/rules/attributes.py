@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ovir.checks.rule import Context, diagnostic, rule
 from ovir.diagnostics.codes import IGNORED_PADS, NO_ELEMENT_TYPE, UNSPECIFIED
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.ir.attributes import misspelt_attributes
+from ovir.ir.layers import misspelt_attributes
 
 
 @rule(NO_ELEMENT_TYPE)

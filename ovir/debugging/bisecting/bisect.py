@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from ovir.core.files import target_paths
 from ovir.debugging.bisecting.at_hand import TensorSearch
 from ovir.debugging.bisecting.bisection import Bisection, suspect_of
 from ovir.debugging.bisecting.judge import Judge
@@ -17,7 +18,6 @@ from ovir.debugging.input_sets import Inputs
 from ovir.debugging.reducing import candidates
 from ovir.debugging.reducing.stage import Stage
 from ovir.debugging.sides import Against, DeviceSide, as_model, open_side, sets_for
-from ovir.ir.writing.pair import target_paths
 from ovir.model import Model
 
 

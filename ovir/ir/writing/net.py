@@ -1,25 +1,198 @@
-"""Writes the layers and edges of a model, and of its bodies, as OpenVINO does."""
+"""The topology of a saved model, written as OpenVINO writes it.
+
+It has nets and their bodies, layers, attributes, port maps and runtime information.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from lxml import etree
+
+from ovir.core.element_types import ElementType
 from ovir.core.progress import counted
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.codes import BAD_ATTRIBUTE, BODY, UNWRITABLE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import ModelError, WriteError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtElement, RtInfo
-from ovir.ir.port_maps import BODY_OPERATIONS
-from ovir.ir.rt_info import OLD_KEYS, RtInfoText
-from ovir.ir.weights_mark import WeightsMark
-from ovir.ir.writing.attributes import data_items
-from ovir.ir.writing.blobs import BlobWriter
-from ovir.ir.writing.port_maps import port_map_lines
-from ovir.ir.writing.sources import source_of
-from ovir.ir.writing.texts import escaped, names_text, precision_text, rt_info_lines
+from ovir.ir.elements import OLD_KEYS, RtInfoText, write_rt_info
+from ovir.ir.port_maps import BODY_OPERATIONS, BodyTags
+from ovir.ir.weights import WeightsMark
+from ovir.ir.writing.blobs import BlobWriter, source_of
+from ovir.ops.base.attributes import Attribute, split_names
+from ovir.ops.base.bodies import BodyMap, Entry
 from ovir.ops.infrastructure import Const, Parameter
+
+_SPECIAL = re.compile(r"""[&<>"\x00-\x1f\ud800-\udfff\ufffe\uffff]""")
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
+
+
+def escaped(text: str) -> str:
+    """Return a text as the value of an XML attribute; WriteError for a character that no XML can hold."""
+    return text if _SPECIAL.search(text) is None else _SPECIAL.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    found = _ESCAPES.get(match[0])
+    if found is None:
+        message = f"{match.string!r} has the character U+{ord(match[0]):04X}, which XML cannot hold"
+        raise WriteError(diagnose(UNWRITABLE, f"cannot save the model: {message}"))
+    return found
+
+
+def names_text(names: Collection[str]) -> str:
+    """Return tensor names as one escaped text: sorted, joined by commas; commas within a name get a backslash."""
+    if len(names) == 1 and (name := next(iter(names))) and "," not in name and "\\" not in name:
+        return escaped(name)
+    ordered = sorted(names)
+    text = ",".join(name.replace(",", "\\,") for name in ordered)
+    if ("\\" in text or "" in ordered) and split_names(text) != ordered:
+        message = f"the tensor names {ordered} cannot be distinguished in a file: one is empty, or ends in a backslash"
+        raise WriteError(diagnose(UNWRITABLE, f"cannot save the model: {message}"))
+    return escaped(text)
+
+
+_PRECISIONS = {"dynamic": "UNSPECIFIED", "boolean": "BOOL", "u1": "BIN", "f16": "FP16", "f32": "FP32", "f64": "FP64"}
+
+
+def precision_text(element_type: ElementType) -> str:
+    """Return the ``precision`` by which a port declares an element type."""
+    return _PRECISIONS.get(element_type.name) or element_type.name.upper()
+
+
+# --------------------------------------------------------------------------- runtime information
+
+_FLAT = re.compile(r"""<rt_info>\s*((?:<[A-Za-z_][\w.-]*(?: [A-Za-z_][\w.-]*="[^"<>]*")*/>\s*)+)</rt_info>""")
+"""An <rt_info>, as lxml writes it, of elements that have nothing but attributes."""
+_TAG = re.compile("<[^>]*>")
+
+
+def rt_info_lines(info: RtInfo | RtInfoText, depth: int) -> str:
+    """Return the lines of an ``<rt_info>`` with so many tabs before it; empty if it has no content."""
+    if isinstance(info, RtInfoText):
+        if (found := _FLAT.fullmatch(info.text)) is not None:  # nearly all are so, and need not be parsed
+            tags = [f"{tag[:-2]} />" for tag in _TAG.findall(found[1])]
+            return _element_lines("<rt_info>", tags, "</rt_info>", depth)
+        info = info()
+    if len(info.elements) < 2:
+        return ""
+    if any(item.text.strip() or item.tail.strip() or item.tag.startswith("{") for item in info.elements):
+        # Texts between elements must keep their place, and prefixes of namespaces their meaning.
+        return "\t" * depth + etree.tostring(write_rt_info(info), encoding="unicode").strip() + "\n"
+    return "".join(_nested_lines(info.elements, depth))
+
+
+def _element_lines(start: str, inner: Sequence[str], end: str, depth: int) -> str:
+    tabs = "\t" * depth
+    return "".join((f"{tabs}{start}\n", *(f"{tabs}\t{line}\n" for line in inner), f"{tabs}{end}\n"))
+
+
+def _nested_lines(elements: Sequence[RtElement], depth: int) -> Iterable[str]:
+    open_tags: list[str] = []
+    for number, item in enumerate(elements):
+        while len(open_tags) > item.depth:
+            yield "\t" * (depth + len(open_tags) - 1) + f"</{open_tags.pop()}>\n"
+        attributes = "".join(f' {name}="{escaped(value)}"' for name, value in item.attributes)
+        has_inner = number + 1 < len(elements) and elements[number + 1].depth > item.depth
+        yield "\t" * (depth + item.depth) + f"<{item.tag}{attributes}" + (">\n" if has_inner else " />\n")
+        if has_inner:
+            open_tags.append(item.tag)
+    while open_tags:
+        yield "\t" * (depth + len(open_tags) - 1) + f"</{open_tags.pop()}>\n"
+
+
+def data_items(layer: Layer, *, is_read: bool, changed: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:
+    """Return the names and texts of a layer's attributes; ``changed`` has values in place of the operator's.
+
+    A layer that was read from the model's file keeps the order of the file and leaves out what the file leaves out,
+    since readers may have other defaults. A layer that a program created has all attributes that its operation
+    declares.
+    """
+    op = layer.operator
+    declared: Mapping[str, Attribute] = {} if op is None else op.attributes
+    names = layer.attributes if is_read else layer.attributes | dict.fromkeys(declared)
+    items = []
+    for name in names:
+        spec = declared.get(name)
+        if spec is None:
+            items.append((name, _text(layer.attributes[name])))
+            continue
+        value = (changed or {}).get(name, getattr(op, spec.field))
+        if name not in layer.attributes and not _is_worth_writing(spec, value):
+            continue
+        try:
+            items.append((name, spec.format(value)))
+        except (ValueError, TypeError) as error:
+            raise ModelError(diagnose(BAD_ATTRIBUTE, f"attribute '{name}': {error}", layer.data_place)) from None
+    return items
+
+
+def _is_worth_writing(spec: Attribute, value: Any) -> bool:
+    """Return whether an attribute that nobody has set is written.
+
+    Some defaults say that the attribute is missing; no file could give them. Details of another attribute, such as
+    ``auto_broadcast.auto_broadcast_axis``, are written only if they are not the default.
+    """
+    return value is not None and spec.allows(value) and ("." not in spec.name or value != spec.default)
+
+
+def _text(value: Any) -> str:
+    """Return the text of an attribute that no operation declares: a text of the file, or a value of a program."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_text, value))
+    return str(value)
+
+
+def port_map_lines(layer: Layer, key: str, tags: BodyTags, depth: int) -> Iterator[str]:
+    """Yield the lines of the port map and the back edges of one body, with so many tabs before them."""
+    body: LayerGraph = layer.bodies[key]
+    wiring = None if layer.operator is None else layer.operator.wiring.get(key)
+    if wiring is None:
+        message = f"it is not known how the body '{key}' is connected with the layer"
+        raise ModelError(diagnose(BODY, message, layer.place))
+    tabs = "\t" * depth
+    entries = _entries(wiring, body, len(layer.inputs))
+    yield f"{tabs}<{tags.port_map}>\n"
+    entries.sort(key=lambda entry: entry[0])  # OpenVINO writes the special ports of a Loop last
+    yield from (f"{tabs}\t{text}\n" for _, text in entries)
+    yield f"{tabs}</{tags.port_map}>\n"
+    if wiring.back_edges:
+        yield f"{tabs}<{tags.back_edges}>\n"
+        for edge in wiring.back_edges:
+            result, parameter = body.outputs[edge.result].layer.id, body.inputs[edge.parameter].layer.id
+            yield f'{tabs}\t<edge from-layer="{result}" to-layer="{parameter}" />\n'
+        yield f"{tabs}</{tags.back_edges}>\n"
+
+
+def _entries(wiring: BodyMap, body: LayerGraph, input_count: int) -> list[tuple[bool, str]]:
+    """Return the entries of the port map, each with whether it is a special port without an external one."""
+    found = []
+    for item in wiring.inputs:
+        internal = body.inputs[item.parameter].layer.id
+        found.append((item.external < 0, _entry("input", item, item.external, internal)))
+    for result in wiring.outputs:
+        internal = body.outputs[result.result].layer.id
+        external = result.external if result.external < 0 else input_count + result.external
+        found.append((result.external < 0, _entry("output", result, external, internal)))
+    return found
+
+
+def _entry(tag: str, item: Entry, external: int, internal: int) -> str:
+    axis = slicing = ""
+    if item.axis is not None:
+        axis = f' axis="{item.axis}"'
+        slicing = f' start="{item.start}" end="{item.end}" stride="{item.stride}" part_size="{item.part_size}"'
+    purpose = f' purpose="{item.purpose}"' if item.purpose else ""
+    return f'<{tag}{axis} external_port_id="{external}" internal_layer_id="{internal}"{slicing}{purpose} />'
+
 
 VERSION = 11
 """The IR version of all files that are written."""
