@@ -60,10 +60,10 @@ def test_all_public_names_import_no_operation_but_the_structural_ones() -> None:
                 "tomllib",
             },
         ),
-        (("infer", DIGITS), {"ovir.cli.check", "ovir.checks.rules", "ovir.runtime.plan"}),
+        (("infer", DIGITS), {"ovir.cli.check", "ovir.checks.rules", "ovir.runtime.planning"}),
         (
             ("run", DIGITS, "--input", INPUTS),
-            {"ovir.cli.check", "ovir.checks.rules", "ovir.analysis.random_inputs", "ovir.runtime.compressed"},
+            {"ovir.cli.check", "ovir.checks.rules", "ovir.analysis.random_inputs", "ovir.runtime.recipe"},
         ),
         (("show", DIGITS), {"ovir.cli.check", "ovir.checks.rules"}),
     ],

@@ -9,7 +9,6 @@ from ovir.core.arrays import Array
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import distinct_names
 from ovir.model import Model
-from ovir.runtime.listeners import all_layers, full_name
 
 
 def record_keys(model: Model) -> dict[str, Port]:
@@ -24,7 +23,7 @@ def record_keys(model: Model) -> dict[str, Port]:
     for port, name in zip(model.inputs, distinct_names(model.inputs), strict=True):
         keys[name] = port.layer.outputs[0]
     for port in _recorded_ports(model):
-        own = full_name(port.layer) + (f":{port.index}" if len(port.layer.outputs) > 1 else "")
+        own = port.layer.key + (f":{port.index}" if len(port.layer.outputs) > 1 else "")
         scoped = [port.layer.scope + port.any_name] if port.names else []
         numbered = (f"{own}_{number}" for number in count(2))
         keys[next(key for key in chain(scoped, [own], numbered) if key not in keys)] = port
@@ -32,7 +31,7 @@ def record_keys(model: Model) -> dict[str, Port]:
 
 
 def _recorded_ports(model: Model) -> Iterator[Port]:
-    for layer in all_layers(model):
+    for layer in model.walk():
         if layer.type not in ("Const", "Parameter", "Result"):
             yield from layer.outputs
 
@@ -54,10 +53,10 @@ class Recorder:
         self._inside: dict[str, Array] = {}
         for key, port in record_keys(model).items():
             layer = port.layer
-            if layer.type != "Parameter" and (layer.is_dead if only is None else full_name(layer) not in only):
+            if layer.type != "Parameter" and (layer.is_dead if only is None else layer.key not in only):
                 continue
             self._keys.setdefault(layer, []).append((port.index, key))
-            self.wanted_steps.add(full_name(layer))
+            self.wanted_steps.add(layer.key)
 
     def see_inputs(self, model: Model, arrays: Sequence[Array]) -> None:
         """Record the inputs of the model."""

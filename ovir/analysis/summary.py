@@ -14,7 +14,6 @@ from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 from ovir.ops.base import opsets
 from ovir.ops.infrastructure import Const
-from ovir.runtime.listeners import all_layers
 
 
 @dataclass
@@ -65,7 +64,7 @@ class Summary:
 
 def summarize(model: Model, weights: str | None = None) -> Summary:
     """Return the numbers of a model. ``weights`` is the path of its weights if it is not the .bin next to the model."""
-    layers = list(all_layers(model))
+    layers = list(model.walk())
     macs = {layer: layer_macs(layer) for layer in counted("summing up", layers)}
     known = {layer: count for layer, count in macs.items() if count is not None}
     return Summary(
@@ -89,7 +88,7 @@ def summarize(model: Model, weights: str | None = None) -> Summary:
 
 def not_run(model: Model) -> dict[str, int]:
     """Return how many layers have no kernel, by operation version; dead layers are left out."""
-    layers = (layer for layer in all_layers(model) if not layer.is_dead and layer.type not in ("Parameter", "Result"))
+    layers = (layer for layer in model.walk() if not layer.is_dead and layer.type not in ("Parameter", "Result"))
     return dict(Counter(_version(layer) for layer in layers if not hasattr(layer.operator, "run")).most_common())
 
 

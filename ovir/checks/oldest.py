@@ -17,7 +17,6 @@ from ovir.checks.releases import (
 from ovir.core.element_types import ElementType
 from ovir.graph.layers import Layer
 from ovir.model import Model
-from ovir.runtime.listeners import all_layers
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def _needs(model: Model) -> Iterator[Need]:
         yield Need(min(RELEASES), f"IR version {model.version}")
     opsets: dict[int, Layer] = {}
     types: dict[ElementType, None] = {}
-    for layer in all_layers(model):
+    for layer in model.walk():
         if (number := opset_number(layer.version)) is not None:
             opsets.setdefault(number, layer)
         types.update(element_types_of(layer))

@@ -24,7 +24,6 @@ from ovir.ir.reader import Document, load
 from ovir.ir.source import Source
 from ovir.model import Model
 from ovir.ops.state import AssignBase, FixedReadValue, ReadValueBase
-from ovir.runtime.listeners import all_layers
 
 
 @dataclass
@@ -44,7 +43,7 @@ class Recovered:
     def states(self) -> dict[str, list[Layer]]:
         """Return the variables, each with the layers that read it."""
         found: dict[str, list[Layer]] = {}
-        for layer in all_layers(self.model):
+        for layer in self.model.walk():
             if isinstance(op := layer.operator, ReadValueBase):
                 found.setdefault(op.variable_id, []).append(layer)
         return found
@@ -82,7 +81,7 @@ class Recovered:
                 layer.operator = FixedReadValue(
                     variable_id=name, variable_type=fixed_type, variable_shape=as_shape(shape)
                 )
-        layers = (layer for layer in all_layers(self.model) if isinstance(layer.operator, AssignBase))
+        layers = (layer for layer in self.model.walk() if isinstance(layer.operator, AssignBase))
         return {layer.title for layer in layers if layer.attributes.get("variable_id") in shapes}
 
 

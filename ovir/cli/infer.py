@@ -15,7 +15,6 @@ from ovir.cli.recovering import add_no_weights, open_recovering
 from ovir.cli.status import status_of
 from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer, Port
-from ovir.runtime.listeners import all_layers
 
 
 def add_to(commands: Any) -> None:
@@ -44,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json(_as_json(recovered, origins))
     else:
-        rows = (row for layer in all_layers(model) for row in _rows(layer, origins, recovered.declared))
+        rows = (row for layer in model.walk() for row in _rows(layer, origins, recovered.declared))
         say_table((">id", "layer", "type", "output", "why it is dynamic"), rows)
         say()
         say(_summary(recovered))
@@ -67,7 +66,7 @@ def _is_declared(port: Port, declared: Collection[Port]) -> bool:
 
 
 def _summary(recovered: Recovered) -> str:
-    layers = list(all_layers(recovered.model))
+    layers = list(recovered.model.walk())
     dynamic = sum(any(not port.shape.is_static for port in layer.outputs) for layer in layers)
     unknown = [layer for layer in layers if is_only_declared(layer)]
     open_layers = {port.layer for port in recovered.declared}.difference(unknown)
@@ -86,7 +85,7 @@ def _as_json(recovered: Recovered, origins: Origins) -> dict[str, Any]:
         "version": model.version,
         "inputs": [_port(port, origins) for port in model.inputs],
         "outputs": [_port(port, origins) for port in model.outputs],
-        "layers": [_layer(layer, origins, recovered.declared) for layer in all_layers(model)],
+        "layers": [_layer(layer, origins, recovered.declared) for layer in model.walk()],
         "diagnostics": [found.to_dict() for found in (*recovered.errors, *model.diagnostics)],
     }
 

@@ -19,7 +19,7 @@ from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.graph.names import take_name
 from ovir.inference.constant_layers import constant_layers, is_function
 from ovir.ops.infrastructure import Const
-from ovir.runtime.plan import known_tensors
+from ovir.runtime.planning import known_tensors
 
 
 def set_constant(model: LayerGraph, layer: LayerKey, array: ArrayLike) -> Layer:

@@ -13,7 +13,8 @@ from ovir.model import Model
 from ovir.runtime.bindings import InputShapes, States
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.emulation import Emulation
-from ovir.runtime.plan import Plan, make_plan
+from ovir.runtime.plan import Plan
+from ovir.runtime.planning import make_plan
 
 ENGINES = "numpy", "onnxruntime"
 

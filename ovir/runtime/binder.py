@@ -15,7 +15,7 @@ from ovir.fast.base.arena import Arena, Span, aligned_bytes
 from ovir.fast.base.binding import KEPT_BYTES, Binder, Call, border_calls
 from ovir.fast.registry import Border, bind, wanted_border
 from ovir.graph.layers import Port
-from ovir.runtime.step import Step, keywords_of, results_of
+from ovir.runtime.plan import Step, keywords_of, results_of
 
 Prepared = dict[tuple[str, str], Array]
 """The results of operations that prepare their constants, by the key of the layer and the name of the form."""

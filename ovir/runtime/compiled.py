@@ -33,7 +33,8 @@ from ovir.runtime.listeners import (
     show_inputs,
     steps_wanted_by,
 )
-from ovir.runtime.plan import Folded, Plan, make_plan
+from ovir.runtime.plan import Plan
+from ovir.runtime.planning import Folded, make_plan
 from ovir.runtime.results import Results, listed, output_keys
 from ovir.runtime.state import Variable, Variables
 

@@ -1,11 +1,10 @@
 """Compressed weights: constants of few bits, with the arithmetic that decompresses them.
 
 A file computes (codes - zero_point) * scale in f16 and converts the result to f32. Devices that compute in f32 use f32
-for the arithmetic as well; the plan does the same, so that it neither rounds nor
-stores intermediate results.
+for the arithmetic as well; the plan does the same, so that it neither rounds nor stores intermediate results.
 
-Weights are decompressed once, when the plan is made; or, with ``keep_compressed``, at each use, by slices along their
-first axis if the layer that reads them can work on slices.
+Weights are decompressed once, when the plan is made; or, with ``keep_compressed``, at each use. Layers that can work on
+slices along the first axis of their weights then decompress only these.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,13 @@ from ovir.core.element_types import ElementType, bf16, f16, f32
 from ovir.core.values import MAX_ELEMENTS
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
+from ovir.ops.base.operator import Kernel, Operator
 from ovir.ops.base.traits import ALL
 from ovir.ops.convert import in_f32
+from ovir.ops.gather import GatherBase
+from ovir.ops.grouped_matmul import GroupedMatMul
 from ovir.ops.infrastructure import Const
+from ovir.ops.matmul import MatMul, oriented
 from ovir.runtime.failures import applied_operator
 
 Selection = slice | Array
@@ -175,8 +179,11 @@ class Decompressions:
     """Weights that are decompressed when the plan is made, by the layer that returns them."""
     kept: dict[Layer, CompressedWeights] = field(default_factory=dict)
     """Weights that are decompressed at each use."""
+    readers: dict[Layer, tuple[Port, Kernel]] = field(default_factory=dict)
+    """Layers that need only some rows of their kept weights at a time, each with the port of the weights and a kernel
+    without that input."""
     absorbed: set[Layer] = field(default_factory=set)
-    """Layers that only feed these weights, so that the plan does not run them."""
+    """Layers that only feed these weights or readers, so that the plan does not run them."""
 
 
 def find_decompressions(
@@ -212,6 +219,7 @@ def find_decompressions(
         if any(map(_is_arithmetic, _before(layer))):
             found.folded[layer] = CompressedWeights(layer.outputs[0])
     absorb(found.folded)
+    _add_readers(found, model, is_tapped)
     return found
 
 
@@ -278,3 +286,106 @@ def _compressed_sources(layer: Layer) -> list[Port]:
 
 def _sources(layer: Layer) -> list[Port]:
     return [port.source for port in layer.inputs if port.source is not None]
+
+
+# --------------------------------------------------------------------------- layers that read weights by rows
+
+# A row is a slice along the first axis.
+
+_PANEL = 1 << 22
+"""The number of elements that are decompressed for one product."""
+
+
+def _add_readers(found: Decompressions, model: LayerGraph, is_tapped: Callable[[Layer], bool]) -> None:
+    """Add the layers that read kept weights by rows. Weights that no other layer reads, and whose layers are not
+    tapped, are absorbed."""
+    if not found.kept:
+        return
+    kept = {weights.port: weights for weights in found.kept.values()}
+    read_whole: set[Layer] = set()
+    for layer in model.layers:
+        for position, port in enumerate(layer.inputs):
+            weights = kept.get(port.source) if port.source else None
+            if weights is None or layer in found.kept or layer in found.absorbed:
+                continue
+            kernel = _kernel_on(weights, layer, position) if layer not in found.readers else None
+            if kernel is not None:
+                found.readers[layer] = weights.port, kernel
+            else:
+                read_whole.add(weights.port.layer)
+    found.absorbed |= {layer for layer in found.kept if layer not in read_whole and not is_tapped(layer)}
+
+
+def _kernel_on(weights: CompressedWeights, layer: Layer, position: int) -> Kernel | None:
+    if layer.operator is None or not weights.has_slices:
+        return None
+    op = applied_operator(layer, layer.operator)
+    constants = [port.type.constant for port in layer.inputs]
+    if isinstance(op, GatherBase) and position == 0:
+        return gather(op, weights, constants[2])
+    if weights.element_type != f32 or position != 1:
+        return None
+    if isinstance(op, MatMul) and len(weights.shape) in (2, 3):
+        return matmul(op, weights)
+    if isinstance(op, GroupedMatMul) and len(weights.shape) == 3:
+        return grouped_matmul(op, weights)
+    return None
+
+
+def gather(op: GatherBase, weights: CompressedWeights, axis: Array | None) -> Kernel | None:
+    """Decompress the rows that a Gather along the first axis picks."""
+    if op.batch_dims or axis is None or axis.item() not in (0, -len(weights.shape)):
+        return None
+
+    def run(indices: Array, axis: Array) -> Array:
+        wanted, places = np.unique(indices, return_inverse=True)
+        if not wanted.size or wanted[0] < 0 or wanted[-1] >= weights.shape[0]:
+            return _array(op, weights.whole(), indices, axis)
+        return _array(op, weights.slices(wanted), places.reshape(indices.shape), axis)
+
+    return run
+
+
+def matmul(op: MatMul, weights: CompressedWeights) -> Kernel:
+    """Multiply with a panel of rows at a time: each gives columns of the result, a term of it, or part of the batch."""
+    *batch, length, columns = weights.shape
+    if op.transpose_b:
+        length, columns = columns, length
+
+    def run(a: Array) -> Array:
+        x = oriented(a, op.transpose_a)
+        aligned = not batch or x.ndim < 3 or (x.ndim == 3 and x.shape[0] in (1, *batch))
+        if x.shape[-1] != length or not aligned:
+            return _array(op, a, weights.whole())  # which also reports shapes that do not match
+        result = np.zeros((*np.broadcast_shapes(x.shape[:-2], batch), *x.shape[-2:-1], columns), np.float32)
+        for rows in weights.blocks(weights.all, _PANEL):
+            panel = weights.slices(rows)
+            if batch:
+                part = x if x.ndim < 3 or len(x) == 1 else x[rows]
+                result[rows] = np.matmul(part, oriented(panel, op.transpose_b))
+            elif op.transpose_b:
+                result[..., rows] = np.matmul(x, panel.T)
+            else:
+                result += np.matmul(x[..., rows], panel)
+        return result
+
+    return run
+
+
+def grouped_matmul(op: GroupedMatMul, weights: CompressedWeights) -> Kernel:
+    """Decompress the matrix of a group when its rows are multiplied."""
+
+    class Matrices:
+        shape = weights.shape
+
+        def __getitem__(self, group: int) -> Array:
+            return weights.slices(slice(group, group + 1)).reshape(weights.shape[1:])
+
+    matrices: Any = Matrices()
+    return lambda a, *offsets: _array(op, a, matrices, *offsets)
+
+
+def _array(op: Operator, *inputs: Array) -> Array:
+    result = op.run(*inputs)
+    assert isinstance(result, np.ndarray)
+    return result

@@ -30,9 +30,8 @@ from ovir.runtime.failures import failed, memory_errors_named, out_of_memory
 from ovir.runtime.free import FreeStep, Lasting
 from ovir.runtime.listeners import Listener, ListenerFailed
 from ovir.runtime.memory import largest_tensor, memory_use
-from ovir.runtime.plan import Plan
+from ovir.runtime.plan import Plan, Step
 from ovir.runtime.state import Variables
-from ovir.runtime.step import Step
 
 _LARGE = 1 << 18
 """Bytes of an input that steps read where the caller has it, if they read only parts of it."""

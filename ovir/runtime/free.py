@@ -20,8 +20,7 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.fast.base.binding import Call
 from ovir.runtime.binder import Borders, Memory, Prepared, StepBinder, bind_step, copy_result
 from ovir.runtime.failures import explain_failure
-from ovir.runtime.plan import Plan
-from ovir.runtime.step import Step, results_of
+from ovir.runtime.plan import Plan, Step, results_of
 
 Targets = Sequence[tuple[int, Array | None]]
 """The slots of the outputs of a step, each with the permanent array to fill, if there is one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -93,7 +93,7 @@ class Tap:
                 message = f"no layer and no tensor is named {name!r}, which was to be tapped"
                 raise InputError.usage(message)
             layer, index = known[name]
-            self._targets.setdefault(full_name(layer), []).append((name, index))
+            self._targets.setdefault(layer.key, []).append((name, index))
         self.wanted_steps = frozenset(self._targets)
         """The full names of the layers to run as steps."""
 
@@ -106,7 +106,7 @@ class Tap:
         """Do nothing before a layer."""
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        for name, index in self._targets.get(full_name(layer), ()):
+        for name, index in self._targets.get(layer.key, ()):
             wanted = outputs if index is None else outputs[index : index + 1]
             self.arrays[name] = [np.array(array) for array in wanted]
 
@@ -118,11 +118,11 @@ def _tappable(model: LayerGraph) -> dict[str, tuple[Layer, int | None]]:
     """
     layers: dict[str, tuple[Layer, int | None]] = {}
     tensors: dict[str, tuple[Layer, int | None]] = {}
-    for layer in all_layers(model):
+    for layer in model.walk():
         if layer.type != "Result":
-            layers.setdefault(full_name(layer), (layer, None))
+            layers.setdefault(layer.key, (layer, None))
         elif (source := layer.inputs[0].source) is not None:
-            layers.setdefault(full_name(layer), (source.layer, source.index))
+            layers.setdefault(layer.key, (source.layer, source.index))
         for port in layer.outputs:
             tensors.update((layer.scope + name, (layer, port.index)) for name in port.names)
     return {**tensors, **layers}
@@ -147,24 +147,14 @@ class Reports:
         return list(self._found)
 
 
-def full_name(layer: Layer) -> str:
-    """Return the key of a layer, in a body preceded by the names of the enclosing layers."""
-    return layer.key
-
-
-def all_layers(model: LayerGraph) -> Iterator[Layer]:
-    """Return an iterator over the layers of a model and of all its bodies."""
-    return model.walk()
-
-
 def matching_taps(model: LayerGraph, pattern: str) -> list[str]:
     """Return the names to tap that a regular expression finds: full names of layers, and of tensors whose layer has
     another name. A Result is left out where the tensor that it reads is found, too."""
     found: dict[str, Layer] = {}
-    for layer in all_layers(model):
+    for layer in model.walk():
         is_hidden = layer.type == "Parameter" and layer.scope  # what a body is fed is not seen by listeners
-        if not is_hidden and re.search(pattern, full_name(layer)):
-            found.setdefault(full_name(layer), layer)
+        if not is_hidden and re.search(pattern, layer.key):
+            found.setdefault(layer.key, layer)
     by_name = set(found.values())
     for name, (layer, _) in _tappable(model).items():
         if name not in found and layer not in by_name and layer.type != "Parameter" and re.search(pattern, name):

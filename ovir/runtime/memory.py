@@ -10,8 +10,7 @@ from numpy.lib.array_utils import byte_bounds
 from ovir.core.arrays import Array
 from ovir.core.garbage import without_garbage_collection
 from ovir.graph.layers import Port
-from ovir.runtime.plan import Plan
-from ovir.runtime.step import Step
+from ovir.runtime.plan import Plan, Step
 
 
 @dataclass(frozen=True)

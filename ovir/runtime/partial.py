@@ -13,9 +13,9 @@ from ovir.graph.layers import Layer, Port
 from ovir.runtime.binder import Prepared
 from ovir.runtime.emulation import EmulatedSteps, Emulation
 from ovir.runtime.executor import Executor
-from ovir.runtime.plan import Plan, make_plan
+from ovir.runtime.plan import Plan, Step
+from ovir.runtime.planning import make_plan
 from ovir.runtime.state import Variables
-from ovir.runtime.step import Step
 
 Tensors = dict[Port, Array]
 """The tensors of a run by the port that computes them."""

@@ -1,33 +1,53 @@
-"""The plan of a model: a flat list of steps over numbered slots, with constants folded and last uses known."""
+"""Plans: a model as a flat list of steps over numbered slots, each with the kernel that runs it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.progress import counted
-from ovir.diagnostics.codes import NOT_SUPPORTED, UNFED_INPUT
-from ovir.diagnostics.diagnostic import diagnose
-from ovir.diagnostics.errors import ModelError, RunError
+from ovir.core.element_types import ElementType
+from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.text import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.ops.base.operator import Kernel, Operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.traits import method_signature, signature
 from ovir.ops.state import ReadValueBase
-from ovir.runtime.decompression import find_decompressions
-from ovir.runtime.emulation import EmulatedSteps, Emulation
-from ovir.runtime.failures import applied_operator, memory_errors_named
-from ovir.runtime.folding import FoldingBudget
-from ovir.runtime.listeners import full_name
-from ovir.runtime.promises import held_to_promise
-from ovir.runtime.rewrites import rewritten
 from ovir.runtime.state import Reader
-from ovir.runtime.step import Step
+
+
+@dataclass
+class Step:
+    """One layer of a plan, with its kernel and the slots that the kernel reads and writes."""
+
+    layer: Layer
+    shown: Layer
+    """The layer that listeners see: the caller's, if ``layer`` is of a copy that was inferred for shapes."""
+    operator: Operator
+    kernel: Callable[..., Any]
+    """The function that computes the operation on arrays: ``run``, unless the plan has rewritten the step."""
+    inputs: tuple[int, ...]
+    """The slots that the kernel reads."""
+    outputs: tuple[int, ...]
+    """The slots that the kernel writes."""
+    release: tuple[int, ...] = ()
+    """The slots that no later step uses."""
+    wanted: tuple[bool, ...] = ()
+    """Whether anything reads each output."""
+    is_open: bool = False
+    """Whether input sizes that inference did not know may turn out to contradict each other."""
+    is_plain: bool = False
+    """Whether the kernel is the operation's own, so that its fast form may take its place."""
+
+    @cached_property
+    def takes(self) -> frozenset[str]:
+        """Return the optional keywords that the kernel accepts."""
+        return keywords_of(self.kernel)
 
 
 @dataclass
@@ -93,345 +113,83 @@ class Plan:
     def step_names(self) -> frozenset[str]:
         """Return the full names of the layers that run as steps, including the layers of bodies, and of the
         parameters."""
-        names = {full_name(step.layer) for step in self.steps} | {full_name(p.layer) for p in self.model.inputs}
+        names = {step.layer.key for step in self.steps} | {p.layer.key for p in self.model.inputs}
         for bodies in self.bodies.values():
             for body in bodies.values():
                 names |= body.step_names
         return frozenset(names)
 
 
-Rounding = Callable[[Callable[..., Any]], Callable[..., Any]]
-"""Makes of a kernel one that rounds its inputs and outputs."""
-
-Folded = WeakValueDictionary[tuple[str, int], Array]
-"""Constants that follow from the file alone, by the key of their layer and the position of the output. The plans of a
-model for several shapes share them; they live as long as a plan uses them."""
+# --------------------------------------------------------------------------- kernels
 
 
-def make_plan(
-    model: LayerGraph,
-    keep: Collection[str] = (),
-    *,
-    keep_compressed: bool = False,
-    folded: Folded | None = None,
-    emulation: Emulation | None = None,
-    original: LayerGraph | None = None,
-) -> Plan:
-    """Plan a model that has been inferred. If it is a copy of an ``original``, listeners see the layers of that one.
+def keywords_of(kernel: Callable[..., Any]) -> frozenset[str]:
+    """Return the optional keywords that a kernel accepts."""
+    method = getattr(kernel, "__func__", None)
+    return (signature(kernel) if method is None else method_signature(method)).keywords
 
-    Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they could be folded or
-    nothing needs them. With ``keep_compressed`` large compressed weights are decompressed at each use. ``folded`` holds
-    constants of other plans of the same model, and receives the constants of this one. With ``emulation`` tensors are
-    rounded between the layers. A RunError names the first operation that ovir cannot execute.
+
+def results_of(returned: Any, count: int) -> tuple[Any, ...]:
+    """Return what a kernel returned as a tuple; raise OperatorError for fewer results than ``count``."""
+    results = returned if type(returned) is tuple else (returned,)
+    if len(results) < count:
+        raise OperatorError(f"the kernel gave {len(results)} outputs of {count}")
+    return results
+
+
+def held_to_promise(layer: Layer, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel with a check of its outputs, as later layers rely on the inferred types and shapes.
+
+    The kernel raises OperatorError, which names the class, for an output of another type or shape. It receives
+    read-only inputs, and an output that shares memory with an input is copied, unless the class declares ``views``.
     """
-    builder = _Builder(model, keep, keep_compressed, WeakValueDictionary() if folded is None else folded, emulation)
-    if original is not None:
-        builder.originals = {layer.key: layer for layer in original.layers}
-    for layer in counted("compiling", model.layers):
-        with memory_errors_named(layer):
-            builder.add(layer)
-    return builder.finish()
+    may_view = layer.operator is not None and layer.operator.views
+
+    def run(*arguments: Any, **keywords: Any) -> Any:
+        if may_view:
+            result = kernel(*arguments, **keywords)
+        else:
+            result = _apart(kernel(*map(_read_only, arguments), **keywords), arguments)
+        outputs = result if type(result) is tuple else (result,)
+        if len(outputs) != len(layer.outputs):
+            found = f"{type(layer.operator).__name__}.run gives {plural(len(outputs), 'output')}"
+            raise OperatorError(f"{found}; the layer has {len(layer.outputs)}")
+        for port, output in zip(layer.outputs, outputs, strict=True):
+            if output is not None or port.readers:  # None means that nothing reads the output
+                _check(layer, port, output)
+        return result
+
+    return run
 
 
-def known_tensors(model: LayerGraph, skipped: Collection[Layer] = ()) -> dict[Port, Array]:
-    """Return the tensors of a model that are known before any run, with the values that runs use.
-
-    Tensors that follow from ``skipped`` layers are left out, as are tensors of dead layers, tensors inside of a
-    decompression, and tensors that are too large or take too long to be folded.
-    """
-    builder = _Builder(model, (), False, WeakValueDictionary())
-    for layer in model.layers:
-        if layer not in skipped:
-            builder.fold(layer)
-    return {builder.ports[slot]: array for slot, array in builder.constants.items()}
+def _read_only(array: Any) -> Any:
+    """Return a view that cannot be written to."""
+    if not isinstance(array, np.ndarray):
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """A kernel that returns the constant of a layer that is both folded and kept."""
-
-    arrays: tuple[Array, ...]
-
-    def __call__(self, *inputs: Array) -> tuple[Array, ...]:
-        return tuple(array.copy() for array in self.arrays)
-
-
-def _require_sources(layer: Layer) -> None:
-    """Raise ModelError if an input has no source, as after an edit that was not completed."""
-    for port in layer.inputs:
-        if port.source is None:
-            message = f"no edge leads to input port {port.id}"
-            raise ModelError(diagnose(UNFED_INPUT, message, port.place, port=port.id))
+def _apart(result: Any, inputs: tuple[Any, ...]) -> Any:
+    """Return the outputs, with those that share memory with an input copied."""
+    if type(result) is tuple:
+        return tuple(_apart(output, inputs) for output in result)
+    arrays = (array for array in inputs if isinstance(array, np.ndarray))
+    shares = isinstance(result, np.ndarray) and any(np.may_share_memory(result, array) for array in arrays)
+    return result.copy() if shares else result
 
 
-def _frozen(array: Array) -> Array:
-    """Return the array, or a view of it, so that it cannot be written to."""
-    if array.flags.writeable:
-        array = array.view()
-        array.flags.writeable = False
-    return array
-
-
-class _Builder:
-    def __init__(
-        self,
-        model: LayerGraph,
-        keep: Collection[str],
-        keep_compressed: bool,
-        folded: Folded,
-        emulation: Emulation | None = None,
-    ) -> None:
-        self.model = model
-        self.emulated = None if emulation is None else EmulatedSteps(model, emulation)
-        self.originals: Mapping[str, Layer] = {}
-        """The layers that listeners see, by key, if the model is a copy."""
-        self.keep = keep
-        self.keep_compressed = keep_compressed
-        self.folded = folded
-        self.slots: dict[Port, int] = {}
-        self.ports: list[Port] = []
-        self.constants: dict[int, Array] = {}
-        self.steps: list[Step] = []
-        self.bodies: dict[int, dict[str, Plan]] = {}
-        self.needed = self._needed()
-        self.folding = FoldingBudget(model)
-        self.decompressions = find_decompressions(model, self._kept, keep_compressed)
-        self.by_rows = self._readers_by_rows()
-        """The layers that read their weights by rows, each with the port of the weights and the kernel."""
-        self.decompressed: set[int] = set()
-        """Slots of constants that decompression has made, or that are made from these."""
-        self.independent: set[int] = set()
-        self.borrowed: set[int] = set()
-        self.rounded: dict[tuple[int, tuple[Layer, int] | None], int] = {}
-        """The slots of rounded constants, by the slot of the constant and, if it matters, by what reads it."""
-
-    def _readers_by_rows(self) -> dict[Layer, tuple[Port, Kernel]]:
-        if not self.decompressions.kept:
-            return {}
-        from ovir.runtime.compressed import readers_by_rows  # rarely needed
-
-        return readers_by_rows(self.model, self.decompressions, self._kept)
-
-    def _kept(self, layer: Layer) -> bool:
-        return full_name(layer) in self.keep
-
-    def _needed(self) -> set[Layer]:
-        """Return the layers that results, variables and kept layers depend on."""
-        needed = {layer for layer in self.model.layers if not layer.is_dead or self._kept(layer)}
-        for layer in reversed(self.model.layers):
-            if layer in needed:
-                needed.update(port.source.layer for port in layer.inputs if port.source is not None)
-        return needed
-
-    def slot(self, port: Port) -> int:
-        if port not in self.slots:
-            self.slots[port] = len(self.ports)
-            self.ports.append(port)
-        return self.slots[port]
-
-    def add(self, layer: Layer) -> None:
-        if layer.type == "Parameter":
-            self.borrowed.add(self.slot(layer.outputs[0]))
-        if layer in self.needed:
-            _require_sources(layer)
-        if layer not in self.needed or layer.type in ("Parameter", "Result") or layer in self.decompressions.absorbed:
-            return
-        op = layer.operator
-        if op is None or not hasattr(op, "run"):
-            message = f"ovir does not execute {layer.type} of {layer.version}"
-            hint = f'register a class for it: @ovir.register("{layer.type}", version="{layer.version}")'
-            if op is not None:
-                hint = f"the registered class {type(op).__name__} defines no run"
-            raise RunError(diagnose(NOT_SUPPORTED, message, layer.place, hint=hint))
-        op = applied_operator(layer, op)
-        read, by_rows = self.by_rows.get(layer, (None, None))
-        sources = [port.source for port in layer.inputs if port.source is not None and port.source is not read]
-        inputs = () if layer in self.decompressions.kept else tuple(map(self.slot, sources))
-        outputs = tuple(self.slot(port) for port in layer.outputs)
-        kernel: Callable[..., Any] | None = None
-        if by_rows is not None:
-            kernel = by_rows
-        elif layer in self.decompressions.kept:
-            kernel = self.decompressions.kept[layer].whole
-        elif self._fold(layer, op, inputs, outputs):
-            if not self._kept(layer):
-                return
-            kernel = _Shown(tuple(self.constants.pop(slot) for slot in outputs))
-        if layer.bodies:
-            shown_bodies = self.originals[layer.key].bodies if self.originals else {}
-            self.bodies[len(self.steps)] = {
-                key: self._plan_of(body, shown_bodies.get(key)) for key, body in layer.bodies.items()
-            }
-        if kernel is None:
-            shape = layer.inputs[0].shape if layer.inputs else None
-            op = rewritten(op, shape, [self.constants.get(slot) for slot in inputs])
-        # The results of a body are overwritten when it runs again.
-        if layer.bodies or not op.pure or (op.views and not self.borrowed.isdisjoint(inputs)):
-            self.borrowed.update(outputs)
-        is_open = self._is_open(layer, op) and len(inputs) == len(layer.inputs)
-        inputs, rounded = self._round_constants(layer, op, inputs)
-        is_plain = kernel is None and bool(op.opset) and rounded is None
-        if kernel is None:
-            kernel = op.run if op.opset else held_to_promise(layer, op.run)  # 0 is the opset of operations of users
-        if rounded is not None:
-            kernel = rounded(kernel)
-        shown = self.originals.get(layer.key, layer)
-        self.steps.append(Step(layer, shown, op, kernel, inputs, outputs, is_open=is_open, is_plain=is_plain))
-
-    def _round_constants(
-        self, layer: Layer, op: Operator, inputs: tuple[int, ...]
-    ) -> tuple[tuple[int, ...], Rounding | None]:
-        """Return the inputs of a step, with rounded constants if the layer is emulated, and what makes of a kernel one
-        that rounds the rest; None if the kernel can stay as it is."""
-        steps = self.emulated
-        if steps is None or self._is_constant_step(layer, op, steps) or not steps.covers(layer):
-            return inputs, None
-        slots, positions = list(inputs), []
-        for index in steps.rounded_inputs(layer, op):
-            if inputs[index] in self.constants:
-                slots[index] = self._rounded_constant(layer, index, inputs[index], steps.emulation)
-            else:
-                positions.append(index)
-        steps.mark_rounded(layer)
-        if op.views and not positions:
-            return tuple(slots), None
-        return tuple(slots), partial(steps.kernel, layer, op, positions)
-
-    def _is_constant_step(self, layer: Layer, op: Operator, steps: EmulatedSteps) -> bool:
-        """Return whether a layer would have been folded if neither it nor what it reads were kept as a step."""
-        sources = [port.source for port in layer.inputs if port.source is not None]
-        is_seen = self._kept(layer) or any(map(steps.is_constant, sources))
-        is_known = all(steps.is_constant(port) or self.slots.get(port) in self.constants for port in sources)
-        if layer not in self.decompressions.folded and not (is_seen and is_known and op.pure and not layer.bodies):
-            return False
-        steps.add_constant(layer)
-        return True
-
-    def _rounded_constant(self, layer: Layer, index: int, slot: int, emulation: Emulation) -> int:
-        """Return the slot of a constant as an emulated layer reads it."""
-        key = (slot, None if emulation.rounds_outputs else (layer, index))
-        if key not in self.rounded:
-            self.rounded[key] = len(self.ports)
-            self.ports.append(self.ports[slot])
-            self._set_constants((self.rounded[key],), (emulation.constant(layer, index, self.constants[slot]),))
-        return self.rounded[key]
-
-    def fold(self, layer: Layer) -> None:
-        """Make the outputs of a layer constants if possible; unlike ``add``, accept layers that cannot run."""
-        op = layer.operator
-        if op is None or not hasattr(op, "run") or layer not in self.needed or layer in self.decompressions.absorbed:
-            return
-        if layer.outputs and all(port.source is not None for port in layer.inputs):
-            inputs = tuple(self.slot(port.source) for port in layer.inputs if port.source is not None)
-            self._fold(layer, applied_operator(layer, op), inputs, tuple(map(self.slot, layer.outputs)))
-
-    def _is_open(self, layer: Layer, op: Operator) -> bool:
-        """Return whether the kernel relies on sizes of several inputs that inference did not know."""
-        if op.guards_sizes or layer.bodies or all(port.shape.is_static for port in layer.inputs):
-            return False
-        sized = [port for i, port in enumerate(layer.inputs) if port.type.constant is None or not op.reads_value(i)]
-        return len(sized) > 1 and any(not port.shape.is_static for port in sized)
-
-    def _plan_of(self, body: LayerGraph, original: LayerGraph | None) -> Plan:
-        return make_plan(
-            body,
-            self.keep,
-            keep_compressed=self.keep_compressed,
-            folded=self.folded,
-            emulation=None if self.emulated is None else self.emulated.emulation,
-            original=original,
-        )
-
-    def _fold(self, layer: Layer, op: Operator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> bool:
-        """Make the outputs constants if possible; return whether that was done."""
-        if layer in self.decompressions.folded:
-            self._set_constants(outputs, self._shared(layer, lambda: (self.decompressions.folded[layer].whole(),)))
-            self.decompressed.update(outputs)
-            self.independent.update(outputs)
-            return True
-        if self._kept(layer) or not op.pure or layer.bodies:
-            return False
-        decompressed = not self.decompressed.isdisjoint(inputs)
-        if not all(slot in self.constants for slot in inputs):
-            return not decompressed and self._fold_known(layer, outputs)
-        arrays = [self.constants[slot] for slot in inputs]
-        if not self.folding.allows(layer, op, arrays):
-            return False
-
-        def compute() -> tuple[Array, ...]:
-            with np.errstate(all="ignore"):
-                result = op.run(*arrays)
-            return result if isinstance(result, tuple) else (result,)
-
-        is_independent = self.independent.issuperset(inputs)
-        try:
-            self._set_constants(outputs, self._shared(layer, compute) if is_independent else compute())
-        except Exception:
-            return False  # the run raises the error again, with its place
-        if is_independent:
-            self.independent.update(outputs)
-        if decompressed:
-            self.decompressed.update(outputs)
-        return True
-
-    def _shared(self, layer: Layer, compute: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
-        """Return the constant outputs of a layer, from another plan of the model if it has them."""
-        places = [(layer.key, position) for position in range(len(layer.outputs))]
-        known = [array for place in places if (array := self.folded.get(place)) is not None]
-        if len(known) == len(places):
-            return tuple(known)
-        arrays = tuple(map(_frozen, compute()))
-        self.folded.update(zip(places, arrays, strict=False))
-        return arrays
-
-    def _fold_known(self, layer: Layer, outputs: tuple[int, ...]) -> bool:
-        """Make outputs constants that follow from shapes, such as the output of ShapeOf; these are integers or
-        booleans."""
-        if not outputs or any(port.element_type.is_real for port in layer.outputs):
-            return False
-        known = [array for port in layer.outputs if (array := port.type.constant) is not None]
-        if len(known) < len(outputs):
-            return False
-        self._set_constants(outputs, tuple(known))
-        return True
-
-    def _set_constants(self, slots: tuple[int, ...], arrays: tuple[Array, ...]) -> None:
-        for slot, array in zip(slots, arrays, strict=True):
-            self.constants[slot] = _frozen(array)
-            self.borrowed.add(slot)
-
-    def finish(self) -> Plan:
-        results = [self.slot(port.source) for port in self.model.outputs if port.source is not None]
-        parameters = [self.slots[port] for port in self.model.inputs]
-        self._set_releases(results)
-        used = {slot for step in self.steps for slot in step.inputs} | set(results)
-        for step in self.steps:
-            step.wanted = tuple(slot in used for slot in step.outputs)
-        constants = {slot: array for slot, array in self.constants.items() if slot in used}
-        return Plan(
-            self.model,
-            self.ports,
-            parameters,
-            constants,
-            self.steps,
-            results,
-            self.bodies,
-            frozenset(self.independent & constants.keys()),
-            self._open_variables(),
-            frozenset(self.borrowed),
-        )
-
-    def _open_variables(self) -> tuple[str, ...]:
-        names = {
-            op.variable_id: None
-            for step in self.steps
-            if isinstance(op := step.operator, ReadValueBase) and not step.layer.outputs[0].shape.is_static
-        }
-        return tuple(names)
-
-    def _set_releases(self, results: list[int]) -> None:
-        permanent = {*results, *self.constants}
-        for step in reversed(self.steps):
-            last = {slot for slot in (*step.inputs, *step.outputs) if slot not in permanent}
-            permanent |= last
-            step.release = tuple(last)
+def _check(layer: Layer, port: Port, output: Any) -> None:
+    name = f"{type(layer.operator).__name__}.run gives output {port.index} as"
+    promised = f"its infer promised {port.element_type}{port.shape}"
+    if not isinstance(output, (np.ndarray, np.generic)):
+        raise OperatorError(f"{name} {type(output).__name__}, which is not an array; {promised}")
+    try:
+        element_type = str(ElementType.from_dtype(output.dtype))
+    except ValueError:
+        element_type = str(output.dtype)
+    expected = port.element_type
+    is_right_type = expected.is_dynamic or element_type == str(expected) or output.dtype == expected.to_dtype()
+    if not (is_right_type and port.shape.contains(output.shape)):
+        raise OperatorError(f"{name} {element_type}[{','.join(map(str, output.shape))}]; {promised}")

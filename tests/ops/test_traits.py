@@ -61,7 +61,7 @@ STRUCTURAL = {"Parameter", "Result", "Const", "ReadValue", "Assign", "If", "Loop
 ADDED = {
     "ir/legacy.py": {"Convert", "Subtract"},
     "ir/writing/half.py": {"Convert"},
-    "runtime/compressed.py": {"MatMul", "GroupedMatMul"},
+    "runtime/decompression.py": {"MatMul", "GroupedMatMul"},
     "graph/layers.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
     "build/function_names.py": set(OPERATIONS),
     "debugging/exact_forms.py": {

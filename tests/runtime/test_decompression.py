@@ -12,7 +12,6 @@ from builder import Net
 
 import ovir
 from ovir.core.element_types import ElementType
-from ovir.runtime import compressed as compressed_kernels
 from ovir.runtime import decompression
 
 CODES = np.arange(250, 256, dtype=np.uint8).reshape(2, 3)
@@ -129,7 +128,7 @@ def both_ways(net: Net, feeds: dict[str, np.ndarray]) -> tuple[np.ndarray, np.nd
 @pytest.mark.parametrize("element_type", KEPT)
 def test_kept_weights_are_restored_by_blocks(element_type: str, grouped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decompression, "BLOCK", 10 * COLUMNS)
-    monkeypatch.setattr(compressed_kernels, "_PANEL", 50 * COLUMNS)
+    monkeypatch.setattr(decompression, "_PANEL", 50 * COLUMNS)
     net = Net()
     net.result(net.op("MatMul", net.parameter("x", "?,256"), weights_of(net, element_type, grouped=grouped),
                       transpose_b="true", name="product"))  # fmt: skip

@@ -1,0 +1,416 @@
+"""Make the plan of a model: fold constants, rewrite steps, and note after which step nothing reads a slot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.progress import counted
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.codes import NOT_SUPPORTED, UNFED_INPUT
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import ModelError, OperatorError, RunError
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer, Port
+from ovir.inference.cache import as_tuple
+from ovir.ops.base.operator import Operator
+from ovir.ops.infrastructure import Const
+from ovir.ops.state import ReadValueBase
+from ovir.runtime.decompression import find_decompressions
+from ovir.runtime.emulation import EmulatedSteps, Emulation
+from ovir.runtime.failures import applied_operator, memory_errors_named
+from ovir.runtime.plan import Plan, Step, held_to_promise
+from ovir.runtime.rewrites import rewritten
+
+Rounding = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Makes of a kernel one that rounds its inputs and outputs."""
+
+Folded = WeakValueDictionary[tuple[str, int], Array]
+"""Constants that follow from the file alone, by the key of their layer and the position of the output. The plans of a
+model for several shapes share them; they live as long as a plan uses them."""
+
+
+def make_plan(
+    model: LayerGraph,
+    keep: Collection[str] = (),
+    *,
+    keep_compressed: bool = False,
+    folded: Folded | None = None,
+    emulation: Emulation | None = None,
+    original: LayerGraph | None = None,
+) -> Plan:
+    """Plan a model that has been inferred. If it is a copy of an ``original``, listeners see the layers of that one.
+
+    Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they could be folded or
+    nothing needs them. With ``keep_compressed`` large compressed weights are decompressed at each use. ``folded`` holds
+    constants of other plans of the same model, and receives the constants of this one. With ``emulation`` tensors are
+    rounded between the layers. A RunError names the first operation that ovir cannot execute.
+    """
+    builder = _Builder(model, keep, keep_compressed, WeakValueDictionary() if folded is None else folded, emulation)
+    if original is not None:
+        builder.originals = {layer.key: layer for layer in original.layers}
+    for layer in counted("compiling", model.layers):
+        with memory_errors_named(layer):
+            builder.add(layer)
+    return builder.finish()
+
+
+def known_tensors(model: LayerGraph, skipped: Collection[Layer] = ()) -> dict[Port, Array]:
+    """Return the tensors of a model that are known before any run, with the values that runs use.
+
+    Tensors that follow from ``skipped`` layers are left out, as are tensors of dead layers, tensors inside of a
+    decompression, and tensors that are too large or take too long to be folded.
+    """
+    builder = _Builder(model, (), False, WeakValueDictionary())
+    for layer in model.layers:
+        if layer not in skipped:
+            builder.fold(layer)
+    return {builder.ports[slot]: array for slot, array in builder.constants.items()}
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A kernel that returns the constant of a layer that is both folded and kept."""
+
+    arrays: tuple[Array, ...]
+
+    def __call__(self, *inputs: Array) -> tuple[Array, ...]:
+        return tuple(array.copy() for array in self.arrays)
+
+
+def _require_sources(layer: Layer) -> None:
+    """Raise ModelError if an input has no source, as after an edit that was not completed."""
+    for port in layer.inputs:
+        if port.source is None:
+            message = f"no edge leads to input port {port.id}"
+            raise ModelError(diagnose(UNFED_INPUT, message, port.place, port=port.id))
+
+
+def _frozen(array: Array) -> Array:
+    """Return the array, or a view of it, so that it cannot be written to."""
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+class _Builder:
+    def __init__(
+        self,
+        model: LayerGraph,
+        keep: Collection[str],
+        keep_compressed: bool,
+        folded: Folded,
+        emulation: Emulation | None = None,
+    ) -> None:
+        self.model = model
+        self.emulated = None if emulation is None else EmulatedSteps(model, emulation)
+        self.originals: Mapping[str, Layer] = {}
+        """The layers that listeners see, by key, if the model is a copy."""
+        self.keep = keep
+        self.keep_compressed = keep_compressed
+        self.folded = folded
+        self.slots: dict[Port, int] = {}
+        self.ports: list[Port] = []
+        self.constants: dict[int, Array] = {}
+        self.steps: list[Step] = []
+        self.bodies: dict[int, dict[str, Plan]] = {}
+        self.needed = self._needed()
+        self.folding = FoldingBudget(model)
+        self.decompressions = find_decompressions(model, self._kept, keep_compressed)
+        self.decompressed: set[int] = set()
+        """Slots of constants that decompression has made, or that are made from these."""
+        self.independent: set[int] = set()
+        self.borrowed: set[int] = set()
+        self.rounded: dict[tuple[int, tuple[Layer, int] | None], int] = {}
+        """The slots of rounded constants, by the slot of the constant and, if it matters, by what reads it."""
+
+    def _kept(self, layer: Layer) -> bool:
+        return layer.key in self.keep
+
+    def _needed(self) -> set[Layer]:
+        """Return the layers that results, variables and kept layers depend on."""
+        needed = {layer for layer in self.model.layers if not layer.is_dead or self._kept(layer)}
+        for layer in reversed(self.model.layers):
+            if layer in needed:
+                needed.update(port.source.layer for port in layer.inputs if port.source is not None)
+        return needed
+
+    def slot(self, port: Port) -> int:
+        if port not in self.slots:
+            self.slots[port] = len(self.ports)
+            self.ports.append(port)
+        return self.slots[port]
+
+    def add(self, layer: Layer) -> None:
+        if layer.type == "Parameter":
+            self.borrowed.add(self.slot(layer.outputs[0]))
+        if layer in self.needed:
+            _require_sources(layer)
+        if layer not in self.needed or layer.type in ("Parameter", "Result") or layer in self.decompressions.absorbed:
+            return
+        op = layer.operator
+        if op is None or not hasattr(op, "run"):
+            message = f"ovir does not execute {layer.type} of {layer.version}"
+            hint = f'register a class for it: @ovir.register("{layer.type}", version="{layer.version}")'
+            if op is not None:
+                hint = f"the registered class {type(op).__name__} defines no run"
+            raise RunError(diagnose(NOT_SUPPORTED, message, layer.place, hint=hint))
+        op = applied_operator(layer, op)
+        read, by_rows = self.decompressions.readers.get(layer, (None, None))
+        sources = [port.source for port in layer.inputs if port.source is not None and port.source is not read]
+        inputs = () if layer in self.decompressions.kept else tuple(map(self.slot, sources))
+        outputs = tuple(self.slot(port) for port in layer.outputs)
+        kernel: Callable[..., Any] | None = None
+        if by_rows is not None:
+            kernel = by_rows
+        elif layer in self.decompressions.kept:
+            kernel = self.decompressions.kept[layer].whole
+        elif self._fold(layer, op, inputs, outputs):
+            if not self._kept(layer):
+                return
+            kernel = _Shown(tuple(self.constants.pop(slot) for slot in outputs))
+        if layer.bodies:
+            shown_bodies = self.originals[layer.key].bodies if self.originals else {}
+            self.bodies[len(self.steps)] = {
+                key: self._plan_of(body, shown_bodies.get(key)) for key, body in layer.bodies.items()
+            }
+        if kernel is None:
+            shape = layer.inputs[0].shape if layer.inputs else None
+            op = rewritten(op, shape, [self.constants.get(slot) for slot in inputs])
+        # The results of a body are overwritten when it runs again.
+        if layer.bodies or not op.pure or (op.views and not self.borrowed.isdisjoint(inputs)):
+            self.borrowed.update(outputs)
+        is_open = self._is_open(layer, op) and len(inputs) == len(layer.inputs)
+        inputs, rounded = self._round_constants(layer, op, inputs)
+        is_plain = kernel is None and bool(op.opset) and rounded is None
+        if kernel is None:
+            kernel = op.run if op.opset else held_to_promise(layer, op.run)  # 0 is the opset of operations of users
+        if rounded is not None:
+            kernel = rounded(kernel)
+        shown = self.originals.get(layer.key, layer)
+        self.steps.append(Step(layer, shown, op, kernel, inputs, outputs, is_open=is_open, is_plain=is_plain))
+
+    def _round_constants(
+        self, layer: Layer, op: Operator, inputs: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], Rounding | None]:
+        """Return the inputs of a step, with rounded constants if the layer is emulated, and what makes of a kernel one
+        that rounds the rest; None if the kernel can stay as it is."""
+        steps = self.emulated
+        if steps is None or self._is_constant_step(layer, op, steps) or not steps.covers(layer):
+            return inputs, None
+        slots, positions = list(inputs), []
+        for index in steps.rounded_inputs(layer, op):
+            if inputs[index] in self.constants:
+                slots[index] = self._rounded_constant(layer, index, inputs[index], steps.emulation)
+            else:
+                positions.append(index)
+        steps.mark_rounded(layer)
+        if op.views and not positions:
+            return tuple(slots), None
+        return tuple(slots), partial(steps.kernel, layer, op, positions)
+
+    def _is_constant_step(self, layer: Layer, op: Operator, steps: EmulatedSteps) -> bool:
+        """Return whether a layer would have been folded if neither it nor what it reads were kept as a step."""
+        sources = [port.source for port in layer.inputs if port.source is not None]
+        is_seen = self._kept(layer) or any(map(steps.is_constant, sources))
+        is_known = all(steps.is_constant(port) or self.slots.get(port) in self.constants for port in sources)
+        if layer not in self.decompressions.folded and not (is_seen and is_known and op.pure and not layer.bodies):
+            return False
+        steps.add_constant(layer)
+        return True
+
+    def _rounded_constant(self, layer: Layer, index: int, slot: int, emulation: Emulation) -> int:
+        """Return the slot of a constant as an emulated layer reads it."""
+        key = (slot, None if emulation.rounds_outputs else (layer, index))
+        if key not in self.rounded:
+            self.rounded[key] = len(self.ports)
+            self.ports.append(self.ports[slot])
+            self._set_constants((self.rounded[key],), (emulation.constant(layer, index, self.constants[slot]),))
+        return self.rounded[key]
+
+    def fold(self, layer: Layer) -> None:
+        """Make the outputs of a layer constants if possible; unlike ``add``, accept layers that cannot run."""
+        op = layer.operator
+        if op is None or not hasattr(op, "run") or layer not in self.needed or layer in self.decompressions.absorbed:
+            return
+        if layer.outputs and all(port.source is not None for port in layer.inputs):
+            inputs = tuple(self.slot(port.source) for port in layer.inputs if port.source is not None)
+            self._fold(layer, applied_operator(layer, op), inputs, tuple(map(self.slot, layer.outputs)))
+
+    def _is_open(self, layer: Layer, op: Operator) -> bool:
+        """Return whether the kernel relies on sizes of several inputs that inference did not know."""
+        if op.guards_sizes or layer.bodies or all(port.shape.is_static for port in layer.inputs):
+            return False
+        sized = [port for i, port in enumerate(layer.inputs) if port.type.constant is None or not op.reads_value(i)]
+        return len(sized) > 1 and any(not port.shape.is_static for port in sized)
+
+    def _plan_of(self, body: LayerGraph, original: LayerGraph | None) -> Plan:
+        return make_plan(
+            body,
+            self.keep,
+            keep_compressed=self.keep_compressed,
+            folded=self.folded,
+            emulation=None if self.emulated is None else self.emulated.emulation,
+            original=original,
+        )
+
+    def _fold(self, layer: Layer, op: Operator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> bool:
+        """Make the outputs constants if possible; return whether that was done."""
+        if layer in self.decompressions.folded:
+            self._set_constants(outputs, self._shared(layer, lambda: (self.decompressions.folded[layer].whole(),)))
+            self.decompressed.update(outputs)
+            self.independent.update(outputs)
+            return True
+        if self._kept(layer) or not op.pure or layer.bodies:
+            return False
+        decompressed = not self.decompressed.isdisjoint(inputs)
+        if not all(slot in self.constants for slot in inputs):
+            return not decompressed and self._fold_known(layer, outputs)
+        arrays = [self.constants[slot] for slot in inputs]
+        if not self.folding.allows(layer, op, arrays):
+            return False
+
+        def compute() -> tuple[Array, ...]:
+            with np.errstate(all="ignore"):
+                result = op.run(*arrays)
+            return result if isinstance(result, tuple) else (result,)
+
+        is_independent = self.independent.issuperset(inputs)
+        try:
+            self._set_constants(outputs, self._shared(layer, compute) if is_independent else compute())
+        except Exception:
+            return False  # the run raises the error again, with its place
+        if is_independent:
+            self.independent.update(outputs)
+        if decompressed:
+            self.decompressed.update(outputs)
+        return True
+
+    def _shared(self, layer: Layer, compute: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
+        """Return the constant outputs of a layer, from another plan of the model if it has them."""
+        places = [(layer.key, position) for position in range(len(layer.outputs))]
+        known = [array for place in places if (array := self.folded.get(place)) is not None]
+        if len(known) == len(places):
+            return tuple(known)
+        arrays = tuple(map(_frozen, compute()))
+        self.folded.update(zip(places, arrays, strict=False))
+        return arrays
+
+    def _fold_known(self, layer: Layer, outputs: tuple[int, ...]) -> bool:
+        """Make outputs constants that follow from shapes, such as the output of ShapeOf; these are integers or
+        booleans."""
+        if not outputs or any(port.element_type.is_real for port in layer.outputs):
+            return False
+        known = [array for port in layer.outputs if (array := port.type.constant) is not None]
+        if len(known) < len(outputs):
+            return False
+        self._set_constants(outputs, tuple(known))
+        return True
+
+    def _set_constants(self, slots: tuple[int, ...], arrays: tuple[Array, ...]) -> None:
+        for slot, array in zip(slots, arrays, strict=True):
+            self.constants[slot] = _frozen(array)
+            self.borrowed.add(slot)
+
+    def finish(self) -> Plan:
+        results = [self.slot(port.source) for port in self.model.outputs if port.source is not None]
+        parameters = [self.slots[port] for port in self.model.inputs]
+        self._set_releases(results)
+        used = {slot for step in self.steps for slot in step.inputs} | set(results)
+        for step in self.steps:
+            step.wanted = tuple(slot in used for slot in step.outputs)
+        constants = {slot: array for slot, array in self.constants.items() if slot in used}
+        return Plan(
+            self.model,
+            self.ports,
+            parameters,
+            constants,
+            self.steps,
+            results,
+            self.bodies,
+            frozenset(self.independent & constants.keys()),
+            self._open_variables(),
+            frozenset(self.borrowed),
+        )
+
+    def _open_variables(self) -> tuple[str, ...]:
+        names = {
+            op.variable_id: None
+            for step in self.steps
+            if isinstance(op := step.operator, ReadValueBase) and not step.layer.outputs[0].shape.is_static
+        }
+        return tuple(names)
+
+    def _set_releases(self, results: list[int]) -> None:
+        permanent = {*results, *self.constants}
+        for step in reversed(self.steps):
+            last = {slot for slot in (*step.inputs, *step.outputs) if slot not in permanent}
+            permanent |= last
+            step.release = tuple(last)
+
+
+# --------------------------------------------------------------------------- limits of folding
+
+_LARGEST_GROWTH = 16 << 20
+"""The largest constant, in bytes, that folding creates from smaller ones, such as by Broadcast."""
+_GROWTH = 4
+"""How many times as large as its inputs a larger constant may be, as when f32 is made of u8."""
+_TOTAL, _TOTAL_GROWTH = 64 << 20, 8
+"""All folded constants together may take this many bytes and this many times the constants of the file."""
+_TIME, _TIME_PER_BYTE = 1e8, 4
+"""The nanoseconds that one kernel may take, in all and for each byte of its inputs."""
+
+
+class FoldingBudget:
+    """Decides which constants of one model or body are folded. What it refuses is computed in each run instead."""
+
+    def __init__(self, model: LayerGraph) -> None:
+        constants = (layer.outputs[0] for layer in model.layers if layer.type == "Const" and layer.outputs)
+        self._left = _TOTAL + _TOTAL_GROWTH * sum(_most_bytes(port.type) or 0 for port in constants)
+
+    def allows(self, layer: Layer, op: Operator, arrays: Sequence[Array]) -> bool:
+        """Return whether the layer may be folded with these inputs; if so, its result is charged to the budget."""
+        if isinstance(op, Const):
+            return True
+        if not op.bounded:
+            return False
+        inputs = [_known(port.type, array) for port, array in zip(layer.inputs, arrays, strict=True)]
+        outputs: Sequence[TensorType] = [port.type for port in layer.outputs]
+        if any(_most_bytes(tensor) is None for tensor in outputs):
+            try:
+                outputs = as_tuple(op.infer(*inputs))
+            except OperatorError:
+                return False  # the run reports it
+        sizes = [_most_bytes(tensor) for tensor in outputs]
+        made_from = sum(array.nbytes for array in arrays)
+        largest = max(_LARGEST_GROWTH, _GROWTH * made_from)
+        if any(size is None or size > largest for size in sizes):
+            return False
+        if op.kernel_time(inputs, outputs) > _TIME + _TIME_PER_BYTE * made_from:
+            return False
+        total = sum(size or 0 for size in sizes)
+        if op.views and total <= made_from:
+            return True  # the result shares the memory of its input
+        if total > self._left:
+            return False
+        self._left -= total
+        return True
+
+
+def _known(tensor: TensorType, array: Array) -> TensorType:
+    return constant_type(array, None if tensor.element_type.is_dynamic else tensor.element_type)
+
+
+def _most_bytes(tensor: TensorType) -> int | None:
+    """Return the most bytes that an array of this type can take, None if there is no bound."""
+    most = tensor.shape.size().upper
+    if most is None or tensor.element_type.is_dynamic:
+        return None
+    return most * np.dtype(tensor.element_type.to_dtype()).itemsize
