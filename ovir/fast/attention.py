@@ -14,8 +14,8 @@ from ovir.fast.base.binding import Binder, Call, call_elementwise, call_shares
 from ovir.fast.base.packed import SHARED
 from ovir.fast.base.products import readable
 from ovir.fast.base.sums import scratch_like
+from ovir.fast.normalization import exponentials, redo_if_lost
 from ovir.fast.registry import fast
-from ovir.fast.softmax import exponentials, redo_if_lost
 from ovir.kernels.coalesce import coalesced, memory_order
 from ovir.kernels.parallel import threads
 from ovir.kernels.passes import number

@@ -1,19 +1,88 @@
-"""Normalizations as products with their factors."""
+"""Normalizations as products with their factors, and SoftMax without the largest element of each slice."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder, call_elementwise, tiled
-from ovir.fast.base.sums import bind_squares, bind_sum, same_order
+from ovir.fast.base.binding import HEAVY, Binder, Call, call_elementwise, call_shares, parts_of, tiled
+from ovir.fast.base.passes import call_passes
+from ovir.fast.base.sums import bind_squares, bind_sum, same_order, scratch_like
 from ovir.fast.registry import fast
+from ovir.kernels.coalesce import in_order, memory_order
 from ovir.kernels.fast_calls import maximum
-from ovir.kernels.passes import number
-from ovir.ops.normalization import GRN, MVN2, MVN6, GroupNormalization, NormalizeL2
+from ovir.kernels.parallel import threads
+from ovir.kernels.passes import Spare, number
+from ovir.ops.normalization import GRN, LRN, MVN2, MVN6, GroupNormalization, LogSoftmax, NormalizeL2, SoftMaxBase
+
+# --------------------------------------------------------------------------- exponentials
+
+
+@fast(SoftMaxBase)
+def softmax(op: SoftMaxBase, binder: Binder, *inputs: Array) -> bool:
+    data = inputs[0]
+    if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim:
+        return False
+    out = binder.output(order=memory_order(data))
+    totals = bind_softmax(binder, data, out, op.normalize_axis(op.axis, data.ndim, of=data.shape))
+    binder.call(redo_if_lost, totals, op.run, inputs, out)
+    return True
+
+
+@fast(LogSoftmax)
+def log_softmax(op: LogSoftmax, binder: Binder, *inputs: Array) -> bool:
+    data = inputs[0]
+    if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim:
+        return False
+    axis = op.normalize_axis(op.axis, data.ndim, of=data.shape)
+    y, largest = same_order(binder, data), scratch_like(binder, data, [axis])
+    binder.call(np.maximum.reduce, data, axis, None, largest, True)
+    call_elementwise(binder, np.subtract, data, largest, y)
+    exponentials = scratch_like(binder, data)
+    call_elementwise(binder, np.exp, y, exponentials, heavy=True)
+    total = bind_sum(binder, exponentials, [axis])
+    call_elementwise(binder, np.log, total, total)
+    call_elementwise(binder, np.subtract, y, total, y)
+    return True
+
+
+def bind_softmax(binder: Binder, x: Array, y: Array, axis: int) -> Array:
+    """Bind the softmax of x along an axis to y, and return the sums, which ``redo_if_lost`` must examine."""
+    total = scratch_like(binder, x, [axis])
+    parts = parts_of((x, y, total), max(min(x.size // HEAVY, total.size, threads()), 1))
+    call_shares(binder, [[(exponentials, (source, target, axis))] for source, target, _ in parts])
+    bind_sum(binder, y, [axis], out=total)
+    call_elementwise(binder, np.divide, y, total, y)
+    return total.transpose(memory_order(x)).reshape(-1)
+
+
+def exponentials(x: Array, y: Array, axis: int) -> None:
+    """Fill y with e^x, divided by a number for each slice along ``axis`` where it would be too large.
+
+    Softmax does not need the largest element of each slice, which takes NumPy as long as all the rest, as long as the
+    sums of the exponentials are ordinary numbers.
+    """
+    if np.maximum.reduce(x, None) < _LARGE:
+        np.exp(x, y)
+    else:  # large, or NaN
+        np.subtract(x, np.maximum.reduce(x, axis, keepdims=True), y)
+        np.exp(y, y)
+
+
+def redo_if_lost(totals: Array, run: Callable[..., Array], inputs: Sequence[Array], out: Array) -> None:
+    """Compute ``out`` again by ``run`` if a sum of exponentials is so small that some of them may have underflowed."""
+    if not np.minimum.reduce(totals) > _LEAST:
+        np.copyto(out, run(*inputs))
+
+
+_LARGE, _LEAST = 60.0, 1e-20
+"""Sums of many exponentials of ``_LARGE`` are finite; what underflows does not count beside ``_LEAST``."""
+
+
+# --------------------------------------------------------------------------- mean, variance and norm
 
 
 @fast(MVN2)
@@ -88,7 +157,7 @@ def _over_space(per_channel: Array, data: Array) -> Array:
 def _bind_normalized(
     binder: Binder, data: Array, axes: Sequence[int], variance: bool, eps: float, inside: bool
 ) -> bool:
-    """Bind what ``normalized`` computes."""
+    """Bind (x - mean) / sqrt(variance + eps); with ``inside`` false, eps is added to the root."""
     if data.dtype not in (np.float32, np.float64) or not data.size or not axes:
         return False
     out = same_order(binder, data)
@@ -108,3 +177,50 @@ def _bind_deviation(binder: Binder, centred: Array, axes: Sequence[int], eps: fl
     if not inside:
         call_elementwise(binder, np.add, deviation, number(eps, centred), deviation)
     return deviation
+
+
+# --------------------------------------------------------------------------- neighbouring elements
+
+
+@fast(LRN)
+def lrn(op: LRN, binder: Binder, data: Array, axes: Array) -> bool:
+    if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim or not binder.is_constant(1):
+        return False
+    along = op.axes(axes, data.ndim)
+    total = scratch_like(binder, data)
+    call_elementwise(binder, np.square, data, total)
+    for axis in along:
+        _bind_window_sums(binder, total, axis, min((op.size - 1) // 2, data.shape[axis]))
+    factor = op.alpha / float(op.size) ** len(along)
+
+    def passes(x: Array, total: Array, y: Array, spare: Spare) -> list[Call]:
+        return [
+            (np.multiply, (total, number(factor, x), y)),
+            (np.add, (y, number(op.bias, x), y)),
+            (_raise, (y, op.beta)),
+            (np.divide, (x, y, y)),
+        ]
+
+    call_passes(binder, passes, data, total, binder.output(order=memory_order(data)))
+    return True
+
+
+def _raise(x: Array, exponent: float) -> None:
+    """Raise x to a power, in place."""
+    if exponent == 0.75:  # the value in nearly every model; two roots are much faster than a power
+        root = np.sqrt(x)
+        np.multiply(root, np.sqrt(root, out=x), out=x)
+    else:
+        np.power(x, exponent, out=x)
+
+
+def _bind_window_sums(binder: Binder, x: Array, axis: int, reach: int) -> None:
+    """Bind the sums, along an axis, of each element and the ``reach`` elements on either side, which replace x."""
+    shape = [size + 2 * reach if i == axis else size for i, size in enumerate(x.shape)]
+    laid, back = in_order(shape, memory_order(x))
+    padded = np.moveaxis(binder.kept(laid, x.dtype).transpose(back), axis, 0)
+    count = x.shape[axis]
+    binder.call(np.copyto, padded[reach : reach + count], np.moveaxis(x, axis, 0))
+    for first in range(2 * reach + 1):
+        if first != reach:
+            call_elementwise(binder, np.add, x, np.moveaxis(padded[first : first + count], 0, axis), x)

@@ -10,8 +10,8 @@ from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder
 from ovir.fast.base.moves import bind_moves
 from ovir.fast.base.passes import call_passes
+from ovir.fast.normalization import bind_softmax, redo_if_lost
 from ovir.fast.registry import fast
-from ovir.fast.softmax import bind_softmax, redo_if_lost
 from ovir.ops.activation import Sigmoid
 from ovir.ops.yolo import RegionYolo, ReorgYolo
 

@@ -40,6 +40,12 @@ def stored(result: Array, dtype: np.dtype[Any], out: Array | None = None) -> Arr
     return out
 
 
+def rounded(result: Array, dtype: np.dtype[Any]) -> Array:
+    """Return real results as an array of type ``dtype``, each rounded once; integers to the nearest, ties to even."""
+    is_integer = compute_dtype(dtype) == np.float64 != dtype
+    return np.asarray(np.rint(result) if is_integer else result).astype(dtype, copy=False)
+
+
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type in which elements of ``dtype`` are multiplied and summed: at least f32 for floats, int64 for
     integers, which wrap around."""

@@ -1,18 +1,20 @@
-"""Normalizations by the data's own statistics: MVN, GroupNormalization, NormalizeL2 and GRN.
+"""Normalizations by the data's own statistics: SoftMax, MVN, NormalizeL2, GRN, GroupNormalization and LRN.
 
-f16 and bf16 are computed in f32 and rounded once.
+f16 and bf16 are computed in f32, integers in f64, and the result is rounded once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
-from ovir.kernels import half
-from ovir.kernels.blocked import apply, compute_dtype, map_blocks, map_slices, result_array
+from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.precision import rounded
+from ovir.kernels.windows import Window, reduced_windows
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
@@ -40,34 +42,102 @@ class NormalizationBase(Operator):
         return sorted(set(self.normalize_axes(listed, rank, "axes", unique=False)))
 
 
-def _mean_square(x: Array, axis: int) -> Array:
-    if axis == 1:
-        return np.asarray(np.vecdot(x, x)[:, np.newaxis] / x.shape[1])
-    return np.asarray(np.square(x).sum(0, keepdims=True) / len(x))
+def _computed(data: Array) -> Array:
+    """Return the data in the type that it is computed in, in C order and with at least one axis."""
+    return np.ascontiguousarray(data, compute_dtype(data.dtype))
+
+
+def _mean(x: Array, axes: Sequence[int]) -> Array:
+    """Return the means of slices along axes, which keep size 1."""
+    return np.asarray(x.sum(tuple(axes), keepdims=True) / prod(x.shape[axis] for axis in axes))
+
+
+def _sum_of_squares(x: Array, axes: Sequence[int]) -> Array:
+    """Return the sums of squares of slices along axes, which keep size 1."""
+    return np.asarray(np.square(x).sum(tuple(axes), keepdims=True))
+
+
+# --------------------------------------------------------------------------- exponentials
+
+
+class AlongAxisBase(NormalizationBase):
+    """Base of operations that normalize the slices along one axis."""
+
+    axis: int
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require_numbers(data)
+        self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
+        return TensorType(data.element_type, data.shape)
+
+    def run(self, data: Array) -> Array:
+        axis = self.normalize_axis(self.axis, data.ndim, of=data.shape)
+        return rounded(self.normalized(_computed(data), axis), data.dtype).reshape(data.shape)
+
+    def normalized(self, x: Array, axis: int) -> Array:
+        """Return the normalized slices of x along an axis."""
+        raise NotImplementedError
+
+
+class SoftMaxBase(AlongAxisBase):
+    """Base of SoftMax, which first subtracts the maximum of the slice so that nothing overflows."""
+
+    def normalized(self, x: Array, axis: int) -> Array:
+        exponentials = np.exp(x - x.max(axis, keepdims=True, initial=-np.inf))
+        return np.asarray(exponentials / exponentials.sum(axis, keepdims=True))
+
+
+@operator("SoftMax", opset=1)
+class SoftMax1(SoftMaxBase):
+    """e^x / sum(e^x) along ``axis``; a slice with +inf, or of -inf only, is NaN.
+
+    Source: SoftMax-1
+    """
+
+    axis: int = attribute(default=1, minimum=0)
+
+
+@operator("SoftMax", opset=8)
+class SoftMax8(SoftMaxBase):
+    """e^x / sum(e^x) along ``axis``, which may be negative; a slice with +inf, or of -inf only, is NaN.
+
+    Source: SoftMax-8
+    """
+
+    axis: int = attribute(default=1)
+
+
+@operator("LogSoftmax", opset=5)
+class LogSoftmax(AlongAxisBase):
+    """t - ln(sum(e^t)) with t = x - max(x), along ``axis``.
+
+    Source: LogSoftmax-5
+    """
+
+    axis: int = attribute(default=1)
+
+    def normalized(self, x: Array, axis: int) -> Array:
+        t = x - x.max(axis, keepdims=True, initial=-np.inf)
+        return np.asarray(t - np.log(np.exp(t).sum(axis, keepdims=True)))
 
 
 # --------------------------------------------------------------------------- mean and variance
 
 
-class MvnBase(NormalizationBase):
-    """Base of MVN with its kernel."""
+def _standardized(x: Array, axes: Sequence[int], eps: float, variance: bool = True, outside: bool = False) -> Array:
+    """Return (x - mean) / sqrt(variance + eps) over slices along axes.
 
-    def normalized(
-        self, data: Array, axes: Sequence[int], variance: bool, eps: float, inside: bool, out: Array | None
-    ) -> Array:
-        """Return (x - mean) / sqrt(variance + eps), or / (sqrt(variance) + eps), over slices along the axes."""
-
-        def block(x: Array, y: Array, axis: int) -> None:
-            np.subtract(x, x.sum(axis, keepdims=True) / x.shape[axis], out=y)
-            if variance:
-                square = _mean_square(y, axis)
-                np.divide(y, np.sqrt(square + eps) if inside else np.sqrt(square) + eps, out=y)
-
-        return map_slices(block, data, axes, out)
+    ``outside`` adds eps to the root; without ``variance`` nothing is divided.
+    """
+    centred = x - _mean(x, axes)
+    if not variance:
+        return np.asarray(centred)
+    mean_square = _mean(np.square(centred), axes)
+    return np.asarray(centred / (np.sqrt(mean_square) + eps if outside else np.sqrt(mean_square + eps)))
 
 
 @operator("MVN", opset=2)
-class MVN2(MvnBase):
+class MVN2(NormalizationBase):
     """(x - mean) / sqrt(variance + eps); x - mean if ``normalize_variance`` is false.
 
     Mean and variance are taken of the slices along ``reduction_axes``; without it, along all axes except the batch and,
@@ -87,15 +157,16 @@ class MVN2(MvnBase):
         self.normalize_axes(self.reduction_axes, data.shape.rank, "reduction_axes")
         return TensorType(data.element_type, data.shape)
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
-        return self.normalized(data, self.along(data.ndim), self.normalize_variance, self.eps, True, out)
+    def run(self, data: Array) -> Array:
+        result = _standardized(_computed(data), self.along(data.ndim), self.eps, self.normalize_variance)
+        return rounded(result, data.dtype).reshape(data.shape)
 
     def along(self, rank: int) -> Sequence[int]:
         return self.axes(self.reduction_axes, rank) or range(1 if self.across_channels else 2, rank)
 
 
 @operator("MVN", opset=6)
-class MVN6(MvnBase):
+class MVN6(NormalizationBase):
     """MVN-2 with the axes as a 1-D input; eps is added to the variance or, with ``outside_sqrt``, to its root.
 
     Without axes each element is a slice of its own.
@@ -118,9 +189,10 @@ class MVN6(MvnBase):
         self.require(rank is None or count.lower <= rank, message, axes.shape, data.shape)
         return TensorType(data.element_type, data.shape)
 
-    def run(self, data: Array, axes: Array, *, out: Array | None = None) -> Array:
-        inside = self.eps_mode == "inside_sqrt"
-        return self.normalized(data, self.axes(axes, data.ndim), self.normalize_variance, self.eps, inside, out)
+    def run(self, data: Array, axes: Array) -> Array:
+        along, outside = self.axes(axes, data.ndim), self.eps_mode == "outside_sqrt"
+        result = _standardized(_computed(data), along, self.eps, self.normalize_variance, outside)
+        return rounded(result, data.dtype).reshape(data.shape)
 
 
 # --------------------------------------------------------------------------- the Euclidean norm
@@ -147,17 +219,14 @@ class NormalizeL2(NormalizationBase):
         self.check_axes(data, axes, 0, 1)
         return TensorType(data.element_type, data.shape)
 
-    def run(self, data: Array, axes: Array, *, out: Array | None = None) -> Array:
-        along = self.axes(axes, data.ndim)
-        if not along:
-            return map_blocks(lambda x, y: np.divide(x, x + (x == 0), out=y), data, out)
-
-        def block(x: Array, y: Array, axis: int) -> None:
-            square = _mean_square(x, axis) * x.shape[axis]
-            total = square + self.eps if self.eps_mode == "add" else np.maximum(square, self.eps)
-            np.divide(x, np.sqrt(total), out=y)
-
-        return map_slices(block, data, along, out)
+    def run(self, data: Array, axes: Array) -> Array:
+        along, x = self.axes(axes, data.ndim), _computed(data)
+        if along:
+            square = _sum_of_squares(x, along)
+            norm = np.sqrt(square + self.eps if self.eps_mode == "add" else np.maximum(square, self.eps))
+        else:
+            norm = np.where(x == 0, 1, x)
+        return rounded(x / norm, data.dtype).reshape(data.shape)
 
 
 @operator("GRN", opset=1)
@@ -174,15 +243,13 @@ class GRN(NormalizationBase):
         self.require_rank("data", data.shape, 2, 3, 4)
         return TensorType(data.element_type, data.shape)
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
-        def block(x: Array, y: Array, axis: int) -> None:
-            np.divide(x, np.sqrt(_mean_square(x, axis) * x.shape[axis] + self.bias), out=y)
-
-        return map_slices(block, data, [1], out)
+    def run(self, data: Array) -> Array:
+        x = _computed(data)
+        return rounded(x / np.sqrt(_sum_of_squares(x, [1]) + self.bias), data.dtype)
 
 
 @operator("GroupNormalization", opset=12)
-class GroupNormalization(MvnBase):
+class GroupNormalization(NormalizationBase):
     """scale * (x - mean) / sqrt(variance + epsilon) + bias, with mean and variance of a group of channels.
 
     The channels, the second dimension, are divided into ``num_groups`` equal groups; scale and bias have one value per
@@ -212,28 +279,55 @@ class GroupNormalization(MvnBase):
         )
         return TensorType(element_type, shape.with_dim(1, channels))
 
-    def run(self, data: Array, scale: Array, bias: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, scale: Array, bias: Array) -> Array:
         count, channels = data.shape[:2]
         message = "{:channel} cannot be divided into {} equal groups"
         self.require(channels % self.num_groups == 0, message, channels, self.num_groups)
-        dtype = compute_dtype(data.dtype)
-        x = half.converted(data, dtype)
-        y = result_array(x, out)
-        groups = (count * self.num_groups, channels // self.num_groups, *data.shape[2:])
-        self.normalized(x.reshape(groups), range(1, data.ndim), True, self.epsilon, True, y.reshape(groups))
-
-        def block(z: Array, factor: Array, shift: Array, *, out: Array) -> None:
-            np.multiply(z, factor, out=out)
-            np.add(out, shift, out=out)
-
-        factors = (per_channel(p.astype(dtype, copy=False), data.ndim) for p in (scale, bias))
-        apply(block, (y, *factors), y)
-        if out is None or out is y:
-            return y.astype(data.dtype, copy=False)
-        half.copy(y, out)
-        return out
+        groups = (count, self.num_groups, channels // self.num_groups, *data.shape[2:])
+        x = _computed(data).reshape(groups)
+        normalized = _standardized(x, range(2, x.ndim), self.epsilon).reshape(data.shape)
+        factor, shift = (per_channel(_computed(p), data.ndim) for p in (scale, bias))
+        return rounded(normalized * factor + shift, data.dtype)
 
 
 def per_channel(parameter: Array, rank: int) -> Array:
     """Return one value per channel, shaped to be broadcast to data of the given rank."""
     return parameter.reshape(-1, *[1] * (rank - 2))
+
+
+# --------------------------------------------------------------------------- neighbouring elements
+
+
+@operator("LRN", opset=1)
+class LRN(NormalizationBase):
+    """x / (bias + alpha / size^n * s)^beta, where s is the sum of squares in a window of ``size`` along each of n axes.
+
+    The window reaches (size - 1) / 2, rounded down, to either side and is cut at the borders of the data.
+
+    Source: LRN-1
+    """
+
+    domains = by_input(axes=Axis("data"))
+    alpha: float = attribute(default=1.0, specified=True)
+    beta: float = attribute(default=0.5, specified=True)
+    bias: float = attribute(default=1.0, specified=True)
+    size: int = attribute(default=1, minimum=1, specified=True)
+
+    value_inputs = (1,)
+
+    def infer(self, data: TensorType, axes: TensorType) -> TensorType:
+        self.require_numbers(data)
+        self.check_axes(data, axes, 1)
+        return TensorType(data.element_type, data.shape)
+
+    def run(self, data: Array, axes: Array) -> Array:
+        along = self.axes(axes, data.ndim)
+        x = _computed(data)
+        sums = np.square(x)
+        for axis in along:
+            size = x.shape[axis]
+            reach = min((self.size - 1) // 2, size)
+            window = Window(2 * reach + 1, stride=1, dilation=1, pad_begin=reach, pad_end=reach)
+            sums = reduced_windows(np.add, sums, axis, window, size)
+        scales = (self.bias + self.alpha / float(self.size) ** len(along) * sums) ** self.beta
+        return rounded(x / scales, data.dtype).reshape(data.shape)

@@ -8,12 +8,11 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, product
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.blocked import map_slices
 from ovir.ops.activation import Sigmoid
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-from ovir.ops.softmax import SoftMax8
+from ovir.ops.normalization import SoftMax8
 
 
 @operator("RegionYolo", opset=1)
@@ -79,7 +78,7 @@ class RegionYolo(Operator):
         for part in slice(0, 2), slice(self.coords, scores if self.do_softmax else None):
             y[:, part] = sigmoid(y[:, part])
         if self.do_softmax:
-            y[:, scores:] = map_slices(SoftMax8().block, x[:, scores:], [1])
+            y[:, scores:] = SoftMax8(axis=1).run(x[:, scores:])
         return out
 
 

@@ -20,8 +20,8 @@ from ovir.kernels import blocked
 from ovir.ops import activation as act
 from ovir.ops.base.operator import Operator
 from ovir.ops.gelu import Gelu2, Gelu7
+from ovir.ops.normalization import LogSoftmax, SoftMax1, SoftMax8
 from ovir.ops.prelu import PReLU
-from ovir.ops.softmax import LogSoftmax, SoftMax1, SoftMax8
 
 INF, NAN = np.inf, np.nan
 

@@ -26,14 +26,12 @@ from ovir.ops.gelu import Gelu2
 from ovir.ops.interpolate import Interpolate11
 from ovir.ops.linalg import Einsum
 from ovir.ops.logic import LogicalAnd, LogicalNot
-from ovir.ops.lrn import LRN
 from ovir.ops.matmul import MatMul
-from ovir.ops.normalization import GRN, MVN2, MVN6, GroupNormalization, NormalizeL2
+from ovir.ops.normalization import GRN, LRN, MVN2, MVN6, GroupNormalization, LogSoftmax, NormalizeL2, SoftMax8
 from ovir.ops.pooling import AvgPool1, MaxPool1
 from ovir.ops.prelu import PReLU
 from ovir.ops.quantization import FakeQuantize
 from ovir.ops.select import Select
-from ovir.ops.softmax import LogSoftmax, SoftMax8
 from ovir.ops.unary import Erf
 from ovir.ops.yolo import RegionYolo
 

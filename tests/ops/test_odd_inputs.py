@@ -15,9 +15,8 @@ from ovir.ops.attention import ScaledDotProductAttention
 from ovir.ops.comparison import GreaterEqual
 from ovir.ops.gather import GatherElements
 from ovir.ops.generate import OneHot16
-from ovir.ops.lrn import LRN
 from ovir.ops.movement import Pad12, Split
-from ovir.ops.normalization import MVN6, NormalizeL2
+from ovir.ops.normalization import LRN, MVN6, NormalizeL2
 from ovir.ops.pooling import MaxPool1
 from ovir.ops.prior_box import PriorBox8
 from ovir.ops.rearrange import ReverseSequence
