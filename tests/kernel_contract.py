@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from binding import Bound, bound_results
@@ -400,11 +401,20 @@ def _close(got: Array, wanted: Array) -> bool:
     """Whether a bound form agrees: its sums may have another order, and its functions other last digits."""
     if elements(got) == elements(wanted):
         return True
-    if got.dtype != wanted.dtype or got.shape != wanted.shape or got.dtype not in (np.float32, np.float64):
+    if got.dtype != wanted.dtype or got.shape != wanted.shape or got.dtype not in _LAST_DIGITS:
         return False
-    finite = np.isfinite(wanted)
-    largest = np.abs(wanted[finite]).max(initial=0)
-    return np.allclose(got, wanted, rtol=1e-5, atol=1e-5 * largest, equal_nan=True)
+    precision = _LAST_DIGITS[got.dtype]
+    got, wanted = (array.astype(np.float64) for array in (got, wanted))
+    largest = np.abs(wanted[np.isfinite(wanted)]).max(initial=0)
+    return np.allclose(got, wanted, rtol=precision, atol=1e-5 * largest, equal_nan=True)
+
+
+_LAST_DIGITS = {
+    np.dtype(np.float32): 1e-5,
+    np.dtype(np.float64): 1e-5,
+    np.dtype(np.float16): 2.0**-10,  # one unit in the last place, where f32 is rounded to the other side
+    np.dtype(ml_dtypes.bfloat16): 2.0**-7,
+}
 
 
 def _outputs(result: Any) -> list[Any]:

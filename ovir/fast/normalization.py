@@ -21,7 +21,7 @@ from ovir.ops.normalization import GRN, LRN, MVN2, MVN6, GroupNormalization, Log
 # --------------------------------------------------------------------------- exponentials
 
 
-@fast(SoftMaxBase)
+@fast(SoftMaxBase, in_f32=True)
 def softmax(op: SoftMaxBase, binder: Binder, *inputs: Array) -> bool:
     data = inputs[0]
     if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim:
@@ -32,7 +32,7 @@ def softmax(op: SoftMaxBase, binder: Binder, *inputs: Array) -> bool:
     return True
 
 
-@fast(LogSoftmax)
+@fast(LogSoftmax, in_f32=True)
 def log_softmax(op: LogSoftmax, binder: Binder, *inputs: Array) -> bool:
     data = inputs[0]
     if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim:
@@ -85,13 +85,13 @@ _LARGE, _LEAST = 60.0, 1e-20
 # --------------------------------------------------------------------------- mean, variance and norm
 
 
-@fast(MVN2)
+@fast(MVN2, in_f32=True)
 def mvn2(op: MVN2, binder: Binder, *inputs: Array) -> bool:
     (data,) = inputs
     return _bind_normalized(binder, data, op.along(data.ndim), op.normalize_variance, op.eps, True)
 
 
-@fast(MVN6)
+@fast(MVN6, in_f32=True)
 def mvn6(op: MVN6, binder: Binder, *inputs: Array) -> bool:
     data, axes = inputs
     if not binder.is_constant(1):
@@ -101,7 +101,7 @@ def mvn6(op: MVN6, binder: Binder, *inputs: Array) -> bool:
     return _bind_normalized(binder, data, along, op.normalize_variance, op.eps, inside)
 
 
-@fast(NormalizeL2)
+@fast(NormalizeL2, in_f32=True)
 def normalize_l2(op: NormalizeL2, binder: Binder, *inputs: Array) -> bool:
     data, axes = inputs
     along = op.axes(axes, data.ndim) if binder.is_constant(1) and data.ndim else []
@@ -115,7 +115,7 @@ def normalize_l2(op: NormalizeL2, binder: Binder, *inputs: Array) -> bool:
     return True
 
 
-@fast(GRN)
+@fast(GRN, in_f32=True)
 def grn(op: GRN, binder: Binder, *inputs: Array) -> bool:
     (data,) = inputs
     if data.dtype not in (np.float32, np.float64) or not data.size:
@@ -127,7 +127,7 @@ def grn(op: GRN, binder: Binder, *inputs: Array) -> bool:
     return True
 
 
-@fast(GroupNormalization)
+@fast(GroupNormalization, in_f32=True)
 def group_normalization(op: GroupNormalization, binder: Binder, *inputs: Array) -> bool:
     data, scale, bias = inputs
     if data.dtype not in (np.float32, np.float64) or not data.size:
@@ -182,7 +182,7 @@ def _bind_deviation(binder: Binder, centred: Array, axes: Sequence[int], eps: fl
 # --------------------------------------------------------------------------- neighbouring elements
 
 
-@fast(LRN)
+@fast(LRN, in_f32=True)
 def lrn(op: LRN, binder: Binder, data: Array, axes: Array) -> bool:
     if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim or not binder.is_constant(1):
         return False

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder
+from ovir.fast.base.widened import bind_widened, is_narrow
 from ovir.ops.base.operator import Operator
 
 FastForm = Callable[..., bool]
@@ -19,9 +20,10 @@ BorderForm = Callable[..., Border | None]
 
 _forms: dict[type[Operator], FastForm] = {}
 _borders: dict[FastForm, BorderForm] = {}
+_in_f32: set[FastForm] = set()
 
 
-def fast(*operations: type[Operator], border: BorderForm | None = None) -> Callable[[F], F]:
+def fast(*operations: type[Operator], border: BorderForm | None = None, in_f32: bool = False) -> Callable[[F], F]:
     """Register a function as the fast form of operations, and of the classes derived from them.
 
     The function is called as ``function(op, binder, *inputs)``, with the operation as it is applied
@@ -32,6 +34,8 @@ def fast(*operations: type[Operator], border: BorderForm | None = None) -> Calla
     ``border(op, shapes)`` returns the zeros that the fast form reads around input 0 for inputs of these shapes, None if
     it reads none. The executor may write input 0 into the middle of such zeros, so that it need not be copied; see
     ``Binder.bordered``.
+
+    With ``in_f32``, f16 and bf16 are converted to f32 before the calls, and the outputs are rounded after them.
     """
 
     def add(function: F) -> F:
@@ -41,6 +45,8 @@ def fast(*operations: type[Operator], border: BorderForm | None = None) -> Calla
             _forms[operation] = function
         if border is not None:
             _borders[function] = border
+        if in_f32:
+            _in_f32.add(function)
         return function
 
     return add
@@ -64,7 +70,11 @@ def fast_form(operation: type[Operator]) -> FastForm | None:
 def bind(op: Operator, binder: Binder, *inputs: Array) -> bool:
     """Bind the fast form of an operation to arrays; return False if there is none for them."""
     form = fast_form(type(op))  # type: ignore[arg-type]  # a class is hashable
-    return form is not None and form(op, binder, *inputs)
+    if form is None:
+        return False
+    if form in _in_f32 and any(is_narrow(array.dtype) for array in inputs):
+        return bind_widened(form, op, binder, inputs)
+    return form(op, binder, *inputs)
 
 
 def wanted_border(op: Operator, shapes: Sequence[tuple[int, ...]]) -> Border | None:

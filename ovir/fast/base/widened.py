@@ -1,0 +1,98 @@
+"""Fast forms for f16 and bf16: the form for f32, between conversions to f32 and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder, call_elementwise
+from ovir.kernels.coalesce import in_order, memory_order
+
+
+def is_narrow(dtype: np.dtype[Any]) -> bool:
+    """Return whether numbers of a type are computed in f32 and rounded once."""
+    return dtype in (np.float16, ml_dtypes.bfloat16)
+
+
+class WidenedBinder:
+    """The binder that a form gets whose arrays are f32 where the inputs and outputs of the step are f16 or bf16."""
+
+    def __init__(self, binder: Binder, inputs: Sequence[Array]) -> None:
+        self._binder = binder
+        self._given = inputs
+        self._outputs: dict[int, Array] = {}
+        self.inputs = tuple(map(self._widened, range(len(inputs))))
+        self.is_constant = binder.is_constant
+        self.is_wanted = binder.is_wanted
+        self.output_shape = binder.output_shape
+        self.scratch = binder.scratch
+        self.kept = binder.kept
+        self.prepared = binder.prepared
+        self.call = binder.call
+
+    def _widened(self, index: int) -> Array:
+        given = self._given[index]
+        if not is_narrow(given.dtype):
+            return given
+        if self._binder.is_constant(index):
+            return self._binder.prepared(f"input {index} in f32", lambda: given.astype(np.float32))
+        wide = self._workspace(given.shape, memory_order(given))
+        call_elementwise(self._binder, _convert, given, wide, heavy=True)
+        return wide
+
+    def _workspace(self, shape: Sequence[int], order: Sequence[int]) -> Array:
+        laid, back = in_order(shape, order)
+        return self._binder.scratch(laid).transpose(back)
+
+    def may_overwrite(self, index: int) -> bool:
+        if self.inputs[index] is self._given[index]:
+            return not is_narrow(self._binder.output_dtype()) and self._binder.may_overwrite(index)
+        return not self.is_constant(index)
+
+    def output_dtype(self, index: int = 0) -> np.dtype[Any]:
+        dtype = self._binder.output_dtype(index)
+        return np.dtype(np.float32) if is_narrow(dtype) else dtype
+
+    def output(self, index: int = 0, order: Sequence[int] | None = None) -> Array:
+        if not is_narrow(self._binder.output_dtype(index)):
+            return self._binder.output(index, order)
+        shape = self.output_shape(index)
+        self._outputs[index] = self._workspace(shape, range(len(shape)) if order is None else order)
+        return self._outputs[index]
+
+    def bordered_output(self, order: Sequence[int]) -> Array | None:
+        return None
+
+    def bordered(self, index: int) -> Array | None:
+        return None
+
+    def overwrite(self, index: int) -> Array:
+        if self.inputs[index] is self._given[index]:
+            return self._binder.overwrite(index)
+        self._outputs[0] = self.inputs[index]
+        return self._outputs[0]
+
+    def view(self, array: Array, index: int = 0) -> None:
+        self._outputs[index] = array
+
+    def store(self) -> None:
+        """Add the calls that round the outputs to their types."""
+        for index, wide in self._outputs.items():
+            call_elementwise(self._binder, _convert, wide, self._binder.output(index, memory_order(wide)), heavy=True)
+
+
+def bind_widened(form: Callable[..., bool], op: Any, binder: Binder, inputs: Sequence[Array]) -> bool:
+    """Bind a form for f32 to inputs of which some are f16 or bf16; return whether it takes them."""
+    widened = WidenedBinder(binder, inputs)
+    if not form(op, widened, *widened.inputs):
+        return False
+    widened.store()
+    return True
+
+
+def _convert(source: Array, target: Array) -> None:
+    np.copyto(target, source, "unsafe")
