@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import Any
 
-from ovir.checks.constant_types import fold_constant_types
+from ovir.checks.consequences import blame_constants, fold_constant_types, report_refusals, sum_up
 from ovir.checks.foreign_weights import report_foreign_weights
-from ovir.checks.refusals import report_refusals
 from ovir.checks.releases import parse_release
-from ovir.checks.repeats import sum_up
 from ovir.checks.rule import NEED_WHOLE_GRAPH, RULES, Context
 from ovir.core.garbage import without_garbage_collection
 from ovir.core.progress import counted, stage
@@ -36,7 +33,6 @@ from ovir.ir.legacy import check_names
 from ovir.ir.reader import Document, load
 from ovir.ir.source import Source
 from ovir.model import Model
-from ovir.ops.infrastructure import Const
 
 Clock = Callable[[str, float], None]
 """A function called with each stage, ``reading``, ``inference`` and ``rules``, and the seconds that it took."""
@@ -112,7 +108,7 @@ def infer_recovering(document: Document[Model], diagnostics: Diagnostics) -> Non
     has_read_errors = bool(diagnostics.fatal)
     infer_into(document.model, diagnostics, trust_declared=True)
     failing = {d.layer for d in diagnostics.fatal}
-    _blame_constants(document.model, diagnostics)
+    blame_constants(document.model, diagnostics)
     contradictions = [d for d in diagnostics if d.code in _CONTRADICTIONS]
     for contradiction in contradictions:
         if contradiction.code == OUTSIDE_SPEC.id:
@@ -124,33 +120,6 @@ def infer_recovering(document: Document[Model], diagnostics: Diagnostics) -> Non
     report_refusals(document.model, strict.fatal, declared, failing, diagnostics)
     if failing:
         infer_into(document.model, Diagnostics(), trust_declared=True)
-
-
-def _blame_constants(model: Model, diagnostics: Diagnostics) -> None:
-    """Keep only the first diagnostic of layers that fail together with most other readers of one constant."""
-    failed: dict[str | None, Diagnostic] = {}
-    for error in diagnostics.fatal:
-        if error.code.startswith(_OF_OPERATIONS):
-            failed.setdefault(error.layer, error)
-    if len(failed) < _MANY_PAST_END:
-        return
-    for layer in model.layers:
-        if not isinstance(layer.operator, Const):
-            continue
-        readers = {port.layer.title: None for output in layer.outputs for port in output.readers}
-        related = [failed[title] for title in readers if title in failed]
-        if len(related) < _MANY_PAST_END or 2 * len(related) < len(readers):
-            continue
-        first, *others = sorted(related, key=lambda error: error.line or 0)
-        for error in related:
-            diagnostics.discard(error)
-            del failed[error.layer]
-        hint = f"{len(others)} other layers that read {layer.title} fail: its value may be wrong"
-        diagnostics.add(replace(first, hint=hint))
-
-
-_OF_OPERATIONS = ("OVIR3", "OVIR4")
-_MANY_PAST_END = 3
 
 
 _CONTRADICTIONS = {
@@ -179,7 +148,7 @@ def _is_advice(found: Diagnostic) -> bool:
     return found.code.startswith("OVIR7") and found.severity is Severity.INFO
 
 
-_STRUCTURE_CODES = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
+_GAP_CODES = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
 """Codes of errors after which layers, edges or constants may be missing."""
 
 
@@ -187,7 +156,7 @@ def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnosti
     import ovir.checks.rules  # noqa: F401  # registers them; only here are they needed
 
     failing = {d.layer for d in diagnostics if d.layer is not None and _is_refusal(d)}
-    has_gaps = any(d.severity is Severity.ERROR and d.code.startswith(_STRUCTURE_CODES) for d in diagnostics)
+    has_gaps = any(d.severity is Severity.ERROR and d.code.startswith(_GAP_CODES) for d in diagnostics)
     for code, rule in counted("applying rules", RULES.items()):
         if code in skip or (has_gaps and code in NEED_WHOLE_GRAPH):
             continue

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ovir.checks.constants import means_open_end
-from ovir.checks.rule import Context
+from ovir.checks.rule import Context, means_open_end
 from ovir.core.element_types import i64, u64
 from ovir.diagnostics.codes import (
     AXIS,

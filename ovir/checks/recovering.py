@@ -17,8 +17,8 @@ from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.graph.layers import Layer, Port
-from ovir.inference.declared import about_other_shapes
 from ovir.inference.models import infer_into, reshape_undeclared, reshaped_parameters, set_parameters
+from ovir.inference.policy import about_other_shapes
 from ovir.ir.legacy import apply_legacy_io, check_names
 from ovir.ir.reader import Document, load
 from ovir.ir.source import Source

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.provenance import Provenance, provenance
 from ovir.analysis.summary import Summary, summarize
-from ovir.checks.oldest import Need, oldest_release
 from ovir.checks.recovering import Recovered
-from ovir.checks.releases import release_text
+from ovir.checks.releases import Need, oldest_release, release_text
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.html import add_html, check_html, write_html

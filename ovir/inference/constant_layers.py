@@ -1,4 +1,4 @@
-"""Layers that are computed from constants alone."""
+"""Layers that are computed from constants alone, and layers that sizes are computed from, which must not be rounded."""
 
 from __future__ import annotations
 
@@ -46,4 +46,30 @@ def all_constant_layers(model: LayerGraph) -> set[Layer]:
             continue
         if all(port.source is not None and port.source.layer in found for port in layer.inputs):
             found.add(layer)
+    return found
+
+
+def exact_layers(model: LayerGraph) -> set[Layer]:
+    """Return the layers of a model, without its bodies, from which sizes and positions are computed.
+
+    The search goes from inputs that give sizes, such as the pattern of a Reshape, towards the inputs of the model. It
+    ends where a size is read from a shape.
+    """
+    pending = [
+        layer.inputs[index]
+        for layer in model.layers
+        if layer.operator is not None
+        for index in layer.operator.exact_inputs
+        if index < len(layer.inputs)
+    ]
+    found: set[Layer] = set()
+    while pending:
+        source = pending.pop().source
+        if source is None or source.layer in found:
+            continue
+        op, inputs = source.layer.operator, source.layer.inputs
+        read = inputs if op is None else op.with_elements_read(inputs)
+        if read or not inputs:
+            found.add(source.layer)
+            pending.extend(read)
     return found

@@ -15,19 +15,25 @@ from ovir.core.integers import MAX_SIZE
 from ovir.core.progress import counted
 from ovir.core.shapes import PartialShape, RankError
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import INFERENCE, INPUT_COUNT, INTERNAL, SIZE_OVERFLOW, Severity
+from ovir.diagnostics.codes import (
+    INFERENCE,
+    INPUT_COUNT,
+    INTERNAL,
+    NO_READ_VALUE,
+    SIZE_OVERFLOW,
+    VARIABLE_TYPE,
+    Severity,
+)
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
-from ovir.inference.cache import InferenceCache, as_tuple
-from ovir.inference.declared import declared_type
-from ovir.inference.known_values import ValueLog, with_known_values
-from ovir.inference.variables import check_variables
+from ovir.inference.known_values import InferenceCache, ValueLog, as_tuple, with_known_values
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import method_signature
 from ovir.ops.infrastructure import Parameter
+from ovir.ops.state import AssignBase, ReadValueBase
 
 Types = tuple[TensorType, ...]
 
@@ -175,3 +181,36 @@ def _place_of(error: OperatorError, layer: Layer) -> Place:
     if error.line is None and error.message.split(" ", 1)[0] in attributes:
         return layer.data_place
     return layer.at(error.line)
+
+
+def _may_read(layer: Layer, variable_id: str) -> bool:
+    """Return whether a layer that could not be read may be the ReadValue of a variable."""
+    if layer.operator is not None:
+        return False
+    return layer.type == "ReadValue" or layer.attributes.get("variable_id") == variable_id
+
+
+def declared_type(port: Port) -> TensorType:
+    """Return the declared type of a port. Without dimensions the rank is unknown: it may be a scalar."""
+    return TensorType(port.declared_element_type or dynamic, port.declared_shape or PartialShape(None))
+
+
+def check_variables(model: LayerGraph, diagnostics: Diagnostics) -> None:
+    """Report Assigns without a ReadValue, and Assigns whose input contradicts the type that the ReadValue declares."""
+    assigns = [layer for layer in model.layers if layer.type == "Assign"]
+    declared = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)}
+    for layer in assigns:
+        if not isinstance(op := layer.operator, AssignBase) or not layer.inputs:
+            continue
+        reader = declared.get(op.variable_id)
+        if reader is None and any(_may_read(layer, op.variable_id) for layer in model.layers):
+            continue
+        if reader is None:
+            message = f"no ReadValue reads the variable '{op.variable_id}'; ReadValue layers read {sorted(declared)}"
+            diagnostics.report(NO_READ_VALUE, message, layer.place)
+            continue
+        value, variable = layer.inputs[0].type, reader.outputs[0].type
+        same_type = value.element_type.merged_with(variable.element_type) is not None
+        if not same_type or not value.shape.compatible(variable.shape):
+            message = f"assigns {value} to the variable '{op.variable_id}', which {reader.title} declares as {variable}"
+            diagnostics.report(VARIABLE_TYPE, message, layer.place)

@@ -14,11 +14,9 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
-from ovir.inference.declared import about_other_shapes
 from ovir.inference.engine import Engine
 from ovir.inference.known_values import ValueLog
-from ovir.inference.policy import Policy
-from ovir.inference.recovery import RecoveringPolicy
+from ovir.inference.policy import Policy, RecoveringPolicy, about_other_shapes
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import ReadValueBase
@@ -96,7 +94,9 @@ def reshape(model: LayerGraph, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> N
             raise
 
 
-def infer_moment(model: LayerGraph, shapes: Sequence[ShapeLike], states: Mapping[str, tuple[int, ...] | None]) -> None:
+def infer_for_call(
+    model: LayerGraph, shapes: Sequence[ShapeLike], states: Mapping[str, tuple[int, ...] | None]
+) -> None:
     """Infer a model for one call: for the shapes of its inputs, in order, and of the values of variables before it.
 
     A variable that has no value yet (None) has the type of its initial value. Raises ModelError; that a variable is
@@ -105,7 +105,7 @@ def infer_moment(model: LayerGraph, shapes: Sequence[ShapeLike], states: Mapping
     for layer in model.layers:
         if isinstance(op := layer.operator, ReadValueBase) and op.variable_id in states:
             declared = layer.outputs[0].type
-            layer.operator = op.at_moment(states[op.variable_id], declared, has_initial=bool(layer.inputs))
+            layer.operator = op.at_state(states[op.variable_id], declared, has_initial=bool(layer.inputs))
     set_parameters(reshaped_parameters(model, dict(enumerate(shapes))))
     diagnostics = Diagnostics()
     infer_into(model, diagnostics)

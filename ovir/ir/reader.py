@@ -241,7 +241,7 @@ class _Reader(Generic[G]):
             version=version,
             path=self.file,
             rt_info=read_model_info(element),
-            has_gaps=any(d.code.startswith(_STRUCTURE_CODES) for d in self.diagnostics.errors_since(known)),
+            has_gaps=any(d.code.startswith(_GAP_CODES) for d in self.diagnostics.errors_since(known)),
         )
 
     def bodies(self, element: etree._Element, layer: Layer, version: int, depth: int) -> None:
@@ -272,7 +272,7 @@ def _count_constants(model: LayerGraph) -> int:
     return sum(layer.type == "Const" for layer in model.walk())
 
 
-_STRUCTURE_CODES = ("OVIR1", "OVIR2")
+_GAP_CODES = ("OVIR1", "OVIR2")
 """Codes of errors after which layers or edges may be missing."""
 
 _MANY_PAST_END = 5  # constants past the end; more than these have a common cause

@@ -43,7 +43,7 @@ class ReadValueBase(Operator):
             self.require(same, message, self.variable_id, value.dtype, element_type)
         return value
 
-    def at_moment(self, shape: tuple[int, ...] | None, declared: TensorType, *, has_initial: bool) -> ReadValueBase:
+    def at_state(self, shape: tuple[int, ...] | None, declared: TensorType, *, has_initial: bool) -> ReadValueBase:
         """Return this operation for one call, in which the variable holds a value of a shape, or none yet (None)."""
         if shape is None and has_initial:
             return ReadValue3(variable_id=self.variable_id)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ovir.analysis.provenance import Provenance
 from ovir.analysis.summary import Summary, layer_macs
-from ovir.checks.oldest import Need
 from ovir.checks.recovering import Recovered
+from ovir.checks.releases import Need
 from ovir.diagnostics.text import plural, size_text
 from ovir.graph.layers import Layer, Port
 from ovir.ops.infrastructure import Const

@@ -16,7 +16,7 @@ from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Port
-from ovir.inference.models import infer_moment
+from ovir.inference.models import infer_for_call
 from ovir.kernels import parallel
 from ovir.runtime.binder import Prepared
 from ovir.runtime.bindings import MOST_BINDINGS, Bindings, InputShapes, States
@@ -140,7 +140,7 @@ class CompiledModel:
             return self.plan(keep)
         with without_garbage_collection():
             model = self.model.clone()
-            infer_moment(model, shapes, states)
+            infer_for_call(model, shapes, states)
             return self._make_plan(model, keep, self.model)
 
     def before_change(self) -> None:

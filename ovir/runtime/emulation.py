@@ -17,7 +17,7 @@ from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.spelling import did_you_mean
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.inference.exact_layers import exact_layers
+from ovir.inference.constant_layers import exact_layers
 from ovir.kernels.narrow import LARGEST_F16, NARROW, narrowed
 from ovir.ops.base.operator import Operator
 

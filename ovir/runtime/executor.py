@@ -22,7 +22,7 @@ from ovir.diagnostics.text import exact_size_text, size_text
 from ovir.fast.base.arena import Span
 from ovir.fast.base.binding import Call
 from ovir.graph.layers import Layer
-from ovir.inference.models import infer_moment
+from ovir.inference.models import infer_for_call
 from ovir.kernels.blas import single_thread
 from ovir.kernels.blocked import contiguous_copy
 from ovir.runtime.binder import Borders, Memory, Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
@@ -325,7 +325,7 @@ class Body:
     def result_shapes(self, given: Sequence[PartialShape]) -> list[PartialShape]:
         model = self._plan.model.clone()
         try:
-            infer_moment(model, given, {})
+            infer_for_call(model, given, {})
         except ModelError:  # the body cannot run on such parameters, which matters only to a body that runs
             model = self._plan.model
         return [port.shape for port in model.outputs]

@@ -18,7 +18,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, OperatorError, RunError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.inference.cache import as_tuple
+from ovir.inference.known_values import as_tuple
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const
 from ovir.ops.state import ReadValueBase

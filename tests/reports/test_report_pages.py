@@ -14,8 +14,8 @@ from ovir.analysis.profile import Profile
 from ovir.analysis.provenance import provenance
 from ovir.analysis.summary import summarize
 from ovir.analysis.timing import RunTimes
-from ovir.checks.oldest import oldest_release
 from ovir.checks.recovering import read_recovering
+from ovir.checks.releases import oldest_release
 from ovir.debugging.watch import Watch
 from ovir.reports.charts import Chart
 from ovir.reports.check_page import check_page

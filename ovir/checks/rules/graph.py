@@ -1,17 +1,28 @@
-"""Rules about layers and tensors that are unused, unnamed or named alike."""
+"""Rules about layers, tensors, attributes and variables, and about valid models that could be better."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ovir.checks.rule import Context, diagnostic, rule
+from ovir.core.element_types import f64
 from ovir.diagnostics.codes import (
+    ASSIGNED_TWICE,
+    CANCELLED,
     DEAD_LAYER,
+    DOUBLE,
     DUPLICATE_NAME,
+    IGNORED_PADS,
+    NO_ASSIGN,
+    NO_ELEMENT_TYPE,
+    NO_OP,
     NO_RESULT,
     OUTPUT_COUNT,
+    READ_TWICE,
     RESULT_NAME,
     TENSOR_NAME,
+    UNKNOWN_RANK,
+    UNSPECIFIED,
     UNUSED_PARAMETER,
 )
 from ovir.diagnostics.diagnostic import Diagnostic, Place
@@ -19,6 +30,8 @@ from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import repeated_names
 from ovir.ir.elements import line_of
+from ovir.ir.layers import misspelt_attributes
+from ovir.ops.base.traits import method_signature
 
 
 @rule(DEAD_LAYER, needs_whole_graph=True)
@@ -94,3 +107,140 @@ def result_name(context: Context) -> Iterator[Diagnostic]:
                 yield diagnostic(
                     RESULT_NAME, f"'{name}' is also the name of the output at {other.layer.title}", port.layer
                 )
+
+
+@rule(NO_ELEMENT_TYPE)
+def no_element_type(context: Context) -> Iterator[Diagnostic]:
+    """Report a Parameter without an element type: OpenVINO takes it as dynamic, which few devices compile."""
+    for layer in context.by_type.get("Parameter", ()):
+        if layer.operator is not None and "element_type" not in layer.attributes:
+            message = "the Parameter has no attribute 'element_type': its element type is dynamic"
+            yield diagnostic(NO_ELEMENT_TYPE, message, layer.data_place)
+
+
+@rule(UNSPECIFIED)
+def unspecified(context: Context) -> Iterator[Diagnostic]:
+    """Report missing attributes for which OpenVINO has a default that the specification does not promise."""
+    expected = {}
+    for layer in context.layers:
+        op = layer.operator
+        if op is None:
+            continue
+        if type(op) not in expected:
+            expected[type(op)] = [a for a in op.attributes.values() if a.specified]
+        for spec in expected[type(op)]:
+            if spec.name not in layer.attributes:
+                if spec in [found for found, _ in misspelt_attributes(type(op), layer.attributes)]:
+                    continue  # the reader has reported it as misspelt
+                message = f"the specification requires '{spec.name}' of {layer.type}; {spec.assumed_text} is assumed"
+                yield diagnostic(UNSPECIFIED, message, layer.data_place)
+
+
+@rule(IGNORED_PADS)
+def ignored_pads(context: Context) -> Iterator[Diagnostic]:
+    """Report pads that an auto_pad other than explicit replaces."""
+    for layer in context.layers:
+        attributes = layer.attributes
+        if "auto_pad" not in attributes or layer.operator is None or attributes["auto_pad"] in ("explicit", "notset"):
+            continue
+        auto_pad = attributes["auto_pad"]
+        for name in ("pads_begin", "pads_end"):
+            pads = attributes.get(name)
+            if isinstance(pads, tuple) and any(pads):
+                shown = ",".join(map(str, pads))
+                message = f'{name}="{shown}" has no effect, because auto_pad is "{auto_pad}"'
+                yield diagnostic(IGNORED_PADS, message, layer.data_place)
+
+
+def _by_variable(layers: list[Layer]) -> dict[str, list[Layer]]:
+    found: dict[str, list[Layer]] = {}
+    for layer in layers:
+        found.setdefault(str(layer.attributes.get("variable_id")), []).append(layer)
+    return found
+
+
+@rule(NO_ASSIGN, needs_whole_graph=True)
+def no_assign(context: Context) -> Iterator[Diagnostic]:
+    assigned = _by_variable(context.by_type.get("Assign", []))
+    for name, readers in _by_variable(context.by_type.get("ReadValue", [])).items():
+        if name not in assigned:
+            yield diagnostic(
+                NO_ASSIGN, f"no Assign writes the variable '{name}': it keeps its initial value", readers[0]
+            )
+
+
+@rule(ASSIGNED_TWICE)
+def assigned_twice(context: Context) -> Iterator[Diagnostic]:
+    for name, (first, *others) in _by_variable(context.by_type.get("Assign", [])).items():
+        for layer in others:
+            yield diagnostic(ASSIGNED_TWICE, f"the variable '{name}' is also assigned by {first.title}", layer)
+
+
+@rule(READ_TWICE)
+def read_twice(context: Context) -> Iterator[Diagnostic]:
+    """Report layers that read the same variable and declare it differently."""
+    for name, (first, *others) in _by_variable(context.by_type.get("ReadValue", [])).items():
+        for layer in others:
+            for key in ("variable_type", "variable_shape"):
+                mine, theirs = layer.attributes.get(key), first.attributes.get(key)
+                if mine != theirs:
+                    message = f"{key} of the variable '{name}' is {mine}; {first.title} declares it as {theirs}"
+                    yield diagnostic(READ_TWICE, message, layer)
+
+
+@rule(NO_OP)
+def no_op(context: Context) -> Iterator[Diagnostic]:
+    for layer in context.layers:
+        if layer.operator is None or len(layer.outputs) != 1 or not _has_its_inputs(layer):
+            continue
+        why = layer.operator.why_unchanged([port.type for port in layer.inputs], layer.outputs[0].type)
+        if why is not None:
+            yield diagnostic(NO_OP, f"the layer returns its input unchanged: {why}", layer)
+
+
+@rule(CANCELLED)
+def cancelled(context: Context) -> Iterator[Diagnostic]:
+    """Report a permutation of axes that undoes the previous one."""
+    for layer in context.layers:
+        second = _permutation(layer)
+        source = layer.inputs[0].source if second is not None else None
+        first = _permutation(source.layer) if source is not None else None
+        if first is None or second is None or len(first) != len(second) or first == sorted(first):
+            continue
+        if source is not None and [first[axis] for axis in second] == list(range(len(first))):
+            yield diagnostic(CANCELLED, f"the layer undoes {source.layer.title}", layer)
+
+
+def _permutation(layer: Layer) -> list[int] | None:
+    if layer.operator is None or not _has_its_inputs(layer):
+        return None
+    return layer.operator.permutation([port.type for port in layer.inputs])
+
+
+def _has_its_inputs(layer: Layer) -> bool:
+    """Return whether the layer has inputs, and all that its operation requires."""
+    operator = layer.operator
+    if operator is None or not layer.inputs:
+        return False
+    return len(layer.inputs) >= method_signature(type(operator).infer).required
+
+
+@rule(DOUBLE)
+def double(context: Context) -> Iterator[Diagnostic]:
+    """Report layers that return f64 but do not read it; later layers only follow."""
+    for layer in context.layers:
+        for port in layer.outputs:
+            if (
+                port.inferred is not None
+                and port.inferred.element_type is f64
+                and not any(p.element_type is f64 for p in layer.inputs)
+            ):
+                yield diagnostic(DOUBLE, "the layer returns f64, which CPU and GPU plugins compute in f32", layer)
+
+
+@rule(UNKNOWN_RANK)
+def unknown_rank(context: Context) -> Iterator[Diagnostic]:
+    for port in context.model.inputs:
+        if port.shape.rank is None:
+            message = f"input '{port.any_name}' has an unknown rank: most devices cannot compile such a model"
+            yield diagnostic(UNKNOWN_RANK, message, port.layer, hint="give it a shape with `model.reshape`")

@@ -1,4 +1,4 @@
-"""Rules about the values of constants."""
+"""Rules about the values of constants: as shapes, as indices, and as operands."""
 
 from __future__ import annotations
 
@@ -7,25 +7,33 @@ from math import isfinite
 
 import numpy as np
 
-from ovir.checks.constants import constant_of, layer_domains, means_open_end
-from ovir.checks.rule import Constant, Context, diagnostic, rule
+from ovir.checks.rule import Constant, Context, constant_of, diagnostic, layer_domains, means_open_end, rule
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, f64, i64, string, u64
+from ovir.core.integers import MAX_SIZE
+from ovir.core.machine import physical_memory
+from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import (
     F16_OVERFLOW,
+    INDEX_RANGE,
     NARROWED,
+    NEGATIVE_INDEX,
     NON_FINITE,
     STRING_DATA,
+    TOO_LARGE,
+    WRITTEN_TWICE,
     ZERO_DIVISOR,
     ZERO_SCALE,
     Severity,
 )
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OperatorError
-from ovir.diagnostics.text import plural
-from ovir.graph.layers import Port
+from ovir.diagnostics.text import exact_size_text, plural
+from ovir.graph.layers import Layer, Port
+from ovir.inference.policy import agrees
 from ovir.ir.weights import WeightBytes
-from ovir.ops.base.domains import Divisor
+from ovir.ops.base.domains import Coordinates, Divisor, Index, IndexRule
+from ovir.ops.infrastructure import Parameter
 
 _SCANNED = {f16, bf16, f32, f64}
 _BLOCK = 1 << 16  # numbers per block
@@ -192,3 +200,91 @@ def _is_decompressed(port: Port) -> bool:
             return False
         port = source.layer.inputs[0]
     return False
+
+
+@rule(INDEX_RANGE)
+def index_range(context: Context) -> Iterator[Diagnostic]:
+    """Report an index outside its axis.
+
+    A negative index counts from the end (see OVIR703) unless the operation forbids it.
+    """
+    for layer, index, values, size in _indexed(context):
+        low = 0 if index.negative == "forbidden" else -size
+        if values.min() < low or values.max() >= size:
+            outside = values[(values < low) | (values >= size)]
+            message = f"index {outside.flat[0]} is outside [{low}, {size - 1}], the range of the indexed axis"
+            yield diagnostic(INDEX_RANGE, message, layer)
+
+
+@rule(NEGATIVE_INDEX)
+def negative_index(context: Context) -> Iterator[Diagnostic]:
+    """Report negative indices that the specification leaves open: the reference counts from the end, the CPU plugin's
+    Gather returns 0."""
+    for layer, index, values, size in _indexed(context):
+        if index.negative != "unspecified" or layer.operator is None:
+            continue
+        negative = values[(values < 0) & (values >= -size)]
+        if negative.size:
+            version = f"{layer.type}-{layer.operator.opset}"
+            message = f"index {negative.flat[0]} is negative, which {version} leaves open"
+            hint = "count from the front, or use a later version of the operation"
+            yield diagnostic(NEGATIVE_INDEX, message, layer, hint=hint)
+
+
+def _indexed(context: Context) -> Iterator[tuple[Layer, IndexRule, Array, int]]:
+    """Yield (layer, how it indexes, constant indices, static size of the indexed axis)."""
+    for layer in context.layers:
+        for port, index in layer_domains(layer):
+            if not isinstance(index, Index | Coordinates) or (values := constant_of(port)) is None:
+                continue
+            assert layer.operator is not None
+            inputs = layer.operator.named([port.type for port in layer.inputs])
+            for part, size in index.parts(layer.operator, inputs, values):
+                if part.size:
+                    yield layer, index, part, size
+
+
+@rule(TOO_LARGE)
+def too_large(context: Context) -> Iterator[Diagnostic]:
+    memory = physical_memory()
+    for port, count in context.large:
+        needed = count * port.element_type.bits // 8
+        if memory is not None and memory < needed and count <= MAX_SIZE:
+            shown = f"{port.element_type}{port.shape}"
+            sizes = f"needs {exact_size_text(needed)}; this machine has {exact_size_text(memory)}"
+            message = f"output port {port.id}, {shown}, {sizes}"
+            yield diagnostic(TOO_LARGE, message, port)
+
+
+@rule(WRITTEN_TWICE)
+def written_twice(context: Context) -> Iterator[Diagnostic]:
+    """Report a size that is unknown in one place and a number in another: both are legal, but one is outdated."""
+    for layer in context.by_type.get("Parameter", ()):
+        if isinstance(op := layer.operator, Parameter) and layer.outputs:
+            port = layer.outputs[0]
+            if not _is_same(port.declared_shape, op.shape) and agrees(port, port.type):
+                message = (
+                    f"output port {port.id} declares shape {port.declared_shape}, "
+                    f"but the attribute 'shape' is {op.shape}"
+                )
+                yield diagnostic(WRITTEN_TWICE, message, port)
+    for layer in context.layers:
+        for port in layer.inputs:
+            source = port.source
+            if source is None or source.declared_shape is port.declared_shape:  # mostly one object if equal
+                continue
+            if _is_same(port.declared_shape, source.declared_shape):
+                continue
+            if agrees(port, port.type) and agrees(source, source.type):
+                message = (
+                    f"input port {port.id} declares shape {port.declared_shape}, but "
+                    f"its source declares {source.declared_shape} ({source.layer.title})"
+                )
+                yield diagnostic(WRITTEN_TWICE, message, port)
+
+
+def _is_same(one: PartialShape | None, other: PartialShape | None) -> bool:
+    """Return whether two declarations of a shape are static on the same axes; a port without dims declares nothing."""
+    if one is None or other is None or not one.rank or one.rank != other.rank:
+        return True
+    return all(a.is_static == b.is_static for a, b in zip(one, other, strict=True))

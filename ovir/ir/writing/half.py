@@ -18,7 +18,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtElement, RtInfo
-from ovir.inference.exact_layers import exact_layers
+from ovir.inference.constant_layers import exact_layers
 from ovir.ir.writing.blobs import Source, source_of
 from ovir.kernels import half
 from ovir.kernels.parallel import run_blocks

@@ -1,0 +1,255 @@
+"""Diagnostics that follow from others: each fault is reported once, with its cause."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from math import prod
+
+from ovir.checks.rule import Context
+from ovir.diagnostics.codes import (
+    AXIS,
+    BOOLEAN_BYTES,
+    CODES,
+    DOUBLE,
+    ELEMENT_TYPE,
+    EXCHANGED_INPUTS,
+    F16_OVERFLOW,
+    INDEX_RANGE,
+    INFERENCE,
+    INPUT_TYPE,
+    NARROWED,
+    NON_FINITE,
+    OWN_TYPE,
+    TOO_MANY_BYTES,
+    TYPES_DIFFER,
+    ZERO_DIVISOR,
+    ZERO_SCALE,
+    Severity,
+)
+from ovir.diagnostics.collector import Diagnostics
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.text import plural
+from ovir.graph.layers import Layer
+from ovir.model import Model
+from ovir.ops.infrastructure import Const
+
+_NAMED = 3
+"""How many other layers that fail for the same reason a message names."""
+
+
+def report_refusals(
+    model: Model,
+    refusals: Iterable[Diagnostic],
+    contradictions: Collection[Diagnostic],
+    failing: Collection[str | None],
+    diagnostics: Diagnostics,
+) -> None:
+    """Add the errors of inference without declared types to the errors of inference with them.
+
+    An error that follows from a contradiction between the file and inference includes it, so that both are one
+    diagnostic. Of several errors that follow from the same contradictions the first remains and names the others. What
+    follows from layers that fail in any case, ``failing``, is left out.
+    """
+    causes = _Causes(model, contradictions, failing)
+    groups: dict[tuple[Diagnostic, ...], list[Diagnostic]] = {}
+    for refusal in refusals:
+        if refusal.layer in failing:
+            continue
+        found = causes.of(refusal)
+        if found is not None:
+            groups.setdefault(found, []).append(refusal)
+    for found, (first, *others) in groups.items():
+        if any(cause.code == OWN_TYPE.id for cause in found):
+            diagnostics.add(first)  # fold_constant_types joins it with the diagnostics of the constant
+            continue
+        for cause in found:
+            diagnostics.discard(cause)
+        diagnostics.add(_joined(first, found, others))
+
+
+class _Causes:
+    """Finds the contradictions that an error follows from: the nearest ones before its layer."""
+
+    def __init__(self, model: Model, contradictions: Collection[Diagnostic], failing: Collection[str | None]) -> None:
+        self._layers = {layer.title: layer for layer in model.walk()}
+        self._outside = {body: layer for layer in model.walk() for body in layer.bodies.values()}
+        self._failing = failing
+        self._contradictions: dict[str | None, list[Diagnostic]] = {}
+        for found in contradictions:
+            self._contradictions.setdefault(found.layer, []).append(found)
+
+    def of(self, refusal: Diagnostic) -> tuple[Diagnostic, ...] | None:
+        """Return the contradictions, only the layer's own if it has errors, or None if a layer fails before it."""
+        own = [d for d in self._contradictions.get(refusal.layer, ()) if d.severity is Severity.ERROR]
+        if own or refusal.layer not in self._layers:
+            return tuple(own)
+        found: dict[Diagnostic, None] = {}
+        pending = [self._layers[refusal.layer]]
+        seen = set(pending)
+        while pending:
+            for source in self._sources(pending.pop()):
+                if source.title in self._failing:
+                    return None
+                if source in seen:
+                    continue
+                seen.add(source)
+                found |= dict.fromkeys(self._contradictions.get(source.title, ()))
+                if source.title not in self._contradictions:
+                    pending.append(source)
+        return tuple(sorted(found, key=lambda cause: cause.line or 0))
+
+    def _sources(self, layer: Layer) -> list[Layer]:
+        """Return the layers that a layer reads; for the parameter of a body, those that the operation reads."""
+        if not layer.inputs and layer.type == "Parameter" and (outside := self._outside.get(layer.owner)) is not None:
+            layer = outside
+        return [port.source.layer for port in layer.inputs if port.source is not None]
+
+
+def _joined(error: Diagnostic, causes: Sequence[Diagnostic], others: Sequence[Diagnostic]) -> Diagnostic:
+    """Return an error with the messages of its causes, and the names of other layers that fail by them."""
+    exchanged = [cause for cause in causes if cause.code == EXCHANGED_INPUTS.id and cause.layer == error.layer]
+    own = [cause for cause in causes if cause not in exchanged and cause.layer == error.layer]
+    texts = [found.message for found in (*exchanged, error, *own)]
+    texts += [f"this follows from {_place(cause)}: {cause.message}" for cause in causes if cause.layer != error.layer]
+    names = [other.layer for other in others if other.layer is not None]
+    if others:
+        shown = ", ".join(names[:_NAMED])
+        texts.append(f"{plural(len(others), 'more error')} of the same cause: {shown}{', ...' * (len(names) > _NAMED)}")
+    hint = exchanged[0].hint if exchanged else error.hint
+    if hint is None and causes and not own:
+        hint = "OpenVINO ignores what ports declare, too"
+    return replace(error, message="; ".join(texts), hint=hint)
+
+
+def _place(cause: Diagnostic) -> str:
+    return f"{cause.layer}{'' if cause.line is None else f' on line {cause.line}'}"
+
+
+_OF_VALUES = {
+    code.id
+    for code in (BOOLEAN_BYTES, DOUBLE, F16_OVERFLOW, INDEX_RANGE, NARROWED, NON_FINITE, ZERO_DIVISOR, ZERO_SCALE)
+}
+_OF_CONSTANT = {OWN_TYPE.id, TOO_MANY_BYTES.id, *_OF_VALUES}
+"""Diagnostics of a constant whose bytes are read as another element type."""
+_OF_READER = {code.id for code in (AXIS, DOUBLE, ELEMENT_TYPE, INDEX_RANGE, INFERENCE, INPUT_TYPE, TYPES_DIFFER)}
+"""Diagnostics of a layer that is fed such a constant."""
+
+
+def fold_constant_types(context: Context, diagnostics: Diagnostics) -> None:
+    """Keep one diagnostic for each constant whose attribute ``element_type`` differs from what its port declares.
+
+    The error of the first layer that cannot read it remains, otherwise the diagnostic of the constant itself. The kept
+    one says what its messages say of the type and the size, and names the element type that fits.
+    """
+    wrong = {d.layer for d in diagnostics if d.code == OWN_TYPE.id}
+    for layer in context.by_type.get("Const", ()) if wrong else ():
+        if layer.title in wrong:
+            _fold(layer, diagnostics)
+
+
+def _fold(layer: Layer, diagnostics: Diagnostics) -> None:
+    own = [d for d in diagnostics if d.layer == layer.title and d.code in _OF_CONSTANT]
+    readers = _readers(layer)
+    following = [d for d in diagnostics if d.layer in readers and d.code in _OF_READER]
+    errors = [d for d in following if d.severity is Severity.ERROR]
+    causes = [d for d in own if d.code not in _OF_VALUES]
+    causes.sort(key=lambda d: d.code != OWN_TYPE.id)
+    for found in (*own, *following):
+        diagnostics.discard(found)
+    diagnostics.add(_with_constant(errors[0], causes, layer) if errors else _of_constant(causes, layer))
+
+
+def _readers(layer: Layer) -> set[str]:
+    """Return the layers that read the constant, or what others compute from it in its element type."""
+    found: set[str] = set()
+    pending = [layer]
+    while pending:
+        for output in pending.pop().outputs:
+            if output.element_type == layer.outputs[0].element_type:
+                pending += [port.layer for port in output.readers if port.layer.title not in found]
+                found |= {port.layer.title for port in output.readers}
+    return found
+
+
+def _with_constant(error: Diagnostic, causes: list[Diagnostic], layer: Layer) -> Diagnostic:
+    """Return the error of a layer with what is wrong with the constant that it reads."""
+    what = "; ".join(cause.message for cause in causes)
+    line = f" on line {causes[0].line}" if causes[0].line is not None else ""
+    return replace(error, message=f"{error.message}; {layer.title}{line}: {what}", hint=_hint(layer) or error.hint)
+
+
+def _of_constant(causes: list[Diagnostic], layer: Layer) -> Diagnostic:
+    message = "; ".join(cause.message for cause in causes)
+    return replace(causes[0], message=message, hint=_hint(layer) or causes[0].hint)
+
+
+def _hint(layer: Layer) -> str | None:
+    """Return which element type the constant seems to have: the declared one, if the size of its bytes fits."""
+    op, declared = layer.operator, layer.outputs[0].declared_element_type
+    if not isinstance(op, Const) or declared is None or 8 * op.size != declared.bits * prod(op.shape):
+        return None
+    return f"its size fits {declared}: change the attribute element_type of {layer.title} from {op.element_type}"
+
+
+SHOWN = 3
+"""Up to this many equal diagnostics are reported one by one; a sum of more shows this many examples."""
+
+
+def sum_up(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return the diagnostics in order, with repeated ones summed up in the first of them.
+
+    Warnings and infos repeat if code and message are equal, or only the code if it is declared as ``summed``. Errors
+    are never summed up.
+    """
+    groups: dict[object, list[Diagnostic]] = {}
+    for found in diagnostics:
+        groups.setdefault(_key(found), []).append(found)
+    return [item for group in groups.values() for item in (group if len(group) <= SHOWN else [_sum(group)])]
+
+
+def _key(found: Diagnostic) -> object:
+    if found.severity is Severity.ERROR:
+        return found
+    message = None if CODES[found.code].summed else found.message
+    return found.code, found.severity, found.file, message
+
+
+def _sum(group: list[Diagnostic]) -> Diagnostic:
+    first, *others = group
+    examples = [_example(found, first) for found in others[: SHOWN - 1]]
+    return replace(
+        first, message=f"{first.message}; {len(others)} more of this kind, for example {' and '.join(examples)}"
+    )
+
+
+def _example(found: Diagnostic, first: Diagnostic) -> str:
+    place = f"on line {found.line}" if found.line is not None else found.layer or "on an unknown line"
+    return place if found.message == first.message else f"{place} ({found.message})"
+
+
+def blame_constants(model: Model, diagnostics: Diagnostics) -> None:
+    """Keep only the first diagnostic of layers that fail together with most other readers of one constant."""
+    failed: dict[str | None, Diagnostic] = {}
+    for error in diagnostics.fatal:
+        if error.code.startswith(_OF_OPERATIONS):
+            failed.setdefault(error.layer, error)
+    if len(failed) < _FEWEST:
+        return
+    for layer in model.layers:
+        if not isinstance(layer.operator, Const):
+            continue
+        readers = {port.layer.title: None for output in layer.outputs for port in output.readers}
+        related = [failed[title] for title in readers if title in failed]
+        if len(related) < _FEWEST or 2 * len(related) < len(readers):
+            continue
+        first, *others = sorted(related, key=lambda error: error.line or 0)
+        for error in related:
+            diagnostics.discard(error)
+            del failed[error.layer]
+        hint = f"{len(others)} other layers that read {layer.title} fail: its value may be wrong"
+        diagnostics.add(replace(first, hint=hint))
+
+
+_OF_OPERATIONS = ("OVIR3", "OVIR4")
+_FEWEST = 3  # layers that have to fail before a constant is the suspect
