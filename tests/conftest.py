@@ -1,7 +1,18 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))  # for `builder` and the like
 
 from inference_contract import _inference_keeps_its_contract, _watched_inference  # noqa: F401 - fixtures of all tests
 from kernel_contract import _kernels_keep_their_contract, _watched_kernels  # noqa: F401 - fixtures of all tests
+
+OF_OTHER_PROGRAMS = ("oracle", "browser", "cluster", "documents")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests that start other programs as slow."""
+    for item in items:
+        if any(item.get_closest_marker(name) for name in OF_OTHER_PROGRAMS):
+            item.add_marker(pytest.mark.slow)

@@ -16,6 +16,8 @@ import ovir
 from benchmarks.growth import EDITS, READING, RUNNING, seconds
 from benchmarks.growth_models import BAD, GOOD, chain
 
+pytestmark = pytest.mark.slow
+
 SIZE, LIMIT, TRIALS = 300, 35, 3
 STAGES = READING | RUNNING | EDITS
 CASES = [

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 import ovir
 
+pytestmark = pytest.mark.slow
+
 
 def random_graph(random: Random, size: int) -> Graph:
     """Return a graph of unary and binary operations, with constants that all differ; every layer is alive."""

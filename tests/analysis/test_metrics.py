@@ -54,6 +54,7 @@ def test_narrow_and_integer_scores() -> None:
     assert scores("top1", np.uint8([[0, 200, 100]]), [1]) == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 5])
 def test_top_agrees_with_scikit_learn(count: int) -> None:
     metrics = pytest.importorskip("sklearn.metrics", reason="needs scikit-learn, of the extra `dev`")

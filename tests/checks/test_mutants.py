@@ -8,6 +8,8 @@ from pathlib import Path
 import mutants
 import pytest
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "xml"
 COUNT = 100
 """Mutants of each test. With `python tests/mutants.py` as many as you like can be tried."""

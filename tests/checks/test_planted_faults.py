@@ -10,6 +10,8 @@ from plants import FAULTS, Plant, errors, long_cycle, other_constant, other_sour
 
 import ovir
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_model_is_right_without_them() -> None:
     text, weights = whole()

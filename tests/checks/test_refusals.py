@@ -93,6 +93,7 @@ def test_a_layer_that_fails_in_any_case_hides_no_other() -> None:
     assert sorted(d.code for d in found) == ["OVIR305", "OVIR401"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "faults",
     [

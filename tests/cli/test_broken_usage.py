@@ -17,6 +17,8 @@ import ovir
 from ovir.cli import run as run_command
 from ovir.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:0000\nsize 123\n"
 
 

@@ -223,6 +223,7 @@ def test_weights_are_for_no_folder(cli: Any, folder: Path) -> None:
 # --------------------------------------------------------------------------- workers
 
 
+@pytest.mark.slow
 def test_workers_report_the_same_in_the_same_order(cli: Any) -> None:
     files = sorted(BAD.glob("OVIR2*.xml"))
     alone = cli("check", *files, "--json")
@@ -230,6 +231,7 @@ def test_workers_report_the_same_in_the_same_order(cli: Any) -> None:
     assert cli("check", *files, "--json", "--workers", 1) == alone
 
 
+@pytest.mark.slow
 def test_processes_join_in_if_it_takes_long(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     files = sorted(BAD.glob("OVIR2*.xml"))
     alone = cli("check", *files, "--json")
@@ -248,6 +250,7 @@ def test_processes_join_in_if_it_takes_long(cli: Any, monkeypatch: pytest.Monkey
     assert handed == [str(file) for file in files[1:]]
 
 
+@pytest.mark.slow
 def test_dask_reports_the_same(cli: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="needs distributed, of the extra `dask`")
     shutil.copytree(BAD, tmp_path / "bad")

@@ -35,6 +35,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     return status, captured.out + captured.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -54,6 +55,7 @@ def test_a_failure_to_compare_has_status_2(
     assert "tolerance" not in text
 
 
+@pytest.mark.slow
 def test_a_device_that_crashes_has_status_1(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,6 +306,7 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, 
     return plain(json.loads(text[: text.rindex("}") + 1])), status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -12,7 +12,7 @@ import pytest
 from terminals import PATIENCE, ROOT, needs_terminal, open_terminal, read_all, start_in_terminal
 
 pytest.importorskip("argcomplete", reason="completion needs argcomplete (ovir[completion])")
-pytestmark = needs_terminal
+pytestmark = [pytest.mark.slow, needs_terminal]
 
 SCRIPT = """\
 #!{python}

@@ -25,6 +25,7 @@ from terminals import PATIENCE, needs_terminal, open_terminal, read_all, start_i
 from ovir.cli.main import COMMANDS
 
 pytestmark = [
+    pytest.mark.slow,
     needs_terminal,
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc"),
 ]

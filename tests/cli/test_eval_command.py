@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from builder import Net
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent.parent
 CLASSES = 3
 

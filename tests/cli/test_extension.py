@@ -103,6 +103,7 @@ class Killer(ovir.Operator):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="other systems have no SIGKILL")
 def test_a_file_that_kills_workers_is_reported(cli: Any, tmp_path: Path) -> None:
     (tmp_path / "killer.py").write_text(KILLER)

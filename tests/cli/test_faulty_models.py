@@ -145,6 +145,7 @@ def test_a_sound_model_is_the_one_that_read_model_reads(tmp_path: Path) -> None:
     assert recovered.model.diagnostics == read.diagnostics
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(BAD.glob("*.xml")), ids=lambda path: path.stem)
 def test_each_bad_file_is_shown_or_refused(cli: Any, path: Path) -> None:
     try:

@@ -24,6 +24,7 @@ runpy.run_module("ovir", run_name="__main__")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     [

@@ -109,6 +109,7 @@ def test_watch(cli: Any, model: Path) -> None:
     assert set(found["margins"][0]) == documented("precision.md", "Field of a margin")
 
 
+@pytest.mark.slow
 def test_run_on_many_inputs(cli: Any, looping: list[Path], tmp_path: Path) -> None:
     inputs = _inputs(cli, looping[0], tmp_path)
     found = printed(cli, "run", looping[0], "--inputs", inputs, "--output", tmp_path / "out", "--workers", 1)
@@ -119,6 +120,7 @@ def test_run_on_many_inputs(cli: Any, looping: list[Path], tmp_path: Path) -> No
     assert {key for row in rows for key in row} == documented("many-inputs.md", "Field")
 
 
+@pytest.mark.slow
 def test_eval(cli: Any, looping: list[Path], tmp_path: Path) -> None:
     inputs = _inputs(cli, looping[0], tmp_path)
     arguments = ("eval", looping[0], "--inputs", inputs, "--workers", 1, "--against", looping[1], "--labels")

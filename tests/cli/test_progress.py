@@ -216,6 +216,7 @@ def sleeping(tmp_path: Path) -> tuple[Path, Path]:
     return net.write(tmp_path), tmp_path / "sleeping.py"
 
 
+@pytest.mark.slow
 @needs_terminal
 @pytest.mark.parametrize("colors", ["", "1"])
 def test_a_run_shows_its_layers(sleeping: tuple[Path, Path], colors: str) -> None:

@@ -21,6 +21,8 @@ import ovir
 from ovir.io.manifest import NAME
 from ovir.io.tensor_files import load_npz
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent.parent
 COUNT = 500
 PATIENCE = 120.0

@@ -66,6 +66,7 @@ def _start(folder: Path, *arguments: object, path: str = str(ROOT)) -> subproces
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_reduce_kills_its_check(
@@ -89,6 +90,7 @@ def test_reduce_kills_its_check(
     assert [layer.type for layer in ovir.read_model(tmp_path / "small.xml").layers] == ["Parameter", "Tanh", "Result"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_bisect_kills_its_device(net: Path, tmp_path: Path) -> None:
     stand_in = ROOT / "tests" / "engines" / "stand_in"

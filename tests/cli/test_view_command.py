@@ -15,6 +15,8 @@ import ovir
 
 pytest.importorskip("model_explorer", reason="Model Explorer, of the extra `view`, is not installed")
 
+pytestmark = pytest.mark.slow
+
 XML = Path(__file__).parents[2] / "examples" / "xml"
 DIGITS = XML / "digits.xml"
 

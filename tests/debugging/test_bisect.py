@@ -35,6 +35,7 @@ def _tanh(x: LayerOrPort) -> LayerOrPort:
 # --------------------------------------------------------------------------- devices
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("maker", MAKERS)
 def test_a_wrong_kernel(maker: str, device: pytest.MonkeyPatch) -> None:
     device.setenv("OVIR_TEST_FAULT", "wrong:Tanh")
@@ -56,6 +57,7 @@ def test_a_device_that_computes_the_same(device: pytest.MonkeyPatch, tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "problem"), [("die", "the process ended with signal SIGKILL"), ("refuse", "Tanh is not supported")]
 )
@@ -76,6 +78,7 @@ def test_a_missing_engine(device: pytest.MonkeyPatch) -> None:
         ovir.bisect(chain(30, {}))
 
 
+@pytest.mark.slow
 def test_the_part_reproduces_the_difference(device: pytest.MonkeyPatch, tmp_path: Path) -> None:
     device.setenv("OVIR_TEST_FAULT", "wrong:Tanh")
     model = branches(60, {37: _tanh})
@@ -118,6 +121,7 @@ class _NarrowDevice(OvirDevice):
         return list(ovir.compile_model(model, emulate="bf16")(list(inputs)).values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("maker", MAKERS)
 def test_a_correct_device_that_computes_in_bf16_is_not_blamed(maker: str) -> None:
     stage = Stage(MAKERS[maker](60, {}))
@@ -342,6 +346,7 @@ def test_a_second_model_that_fails_at_a_layer_of_its_own(tmp_path: Path) -> None
     assert "relu4" in {suspect.name for suspect in found.suspects}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("maker", MAKERS)
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.7])
 def test_the_layer_at_fault_is_a_suspect_whatever_was_recorded(maker: str, share: float) -> None:
@@ -353,6 +358,7 @@ def test_the_layer_at_fault_is_a_suspect_whatever_was_recorded(maker: str, share
         assert bisect_problem(fault, model, feeds) is None, fault.what
 
 
+@pytest.mark.slow
 def test_a_second_model_on_a_device(device: pytest.MonkeyPatch, tmp_path: Path) -> None:
     model = branches(40, {27: _tanh})
     other = model.clone()
@@ -405,6 +411,7 @@ class _Planted(OvirDevice):
         return super().run(part, inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("maker", MAKERS)
 def test_planted_faults_are_named(maker: str) -> None:
     model = MAKERS[maker](40, {})

@@ -23,6 +23,7 @@ from ovir.ops.matmul import MatMul
 from ovir.runtime.emulation import Emulation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", [0, 2])
 @pytest.mark.parametrize("factor", [100, 1000])
 def test_an_overflow_of_attention_is_reported_first_and_the_layers_around_it_are_kept(

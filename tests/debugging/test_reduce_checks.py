@@ -18,6 +18,8 @@ from comparing import small_net
 import ovir
 from ovir.debugging.reducing.checks import Command, status_text
 
+pytestmark = pytest.mark.slow
+
 PYTHON = sys.executable
 
 

@@ -16,6 +16,8 @@ import ovir
 from ovir import opset13 as ops
 from ovir.graph.layers import LayerOrPort
 
+pytestmark = pytest.mark.slow
+
 SIZE = 1000
 SMALLER = 200
 MAKERS = {maker.__name__: maker for maker in (chain, branches, transformer)}

@@ -16,6 +16,8 @@ import ovir
 from ovir import opset13 as ops
 from ovir.engines.process import Engine, EngineDiedError, EngineError, EngineMissingError
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent.parent
 STAND_IN = Path(__file__).parent / "stand_in"
 

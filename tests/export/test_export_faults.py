@@ -80,6 +80,7 @@ def test_inverse_transform_of_one_element_is_empty(declared: str, opset: int) ->
     check(net, made, [RANDOM.random((3, 1, 2), np.float32)], opset)
 
 
+@pytest.mark.slow
 @both_opsets
 @pytest.mark.parametrize("declared", ["2,0,4,4", "2,?,4,4"])
 @pytest.mark.parametrize("method", ["max", "bilinear"])
@@ -142,6 +143,7 @@ FARTHEST = {"i32": [2**31 - 1, -(2**31)], "i64": [2**63 - 1, 2**31 - 1, 2**63 - 
 MASKS = dict.fromkeys(("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask"), "0")
 
 
+@pytest.mark.slow
 @both_opsets
 @pytest.mark.parametrize("computed", ["", "start", "stop", "step", "start stop step"])
 @pytest.mark.parametrize("kind", ["i32", "i64"])

@@ -10,6 +10,8 @@ from fuzz.cases import VERSIONS, make_case
 
 import ovir
 
+pytestmark = pytest.mark.slow
+
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
 

@@ -93,6 +93,7 @@ def check(op: Operator, inputs: tuple[Array, ...], expected: Array) -> None:
             np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("low", [0, -1, -2], ids=["plain", "negative", "outside"])
@@ -122,6 +123,7 @@ def test_gather_of_data_without_elements(shape: tuple[int, ...], indices: Array)
     assert bind(Gather8(), binder, *inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("low", [0, -1], ids=["plain", "negative"])

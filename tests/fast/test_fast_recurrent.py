@@ -59,6 +59,7 @@ def test_cell(kind: str, setting: str, batch: int, dtype: Any) -> None:
     check(op, [x, *states, *weights(random, gates, op.biases, dtype=dtype)], 1 + len(states))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [6, 4])
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])

@@ -11,6 +11,8 @@ from fuzz.cases import VERSIONS, make_case
 from fuzz.recipes import RECIPES
 from fuzz.trial import try_seed
 
+pytestmark = pytest.mark.slow
+
 COUNT = 1000
 
 

@@ -92,6 +92,7 @@ def test_a_pickle_needs_no_files(tmp_path: Path) -> None:
     assert not constant.data.flags.writeable
 
 
+@pytest.mark.slow
 @copies
 def test_long_chains(copied: Callable[[Model], Model]) -> None:
     model = chain(20_000)
@@ -119,6 +120,7 @@ class ForCopies(ovir.Operator):
         return data * 2
 
 
+@pytest.mark.slow
 def test_a_layer_is_pickled_with_its_model() -> None:
     layer = chain(3000).layers[1500]
     other = pickle.loads(pickle.dumps(layer))

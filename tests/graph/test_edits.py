@@ -73,6 +73,7 @@ def edit(model: Model, kind: int, a: int, b: int, flag: bool) -> None:
 numbers = st.integers(0, 40)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(st.lists(st.tuples(st.integers(0, 11), numbers, numbers, st.booleans()), max_size=12), st.booleans())
 def test_random_edits(edits: list[tuple[int, int, int, bool]], look_between: bool) -> None:
@@ -214,6 +215,7 @@ def test_a_body_keeps_its_parameters_and_results() -> None:
     require_consistent(body)
 
 
+@pytest.mark.slow
 def test_long_chains() -> None:
     model = chain(20_000)
     first, last = model.layers[1], model.layers[-2]

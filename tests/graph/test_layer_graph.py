@@ -85,6 +85,7 @@ print("ovir.model" in sys.modules)
     assert str(ovir.read_model(tmp_path / "saved.xml").outputs[0].shape) == "[2,10]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code",
     [

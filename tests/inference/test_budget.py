@@ -181,6 +181,7 @@ def _imported() -> None:
     net.compiled()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", MODELS.values(), ids=MODELS)
 def test_nothing_large_is_computed_ahead(build: Build) -> None:
     net = Net()

@@ -50,6 +50,7 @@ def test_a_value_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Add", "Reshape", "Slice"])
 def test_chains_longer_than_the_stack_is_deep(kind: str) -> None:
     net = Net()

@@ -90,6 +90,7 @@ CASES: dict[str, Build] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", CASES.values(), ids=CASES)
 def test_what_is_folded_is_what_a_run_computes(build: Build) -> None:
     folded, computed = Net(), Net()

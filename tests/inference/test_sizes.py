@@ -59,6 +59,7 @@ def test_ranks_of_constants() -> None:
     assert "a list has at most 65536 items, got 1000000" in _message(_constant(",".join(["1"] * 1_000_000)))
 
 
+@pytest.mark.slow
 def test_a_shape_of_40_megabytes() -> None:
     text = _parameter(",".join(["7"] * 20_000_000)).xml().encode()
     start = time.process_time()

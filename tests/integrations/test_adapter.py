@@ -26,6 +26,7 @@ print(json.dumps([found, manager.run_cmd(command)]))
 """
 
 
+@pytest.mark.slow
 def test_model_explorer_loads_and_runs_it() -> None:
     done = subprocess.run(
         [sys.executable, "-c", CONVERT, EXAMPLES / "digits.xml"], capture_output=True, text=True, check=True

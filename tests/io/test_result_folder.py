@@ -24,6 +24,8 @@ from ovir.io.input_files import InputFile, find_inputs
 from ovir.io.manifest import NAME
 from ovir.io.result_folder import ResultFolder, checksum, fingerprint, result_name
 
+pytestmark = pytest.mark.slow
+
 A = {"out": np.float32([1, 2, 3])}
 
 

@@ -101,6 +101,7 @@ def test_elements_deeper_than_the_parser_goes() -> None:
     assert [d.code for d in ovir.check(text)] == ["OVIR102"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", [ovir.Model.infer_shapes, ovir.compile_model, lambda model: model.reshape([3]), pickle.dumps], ids=["infer", "compile", "reshape", "pickle"])  # fmt: skip
 def test_bodies_that_are_nested_in_memory_have_the_same_limit(action: Callable[[ovir.Model], object]) -> None:
     """A model built layer by layer can have more levels than any file that is read."""

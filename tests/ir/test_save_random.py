@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from random_models import models
 
@@ -15,6 +16,7 @@ ABOUT_THE_FILE = ("OVIR1", "OVIR3", "OVIR402", "OVIR403", "OVIR404", "OVIR405", 
 """The beginnings of codes that say that a file contradicts itself or the specification of the format."""
 
 
+@pytest.mark.slow
 @given(models())
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_models_are_the_same_after_a_round_trip(model: ovir.Model) -> None:

@@ -146,6 +146,7 @@ print(json.dumps([before, peak()]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is measured as Linux reports it")
 @pytest.mark.parametrize("half", [[], ["half"]])
 def test_weights_are_not_held_in_memory(half: list[str], tmp_path: Path) -> None:

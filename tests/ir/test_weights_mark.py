@@ -171,6 +171,7 @@ ovir.save_model(model, target)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kills a process")
 def test_a_killed_save_leaves_one_of_the_two_models_or_an_error(tmp_path: Path) -> None:
     outcomes = []

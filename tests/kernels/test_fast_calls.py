@@ -49,6 +49,7 @@ def test_private_names_are_found(code: str, found: set[str]) -> None:
     assert private_names(code) == found
 
 
+@pytest.mark.slow
 def test_one_module_uses_private_names() -> None:
     files = [path for folder in ("ovir", "examples", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
     users = {path for path in files if private_names(path.read_text(encoding="utf-8"))}

@@ -76,6 +76,7 @@ LENGTHS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
 @pytest.mark.parametrize("limit", [0, 1, 5, 130, 10_000])
 @pytest.mark.parametrize("last", [0.9, 0.5])

@@ -48,6 +48,7 @@ def spec_of(kind: Any) -> Attribute:
     return Attribute("a", "a", kind, REQUIRED, (), None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", VALUES, ids=str)
 @given(data=st.data())
 def test_every_value_is_read_as_it_was_written(kind: Any, data: st.DataObject) -> None:

@@ -35,6 +35,8 @@ from ovir.ops.select import Select
 from ovir.ops.unary import Erf
 from ovir.ops.yolo import RegionYolo
 
+pytestmark = pytest.mark.slow
+
 Array = np.ndarray[Any, Any]
 
 

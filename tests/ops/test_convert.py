@@ -33,6 +33,7 @@ def converted(values: Any, source: str, target: str) -> Any:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", PLAIN, ids=str)
 @pytest.mark.parametrize("target", PLAIN, ids=str)
 def test_one_is_one_in_every_type(source: ElementType, target: ElementType) -> None:

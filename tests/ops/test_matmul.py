@@ -63,6 +63,7 @@ def test_matmul(left: tuple[int, ...], right: tuple[int, ...], dtype: Any) -> No
         assert inferred.shape.to_tuple() == expected.shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 7, 40, 45])
 def test_large_matrices_of_a_batch_are_multiplied_in_pieces(rows: int) -> None:
     a, b = numbers((12, rows, 128), np.float32), numbers((12, 128, 200), np.float32)

@@ -143,6 +143,7 @@ def test_cells(kind: str, attributes: dict[str, Any], batch: int, inputs: int, s
     assert_all_close(op.run(*arrays), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "attributes"), ATTRIBUTES)
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize(

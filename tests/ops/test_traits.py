@@ -92,6 +92,7 @@ def named_operations(path: Path) -> set[str]:
     return strings & OPERATIONS.keys() | classes & {cls.__name__ for cls in CLASSES}
 
 
+@pytest.mark.slow
 def test_code_outside_of_ops_names_structural_operations_only() -> None:
     faults = {}
     for path in sorted(PACKAGE.rglob("*.py")):

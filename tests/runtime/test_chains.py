@@ -12,6 +12,8 @@ from builder import Net
 import ovir
 from ovir.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 LENGTH = 2_500
 DATA = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 

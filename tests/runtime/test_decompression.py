@@ -249,6 +249,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from Linux's /proc")
 def test_memory_stays_near_the_size_of_the_file(tmp_path: Path) -> None:
     net = Net()

@@ -59,11 +59,13 @@ def executor(request: pytest.FixtureRequest) -> Iterator[Executor | None]:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordered", [True, False])
 def test_every_input_has_one_result(executor: Executor | None, ordered: bool, expected: np.ndarray) -> None:
     assert_all(ovir.map(DIGITS, digits(30), executor, ordered=ordered), expected, 30)
 
 
+@pytest.mark.slow
 def test_inputs_can_be_sent_together(expected: np.ndarray) -> None:
     assert_all(ovir.map(DIGITS, digits(23), workers=2, chunksize=5), expected, 23)
 
@@ -99,6 +101,7 @@ def test_taps_are_returned() -> None:
     np.testing.assert_allclose(result.taps["relu1"][0], expected.taps["relu1"][0], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_failing_input_is_named_and_the_others_are_not_lost(expected: np.ndarray) -> None:
     inputs: list[Any] = digits(5)
     inputs[1] = {"image": np.zeros((1, 2), np.float32)}
@@ -142,6 +145,7 @@ def test_an_endless_iterable_is_read_a_few_inputs_ahead() -> None:
         assert taken <= 20 + 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunksize", [1, 4])
 def test_an_exception_of_the_iterable_loses_no_input(chunksize: int) -> None:
     def broken() -> Iterator[Any]:
@@ -155,6 +159,7 @@ def test_an_exception_of_the_iterable_loses_no_input(chunksize: int) -> None:
     assert list(results) == []
 
 
+@pytest.mark.slow
 def test_a_script_on_standard_input_can_start_workers() -> None:
     script = f"""
 import numpy as np
@@ -167,6 +172,7 @@ print([int(result[0].argmax()) for result in ovir.map({str(DIGITS)!r}, [images[:
     assert done.stdout == "[0, 1]\n", done.stderr
 
 
+@pytest.mark.slow
 def test_the_memory_of_the_caller_stays_the_same() -> None:
     inputs = digits(10)
     with ovir.map(DIGITS, (inputs[i % 10] for i in range(2000)), workers=1, ordered=False) as results:
@@ -179,12 +185,14 @@ def test_the_memory_of_the_caller_stays_the_same() -> None:
     assert sizes[1] < sizes[0] + 200_000
 
 
+@pytest.mark.slow
 def test_an_input_that_kills_its_worker_once_is_run_again(tmp_path: Path, expected: np.ndarray) -> None:
     inputs: list[Any] = digits(20)
     inputs[7] = Killer(str(tmp_path), 1, 7)
     assert_all(ovir.map(DIGITS, inputs, workers=2), expected, 20)
 
 
+@pytest.mark.slow
 def test_an_input_that_always_kills_its_worker_is_named(tmp_path: Path) -> None:
     inputs: list[Any] = digits(20)
     inputs[7] = Killer(str(tmp_path), 99)
@@ -195,6 +203,7 @@ def test_an_input_that_always_kills_its_worker_is_named(tmp_path: Path) -> None:
     assert len(os.listdir(tmp_path)) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordered", [True, False])
 def test_workers_killed_in_the_middle_lose_nothing(ordered: bool, expected: np.ndarray) -> None:
     import multiprocessing
@@ -210,6 +219,7 @@ def test_workers_killed_in_the_middle_lose_nothing(ordered: bool, expected: np.n
     assert_all(iter(found), expected, 500)
 
 
+@pytest.mark.slow
 def test_workers_that_never_start_are_reported(tmp_path: Path) -> None:
     inputs = [Killer(str(tmp_path), 99) for _ in range(50)]
     with pytest.raises(ovir.RunError, match="workers end before they have done any work"):
@@ -354,6 +364,7 @@ def test_wrong_arguments_are_refused(arguments: Any, options: dict[str, Any], me
     assert message in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("session", "message"),
     [
@@ -393,6 +404,7 @@ list(ovir.map({str(DIGITS)!r}, [{{}}], workers=1))
 """
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_gets_one_message(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(GUARDLESS)
     command = [sys.executable, str(tmp_path / "script.py")]
