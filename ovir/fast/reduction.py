@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -20,7 +22,6 @@ from ovir.ops.reduction import (
     ReduceProd,
     ReduceSum,
     ReductionBase,
-    element_count,
     is_wide,
 )
 
@@ -37,7 +38,7 @@ _OF_BOOLEANS: dict[type[ReductionBase], np.ufunc] = {
 }
 
 
-@fast(ReductionBase)
+@fast(ReductionBase, in_f32=True)
 def reduction(op: ReductionBase, binder: Binder, data: Array, axes: Array) -> bool:
     if not binder.is_constant(1) or not data.size or not (along := op.axes(axes, data.ndim)):
         return False
@@ -48,7 +49,7 @@ def reduction(op: ReductionBase, binder: Binder, data: Array, axes: Array) -> bo
             return False
         _reduce(function, data, along, reduced_output(binder, data, along), binder)
     elif isinstance(op, ReduceSum | ReduceMean):
-        factor = 1 / element_count(data, along) if isinstance(op, ReduceMean) else 1.0
+        factor = 1 / prod(data.shape[axis] for axis in along) if isinstance(op, ReduceMean) else 1.0
         bind_sum(binder, data, along, factor, reduced_output(binder, data, along))
     elif isinstance(op, ReduceL1):
         out, sizes = reduced_output(binder, data, along), scratch_like(binder, data)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -18,18 +17,13 @@ from ovir.core.element_types import ElementType, boolean
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds, product_bounds
-from ovir.kernels.blocked import compute_dtype, integer_range
-from ovir.kernels.reduction import fold, sum_along
+from ovir.kernels.blocked import compute_dtype, integer_range, lowest_finite, native_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
 _ONE = Dimension(1, 1)
-
-
-def _is_real(dtype: np.dtype[Any]) -> bool:
-    return dtype in (np.float32, np.float64)
 
 
 def is_wide(dtype: np.dtype[Any]) -> bool:
@@ -78,12 +72,15 @@ class ReductionBase(Operator):
 
     def run(self, data: Array, axes: Array) -> Array:
         along = self.axes(axes, data.ndim)
-        kept = [1 if axis in along else size for axis, size in enumerate(data.shape)]
-        shape = kept if self.keep_dims else [size for axis, size in enumerate(data.shape) if axis not in along]
-        return np.asarray(self.reduce(data, along)).reshape(shape)
+        others = [axis for axis in range(data.ndim) if axis not in along]
+        # NumPy sums pairwise, with small errors, only along the last axis of an array in C order.
+        rows = np.ascontiguousarray(data.transpose([*others, *along]))
+        rows = rows.reshape([data.shape[axis] for axis in others] + [prod(data.shape[axis] for axis in along)])
+        result = self.reduce(rows)
+        return np.expand_dims(result, along) if self.keep_dims else np.asarray(result)
 
-    def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
-        """Return the result in the data's type; only the order of its elements matters, not its shape."""
+    def reduce(self, rows: Array) -> Array:
+        """Return the results of all rows, which lie along the last axis, in the type of the rows."""
         raise NotImplementedError
 
 
@@ -106,27 +103,16 @@ class ArithmeticReductionBase(ReductionBase):
         """Return the least and the greatest result."""
         return self.run(value.lower, axes), self.run(value.upper, axes)
 
-    def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
-        dtype = data.dtype
-        with np.errstate(all="ignore"):
-            if is_wide(dtype):
-                return self.integers(data, axes)
-            return _narrowed(self.reals(data, axes), dtype)
+    def reduce(self, rows: Array) -> Array:
+        dtype = rows.dtype
+        result = self.combine(rows if is_wide(dtype) else rows.astype(compute_dtype(dtype), copy=False))
+        if result.dtype != dtype and result.dtype == np.float64:  # integers, which are truncated and saturate
+            result = np.clip(np.trunc(result), *integer_range(dtype))
+        return np.asarray(result).astype(dtype, copy=False)
 
-    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        """Return the result for all other types, in the type that they are computed in."""
+    def combine(self, rows: Array) -> Array:
+        """Return the results of rows of real numbers, or of integers of 32 or 64 bits."""
         raise NotImplementedError
-
-    def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
-        """Return the result for integers of 32 or 64 bits, in their own type."""
-        raise NotImplementedError
-
-
-def _narrowed(computed: Array, dtype: np.dtype[Any]) -> Array:
-    if compute_dtype(dtype) == np.float64 != dtype:
-        low, high = integer_range(dtype)
-        computed = np.asarray(np.clip(np.trunc(computed), low, high))
-    return computed.astype(dtype, copy=False)
 
 
 # --------------------------------------------------------------------------- the operations
@@ -139,10 +125,12 @@ class ReduceSum(ArithmeticReductionBase):
     Source: ReduceSum-1
     """
 
-    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return sum_along(data, axes)
+    def combine(self, rows: Array) -> Array:
+        return _sum(rows)
 
-    integers = reals
+
+def _sum(rows: Array) -> Array:
+    return np.asarray(rows.sum(-1, dtype=rows.dtype))
 
 
 @operator("ReduceMean", opset=1)
@@ -152,20 +140,13 @@ class ReduceMean(ArithmeticReductionBase):
     Source: ReduceMean-1
     """
 
-    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        total = sum_along(data, axes)
-        return np.asarray(total / total.dtype.type(element_count(data, axes)))
-
-    def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
-        total, count = sum_along(data, axes), data.dtype.type(element_count(data, axes))
+    def combine(self, rows: Array) -> Array:
+        total, count = _sum(rows), rows.dtype.type(max(rows.shape[-1], 1))
+        if rows.dtype.kind == "f":
+            return np.asarray(total / count)
         quotient = total // count
         # Division rounds down; a negative total that does not divide evenly must be rounded up.
         return np.asarray(quotient + ((total < 0) & (quotient * count != total)).astype(total.dtype))
-
-
-def element_count(data: Array, axes: tuple[int, ...]) -> int:
-    shape: tuple[int, ...] = data.shape
-    return max(prod(shape[axis] for axis in axes), 1)
 
 
 @operator("ReduceProd", opset=1)
@@ -184,10 +165,8 @@ class ReduceProd(ArithmeticReductionBase):
         lower, upper = self.run(value.lower, axes), np.where(upper >= huge, np.inf, upper)
         return product_bounds(self.output_types[0], lower, upper, np.full(upper.shape, value.size == upper.size))
 
-    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return fold(np.multiply, data, axes, 1)
-
-    integers = reals
+    def combine(self, rows: Array) -> Array:
+        return np.asarray(rows.prod(-1, dtype=rows.dtype))
 
 
 @operator("ReduceMax", opset=1)
@@ -201,13 +180,8 @@ class ReduceMax(ArithmeticReductionBase):
 
     passes = (0,)
 
-    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        is_integer = compute_dtype(data.dtype) == np.float64 != data.dtype
-        lowest = -np.inf if is_integer else float(ml_dtypes.finfo(data.dtype).min)  # type: ignore[no-untyped-call]
-        return fold(np.fmax, data, axes, lowest)
-
-    def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return fold(np.maximum, data, axes, np.iinfo(data.dtype).min)
+    def reduce(self, rows: Array) -> Array:
+        return _extreme(np.fmax, rows, lowest_finite(rows.dtype))
 
 
 @operator("ReduceMin", opset=1)
@@ -221,11 +195,18 @@ class ReduceMin(ArithmeticReductionBase):
 
     passes = (0,)
 
-    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return fold(np.fmin, data, axes, np.inf)
+    def reduce(self, rows: Array) -> Array:
+        is_real = native_dtype(rows.dtype).kind == "f"
+        highest = np.inf if is_real else integer_range(rows.dtype)[1]
+        return _extreme(np.fmin, rows, highest)
 
-    def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return fold(np.minimum, data, axes, np.iinfo(data.dtype).max)
+
+def _extreme(choose: np.ufunc, rows: Array, empty: float) -> Array:
+    """Return the largest or smallest element of each row, ``empty`` for rows without elements."""
+    if not rows.shape[-1]:
+        return np.full(rows.shape[:-1], empty, rows.dtype)
+    computed = rows.astype(native_dtype(rows.dtype), copy=False)
+    return np.asarray(choose.reduce(computed, axis=-1)).astype(rows.dtype, copy=False)
 
 
 @operator("ReduceL1", opset=4)
@@ -237,10 +218,8 @@ class ReduceL1(ArithmeticReductionBase):
 
     rises_from = 0
 
-    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return sum_along(data, axes, np.absolute)
-
-    integers = reals
+    def combine(self, rows: Array) -> Array:
+        return _sum(np.absolute(rows))
 
 
 @operator("ReduceL2", opset=4)
@@ -252,11 +231,9 @@ class ReduceL2(ArithmeticReductionBase):
 
     rises_from = 0
 
-    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return np.asarray(np.sqrt(sum_along(data, axes, np.square)))
-
-    def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return _narrowed(self.reals(data.astype(np.float64), axes), data.dtype)
+    def combine(self, rows: Array) -> Array:
+        reals = rows.astype(compute_dtype(rows.dtype), copy=False)
+        return np.asarray(np.sqrt(_sum(np.square(reals))))
 
 
 class LogicalReductionBase(ReductionBase):
@@ -273,8 +250,8 @@ class ReduceLogicalAnd(LogicalReductionBase):
     Source: ReduceLogicalAnd-1
     """
 
-    def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return np.asarray(np.logical_and.reduce(data, axis=axes))
+    def reduce(self, rows: Array) -> Array:
+        return np.asarray(rows.all(-1))
 
 
 @operator("ReduceLogicalOr", opset=1)
@@ -284,5 +261,5 @@ class ReduceLogicalOr(LogicalReductionBase):
     Source: ReduceLogicalOr-1
     """
 
-    def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return np.asarray(np.logical_or.reduce(data, axis=axes))
+    def reduce(self, rows: Array) -> Array:
+        return np.asarray(rows.any(-1))

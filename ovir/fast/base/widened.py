@@ -9,8 +9,11 @@ import ml_dtypes
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder, call_elementwise
+from ovir.fast.base.binding import Binder, Call
+from ovir.fast.base.passes import call_passes
+from ovir.kernels import half
 from ovir.kernels.coalesce import in_order, memory_order
+from ovir.kernels.passes import Spare
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:
@@ -41,7 +44,7 @@ class WidenedBinder:
         if self._binder.is_constant(index):
             return self._binder.prepared(f"input {index} in f32", lambda: given.astype(np.float32))
         wide = self._workspace(given.shape, memory_order(given))
-        call_elementwise(self._binder, _convert, given, wide, heavy=True)
+        call_passes(self._binder, _conversion, given, wide)
         return wide
 
     def _workspace(self, shape: Sequence[int], order: Sequence[int]) -> Array:
@@ -82,7 +85,7 @@ class WidenedBinder:
     def store(self) -> None:
         """Add the calls that round the outputs to their types."""
         for index, wide in self._outputs.items():
-            call_elementwise(self._binder, _convert, wide, self._binder.output(index, memory_order(wide)), heavy=True)
+            call_passes(self._binder, _conversion, wide, self._binder.output(index, memory_order(wide)))
 
 
 def bind_widened(form: Callable[..., bool], op: Any, binder: Binder, inputs: Sequence[Array]) -> bool:
@@ -94,5 +97,5 @@ def bind_widened(form: Callable[..., bool], op: Any, binder: Binder, inputs: Seq
     return True
 
 
-def _convert(source: Array, target: Array) -> None:
-    np.copyto(target, source, "unsafe")
+def _conversion(source: Array, target: Array, spare: Spare) -> list[Call]:
+    return [(half.copy, (source, target))]
