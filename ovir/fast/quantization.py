@@ -13,17 +13,17 @@ from ovir.fast.base.sums import same_order
 from ovir.fast.registry import fast
 from ovir.kernels.fast_calls import clip
 from ovir.kernels.passes import Spare, number
-from ovir.ops.quantization import RANGES, FakeQuantize, is_ordered
+from ovir.ops.quantization import RANGES, FakeQuantize
 
 
-@fast(FakeQuantize)
+@fast(FakeQuantize, in_f32=True)
 def fake_quantize(op: FakeQuantize, binder: Binder, *inputs: Array) -> bool:
     x, *given = inputs
     if x.dtype not in (np.float32, np.float64) or not x.size or not all(map(binder.is_constant, range(1, 5))):
         return False
     low, high, first, last = (op.aligned_range(x, r, name) for r, name in zip(given, RANGES, strict=True))
     width, height = high - low, last - first
-    if not is_ordered(low, high, width, height):
+    if not np.all((low < high) & np.isfinite(width) & np.isfinite(height) & (height != 0)):
         return False
     steps, out = number(op.levels - 1, x), same_order(binder, x)
     ranges = (low, width, first, height / steps)
@@ -44,7 +44,7 @@ def _passes(
     y: Array,
     spare: Spare,
 ) -> list[Call]:
-    """Return the passes of ``_Quantize.clipped``; ``step`` is the difference of neighbouring outputs."""
+    """Return the passes for input ranges in ascending order; ``step`` is the difference of neighbouring outputs."""
     # What is rounded is computed as the formula says, because numbers near a tie would go the other way.
     calls: list[Call] = [] if from_zero else [(np.subtract, (x, low, y))]
     calls += [
