@@ -1,8 +1,6 @@
-"""SegmentMax: the largest element of each run of rows."""
+"""Reductions of segments of rows: SegmentMax, and sums and means of bags of rows of an embedding table."""
 
 from __future__ import annotations
-
-from math import prod
 
 import numpy as np
 
@@ -10,11 +8,10 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.kernels import half
 from ovir.kernels.blocked import lowest_finite, native_dtype
-from ovir.kernels.segments import reduce_segments
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.domains import Below, Between, by_input
+from ovir.ops.base.domains import Below, Between, Index, Length, by_input
+from ovir.ops.base.indexing import checked_indices
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -54,9 +51,7 @@ class SegmentMax(Operator):
             segments = Dimension(needed, needed)
         return TensorType(data.element_type, data.shape.with_dim(0, segments))
 
-    def run(
-        self, data: Array, segment_ids: Array, num_segments: Array | None = None, *, out: Array | None = None
-    ) -> Array:
+    def run(self, data: Array, segment_ids: Array, num_segments: Array | None = None) -> Array:
         self._check_sorted(segment_ids)
         segments = _needed(segment_ids)
         if num_segments is not None:
@@ -67,23 +62,12 @@ class SegmentMax(Operator):
                     f"segment_ids go up to {needed - 1}, but num_segments is {segments}; rows of "
                     f"the other ids are ignored"
                 )
-        if out is None:
-            out = np.empty((segments, *data.shape[1:]), data.dtype)
-        if not out.size:
-            return out
-        limits = np.searchsorted(segment_ids, np.arange(segments + 1))
-        rows, computed = data.reshape(len(data), prod(data.shape[1:])), native_dtype(data.dtype)
-        flat = out.reshape(segments, -1)
-        largest = flat if computed == data.dtype else np.empty(flat.shape, computed)
-        largest[...] = 0 if self.fill_mode == "zero" else lowest_finite(data.dtype)
-        reduce_segments(
-            np.fmax if computed.kind == "f" else np.maximum,
-            lambda places: half.converted(rows.take(places, axis=0), computed),
-            *(limits[:-1], np.diff(limits), largest),
-        )
-        if largest is not flat:
-            half.copy(largest, flat)
-        return out
+        fill = 0 if self.fill_mode == "zero" else lowest_finite(data.dtype)
+        result = np.full((segments, *data.shape[1:]), fill, data.dtype)
+        for segment in np.unique(segment_ids[segment_ids < segments]):
+            rows = data[segment_ids == segment].astype(native_dtype(data.dtype), copy=False)
+            result[segment] = np.fmax.reduce(rows, axis=0)
+        return result
 
     def _check_sorted(self, ids: Array) -> None:
         if ids.size:
@@ -97,3 +81,243 @@ class SegmentMax(Operator):
 def _needed(ids: Array) -> int:
     """Return the number of segments that sorted ids reach."""
     return int(ids[-1]) + 1 if ids.size else 0
+
+
+# --------------------------------------------------------------------------- bags
+
+
+class EmbeddingBagBase(Operator):
+    """Base of sums over bags: ``indices`` pick rows of a table [num_emb, ...], which are summed bag by bag.
+
+    f16 and bf16 are summed in f32 and rounded once; integers wrap around. An index outside [0, num_emb-1] is an error.
+    """
+
+    reduction: str = "sum"
+
+    def check(
+        self, table: TensorType, indices: TensorType, rank: int, weights: TensorType | None, **others: TensorType | None
+    ) -> list[Dimension]:
+        """Check types and ranks and return the dimensions of ``indices``; ``others`` must have the type of the
+        indices."""
+        self.require_numeric("emb_table", table.element_type)
+        self.require_rank_at_least("emb_table", table.shape, 1)
+        integers = {"indices": indices, **{name: other for name, other in others.items() if other is not None}}
+        for name, tensor in integers.items():
+            self.require_index_type(name, tensor.element_type)
+        self.merge_types(*(tensor.element_type for tensor in integers.values()), names=list(integers))
+        alike = {"indices": indices.shape}
+        if weights is not None:
+            self.require(self.reduction == "sum", "reduction {} does not allow per_sample_weights", self.reduction)
+            self.merge_types(table.element_type, weights.element_type, names=("emb_table", "per_sample_weights"))
+            alike["per_sample_weights"] = weights.shape
+        for name, shape in alike.items():
+            self.require_rank(name, shape, rank)
+        return [self.merge_dims("elements", **{n: (s, axis) for n, s in alike.items()}) for axis in range(rank)]
+
+    def bags(
+        self,
+        table: Array,
+        indices: Array,
+        starts: Array,
+        counts: Array,
+        default_index: int | None,
+        weights: Array | None,
+    ) -> Array:
+        """Return one bag after another: ``counts[i]`` indices from ``starts[i]`` on; an empty bag is row
+        ``default_index``."""
+        rows = self.rows(table, indices, weights)
+        empty = np.zeros((), rows.dtype) if default_index is None else table[default_index]
+        result = np.empty((len(counts), *table.shape[1:]), rows.dtype)
+        for i, (start, count) in enumerate(zip(starts.tolist(), counts.tolist(), strict=True)):
+            result[i] = self.reduced(rows[start : start + count], 0) if count else empty
+        return result.astype(table.dtype, copy=False)
+
+    def rows(self, table: Array, indices: Array, weights: Array | None) -> Array:
+        """Return the weighted rows of the table at some indices, in the type that they are summed in."""
+        indices = checked_indices(self, indices, len(table), negative=False)
+        rows = table[indices].astype(native_dtype(table.dtype), copy=False)
+        if weights is None:
+            return rows
+        factors = weights.astype(rows.dtype).reshape(*weights.shape, *[1] * (table.ndim - 1))
+        return np.asarray(rows * factors)
+
+    def reduced(self, rows: Array, axis: int) -> Array:
+        """Return the sum or the mean of rows along an axis; means of integers are rounded towards zero."""
+        total = np.add.reduce(rows, axis, rows.dtype)
+        if self.reduction == "sum":
+            return np.asarray(total)
+        count = max(rows.shape[axis], 1)
+        if rows.dtype.kind == "f":
+            return np.asarray(total / count)
+        wide = total.astype(np.uint64 if rows.dtype.kind == "u" else np.int64)
+        return np.asarray(np.sign(wide) * (np.abs(wide) // wide.dtype.type(count))).astype(rows.dtype)
+
+    def default(self, default_index: Array | None, size: int) -> int | None:
+        """Return the row of empty bags, or None if it is missing."""
+        if default_index is None:
+            return None
+        return int(checked_indices(self, default_index, size, negative=False, name="default_index").item())
+
+
+class EmbeddingBagOffsetsBase(EmbeddingBagBase):
+    """Base of operations whose ``offsets`` say where in the indices each bag begins."""
+
+    domains = by_input(
+        indices=Index("emb_table"),
+        offsets=Length("indices", axis=0, low=0, order="offsets"),
+        default_index=Index("emb_table", absent=-1),
+    )
+
+    def infer(
+        self,
+        emb_table: TensorType,
+        indices: TensorType,
+        offsets: TensorType,
+        default_index: TensorType | None = None,
+        per_sample_weights: TensorType | None = None,
+    ) -> TensorType:
+        self.check(emb_table, indices, 1, per_sample_weights, offsets=offsets, default_index=default_index)
+        self.require_rank("offsets", offsets.shape, 1)
+        if default_index is not None:
+            self.require_rank("default_index", default_index.shape, 0)
+        return TensorType(emb_table.element_type, emb_table.shape.with_dim(0, offsets.shape[0]))
+
+    def run(
+        self,
+        emb_table: Array,
+        indices: Array,
+        offsets: Array,
+        default_index: Array | None = None,
+        per_sample_weights: Array | None = None,
+    ) -> Array:
+        starts = checked_indices(self, offsets, len(indices) + 1, negative=False, name="offsets")
+        counts = np.diff(starts, append=len(indices)) if starts.size else starts
+        if (counts < 0).any():
+            bag = int((counts < 0).argmax())
+            self.fail("offsets must not decrease, got {} and then {}", starts[bag], starts[bag + 1])
+        is_left_out = default_index is None or default_index.item() == -1
+        default = self.default(None if is_left_out else default_index, len(emb_table))
+        return self.bags(emb_table, indices, starts, counts, default, per_sample_weights)
+
+
+@operator("EmbeddingBagOffsetsSum", opset=3)
+class EmbeddingBagOffsetsSum(EmbeddingBagOffsetsBase):
+    """out[i] = the sum of emb_table[indices[j]] for j from offsets[i] to offsets[i + 1] or the end.
+
+    Each row is multiplied by ``per_sample_weights[j]``. An empty bag is the row ``default_index``, or 0 if that is -1
+    or missing. Offsets must not decrease; indices before the first offset belong to no bag.
+
+    Source: EmbeddingBagOffsetsSum-3
+    """
+
+
+@operator("EmbeddingBagOffsets", opset=15)
+class EmbeddingBagOffsets(EmbeddingBagOffsetsBase):
+    """out[i] = the sum or the mean of emb_table[indices[j]] for j from offsets[i] to offsets[i + 1] or the end.
+
+    Otherwise as EmbeddingBagOffsetsSum-3; only the rows of a sum can be weighted.
+
+    Source: EmbeddingBagOffsets-15
+    """
+
+    reduction: str = attribute(default="sum", choices=("sum", "mean"))
+
+
+class EmbeddingBagPackedBase(EmbeddingBagBase):
+    """Base of operations whose bags have equally many indices, one bag per row."""
+
+    domains = by_input(indices=Index("emb_table"))
+
+    def infer(
+        self, emb_table: TensorType, indices: TensorType, per_sample_weights: TensorType | None = None
+    ) -> TensorType:
+        bags, _ = self.check(emb_table, indices, 2, per_sample_weights)
+        return TensorType(emb_table.element_type, emb_table.shape.with_dim(0, bags))
+
+    def run(self, emb_table: Array, indices: Array, per_sample_weights: Array | None = None) -> Array:
+        sums = self.reduced(self.rows(emb_table, indices, per_sample_weights), 1)
+        return sums.astype(emb_table.dtype, copy=False)
+
+
+@operator("EmbeddingBagPackedSum", opset=3)
+class EmbeddingBagPackedSum(EmbeddingBagPackedBase):
+    """out[i] = the sum of emb_table[indices[i, j]] * per_sample_weights[i, j] over j.
+
+    Source: EmbeddingBagPackedSum-3
+    """
+
+
+@operator("EmbeddingBagPacked", opset=15)
+class EmbeddingBagPacked(EmbeddingBagPackedBase):
+    """out[i] = the sum or the mean of emb_table[indices[i, j]] over j.
+
+    The rows of a sum can be weighted by ``per_sample_weights[i, j]``.
+
+    Source: EmbeddingBagPacked-15
+    """
+
+    reduction: str = attribute(default="sum", choices=("sum", "mean"))
+
+
+@operator("EmbeddingSegmentsSum", opset=3)
+class EmbeddingSegmentsSum(EmbeddingBagBase):
+    """out[s] = the sum of emb_table[indices[j]] * per_sample_weights[j] over all j with segment_ids[j] = s.
+
+    There are ``num_segments`` segments; an empty one is the row ``default_index``, or 0 without it. The specification
+    requires sorted ids below ``num_segments``: other ids are reported, and ids outside the range are ignored.
+
+    Source: EmbeddingSegmentsSum-3
+    """
+
+    domains = by_input(
+        indices=Index("emb_table"),
+        segment_ids=Below("num_segments", order="sorted"),
+        num_segments=Between(2, 4),
+        default_index=Index("emb_table"),
+    )
+    value_inputs = (3,)
+
+    def infer(
+        self,
+        emb_table: TensorType,
+        indices: TensorType,
+        segment_ids: TensorType,
+        num_segments: TensorType,
+        default_index: TensorType | None = None,
+        per_sample_weights: TensorType | None = None,
+    ) -> TensorType:
+        others = {"segment_ids": segment_ids, "num_segments": num_segments, "default_index": default_index}
+        self.check(emb_table, indices, 1, per_sample_weights, **others)
+        self.require_rank("segment_ids", segment_ids.shape, 1)
+        self.merge_dims("elements", indices=(indices.shape, 0), segment_ids=(segment_ids.shape, 0))
+        for name, tensor in (("num_segments", num_segments), ("default_index", default_index)):
+            if tensor is not None:
+                self.require_rank(name, tensor.shape, 0)
+        segments = self.count_of("num_segments", num_segments)
+        return TensorType(emb_table.element_type, emb_table.shape.with_dim(0, segments))
+
+    def run(
+        self,
+        emb_table: Array,
+        indices: Array,
+        segment_ids: Array,
+        num_segments: Array,
+        default_index: Array | None = None,
+        per_sample_weights: Array | None = None,
+    ) -> Array:
+        segments = int(num_segments.item())
+        self.check_count("num_segments", segments)
+        inside = (segment_ids >= 0) & (segment_ids < segments)
+        if not inside.all():
+            first = int(inside.argmin())
+            place = f"segment_ids[{first}] = {segment_ids[first]} is outside [0, {segments - 1}]"
+            report(f"{place}; it is ignored")
+        if (segment_ids[1:] < segment_ids[:-1]).any():
+            report("segment_ids are not sorted; each index is added to its segment nevertheless")
+        order = np.argsort(segment_ids, kind="stable")
+        order = order[inside[order]]
+        counts = np.bincount(segment_ids[order], minlength=segments)
+        starts = counts.cumsum() - counts
+        weights = None if per_sample_weights is None else per_sample_weights[order]
+        default = self.default(default_index, len(emb_table))
+        return self.bags(emb_table, indices[order], starts, counts, default, weights)

@@ -1,4 +1,4 @@
-"""SegmentMax."""
+"""SegmentMax, EmbeddingBagOffsets, EmbeddingBagPacked and EmbeddingSegmentsSum."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import numpy as np
 
 from ovir.core.element_types import ElementType, i64
 from ovir.export.graph import Graph
-from ovir.export.parts import reduced
+from ovir.export.parts import real_type, reduced
 from ovir.export.registry import exports
-from ovir.export.segments import by_run, runs_of_ids
-from ovir.export.sizes import as_list, as_scalar
+from ovir.export.segments import Runs, by_run, runs_of_ids
+from ovir.export.sizes import LAST, as_list, as_scalar
 from ovir.export.tensors import Tensor
 from ovir.kernels.blocked import lowest_finite
-from ovir.ops.segments import SegmentMax
+from ovir.ops.segments import (
+    EmbeddingBagBase,
+    EmbeddingBagOffsets,
+    EmbeddingBagOffsetsSum,
+    EmbeddingBagPacked,
+    EmbeddingBagPackedSum,
+    EmbeddingSegmentsSum,
+    SegmentMax,
+)
 
 
 @exports(SegmentMax, to="Gather of segments padded to the longest one, ReduceMax", limits="NaN prevails")
@@ -39,3 +47,110 @@ def segment_max(
 
 def _least(graph: Graph, element_type: ElementType) -> Tensor:
     return graph.number(-np.inf if element_type.is_real else lowest_finite(element_type.to_dtype()), element_type)
+
+
+# --------------------------------------------------------------------------- bags
+
+
+_PADDED = "Gather of bags padded to the longest one, ReduceSum"
+
+
+@exports(EmbeddingBagPackedSum, EmbeddingBagPacked, to="Gather, ReduceSum")
+def embedding_bag_packed(
+    graph: Graph, op: EmbeddingBagBase, table: Tensor, indices: Tensor, weights: Tensor | None = None
+) -> Tensor:
+    """Export as Gather and ReduceSum over the rows of each bag."""
+    computed = _computed_in(table)
+    rows = graph.cast(graph.Gather(table, indices), computed)
+    if weights is not None:
+        rank = graph.rank(table, "emb_table")
+        rows = graph.Mul(rows, _weights(graph, graph.cast(weights, computed), rank))
+    sums = graph.ReduceSum(rows, [1], keepdims=0)
+    if op.reduction == "mean":
+        sums = graph.Div(sums, graph.Max(graph.cast(graph.Shape(indices, start=1, end=2), computed), 1))
+    return graph.cast(sums, table.element_type)
+
+
+@exports(EmbeddingBagOffsetsSum, EmbeddingBagOffsets, to=_PADDED)
+def embedding_bag_offsets(
+    graph: Graph,
+    op: EmbeddingBagBase,
+    table: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    default_index: Tensor | None = None,
+    weights: Tensor | None = None,
+) -> Tensor:
+    """Export as Gather and ReduceSum over the rows of each bag, padded with zeros."""
+    starts = as_list(graph, offsets)
+    ends = graph.Concat(graph.Slice(starts, [1], [LAST]), graph.Shape(indices), axis=0)
+    counts = graph.Slice(graph.Sub(ends, starts), [0], graph.Shape(starts))
+    return _bags(graph, op.reduction, table, indices, Runs(starts, counts), default_index, weights)
+
+
+@exports(EmbeddingSegmentsSum, to=_PADDED, limits="segment_ids must be sorted, as the specification demands")
+def embedding_segments_sum(
+    graph: Graph,
+    op: EmbeddingSegmentsSum,
+    table: Tensor,
+    indices: Tensor,
+    segment_ids: Tensor,
+    num_segments: Tensor,
+    default_index: Tensor | None = None,
+    weights: Tensor | None = None,
+) -> Tensor:
+    """Export as Gather and ReduceSum over the rows of each segment, padded with zeros."""
+    runs = runs_of_ids(graph, segment_ids, graph.cast(as_scalar(graph, num_segments), i64))
+    return _bags(graph, "sum", table, indices, runs, default_index, weights)
+
+
+def _bags(
+    graph: Graph,
+    reduction: str,
+    table: Tensor,
+    indices: Tensor,
+    runs: Runs,
+    default_index: Tensor | None,
+    weights: Tensor | None,
+) -> Tensor:
+    """Return the sum or the mean of the rows of each bag, and the default row for empty bags."""
+    rank = graph.rank(table, "emb_table")
+    computed = _computed_in(table)
+    places, exist = runs.places(graph)
+    places = graph.Where(exist, places, 0)
+    rows = graph.cast(graph.Gather(table, graph.Gather(indices, places)), computed)
+    if weights is not None:
+        factors = graph.Gather(graph.cast(weights, computed), places)
+        rows = graph.Mul(rows, _weights(graph, factors, rank))
+    mask = _weights(graph, exist, rank)
+    sums = graph.ReduceSum(graph.Where(mask, rows, 0), [1], keepdims=0)
+    if reduction == "mean":
+        sums = graph.Div(sums, by_run(graph, graph.cast(graph.Max(runs.counts, 1), computed), rank))
+    sums = graph.cast(sums, table.element_type)
+    default = _default_row(graph, table, default_index)
+    if default is None:
+        return sums
+    return graph.Where(by_run(graph, graph.Equal(runs.counts, 0), rank), default, sums)
+
+
+def _default_row(graph: Graph, table: Tensor, index: Tensor | None) -> Tensor | None:
+    """Return the row of empty bags; None if it is zero."""
+    if index is None or (index.constant is not None and index.constant.item() < 0):
+        return None
+    wanted = graph.cast(as_scalar(graph, index), i64)
+    if index.constant is not None:
+        return graph.Gather(table, wanted)
+    return graph.Where(graph.Less(wanted, 0), 0, graph.Gather(table, graph.Max(wanted, 0)))
+
+
+def _weights(graph: Graph, factors: Tensor, rank: int) -> Tensor:
+    """Return one number for each row of each bag with dimensions of 1 for the elements of a row."""
+    return graph.Unsqueeze(factors, list(range(2, rank + 1))) if rank > 1 else factors
+
+
+def _computed_in(table: Tensor) -> ElementType:
+    """Return the type in which rows are summed: narrow floating-point numbers are rounded once."""
+    element_type = table.element_type
+    if element_type.is_real:
+        return real_type(table)
+    return i64 if element_type.bits < 8 else element_type

@@ -11,7 +11,7 @@ from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder
 from ovir.fast.gather import unsigned_view
 from ovir.fast.registry import fast
-from ovir.ops.embedding_bag import EmbeddingBagOffsetsBase
+from ovir.ops.segments import EmbeddingBagOffsetsBase
 
 
 @fast(EmbeddingBagOffsetsBase)
