@@ -28,7 +28,7 @@ import numpy as np
 
 import ovir
 from benchmarks.growth_models import BAD, GOOD, MOST, File
-from ovir.core.garbage import without_garbage_collection
+from ovir.core.interpreter import without_garbage_collection
 from ovir.graph.layers import Layer, Port
 from ovir.ops.activation import ReLU
 

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from ovir.analysis.feeds import random_inputs
     from ovir.build.generic import create_layer
     from ovir.checks.checker import check
-    from ovir.core.dimensions import Dimension
     from ovir.core.element_types import ElementType
-    from ovir.core.shapes import PartialShape
+    from ovir.core.shapes import Dimension, PartialShape
     from ovir.core.tensor_types import TensorType
     from ovir.debugging.bisecting.bisect import bisect
     from ovir.debugging.bisecting.bisection import Bisection
@@ -103,9 +102,8 @@ _NAMES = {
     "ovir.analysis.feeds": ("random_inputs",),
     "ovir.build.generic": ("create_layer",),
     "ovir.checks.checker": ("check",),
-    "ovir.core.dimensions": ("Dimension",),
     "ovir.core.element_types": ("ElementType",),
-    "ovir.core.shapes": ("PartialShape",),
+    "ovir.core.shapes": ("Dimension", "PartialShape"),
     "ovir.core.tensor_types": ("TensorType",),
     "ovir.debugging.bisecting.bisect": ("bisect",),
     "ovir.debugging.bisecting.bisection": ("Bisection",),

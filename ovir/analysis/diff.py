@@ -26,10 +26,10 @@ from ovir.analysis.diff_layers import (
 from ovir.analysis.diff_result import Affected, Change, Diff, LayerDiff
 from ovir.analysis.matching import NONE, Matching, matching_of
 from ovir.analysis.signatures import Interner, Side, slicing_of
-from ovir.core.garbage import without_garbage_collection
+from ovir.core.interpreter import without_garbage_collection
 from ovir.core.progress import counted, stage
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
 from ovir.ir.source import Source as File
 from ovir.model import Model, read_model

@@ -10,9 +10,8 @@ from typing import Any
 from ovir.analysis.constant_differences import EXACT, Tolerance, constants_differ, weights_differ
 from ovir.analysis.diff_result import Change
 from ovir.analysis.signatures import as_f32, operation_of, settings_of
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import legacy_name
 from ovir.graph.rt_info import RtInfo

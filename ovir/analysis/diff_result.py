@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ovir.analysis.constant_differences import DataDifference
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
 from ovir.model import Model
 

@@ -14,8 +14,7 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.spelling import did_you_mean
-from ovir.diagnostics.text import plural, shown
+from ovir.diagnostics.wording import did_you_mean, plural, shown
 
 NAMES = ("top1", "top5", "mse", "mae", "psnr", "cosine")
 """The metrics; any other number of classes can stand in ``top5``."""

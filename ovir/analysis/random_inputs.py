@@ -12,10 +12,9 @@ import numpy as np
 
 from ovir.analysis.input_domains import input_domains
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, f32
 from ovir.core.progress import counted, stage
-from ovir.core.shapes import PartialShape, ShapeLike, as_shape
+from ovir.core.shapes import Dimension, PartialShape, ShapeLike, as_shape
 from ovir.diagnostics.errors import ModelError
 from ovir.graph.layers import Port
 from ovir.model import Model

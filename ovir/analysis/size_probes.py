@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.core.dimensions import UNKNOWN, Dimension, sized
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, sized
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_moved
 from ovir.diagnostics.errors import OperatorError

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
-from ovir.core.dimensions import Dimension
 from ovir.core.progress import counted
+from ovir.core.shapes import Dimension
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 from ovir.ops.base import opsets

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ovir.build.creation import Call, create, port_of
-from ovir.diagnostics.caller import caller
+from ovir.diagnostics.diagnostic import caller
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.connections import require_own_bodies, set_scopes
 from ovir.graph.layer_graph import LayerGraph

@@ -15,11 +15,9 @@ from ovir.build.types import Info, TensorNames
 from ovir.build.values import as_array, is_plain
 from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.caller import caller
 from ovir.diagnostics.codes import USAGE, Code
-from ovir.diagnostics.collector import Diagnostics
-from ovir.diagnostics.diagnostic import diagnose
-from ovir.diagnostics.errors import InputError, ModelError
+from ovir.diagnostics.diagnostic import caller, diagnose
+from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
 from ovir.graph.layers import Layer, Port, attach, set_arithmetic
 from ovir.graph.rt_info import RtElement, RtInfo
 from ovir.inference.engine import Engine

@@ -13,7 +13,7 @@ from ovir.build.creation import Call, Options, constant, create, ports_of
 from ovir.build.signatures import FILLERS
 from ovir.build.values import as_attribute
 from ovir.core.element_types import ElementType
-from ovir.diagnostics.spelling import did_you_mean
+from ovir.diagnostics.wording import did_you_mean
 from ovir.graph.layers import Layer, Port
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.operator import Operator

@@ -18,9 +18,8 @@ from ovir.build import special
 from ovir.build.arguments import REQUIRED, Argument, Kind, arguments_of
 from ovir.build.function_names import functions
 from ovir.build.functions import documentation
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import NEWEST_OPSET
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ovir.build.function_names import functions
-from ovir.diagnostics.spelling import did_you_mean
+from ovir.diagnostics.wording import did_you_mean
 
 
 def contents(module: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:

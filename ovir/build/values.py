@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension, as_dimension
-from ovir.core.element_types import ElementType, f32, nf4, string, u64
-from ovir.core.shapes import PartialShape, as_shape
-from ovir.core.value_ranges import lost_numbers
+from ovir.core.element_types import ElementType, f32, lost_numbers, nf4, string, u64
+from ovir.core.shapes import Dimension, PartialShape, as_dimension, as_shape
 from ovir.ops.base.attributes import Attribute
 
 

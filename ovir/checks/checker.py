@@ -9,7 +9,7 @@ from ovir.checks.consequences import blame_constants, fold_constant_types, repor
 from ovir.checks.foreign_weights import report_foreign_weights
 from ovir.checks.releases import parse_release
 from ovir.checks.rule import NEED_WHOLE_GRAPH, RULES, Context
-from ovir.core.garbage import without_garbage_collection
+from ovir.core.interpreter import without_garbage_collection
 from ovir.core.progress import counted, stage
 from ovir.diagnostics.codes import (
     CODES,
@@ -25,9 +25,8 @@ from ovir.diagnostics.codes import (
     OWN_TYPE,
     Severity,
 )
-from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place
-from ovir.diagnostics.errors import OWN_FAULT, InputError
+from ovir.diagnostics.errors import OWN_FAULT, Diagnostics, InputError
 from ovir.inference.models import infer_into
 from ovir.ir.legacy import check_names
 from ovir.ir.reader import Document, load

@@ -27,9 +27,9 @@ from ovir.diagnostics.codes import (
     ZERO_SCALE,
     Severity,
 )
-from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.errors import Diagnostics
+from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
 from ovir.model import Model
 from ovir.ops.infrastructure import Const

@@ -39,9 +39,9 @@ from ovir.diagnostics.codes import (
     Code,
     Severity,
 )
-from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.errors import Diagnostics
+from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
 from ovir.ir.elements import line_of
 from ovir.ir.reader import SAVED_APART

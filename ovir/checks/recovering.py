@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ovir.core.garbage import without_garbage_collection
+from ovir.core.interpreter import without_garbage_collection
 from ovir.core.shapes import ShapeLike, as_shape
 from ovir.diagnostics.codes import CODES, NO_WEIGHTS, VARIABLE_TYPE, Severity
-from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.errors import ModelError, ReadError
+from ovir.diagnostics.errors import Diagnostics, ModelError, ReadError
 from ovir.graph.layers import Layer, Port
 from ovir.inference.models import infer_into, reshape_undeclared, reshaped_parameters, set_parameters
 from ovir.inference.policy import about_other_shapes

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from ovir.core.files import unwritable
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.errors import InputError, ModelError
-from ovir.diagnostics.text import readable
+from ovir.diagnostics.wording import readable
 from ovir.graph.names import input_named
 from ovir.inference.models import reshape_undeclared
 from ovir.model import Model, read_model

@@ -24,7 +24,7 @@ from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.debugging.bisecting.bisect import bisect
 from ovir.debugging.bisecting.bisection import Bisection, Probe, Suspect
 from ovir.debugging.bisecting.reproducer import PART_ENDINGS
-from ovir.diagnostics.text import plural, readable
+from ovir.diagnostics.wording import plural, readable
 
 
 def add_to(commands: Any) -> None:

@@ -25,7 +25,7 @@ from ovir.core.progress import counted
 from ovir.diagnostics.codes import NOT_IR, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError, ReadError
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 
 if TYPE_CHECKING:
     from ovir.reports.page import Page

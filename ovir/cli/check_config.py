@@ -138,7 +138,7 @@ def _refuse_unknown(table: dict[str, Any] | None, name: str, known: tuple[str, .
         wanted = f"the table [{_TABLES[os.path.basename(path)][0]}]"
         if key in _VALUES:
             _refuse(f"{key}: this option has no effect here; it belongs in {wanted}", path, line)
-        from ovir.diagnostics.spelling import did_you_mean  # only needed here
+        from ovir.diagnostics.wording import did_you_mean  # only needed here
 
         there = f" in [{name}]" if name else ""
         meant = did_you_mean(key, () if key in known else known) or f"options are in {wanted}"
@@ -151,7 +151,7 @@ def _settings(table: dict[str, Any], name: str, path: str, text: str) -> Setting
     for key, value in table.items():
         try:
             if key not in _VALUES:
-                from ovir.diagnostics.spelling import did_you_mean  # only needed here
+                from ovir.diagnostics.wording import did_you_mean  # only needed here
 
                 meant = did_you_mean(key, _VALUES) or f"known are {', '.join(_VALUES)}"
                 raise ValueError(f"there is no such option; {meant}")

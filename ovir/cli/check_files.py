@@ -14,7 +14,7 @@ from ovir.cli.check_config import Settings
 from ovir.cli.extensions import load_extensions
 from ovir.diagnostics.codes import CODES, UNREADABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 
 Checked = tuple[list[Diagnostic], dict[str, float]]
 """The diagnostics of a file, and the seconds that each stage took."""

@@ -12,7 +12,7 @@ from ovir.cli.terminal import has_colors
 from ovir.core.files import write_text
 from ovir.diagnostics.codes import CODES, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 

@@ -14,7 +14,7 @@ from ovir.cli.html import add_html, check_html, write_html
 from ovir.cli.output import print_message, say, say_json
 from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.diagnostics.errors import ModelError, ReadError
-from ovir.diagnostics.text import plural, readable
+from ovir.diagnostics.wording import plural, readable
 from ovir.model import read_model
 
 if TYPE_CHECKING:

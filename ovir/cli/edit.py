@@ -18,7 +18,7 @@ from ovir.core.progress import stage
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OvirError
-from ovir.diagnostics.text import plural, readable
+from ovir.diagnostics.wording import plural, readable
 from ovir.ir.writing.save import write_model
 from ovir.model import Model, read_model
 

@@ -10,7 +10,7 @@ from ovir.build.values import as_array
 from ovir.cli.arguments import parse_shapes, raise_usage_error
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import NotFoundError
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.editing.keys import TensorKey, tensor_names
 from ovir.graph.layers import Layer
 from ovir.io.literals import parse_literal

@@ -11,7 +11,7 @@ from ovir.analysis.intervals import CONFIDENCE, Interval
 from ovir.cli.failures import print_failures
 from ovir.cli.output import say, say_table
 from ovir.diagnostics.errors import OvirError
-from ovir.diagnostics.text import plural, readable
+from ovir.diagnostics.wording import plural, readable
 
 SHOWN = 20
 """The most classes that are printed; JSON has all."""

@@ -11,9 +11,8 @@ from ovir.cli.arguments import add_command, raise_usage_error, terminal_width
 from ovir.cli.markdown import lines_for_terminal
 from ovir.cli.output import say, say_table
 from ovir.cli.terminal import has_colors
-from ovir.diagnostics.codes import CODES, Code
-from ovir.diagnostics.pages import section
-from ovir.diagnostics.spelling import did_you_mean
+from ovir.diagnostics.codes import CODES, Code, section
+from ovir.diagnostics.wording import did_you_mean
 
 
 def add_to(commands: Any) -> None:

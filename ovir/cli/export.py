@@ -21,7 +21,7 @@ from ovir.cli.outputs import output_file
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
 from ovir.cli.status import DONE, WRONG
 from ovir.core.arrays import Array
-from ovir.diagnostics.text import plural, readable
+from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from ovir.cli.arguments import file_name, raise_usage_error
-from ovir.core.modules import load_module
+from ovir.core.interpreter import load_module
 
 _loaded: set[str] = set()
 

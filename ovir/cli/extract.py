@@ -13,7 +13,7 @@ from ovir.cli.output import print_diagnostics, print_message, say, say_json, say
 from ovir.cli.outputs import output_file
 from ovir.cli.saved import saved_as_json
 from ovir.cli.status import DONE
-from ovir.diagnostics.text import readable
+from ovir.diagnostics.wording import readable
 from ovir.editing.keys import TensorKey, tensor_names
 from ovir.model import Model, read_model, save_model
 from ovir.ops.state import AssignBase, ReadValueBase

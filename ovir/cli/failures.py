@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ovir.cli.output import say
-from ovir.diagnostics.text import escaped
+from ovir.diagnostics.wording import escaped
 
 SHOWN = 20
 """The number of different faults, and of kinds of warnings, that are printed."""

@@ -11,7 +11,7 @@ from ovir.cli.arguments import check_target
 from ovir.cli.output import print_message
 from ovir.cli.outputs import output_file
 from ovir.core.progress import stage
-from ovir.diagnostics.text import escaped
+from ovir.diagnostics.wording import escaped
 
 if TYPE_CHECKING:
     from ovir.reports.page import Page

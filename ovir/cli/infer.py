@@ -13,7 +13,7 @@ from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import say, say_json, say_table
 from ovir.cli.recovering import add_no_weights, open_recovering
 from ovir.cli.status import status_of
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ovir.cli.arguments import file_name, natural, positive, raise_usage_error
 from ovir.cli.output import print_message
 from ovir.cli.run_inputs import add_inputs, collect, preparation, require_images, save_inputs
-from ovir.diagnostics.text import escaped, plural
+from ovir.diagnostics.wording import escaped, plural
 from ovir.model import Model
 
 if TYPE_CHECKING:

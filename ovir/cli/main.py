@@ -123,7 +123,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def _refuse(command: argparse.ArgumentParser, unknown: Sequence[str]) -> NoReturn:
     """Print the usage of a command and which of the options that it does not have may be meant as another; exit."""
-    from ovir.diagnostics.spelling import did_you_mean  # only needed here
+    from ovir.diagnostics.wording import did_you_mean  # only needed here
 
     options = re.findall(r"--[a-z-]+", command.format_usage())
     hints = [did_you_mean(text.split("=")[0], options, "{}") for text in unknown if text.startswith("--")]

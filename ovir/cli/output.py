@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ovir.cli.terminal import columns_of, has_colors, last_line
 from ovir.core.progress import stage
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.text import escaped, plural
+from ovir.diagnostics.wording import escaped, plural
 
 
 def say(text: str = "") -> None:

@@ -21,7 +21,7 @@ from ovir.cli.output import format_number, print_diagnostics, print_message, say
 from ovir.cli.outputs import output_file
 from ovir.cli.progress import reported
 from ovir.cli.status import DONE, UNUSABLE, WRONG
-from ovir.diagnostics.text import plural, readable
+from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model
 
 if TYPE_CHECKING:

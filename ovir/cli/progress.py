@@ -13,7 +13,7 @@ from ovir.cli.output import print_message
 from ovir.cli.signals import requests
 from ovir.cli.terminal import columns_of, last_line, moves_cursor
 from ovir.core.progress import Stage, stage, watching
-from ovir.diagnostics.text import escaped
+from ovir.diagnostics.wording import escaped
 from ovir.graph.layers import Layer
 
 PATIENCE = 1.0

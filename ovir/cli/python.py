@@ -9,7 +9,7 @@ from ovir.cli.arguments import add_command, add_model, check_target, raise_usage
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import say
 from ovir.cli.outputs import output_file
-from ovir.diagnostics.text import plural, size_text
+from ovir.diagnostics.wording import plural, size_text
 from ovir.ir.writing.save import program_of, to_python
 from ovir.model import read_model
 

@@ -15,7 +15,7 @@ from ovir.cli.status import DONE
 from ovir.core.arrays import Array
 from ovir.debugging.reducing.checks import status_text
 from ovir.debugging.reducing.reduce import Reduction, reduce
-from ovir.diagnostics.text import plural, readable
+from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model, read_model
 
 _EPILOG = """\

@@ -12,7 +12,7 @@ from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_n
 from ovir.cli.output import format_number, say, say_json, say_table
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.text import plural, readable
+from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model
 from ovir.runtime.results import Results
 

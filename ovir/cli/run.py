@@ -31,7 +31,7 @@ from ovir.core.arrays import Array
 from ovir.core.files import replaced_file
 from ovir.core.progress import stage
 from ovir.diagnostics.errors import RunError
-from ovir.diagnostics.text import escaped, plural, readable
+from ovir.diagnostics.wording import escaped, plural, readable
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import Listener, steps_wanted_by
 from ovir.runtime.results import Results

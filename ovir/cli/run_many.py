@@ -22,7 +22,7 @@ from ovir.cli.status import DONE, WRONG
 from ovir.cli.workers import opened_workers
 from ovir.core.progress import stage
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.text import escaped, plural
+from ovir.diagnostics.wording import escaped, plural
 from ovir.io.input_files import InputFile
 from ovir.io.manifest import NAME
 from ovir.io.result_folder import ResultFolder, checksum, fingerprint

@@ -17,7 +17,7 @@ from ovir.cli.recovering import add_no_weights, open_recovering
 from ovir.cli.saved import port_as_json
 from ovir.cli.status import status_of
 from ovir.diagnostics.errors import RunError
-from ovir.diagnostics.text import escaped, plural, readable, size_text
+from ovir.diagnostics.wording import escaped, plural, readable, size_text
 from ovir.graph.layers import Port
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ovir.cli.status import DONE
 from ovir.cli.terminal import last_line
 from ovir.debugging.compare import compare
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.integrations.model_explorer.overlays import Overlay, of_comparison, of_diagnostics, of_diff
 from ovir.integrations.model_explorer.server import open_browser, open_server
 from ovir.integrations.model_explorer.view import ViewedModel, measure, shown_models, viewed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ovir.cli.output import format_number, say, say_table
 from ovir.debugging.watch import Watch, WatchedInput, WatchEvent
-from ovir.diagnostics.text import plural, readable
+from ovir.diagnostics.wording import plural, readable
 
 _EVENTS = 20
 """The table shows this many layers; JSON contains all of them."""

@@ -1,7 +1,40 @@
-"""The type of the arrays that hold the numbers of tensors."""
+"""The arrays that hold the numbers of tensors, and string tensors as bytes."""
+
+from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from ovir.core.element_types import string
+from ovir.diagnostics.errors import OperatorError
+
 Array = NDArray[Any]
+
+
+def join_strings(strings: Array) -> tuple[Array, Array]:
+    """Return all strings, in row-major order, as one u8 tensor, and the end of each in it (int64, 1-D)."""
+    encoded = [str(item).encode() for item in strings.flat]
+    ends = np.cumsum([len(item) for item in encoded], dtype=np.int64)
+    return np.frombuffer(b"".join(encoded), np.uint8), ends
+
+
+def split_strings(text: Array, begins: Array, ends: Array) -> Array:
+    """Return the strings ``text[begin:end]``, in the shape of ``begins``.
+
+    Raise OperatorError if a range lies outside the text or its bytes are not UTF-8.
+    """
+    wrong = (begins < 0) | (ends < begins) | (ends > text.size)
+    if wrong.any():
+        first = int(wrong.reshape(-1).argmax())
+        begin, end = int(begins.reshape(-1)[first]), int(ends.reshape(-1)[first])
+        raise OperatorError(f"string {first} has bytes [{begin}, {end}), outside the text of {text.size} bytes")
+    whole = text.tobytes()
+    items = []
+    for number, (begin, end) in enumerate(zip(begins.flat, ends.flat, strict=True)):
+        try:
+            items.append(whole[begin:end].decode())
+        except UnicodeDecodeError as error:
+            raise OperatorError(f"string {number} is not UTF-8: {error}") from None
+    return np.array(items, dtype=string.to_dtype()).reshape(begins.shape)

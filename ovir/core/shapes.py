@@ -1,17 +1,313 @@
-"""Partial shapes: what is known of the sizes of a tensor.
-
-A ``PartialShape`` is immutable. Its text follows OpenVINO's notation: ``[1,?,2..5]``, ``[...]``.
-"""
+"""Dimensions, which may be unknown or an interval, and shapes made of them."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import Self, SupportsIndex, overload
+from types import EllipsisType
+from typing import Any, Self, SupportsIndex, overload
 
-from ovir.core.dimensions import UNKNOWN, Dimension, DimensionLike, as_dimension, product
+import numpy as np
+
+from ovir.diagnostics.wording import shortened
+
+INT64 = range(-(2**63), 2**63)
+UINT64 = range(2**64)
+MAX_SIZE = INT64[-1]
+"""The largest size of a dimension."""
+
+_DIGITS = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)
+_LONGEST = 20  # the most digits of a 64-bit number
+
+
+class OutOfRangeError(ValueError):
+    """An integer that its type cannot hold."""
+
+
+def parse_integer(text: str, allowed: range = INT64) -> int:
+    """Parse an integer; raise ValueError, or OutOfRangeError if it does not lie in ``allowed``."""
+    if text.isdecimal() and text.isascii() and len(text) < _LONGEST and (plain := int(text)) in allowed:
+        return plain  # the usual case
+    match = _DIGITS.fullmatch(text.strip(" \t\r\n"))
+    if match is None:
+        raise ValueError(f"'{shortened(text)}' is not an integer")
+    sign, digits = match.groups()
+    if len(digits) <= _LONGEST and (value := int(sign + digits)) in allowed:
+        return value
+    kind = "signed" if allowed[0] < 0 else "unsigned"
+    bounds = f"{allowed[0]} to {allowed[-1]}"
+    raise OutOfRangeError(f"{shortened(text)} is outside the range of {kind} 64-bit integers, {bounds}")
+
+
+_symbol_ids = itertools.count(1)
+
+
+def new_symbol() -> int:
+    """Return a new symbol, which identifies one unknown size wherever it occurs."""
+    return next(_symbol_ids)
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Dimension:
+    """A size known to lie in ``[lower, upper]``; ``upper`` is None if there is no bound.
+
+    ``Dimension(5)`` is the size 5, ``Dimension(2, 5)`` a size from 2 to 5, ``Dimension(2, -1)`` a size of 2 or more,
+    ``Dimension()`` any size; a text such as ``"2..5"`` is parsed.
+
+    Sizes count elements. A dimension equals another one of the same bounds, and the integer of its size; one of any
+    size equals -1. ``symbol`` identifies an unknown size, so that two dynamic dimensions can be known to be equal;
+    comparison ignores it.
+    """
+
+    lower: int
+    """The smallest size."""
+    upper: int | None
+    """The largest size; None if there is no bound."""
+    symbol: int
+    """The number that dimensions share if they are known to be equal; 0 for none."""
+
+    def __init__(self, lower: int | str | None = None, upper: int | EllipsisType | None = ..., symbol: int = 0) -> None:
+        """Create a dimension; without ``upper``, one of the single size ``lower``.
+
+        A bound of None or -1 for ``upper``, or alone for ``lower``, means that the size is unbounded. Raises ValueError
+        for bounds that are no integers, negative or in the wrong order.
+        """
+        if type(lower) is not int or lower < 0 or (upper is not None and (type(upper) is not int or lower > upper)):
+            lower, upper = _bounds(lower, upper)
+        _set_lower(self, lower)
+        _set_upper(self, upper)
+        _set_symbol(self, symbol)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Dimension):
+            return self.lower == other.lower and self.upper == other.upper
+        if isinstance(other, (int, np.integer)) and not isinstance(other, bool):
+            return self.lower == self.upper == other or (other == -1 and self.lower == 0 and self.upper is None)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        if self.lower == self.upper:
+            return hash(self.lower)
+        return hash((self.lower, self.upper)) if self.lower or self.upper is not None else hash(-1)
+
+    def __index__(self) -> int:
+        """Return the size of a static dimension, so that static shapes can be given to NumPy."""
+        return self.length
+
+    @property
+    def is_static(self) -> bool:
+        """Return whether the size is known."""
+        return self.lower == self.upper
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Return whether the size is not known."""
+        return self.lower != self.upper
+
+    @property
+    def min_length(self) -> int:
+        """Return the smallest size, as ``lower``."""
+        return self.lower
+
+    @property
+    def max_length(self) -> int:
+        """Return the largest size, -1 if there is no bound; ``upper`` is None then."""
+        return -1 if self.upper is None else self.upper
+
+    @property
+    def length(self) -> int:
+        """Return the size of a static dimension; raise ValueError for any other."""
+        if self.lower != self.upper:
+            raise ValueError(f"dimension {self} is not static: it has no length")
+        return self.lower
+
+    def get_length(self) -> int:
+        """Return ``length``, under its name in openvino."""
+        return self.length
+
+    def compatible(self, other: Dimension) -> bool:
+        """Return whether the two intervals have a size in common."""
+        return (other.upper is None or self.lower <= other.upper) and (self.upper is None or other.lower <= self.upper)
+
+    def merged_with(self, other: Dimension) -> Dimension | None:
+        """Return the sizes that both allow (with this one's symbol if it has one), or None if there are none."""
+        if self is other or (self.lower == self.upper == other.lower == other.upper):
+            return self
+        lower = max(self.lower, other.lower)
+        uppers = [u for u in (self.upper, other.upper) if u is not None]
+        upper = min(uppers) if uppers else None
+        if upper is not None and lower > upper:
+            return None
+        return Dimension(lower, upper, self.symbol or other.symbol)
+
+    def broadcast_with(self, other: Dimension) -> Dimension | None:
+        """Return the size of NumPy broadcasting (1 gives way), or None if the two sizes differ."""
+        if self.is_static and self.lower == 1:
+            return other
+        if other.is_static and other.lower == 1:
+            return self
+        if self.symbol and self.symbol == other.symbol:
+            return self.merged_with(other)
+        if self.contains(1) and other.contains(1):
+            upper = None if self.upper is None or other.upper is None else max(self.upper, other.upper)
+            return Dimension(min(self.lower, other.lower), upper)
+        if self.contains(1):
+            return other
+        return self if other.contains(1) else self.merged_with(other)
+
+    def contains(self, size: int) -> bool:
+        """Return whether the dimension may have this size."""
+        return self.lower <= size and (self.upper is None or size <= self.upper)
+
+    def union(self, other: Dimension) -> Dimension:
+        """Return the smallest interval that contains both."""
+        upper = None if self.upper is None or other.upper is None else max(self.upper, other.upper)
+        return Dimension(min(self.lower, other.lower), upper, self.symbol if self.symbol == other.symbol else 0)
+
+    def map(self, function: Callable[[int], int]) -> Dimension:
+        """Apply ``function``, which must not decrease, to both bounds; results below 0 count as 0."""
+        upper = None if self.upper is None else max(function(self.upper), 0)
+        return Dimension(max(function(self.lower), 0), upper)
+
+    def __add__(self, other: Dimension | int) -> Dimension:
+        other = _operand(other)
+        if other.lower == other.upper == 0:
+            return self
+        if self.lower == self.upper == 0:
+            return other
+        return Dimension(self.lower + other.lower, _bound(self.upper, other.upper, lambda a, b: a + b))
+
+    def __mul__(self, other: Dimension | int) -> Dimension:
+        other = _operand(other)
+        if other.lower == other.upper == 1:
+            return self
+        if self.lower == self.upper == 1:
+            return other
+        if 0 in (self.upper, other.upper):
+            return Dimension(0, 0)
+        return Dimension(self.lower * other.lower, _bound(self.upper, other.upper, lambda a, b: a * b))
+
+    def __floordiv__(self, divisor: int) -> Dimension:
+        """Return the sizes divided by ``divisor``, which must be positive, rounded down."""
+        return self if divisor == 1 else self.map(lambda size: size // divisor)
+
+    def ceil_div(self, divisor: int) -> Dimension:
+        """Return the sizes divided by ``divisor``, which must be positive, rounded up."""
+        return self if divisor == 1 else self.map(lambda size: -(-size // divisor))
+
+    def exact_div(self, divisor: int) -> Dimension | None:
+        """Return the sizes whose product with ``divisor`` lies in this dimension; None if there are none."""
+        if divisor == 1:
+            return self
+        lower, upper = -(-self.lower // divisor), None if self.upper is None else self.upper // divisor
+        return None if upper is not None and lower > upper else Dimension(lower, upper)
+
+    def __str__(self) -> str:
+        if self.is_static:
+            return str(self.lower)
+        if self.upper is None:
+            return f"{self.lower}.." if self.lower else "?"
+        return f"{self.lower or ''}..{self.upper}"
+
+    __repr__ = __str__
+
+    @classmethod
+    def parse(cls, text: str) -> Dimension:
+        """Parse ``?``, ``-1``, ``7``, ``2..5``, ``2..`` or ``..5``; raise ValueError for any other text."""
+        text = text.strip()
+        if text in ("?", "-1"):
+            return cls()
+        low, dots, high = text.partition("..")
+        try:
+            lower = parse_integer(low) if low.strip() or not dots else 0
+            upper = lower if not dots else parse_integer(high) if high.strip() else None
+        except OutOfRangeError:
+            raise ValueError(f"'{shortened(text)}' is not a dimension: the largest size is {MAX_SIZE}") from None
+        except ValueError:
+            raise ValueError(f"'{shortened(text)}' is not a dimension: expected 7, ?, -1 or 2..5") from None
+        return _interval(lower, upper, shortened(text))
+
+
+_set_lower, _set_upper, _set_symbol = (vars(Dimension)[name].__set__ for name in ("lower", "upper", "symbol"))
+"""The setters of the fields, which a frozen dataclass cannot assign."""
+
+
+def _bounds(lower: Any, upper: Any) -> tuple[int, int | None]:
+    """Return the bounds that arguments of ``Dimension`` mean; raise ValueError if they mean none."""
+    if lower is None and upper is ...:
+        return 0, None
+    dim = as_dimension(lower if upper is ... else (lower, -1 if upper is None else upper))
+    return dim.lower, dim.upper
+
+
+def _operand(value: Dimension | int) -> Dimension:
+    """Return an operand of arithmetic as a dimension; it may be larger than the largest size."""
+    return sized(value) if type(value) is int and value > MAX_SIZE else as_dimension(value)
+
+
+def _bound(a: int | None, b: int | None, function: Callable[[int, int], int]) -> int | None:
+    return None if a is None or b is None else function(a, b)
+
+
+def _interval(lower: int, upper: int | None, text: object) -> Dimension:
+    """Return the dimension of bounds that a user or a file gives; messages quote ``text``."""
+    if lower < 0 and lower == upper:
+        raise ValueError(f"'{text}' is not a dimension: expected a size of at least 0, or -1 for an unknown one")
+    if lower < 0 or (upper is not None and upper < lower):
+        raise ValueError(f"'{text}' is not a dimension: expected bounds with 0 <= lower <= upper")
+    if max(lower, upper or 0) > MAX_SIZE:
+        raise ValueError(f"'{text}' is not a dimension: the largest size is {MAX_SIZE}")
+    return sized(lower) if lower == upper else Dimension(lower, upper)
+
+
+@lru_cache(1024)
+def sized(size: int) -> Dimension:
+    """Return the static dimension of a size, which must not be negative; common ones are cached."""
+    return Dimension(size, size)
+
+
+def as_dimension(value: DimensionLike) -> Dimension:
+    """Return the dimension of a size (-1: unknown), of bounds (an upper bound of -1: none), or of a text such as
+    ``2..5``.
+
+    A Dimension is returned as given. Raise ValueError for anything else.
+    """
+    if isinstance(value, Dimension):
+        return value
+    if isinstance(value, str):
+        return Dimension.parse(value)
+    if isinstance(value, tuple) and len(value) == 2:
+        lower, upper = (_size(bound, value) for bound in value)
+        return _interval(lower, None if upper == -1 else upper, value)
+    if type(value) is int and 0 <= value <= MAX_SIZE:
+        return sized(value)
+    size = _size(value, value)
+    if size < -1:
+        raise ValueError(f"{size} is not a dimension: expected a size, or -1 for an unknown one")
+    return UNKNOWN if size == -1 else _interval(size, size, size)
+
+
+def _size(value: Any, given: object) -> int:
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return int(value)
+    raise ValueError(f"{given!r} is not a dimension: expected an integer, -1 for an unknown size, (2, 5) or '2..5'")
+
+
+UNKNOWN = Dimension()
+DimensionLike = Dimension | int | str | tuple[int, int]
+
+
+def product(dims: Iterable[Dimension]) -> Dimension:
+    """Return the product of dimensions; it is 1 if there are none."""
+    result = Dimension(1, 1)
+    for dim in dims:
+        result = result * dim
+    return result
+
 
 MAX_RANK = 64
 """The largest number of dimensions; NumPy's arrays have no more."""

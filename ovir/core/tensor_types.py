@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.core.dimensions import DimensionLike
 from ovir.core.element_types import ElementType
-from ovir.core.shapes import PartialShape, as_shape
+from ovir.core.shapes import DimensionLike, PartialShape, as_shape
 from ovir.core.values import Value, bounds_dtype, is_small, limits
 
 

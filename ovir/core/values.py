@@ -16,10 +16,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.core.dimensions import UNKNOWN, Dimension
-from ovir.core.element_types import ElementType, f4e2m1, f8e8m0, f64, nf4
-from ovir.core.shapes import PartialShape
-from ovir.core.value_ranges import value_range
+from ovir.core.element_types import ElementType, f4e2m1, f8e8m0, f64, nf4, value_range
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 
 MAX_ELEMENTS = 4096
 """The largest number of elements of a known value that is not a constant of the file."""

@@ -13,7 +13,7 @@ from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f8e4m3, f8e5m2, f16, f32
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.spelling import did_you_mean
+from ovir.diagnostics.wording import did_you_mean
 
 KINDS = ("nan", "inf", "overflow", "denormal")
 TYPES = {str(t): t for t in (f16, bf16, f32, f8e4m3, f8e5m2)}

@@ -14,7 +14,7 @@ from ovir.debugging.criterion import Criterion
 from ovir.debugging.reductions import Depths
 from ovir.debugging.tensor_comparison import TensorComparison
 from ovir.diagnostics.errors import RunError
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.export.exported import Exported
 from ovir.export.session import OnnxRuntimeSession, ReferenceSession, Session
 from ovir.graph.layers import Layer

@@ -13,7 +13,7 @@ from ovir.debugging.others import Answer
 from ovir.diagnostics.codes import NO_ENGINE, UNREADABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.engines.process import Engine, Loaded
 from ovir.graph.layers import Port
 from ovir.model import Model

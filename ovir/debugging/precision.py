@@ -12,7 +12,7 @@ from ovir.debugging.input_sets import Inputs, input_sets
 from ovir.debugging.keep_search import Search
 from ovir.debugging.quantization import Int8, Ranges
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.spelling import did_you_mean
+from ovir.diagnostics.wording import did_you_mean
 from ovir.kernels.narrow import NARROW
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel

@@ -14,8 +14,7 @@ from ovir.debugging.others import Answer, OtherBase
 from ovir.diagnostics.codes import BAD_INPUT, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.spelling import did_you_mean
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import did_you_mean, plural
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 from ovir.runtime.executor import SeenStep

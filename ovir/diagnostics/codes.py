@@ -6,8 +6,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
 
 
 class Severity(StrEnum):
@@ -197,3 +202,32 @@ USAGE = _code(902, "a call with arguments that do not fit")
 UNWRITABLE = _code(903, "an output cannot be written")
 NO_ENGINE = _code(904, "a package or an engine is not installed, or a device does not exist")
 INTERNAL = _code(999, "ovir itself failed")
+
+
+_PACKAGED = Path(__file__).with_name("diagnostics.md")
+_WRITTEN = Path(__file__).parents[2] / "docs" / "diagnostics.md"
+
+
+def section(code: str) -> str:
+    """Return the section of a code, such as ``OVIR402``, as Markdown with its heading; raise KeyError for others."""
+    return _sections()[code]
+
+
+@cache
+def _sections() -> Mapping[str, str]:
+    path = _PACKAGED if _PACKAGED.is_file() else _WRITTEN
+    page = path.read_text(encoding="utf-8")
+    found = re.finditer(r"^## (OVIR\d+): .*?(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    return MappingProxyType({match[1]: _without_links(match[0].strip()) for match in found})
+
+
+def _without_links(text: str) -> str:
+    """Return the text with the names of linked pages instead of links, which lead nowhere from another place."""
+    return re.sub(r"\[([^\]]*)\]\(([^)#\s]+)(?:#[^)]*)?\)", _named, text)
+
+
+def _named(link: re.Match[str]) -> str:
+    words, target = link[1], link[2]
+    if ":" in target:
+        return link[0]
+    return f"docs/{target}" if words in ("how", target) else f"{words} (docs/{target})"

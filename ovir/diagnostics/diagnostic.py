@@ -1,12 +1,14 @@
-"""A diagnostic: what is wrong, and where."""
+"""Diagnostics, the places that they are about, and the list that collects them."""
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ovir.diagnostics.codes import Code, Severity
-from ovir.diagnostics.text import escaped, readable
+from ovir.diagnostics.wording import escaped, readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +76,14 @@ def diagnose(
     return Diagnostic(
         code.id, severity or code.severity, message, p.layer, p.layer_id, port, p.file, p.line, column, hint
     )
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def caller() -> Place:
+    """Return the line of Python outside of this package that is being run."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return Place(frame.f_code.co_filename, frame.f_lineno)

@@ -11,7 +11,7 @@ from ovir.build.making import constant, constant_attributes
 from ovir.build.values import as_array_like
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.editing.keys import LayerKey, find_layer, refuse
 from ovir.editing.transaction import editing, owner_of, with_types
 from ovir.graph.layer_graph import LayerGraph

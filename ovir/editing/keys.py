@@ -7,8 +7,7 @@ from typing import NoReturn, TypeAlias, TypeGuard, cast
 
 from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError, NotFoundError
-from ovir.diagnostics.spelling import did_you_mean
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import did_you_mean, plural
 from ovir.editing.transaction import outermost, owner_of
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.editing.keys import (
     InputKey,
     InputKeys,

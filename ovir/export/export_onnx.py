@@ -6,8 +6,7 @@ import os
 
 from ovir.core.files import target_paths
 from ovir.core.progress import stage
-from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.packages import require_packages
+from ovir.diagnostics.errors import InputError, require_packages
 from ovir.export.exported import Exported
 from ovir.model import Model
 

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f8e4m3, f8e5m2, f8e8m0, f16, f32, i64, string
 from ovir.core.shapes import PartialShape, static_shape
-from ovir.diagnostics.text import filled
+from ovir.diagnostics.wording import filled
 from ovir.export.kernels import kernel_types
 from ovir.export.tensors import UNKNOWN, Tensor
 from ovir.export.types import computed_as, data_type, has_kernel, held_as, since, spelled, spelling

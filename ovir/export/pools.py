@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ovir.core.dimensions import Dimension
+from ovir.core.shapes import Dimension
 from ovir.export.graph import Graph
 from ovir.export.tensors import Tensor
 from ovir.export.windows import Pads, has_same_pads, padded, same_padded, static_pads, static_sizes, tap

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ovir.core.dimensions import UNKNOWN
 from ovir.core.element_types import i64
+from ovir.core.shapes import UNKNOWN
 from ovir.export.graph import Graph
 from ovir.export.sizes import Size, compute, expanded, positions_below, vector
 from ovir.export.tensors import Tensor

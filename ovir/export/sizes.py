@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ovir.core.dimensions import UNKNOWN, as_dimension
 from ovir.core.element_types import i64
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import UNKNOWN, PartialShape, as_dimension
 from ovir.export.graph import Graph
 from ovir.export.tensors import Tensor
 

@@ -7,8 +7,8 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, i32, i64
+from ovir.core.shapes import Dimension
 from ovir.export.graph import Graph
 from ovir.export.sizes import LAST
 from ovir.export.tensors import Tensor

@@ -11,7 +11,7 @@ from weakref import WeakSet
 from ovir.diagnostics.codes import TOO_DEEP
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
-from ovir.diagnostics.spelling import did_you_mean
+from ovir.diagnostics.wording import did_you_mean
 from ovir.graph.layers import Layer, Port, ReadOnlyDict, ReadOnlyList
 from ovir.graph.order import NARROW, FileOrder, Ranks, dead_layers, topological_order
 

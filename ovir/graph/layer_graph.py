@@ -10,12 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NoReturn, Self, SupportsIndex
 
-from ovir.core.garbage import without_garbage_collection
+from ovir.core.interpreter import without_garbage_collection
 from ovir.diagnostics.codes import CYCLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
-from ovir.diagnostics.spelling import did_you_mean
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import did_you_mean, plural
 from ovir.graph.connections import ConnectedLayers, require_own_bodies, set_scopes
 from ovir.graph.copies import FlatLayer, independent, picklable, restore
 from ovir.graph.layers import Layer, Port, join, path_text, separate

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, SupportsInd
 from ovir.core.element_types import ElementType, dynamic
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.caller import caller
-from ovir.diagnostics.diagnostic import Place
+from ovir.diagnostics.diagnostic import Place, caller
 from ovir.diagnostics.errors import OWN_FAULT, InputError, NotFoundError
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.graph.rt_info import NO_RT_INFO, DeferredRtInfo, RtInfo
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import os
 from collections.abc import Collection
 
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.packages import require_packages
+from ovir.diagnostics.errors import InputError, require_packages
 from ovir.graph.layers import Layer
 from ovir.model import Model
 from ovir.runtime.bindings import InputShapes, States

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ovir.core.dimensions import Dimension, new_symbol
 from ovir.core.element_types import dynamic
-from ovir.core.integers import MAX_SIZE
 from ovir.core.progress import counted
-from ovir.core.shapes import PartialShape, RankError
+from ovir.core.shapes import MAX_SIZE, Dimension, PartialShape, RankError, new_symbol
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import (
     INFERENCE,
@@ -24,9 +22,8 @@ from ovir.diagnostics.codes import (
     VARIABLE_TYPE,
     Severity,
 )
-from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.errors import Diagnostics, OperatorError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
 from ovir.inference.known_values import InferenceCache, ValueLog, as_tuple, with_known_values

@@ -12,8 +12,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import Evaluation, TensorType
 from ovir.core.values import Value, is_small
 from ovir.diagnostics.codes import INTERNAL, OUTSIDE_SPEC, Severity
-from ovir.diagnostics.collector import Diagnostics
-from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.errors import Diagnostics, OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Layer
 from ovir.ops.base.budget import can_evaluate, can_fold

@@ -24,9 +24,9 @@ from ovir.diagnostics.codes import (
     UNFED_INPUT,
     Severity,
 )
-from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.errors import Diagnostics
+from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
 from ovir.inference.engine import Engine, Types, declared_type, set_outputs

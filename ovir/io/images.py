@@ -15,7 +15,7 @@ from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -14,7 +14,7 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.io.input_files import ENDINGS, find_inputs
 from ovir.io.tensor_files import load_npz, load_tensor
 

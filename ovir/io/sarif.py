@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from ovir.diagnostics.codes import CODES, Code, Severity
+from ovir.diagnostics.codes import CODES, Code, Severity, section
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.pages import section
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}

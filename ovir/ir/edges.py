@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from lxml import etree
 
 from ovir.diagnostics.codes import EDGE_FROM_NOWHERE, EDGE_PORT, EDGE_TO_NOWHERE, FED_TWICE, UNFED_INPUT, Severity
-from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Place
+from ovir.diagnostics.errors import Diagnostics
 from ovir.graph.connections import Edge
 from ovir.graph.layers import Layer, Port, join, separate
 from ovir.ir.elements import Ids, line_of, read_as, unsigned

@@ -8,11 +8,11 @@ from typing import Any
 
 from lxml import etree
 
-from ovir.core.integers import UINT64, parse_integer
+from ovir.core.shapes import UINT64, parse_integer
 from ovir.diagnostics.codes import BAD_NUMBER, MISSING_KEY, UNKNOWN_ELEMENT, Severity
-from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Place
-from ovir.diagnostics.spelling import closest
+from ovir.diagnostics.errors import Diagnostics
+from ovir.diagnostics.wording import closest
 from ovir.graph.layers import Layer
 from ovir.graph.rt_info import NO_RT_INFO, RtElement, RtInfo
 

@@ -9,9 +9,8 @@ from typing import Any
 from lxml import etree
 
 from ovir import ops
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType
-from ovir.core.shapes import MAX_RANK, PartialShape
+from ovir.core.shapes import MAX_RANK, Dimension, PartialShape
 from ovir.diagnostics.codes import (
     ATTRIBUTE_CHOICE,
     BAD_ATTRIBUTE,
@@ -36,10 +35,9 @@ from ovir.diagnostics.codes import (
     Code,
     Severity,
 )
-from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.errors import OperatorError
-from ovir.diagnostics.spelling import closest, did_you_mean
+from ovir.diagnostics.errors import Diagnostics, OperatorError
+from ovir.diagnostics.wording import closest, did_you_mean
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.ir.edges import Gaps
 from ovir.ir.elements import Ids, RtInfoText, items_of, line_of, read_as, read_rt_info, tag_of, unsigned

@@ -15,11 +15,10 @@ from lxml import etree
 from ovir.build.making import constant, operation
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f16, f32, i32, i64, u32, u64
-from ovir.core.integers import UINT64, parse_integer
+from ovir.core.shapes import UINT64, parse_integer
 from ovir.diagnostics.codes import NAME_COLLISION, PRE_PROCESS, Code
-from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import ModelError, OperatorError
+from ovir.diagnostics.errors import Diagnostics, ModelError, OperatorError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.graph.names import legacy_name

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar
 
 from lxml import etree
 
-from ovir.core.integers import parse_integer
+from ovir.core.shapes import parse_integer
 from ovir.diagnostics.codes import (
     AXIS,
     BACK_EDGE,
@@ -28,10 +28,9 @@ from ovir.diagnostics.codes import (
     Code,
     Severity,
 )
-from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.errors import ModelError
-from ovir.diagnostics.spelling import closest
+from ovir.diagnostics.errors import Diagnostics, ModelError
+from ovir.diagnostics.wording import closest
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.ir.elements import line_of, read_as, tag_of

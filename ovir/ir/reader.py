@@ -11,9 +11,9 @@ from typing import Any, Generic, TypeVar
 
 from lxml import etree
 
-from ovir.core.garbage import without_garbage_collection
-from ovir.core.integers import UINT64, parse_integer
+from ovir.core.interpreter import without_garbage_collection
 from ovir.core.progress import counted, stage
+from ovir.core.shapes import UINT64, parse_integer
 from ovir.diagnostics.codes import (
     CODES,
     FOREIGN_WEIGHTS,
@@ -26,10 +26,9 @@ from ovir.diagnostics.codes import (
     TOO_DEEP,
     UNKNOWN_ELEMENT,
 )
-from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.errors import ModelError, ReadError
-from ovir.diagnostics.text import exact_size_text
+from ovir.diagnostics.errors import Diagnostics, ModelError, ReadError
+from ovir.diagnostics.wording import exact_size_text
 from ovir.graph.connections import MAX_DEPTH
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer

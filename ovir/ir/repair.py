@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ovir.diagnostics.codes import CYCLE, DUPLICATE_ID
-from ovir.diagnostics.collector import Diagnostics
+from ovir.diagnostics.errors import Diagnostics
 from ovir.graph.connections import Edge
 from ovir.graph.layers import Layer, path_text, separate
 from ovir.graph.order import is_ordered

@@ -14,9 +14,8 @@ from lxml import etree
 
 from ovir.core.files import older_files
 from ovir.diagnostics.codes import DOCTYPE, ENCODING, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE
-from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.errors import InputError, ReadError
+from ovir.diagnostics.errors import Diagnostics, InputError, ReadError
 from ovir.ir.elements import SAFE, xml_parser
 from ovir.ir.weights import WeightBytes, WeightsMark, open_regular, refuse_path_as_bytes
 

@@ -18,10 +18,10 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ovir.core.arrays import join_strings, split_strings
 from ovir.core.element_types import ElementType, boolean, f4e2m1, i4, nf4, string, u1, u2, u3, u4, u6
 from ovir.core.progress import counted
 from ovir.core.shapes import MAX_RANK
-from ovir.core.strings import join_strings, split_strings
 from ovir.diagnostics.codes import (
     BAD_ATTRIBUTE,
     NO_WEIGHTS,
@@ -34,7 +34,7 @@ from ovir.diagnostics.codes import (
 )
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, OperatorError, ReadError
-from ovir.diagnostics.text import exact_size_text
+from ovir.diagnostics.wording import exact_size_text
 
 Bytes = NDArray[Any]
 _LFS_HEAD = b"version https://git-lfs"

@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import bf16, f16, f32, f64, nf4, u8
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
 from ovir.kernels.blocked import BLOCK, compute_dtype

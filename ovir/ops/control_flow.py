@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN, Dimension
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import BODY
 from ovir.ops.base.bodies import InferBody, InputMap, OutputMap, RunBody

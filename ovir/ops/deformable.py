@@ -7,8 +7,7 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.precision import from_sums

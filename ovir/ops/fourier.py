@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import bf16, f16, f32, f64
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
 from ovir.kernels.fourier import Transform, as_complex, transform

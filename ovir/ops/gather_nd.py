@@ -7,8 +7,7 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import product
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import PartialShape, product
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.ops.base.attributes import attribute

@@ -7,9 +7,8 @@ from math import ceil, isfinite, trunc
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, nf4
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.diagnostics.codes import ATTRIBUTE_CHOICE

@@ -7,9 +7,8 @@ from math import log
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, i64
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import clipped, moved, upright_overlaps
 from ovir.kernels.precision import as_f32, stored

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension
+from ovir.core.shapes import Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import upright_overlaps
 from ovir.kernels.few_boxes import Candidates, Kept, excluded_boxes, keep_few

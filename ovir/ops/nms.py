@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, i64
+from ovir.core.shapes import Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import Overlaps, edges_of_centered, edges_of_corners, upright_overlaps
 from ovir.ops.base.attributes import attribute

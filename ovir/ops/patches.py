@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN, Dimension
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import native_dtype
 from ovir.kernels.windows import Window, box_taps, extent

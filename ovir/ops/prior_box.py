@@ -9,9 +9,8 @@ from math import inf
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN
 from ovir.core.element_types import f32
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import UNKNOWN, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.rounding import round_half_away

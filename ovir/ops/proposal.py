@@ -7,8 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import clipped, decoded, upright_overlaps
 from ovir.kernels.precision import as_f32, stored

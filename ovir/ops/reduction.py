@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, boolean
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds, product_bounds
 from ovir.kernels.blocked import compute_dtype, integer_range, lowest_finite, native_dtype

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN
 from ovir.core.element_types import ElementType, i64
+from ovir.core.shapes import UNKNOWN
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import apply
 from ovir.ops.base.attributes import attribute

@@ -13,9 +13,8 @@ from typing import TypeVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN, Dimension, product
 from ovir.core.element_types import ElementType, i64
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, product
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, bound_text, from_dimensions
 from ovir.ops.base.attributes import attribute

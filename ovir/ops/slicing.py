@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN, Dimension, as_dimension
 from ovir.core.element_types import ElementType, i32
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_dimension
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import EXACT, bound_text
 from ovir.ops.base.attributes import attribute

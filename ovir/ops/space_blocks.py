@@ -8,8 +8,7 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN, Dimension, as_dimension
-from ovir.core.shapes import PartialShape, static_shape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_dimension, static_shape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, ZERO, by_input

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.kernels.blocked import BLOCK
 from ovir.kernels.fourier import as_complex

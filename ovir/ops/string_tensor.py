@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN, as_dimension
+from ovir.core.arrays import Array, join_strings, split_strings
 from ovir.core.element_types import i32, string, u8
-from ovir.core.shapes import PartialShape
-from ovir.core.strings import join_strings, split_strings
+from ovir.core.shapes import UNKNOWN, PartialShape, as_dimension
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.domains import ZERO, Between, Length, by_input
 from ovir.ops.base.operator import Operator

@@ -17,7 +17,7 @@ import numpy as np
 
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
-from ovir.diagnostics.text import escaped
+from ovir.diagnostics.wording import escaped
 from ovir.graph.layers import Layer
 from ovir.reports.layer_index import LayerIndex
 

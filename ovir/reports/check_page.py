@@ -9,7 +9,7 @@ from ovir.checks.recovering import read_recovering
 from ovir.diagnostics.codes import CODES, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OvirError
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
 from ovir.model import Model
 from ovir.reports.diagnostic_table import TONES, add_diagnostics, counts_text, layers_by_title, worst_tone

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ovir.debugging.comparison import Comparison, LayerDifference, OutputDifference, TensorDifference
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.model import Model
 from ovir.reports.charts import Chart, bars
 from ovir.reports.diagnostic_table import add_diagnostics, layers_by_title

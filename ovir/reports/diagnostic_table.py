@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ovir.diagnostics.codes import CODES, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
 from ovir.reports.page import Block, Cell, Column, Detail, Explanation, Page, Table, Text, Tone
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ovir.diagnostics.text import escaped, readable, shown
+from ovir.diagnostics.wording import escaped, readable, shown
 from ovir.graph.layers import Layer
 from ovir.model import Model
 

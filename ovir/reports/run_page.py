@@ -13,7 +13,7 @@ from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_n
 from ovir.analysis.timing import WARM_UP, RunTimes
 from ovir.core.arrays import Array
 from ovir.debugging.watch import Watch
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
 from ovir.model import Model
 from ovir.reports.charts import Chart, bars, curve, histogram

@@ -10,7 +10,7 @@ from ovir.analysis.provenance import Provenance
 from ovir.analysis.summary import Summary, layer_macs
 from ovir.checks.recovering import Recovered
 from ovir.checks.releases import Need
-from ovir.diagnostics.text import plural, size_text
+from ovir.diagnostics.wording import plural, size_text
 from ovir.graph.layers import Layer, Port
 from ovir.ops.infrastructure import Const
 from ovir.reports.charts import Chart, bars

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from ovir.diagnostics.text import escaped
+from ovir.diagnostics.wording import escaped
 
 AROUND = 6
 """The number of lines before and after the one that a diagnostic names."""

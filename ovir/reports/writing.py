@@ -17,10 +17,9 @@ from importlib import resources
 from typing import Any
 
 from ovir.core.files import Kind, target_paths, writing_pair
-from ovir.diagnostics.codes import CODES
-from ovir.diagnostics.packages import require_packages
-from ovir.diagnostics.pages import section
-from ovir.diagnostics.text import escaped
+from ovir.diagnostics.codes import CODES, section
+from ovir.diagnostics.errors import require_packages
+from ovir.diagnostics.wording import escaped
 from ovir.reports.charts import Chart
 from ovir.reports.page import Block, Detail, Excerpt, Explanation, Page, Pairs, Table, Text
 

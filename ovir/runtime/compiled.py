@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.garbage import without_garbage_collection
+from ovir.core.interpreter import without_garbage_collection
 from ovir.core.progress import stage
 from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError

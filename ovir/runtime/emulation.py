@@ -14,7 +14,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import f32, f64
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.spelling import did_you_mean
+from ovir.diagnostics.wording import did_you_mean
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.inference.constant_layers import exact_layers

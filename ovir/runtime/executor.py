@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.machine import physical_memory
+from ovir.core.interpreter import physical_memory
 from ovir.core.progress import counted, is_watched
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import TOO_LARGE, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, OvirError, RunError
-from ovir.diagnostics.text import exact_size_text, size_text
+from ovir.diagnostics.wording import exact_size_text, size_text
 from ovir.fast.base.arena import Span
 from ovir.fast.base.binding import Call
 from ovir.graph.layers import Layer

@@ -14,7 +14,7 @@ from ovir.core.values import MAX_ELEMENTS
 from ovir.diagnostics.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import OperatorError, OvirError, RunError
-from ovir.diagnostics.text import exact_size_text
+from ovir.diagnostics.wording import exact_size_text
 from ovir.graph.layers import Layer
 from ovir.ops.base.operator import Operator
 

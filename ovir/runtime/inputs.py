@@ -9,13 +9,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, nf4
+from ovir.core.element_types import ElementType, integers_outside, lost_numbers, nf4, value_range
 from ovir.core.shapes import PartialShape
-from ovir.core.value_ranges import integers_outside, lost_numbers, value_range
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Port
 from ovir.kernels.blocked import contiguous_copy

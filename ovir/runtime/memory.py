@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numpy.lib.array_utils import byte_bounds
 
 from ovir.core.arrays import Array
-from ovir.core.garbage import without_garbage_collection
+from ovir.core.interpreter import without_garbage_collection
 from ovir.graph.layers import Port
 from ovir.runtime.plan import Plan, Step
 

@@ -24,7 +24,7 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from ovir.core.element_types import ElementType
-from ovir.core.modules import can_be_imported, load_module
+from ovir.core.interpreter import can_be_imported, load_module
 from ovir.diagnostics.codes import UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ReadError

@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError

@@ -18,8 +18,7 @@ from ovir.core.interrupts import interrupting_nobody_else, temporary_folder, uni
 from ovir.core.progress import stage
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
-from ovir.diagnostics.errors import InputError, RunError
-from ovir.diagnostics.packages import require_packages
+from ovir.diagnostics.errors import InputError, RunError, require_packages
 from ovir.kernels import parallel
 from ovir.workers.worker import Answer, Home, run_task, start_process, this_process
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, Self, TypeVar
 from ovir.diagnostics.codes import ENGINE, WORKER_DIED
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, OvirError, RunError
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.workers.executors import Crew, is_cancelled, is_death, lanes, refuse_start_in_child
 from ovir.workers.worker import Answer, SendsContent, SetUpError
 

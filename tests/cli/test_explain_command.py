@@ -13,7 +13,7 @@ import pytest
 
 import ovir
 from ovir.cli.markdown import lines_for_terminal
-from ovir.diagnostics import pages
+from ovir.diagnostics import codes
 from ovir.diagnostics.codes import CODES
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +69,7 @@ def test_an_unknown_code(cli: Any) -> None:
 
 
 def test_sections_have_no_links_that_lead_nowhere() -> None:
-    assert not [code for code in CODES if "](" in pages.section(code)]
+    assert not [code for code in CODES if "](" in codes.section(code)]
 
 
 def wrong_calls() -> list[ovir.OvirError]:
@@ -96,10 +96,10 @@ def test_sections_of_errors_at_run_time_show_real_messages(monkeypatch: pytest.M
     errors = wrong_calls()
     assert [error.diagnostic.code for error in errors] == ["OVIR801", "OVIR802", "OVIR901", "OVIR902"]
     for error in errors:
-        assert f"```text\n{error}\n```" in pages.section(error.diagnostic.code)
+        assert f"```text\n{error}\n```" in codes.section(error.diagnostic.code)
     compiled = ovir.compile_model("examples/xml/gather_1_small.xml")
     (found,) = compiled([np.zeros((2, 3, 2), "f4"), np.full((2, 2), -1)]).diagnostics
-    assert f"```text\n{found}\n```" in pages.section("OVIR803")
+    assert f"```text\n{found}\n```" in codes.section("OVIR803")
 
 
 @pytest.mark.documents
@@ -110,7 +110,7 @@ def test_a_wheel_holds_the_page(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     target = tmp_path / "installed"
     zipfile.ZipFile(wheel).extractall(target)
-    code = "import ovir.diagnostics.pages as p; print(p.__file__, p.section('OVIR402'))"
+    code = "import ovir.diagnostics.codes as p; print(p.__file__, p.section('OVIR402'))"
     done = subprocess.run([sys.executable, "-c", code], cwd=target, capture_output=True, text=True, check=True)
     assert done.stdout.startswith(str(target))
-    assert pages.section("OVIR402") in done.stdout
+    assert codes.section("OVIR402") in done.stdout

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ovir.diagnostics import packages
+from ovir.diagnostics import errors
 
 if TYPE_CHECKING:
     from command import Cli
@@ -88,7 +88,7 @@ def test_a_target_is_refused_before_the_work(cli: Cli, tmp_path: Path, command: 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_missing_packages(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    monkeypatch.setattr(packages.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(errors.importlib.util, "find_spec", lambda name: None)
     found = cli(command, *COMMANDS[command], "--html", tmp_path / "report.html")
     assert (found.status, found.out) == (2, "")
     assert found.err == (

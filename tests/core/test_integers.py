@@ -1,6 +1,6 @@
 import pytest
 
-from ovir.core.integers import INT64, UINT64, OutOfRangeError, parse_integer
+from ovir.core.shapes import INT64, UINT64, OutOfRangeError, parse_integer
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.core.dimensions import Dimension, as_dimension
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, bf16, f32, i64, nf4, string, u1
-from ovir.core.shapes import PartialShape, as_shape
+from ovir.core.shapes import Dimension, PartialShape, as_dimension, as_shape
 
 
 @pytest.mark.parametrize("text", ["[]", "[1,?,2..5]", "[...]", "[3..,..4]"])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from builder import Net
 
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8, u32, u64
+from ovir.core.shapes import Dimension
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value, from_bounds, from_dimensions
 

@@ -6,7 +6,7 @@ import pytest
 
 from ovir.diagnostics.codes import BAD_ATTRIBUTE
 from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.text import readable
+from ovir.diagnostics.wording import readable
 
 LONG = "n" * 200_000
 

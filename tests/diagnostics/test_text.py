@@ -2,8 +2,8 @@
 
 import pytest
 
-from ovir.core.dimensions import Dimension
-from ovir.diagnostics.text import filled, plural
+from ovir.core.shapes import Dimension
+from ovir.diagnostics.wording import filled, plural
 from ovir.ops.base.opsets import opset_range
 
 

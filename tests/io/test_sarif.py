@@ -10,9 +10,8 @@ import jsonschema
 import pytest
 
 import ovir
-from ovir.diagnostics.codes import AXIS, UNREADABLE, Severity
+from ovir.diagnostics.codes import AXIS, UNREADABLE, Severity, section
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.pages import section
 from ovir.io.sarif import to_sarif
 
 DATA = Path(__file__).parent.parent / "data"

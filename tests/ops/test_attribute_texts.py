@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ovir import ops
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, f32
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.ops.base import opsets
 from ovir.ops.base.attributes import REQUIRED, Attribute, split_names
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from tensors import tensor
 
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import f32, f64, i8, nf4, u8
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.color import BGRtoNV12, I420toBGR, I420toRGB, NV12toBGR, NV12toRGB, RGBtoNV12

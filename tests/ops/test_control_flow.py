@@ -9,9 +9,8 @@ import pytest
 from builder import Net, output
 
 import ovir
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import boolean, f32, i32, i64
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.core.dimensions import new_symbol
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, f32, i64, nf4, u8
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import PartialShape, new_symbol
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.errors import OperatorError

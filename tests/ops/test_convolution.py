@@ -11,9 +11,8 @@ import pytest
 from binding import bound_results
 from tensors import tensor
 
-from ovir.core.dimensions import Dimension, new_symbol
 from ovir.core.element_types import boolean, f32, i32, u1
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape, new_symbol
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.convolution import BinaryConvolution, Convolution, ForwardConvolutionBase, GroupConvolution

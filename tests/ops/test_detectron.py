@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from tensors import tensor
 
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import dynamic, f16, i32, nf4
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.detectron import (

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from tensors import tensor
 
-from ovir.core.dimensions import new_symbol
 from ovir.core.element_types import ElementType, boolean, dynamic, f32, i32, i64, nf4, u3, u8
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import PartialShape, new_symbol
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import Code

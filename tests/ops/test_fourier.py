@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tensors import tensor
 
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, bf16, f16, f64, i32, i64, u8
+from ovir.core.shapes import Dimension
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError

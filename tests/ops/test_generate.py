@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from builder import Net
 
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, boolean, dynamic, f16, f32, i8, i32, i64, nf4, u8
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_bounds
 from ovir.diagnostics.errors import OperatorError

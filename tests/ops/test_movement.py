@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from tensors import const, tensor
 
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import i32, i64, string
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError

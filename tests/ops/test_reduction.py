@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from tensors import const, tensor
 
-from ovir.core.dimensions import Dimension, new_symbol
 from ovir.core.element_types import ElementType, boolean, f32, i64
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape, new_symbol
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError

@@ -10,9 +10,8 @@ from builder import Net
 from tensors import const, inferred, tensor
 
 import ovir
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import f32, i32, i64
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.diagnostics.errors import OperatorError

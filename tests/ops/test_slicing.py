@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from tensors import inferred, tensor
 
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import f32, i64
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError

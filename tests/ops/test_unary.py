@@ -9,9 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.core.dimensions import new_symbol
 from ovir.core.element_types import ElementType, boolean, f32, f64, i32, i64, u3
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import PartialShape, new_symbol
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.errors import OperatorError

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import ovir
-from ovir.diagnostics import packages
+from ovir.diagnostics import errors
 from ovir.reports import writing
 from ovir.reports.charts import bars
 from ovir.reports.page import Column, Detail, Fact, Page, Table, Text
@@ -157,7 +157,7 @@ def test_another_ending_is_refused(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("missing", [["jinja2"], ["plotly"], ["jinja2", "plotly"]])
 def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: list[str]) -> None:
-    monkeypatch.setattr(packages.importlib.util, "find_spec", lambda name: None if name in missing else name)
+    monkeypatch.setattr(errors.importlib.util, "find_spec", lambda name: None if name in missing else name)
     with pytest.raises(ovir.InputError) as raised:
         writing.require_report(tmp_path / "report.html")
     assert raised.value.diagnostic.message == f"a report needs {' and '.join(missing)}, which cannot be imported"

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, boolean, f32, i64, string
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 
 INLINE = 16
 """The number of elements up to which a constant is written into the code."""

@@ -26,7 +26,7 @@ from ovir.diagnostics.codes import (
     UNUSED_PARAMETER,
 )
 from ovir.diagnostics.diagnostic import Diagnostic, Place
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import repeated_names
 from ovir.ir.elements import line_of

@@ -17,7 +17,7 @@ from ovir.checks.rule import Context, rule
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.codes import NEWER_THAN_RUNTIME
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
 from ovir.ir.elements import line_of
 from ovir.ops.base.opsets import opset_range

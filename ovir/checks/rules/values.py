@@ -10,9 +10,8 @@ import numpy as np
 from ovir.checks.rule import Constant, Context, constant_of, diagnostic, layer_domains, means_open_end, rule
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, f64, i64, string, u64
-from ovir.core.integers import MAX_SIZE
-from ovir.core.machine import physical_memory
-from ovir.core.shapes import PartialShape
+from ovir.core.interpreter import physical_memory
+from ovir.core.shapes import MAX_SIZE, PartialShape
 from ovir.diagnostics.codes import (
     F16_OVERFLOW,
     INDEX_RANGE,
@@ -28,7 +27,7 @@ from ovir.diagnostics.codes import (
 )
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OperatorError
-from ovir.diagnostics.text import exact_size_text, plural
+from ovir.diagnostics.wording import exact_size_text, plural
 from ovir.graph.layers import Layer, Port
 from ovir.inference.policy import agrees
 from ovir.ir.weights import WeightBytes

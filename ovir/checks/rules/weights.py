@@ -11,7 +11,7 @@ import numpy as np
 
 from ovir.checks.rule import Constant, Context, diagnostic, rule
 from ovir.core.element_types import boolean, nf4, string
-from ovir.core.integers import UINT64, parse_integer
+from ovir.core.shapes import UINT64, parse_integer
 from ovir.diagnostics.codes import (
     BOOLEAN_BYTES,
     DUPLICATE_CONSTANT,
@@ -23,7 +23,7 @@ from ovir.diagnostics.codes import (
     Severity,
 )
 from ovir.diagnostics.diagnostic import Diagnostic, Place
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 from ovir.ir.elements import line_of
 from ovir.ops.base.traits import input_names

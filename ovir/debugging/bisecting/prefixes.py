@@ -9,7 +9,7 @@ from ovir.debugging.bisecting.bisection import Probe, Verdict, probe_of
 from ovir.debugging.bisecting.judge import Judge
 from ovir.debugging.reducing import candidates
 from ovir.debugging.reducing.stage import Stage
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.wording import plural
 
 MOST_EXTRA = 4
 """The number of probes in addition to the binary search, which show whether errors are monotone."""

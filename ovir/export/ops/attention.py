@@ -6,8 +6,8 @@ from math import sqrt
 
 import numpy as np
 
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import boolean, f32, f64
+from ovir.core.shapes import Dimension
 from ovir.export.graph import Graph
 from ovir.export.parts import scalar, swapped
 from ovir.export.registry import exports

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ovir.core.dimensions import UNKNOWN
 from ovir.core.element_types import f32, f64, i64
+from ovir.core.shapes import UNKNOWN
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor

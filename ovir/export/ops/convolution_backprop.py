@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import i64
+from ovir.core.shapes import Dimension
 from ovir.export.graph import Graph
 from ovir.export.ops.convolution import is_computed_by_taps, without_groups
 from ovir.export.registry import exports

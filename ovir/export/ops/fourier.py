@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ovir.core.dimensions import UNKNOWN
 from ovir.core.element_types import i64
+from ovir.core.shapes import UNKNOWN
 from ovir.export.fourier import dft, inverse_real
 from ovir.export.graph import Graph
 from ovir.export.parts import real_type

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension
+from ovir.core.shapes import Dimension
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
 from ovir.export.sizes import LAST, as_list, inverse, vector, with_axis_first

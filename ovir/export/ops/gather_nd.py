@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import i64
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
 from ovir.export.sizes import LAST, positions_below, reshaped, size_of, sizes_of, vector

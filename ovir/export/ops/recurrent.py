@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import i32
+from ovir.core.shapes import UNKNOWN, Dimension
 from ovir.export.graph import Graph
 from ovir.export.recurrent import steps
 from ovir.export.registry import exports

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, boolean, i32, i64
+from ovir.core.shapes import Dimension
 from ovir.export.graph import Graph
 from ovir.export.parts import real_type
 from ovir.export.registry import exports

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.core.dimensions import Dimension
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, as_list, compute, positions_below, shape_of, sizes_of, vector

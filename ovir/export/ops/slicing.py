@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ovir.core.dimensions import UNKNOWN
+from ovir.core.shapes import UNKNOWN
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
 from ovir.export.sizes import FIRST, LAST, Size, as_list, items, positions_below, shape_of, vector

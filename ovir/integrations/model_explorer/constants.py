@@ -7,7 +7,7 @@ import numpy as np
 from ovir.analysis.tensor_stats import as_numbers, stats
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError, OvirError
-from ovir.diagnostics.text import readable
+from ovir.diagnostics.wording import readable
 from ovir.ops.infrastructure import Const
 
 MOST = 2**20

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ovir.core.garbage import without_garbage_collection
+from ovir.core.interpreter import without_garbage_collection
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer, Port
 from ovir.integrations.model_explorer.faults import diagnostics_by_layer

@@ -7,7 +7,7 @@ from typing import Any
 
 from ovir.analysis.dynamic_dimensions import is_only_declared
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.text import escaped, shown
+from ovir.diagnostics.wording import escaped, shown
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtInfo
 from ovir.integrations.model_explorer.constants import describe_constant

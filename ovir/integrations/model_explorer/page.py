@@ -7,7 +7,7 @@ import mimetypes
 import re
 from pathlib import Path
 
-from ovir.diagnostics.packages import require_packages
+from ovir.diagnostics.errors import require_packages
 
 SECURITY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "

@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.build.code.program import Program
 from ovir.core.files import CODE, target_paths, writing_pair
-from ovir.core.garbage import without_garbage_collection
+from ovir.core.interpreter import without_garbage_collection
 from ovir.diagnostics.codes import INFERENCE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError

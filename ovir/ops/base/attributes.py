@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType
-from ovir.core.integers import parse_integer, shortened
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape, parse_integer
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.spelling import did_you_mean
-from ovir.diagnostics.text import shown
+from ovir.diagnostics.wording import did_you_mean, shortened, shown
 
 
 class ChoiceError(ValueError):

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension
+from ovir.core.shapes import Dimension
 from ovir.core.tensor_types import TensorType
 
 Order = Literal["any", "sorted", "offsets", "counting", "whole"]

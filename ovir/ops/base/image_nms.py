@@ -10,9 +10,8 @@ from operator import itemgetter
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, i64
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.few_boxes import Candidates, Kept, are_few, best_few
 from ovir.kernels.precision import as_f32

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from ovir.diagnostics.spelling import closest
+from ovir.diagnostics.wording import closest
 
 NEWEST_OPSET = 17
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ovir.core.dimensions import Dimension, as_dimension
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape, as_dimension
 from ovir.kernels.windows import Window, extent
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator

@@ -11,10 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType, bf16, f16, f32
-from ovir.core.integers import MAX_SIZE
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import MAX_SIZE, UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import Overlaps
 from ovir.kernels.few_boxes import are_few, best_few, excluded_boxes, keep_few

@@ -17,8 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import Dimension
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.domains import Domain, DomainRule
 

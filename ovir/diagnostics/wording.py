@@ -1,9 +1,10 @@
-"""Shorten names and values, make them printable, and count them."""
+"""Words of messages: counted nouns, numbers, and suggestions for unknown words."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from numbers import Integral
 
 LONGEST = 100
@@ -85,3 +86,26 @@ def _number_of(is_one: bool, noun: str) -> str:
 
 
 _IRREGULAR = {"axis": "axes", "class": "classes", "index": "indices"}
+
+
+def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known word that is most similar, or None; ``cutoff`` is the least similarity, 1 for equal words."""
+    return _closest(word, tuple(known), cutoff)
+
+
+def did_you_mean(word: str, known: Iterable[str], form: str = "'{}'", cutoff: float = 0.6) -> str | None:
+    """Return a hint that suggests the closest known word, or None; ``form`` quotes the word."""
+    meant = closest(word, known, cutoff)
+    return None if meant is None else f"did you mean {form.format(meant)}?"
+
+
+@lru_cache(1024)  # one misspelt word often occurs many times in a file
+def _closest(word: str, known: tuple[str, ...], cutoff: float) -> str | None:
+    from difflib import get_close_matches  # valid files do not need it
+
+    return next(iter(get_close_matches(word, known, n=1, cutoff=cutoff)), None)
+
+
+def shortened(text: str, length: int = 60) -> str:
+    """Return a string for use in a message, cut off if it is long."""
+    return text if len(text) <= length else f"{text[:length]}..."

@@ -1,11 +1,38 @@
-"""Python modules that are loaded from a file, because they are in no package."""
+"""The machine and the interpreter: memory, garbage collection, and modules that are in no package."""
 
 from __future__ import annotations
 
+import gc
 import importlib.util
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
+
+
+@cache
+def physical_memory() -> int | None:
+    """Return the size of main memory in bytes; None if the system does not provide it."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Disable the garbage collector in a ``with`` block, because a model consists of many objects that all stay
+    alive."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def load_module(name: str, path: str, source: str | None = None) -> ModuleType:
