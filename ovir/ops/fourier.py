@@ -1,20 +1,21 @@
-"""DFT, IDFT, RDFT and IRDFT: the discrete Fourier transform along some axes, of complex and of real data."""
+"""Fourier transforms: DFT, IDFT, RDFT and IRDFT of tensors, STFT and ISTFT of the short frames of a signal."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import sqrt
 from typing import ClassVar
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import bf16, f16, f32, f64
+from ovir.core.element_types import ElementType, bf16, f16, f32, f64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
-from ovir.kernels.fourier import Transform, as_complex, transform
-from ovir.kernels.precision import as_computed, stored, work_array
-from ovir.ops.base.domains import SMALL, Axis, by_input
+from ovir.kernels.blocked import compute_dtype
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import SMALL, Axis, Between, Domain, Inputs, Length, by_input, size_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -34,6 +35,8 @@ class FourierBase(Operator):
     of_pairs: ClassVar[bool] = True
     """Whether the last axis of ``data`` holds real and imaginary part."""
     to_pairs: ClassVar[bool] = True
+    transform: ClassVar[Callable[..., Array]]
+    """The function of ``np.fft``: transforms an array along axes, cut or zero-padded to lengths."""
 
     value_inputs = (1, 2)
 
@@ -105,10 +108,22 @@ class FourierBase(Operator):
             result.append(size if low >= 0 else own if high < 0 else own.union(Dimension(0, size.upper)))
         return result
 
-    # ----- the kernel
+    def run(self, data: Array, axes: Array, signal_size: Array | None = None) -> Array:
+        shape, along, lengths = self.sizes(data.shape, axes, signal_size)
+        numbers = data.astype(compute_dtype(data.dtype), copy=False)
+        source = as_complex(numbers) if self.of_pairs else numbers
+        if source.size and 0 not in shape:
+            result = self.transform(source, lengths, along)
+        else:
+            result = np.zeros(shape, numbers.dtype)
+        return (as_pairs(result) if self.to_pairs else result).astype(data.dtype, copy=False)
 
-    def run(self, data: Array, axes: Array, signal_size: Array | None = None, *, out: Array | None = None) -> Array:
-        dims = self._signal_dims(PartialShape(data.shape))
+    def sizes(
+        self, data: tuple[int, ...], axes: Array, signal_size: Array | None
+    ) -> tuple[tuple[int, ...], list[int], list[int]]:
+        """Return the shape of the transformed numbers, without the axis of pairs, the axes counted from the front, and
+        the lengths of the signal along them."""
+        dims = self._signal_dims(PartialShape(data))
         along = self._axes(axes, len(dims))
         given = None if signal_size is None else constant_type(signal_size)
         message = "signal_size must have an element for each of the axes {}, got shape {}"
@@ -117,41 +132,19 @@ class FourierBase(Operator):
         shape = [dim.length for dim in dims]
         for axis, dim in zip(along, self._output_dims(dims, along, given), strict=True):
             shape[axis] = dim.length
-        result = work_array((*shape, 2) if self.to_pairs else tuple(shape), data.dtype, out)
-        if result.size:
-            source, target = as_computed(data), result
-            lengths = [dim.length for dim in self._lengths(dims, along, given)]
-            self._transform(
-                as_complex(source) if self.of_pairs else source,
-                along,
-                lengths,
-                as_complex(target) if self.to_pairs else target,
-            )
-        return stored(result, data.dtype, out)
-
-    def _transform(self, source: Array, axes: list[int], lengths: list[int], target: Array) -> None:
-        """Transform ``source`` into ``target``; ``lengths`` are the lengths of the signal along the axes."""
-        raise NotImplementedError
+        return tuple(shape), along, [dim.length for dim in self._lengths(dims, along, given)]
 
 
-def _in_passes(
-    first: Transform, others: Transform, source: Array, axes: Sequence[int], lengths: Sequence[int], target: Array
-) -> None:
-    """Transform the source into ``target``: along the last of the axes by ``first``, then along the ``others``."""
-    kept = list(source.shape)
-    for axis, length in zip(axes, lengths, strict=True):
-        kept[axis] = min(kept[axis], length)
-    source = source[tuple(map(slice, kept))]
-    if not axes:
-        np.copyto(target, source)
-        return
-    kept[axes[-1]] = target.shape[axes[-1]]
-    filled = target[tuple(map(slice, kept))]
-    if filled.size < target.size:
-        target[...] = 0
-    transform(first, source, axes[-1], lengths[-1], filled)
-    for axis, length in zip(axes[:-1], lengths[:-1], strict=True):
-        transform(others, target, axis, length, target)
+def as_complex(pairs: Array) -> Array:
+    """Return the complex numbers that the pairs along the last axis represent; a view if the array is contiguous."""
+    pairs = np.ascontiguousarray(pairs)
+    view: Array = pairs.view(np.result_type(pairs.dtype, np.complex64))
+    return view[..., 0]
+
+
+def as_pairs(numbers: Array) -> Array:
+    """Return complex numbers as pairs along a last axis, real part first."""
+    return np.stack([numbers.real, numbers.imag], axis=-1)
 
 
 @operator("DFT", opset=7)
@@ -163,8 +156,7 @@ class DFT(FourierBase):
     Source: DFT-7
     """
 
-    def _transform(self, source: Array, axes: list[int], lengths: list[int], target: Array) -> None:
-        _in_passes(np.fft.fft, np.fft.fft, source, axes, lengths, target)
+    transform = staticmethod(np.fft.fftn)
 
 
 @operator("IDFT", opset=7)
@@ -176,8 +168,7 @@ class IDFT(FourierBase):
     Source: IDFT-7
     """
 
-    def _transform(self, source: Array, axes: list[int], lengths: list[int], target: Array) -> None:
-        _in_passes(np.fft.ifft, np.fft.ifft, source, axes, lengths, target)
+    transform = staticmethod(np.fft.ifftn)
 
 
 class RealFourierBase(FourierBase):
@@ -204,15 +195,13 @@ class RDFT(RealFourierBase):
     """
 
     of_pairs = False
+    transform = staticmethod(np.fft.rfftn)
 
     def _output_dims(
         self, dims: Sequence[Dimension], axes: Sequence[int], signal_size: TensorType | None
     ) -> list[Dimension]:
         *others, last = self._lengths(dims, axes, signal_size)
         return [*others, last.map(lambda length: length // 2 + 1 if length else 0)]
-
-    def _transform(self, source: Array, axes: list[int], lengths: list[int], target: Array) -> None:
-        _in_passes(np.fft.rfft, np.fft.fft, source, axes, lengths, target)
 
 
 @operator("IRDFT", opset=9)
@@ -226,18 +215,196 @@ class IRDFT(RealFourierBase):
     """
 
     to_pairs = False
+    transform = staticmethod(np.fft.irfftn)
 
     def _whole(self, dims: list[Dimension]) -> list[Dimension]:
         *others, last = dims
         return [*others, last.map(lambda size: 2 * (size - 1))]
 
-    def _transform(self, source: Array, axes: list[int], lengths: list[int], target: Array) -> None:
-        *others, last = axes
-        if others:
-            shape = list(target.shape)
-            shape[last] = min(source.shape[last], lengths[-1] // 2 + 1)
-            middle = np.empty(shape, source.dtype)
-            kept = source[(slice(None),) * last + (slice(shape[last]),)]
-            _in_passes(np.fft.ifft, np.fft.ifft, kept, others, lengths[:-1], middle)
-            source = middle
-        transform(np.fft.irfft, source, last, lengths[-1], target)
+
+# --------------------------------------------------------------------------- short frames
+
+
+class ShortTimeFourierBase(Operator):
+    """Base of operations on the frames of a signal, each multiplied by a window [length].
+
+    A frame has frame_size elements and starts frame_step elements after the one before; both are scalars. A shorter
+    window is centered in the frame, with zeros around it.
+    """
+
+    bounded = False
+
+    def _element_type(self, name: str, data: TensorType, window: TensorType) -> ElementType:
+        element_type = self.merge_types(data.element_type, window.element_type, names=(name, "window"))
+        self.require_real(name, element_type)
+        self.require_rank("window", window.shape, 1)
+        return element_type
+
+    def _positive(self, name: str, tensor: TensorType) -> Dimension:
+        """Return the one positive number of a tensor, as far as it is known."""
+        self.require_index_type(name, tensor.element_type)
+        self.require_rank(name, tensor.shape, 0)
+        known = UNKNOWN if tensor.value is None else tensor.value.dimensions()[0]
+        shown = known if tensor.constant is None else tensor.constant
+        self.require(known.upper is None or known.upper > 0, "{} must be above 0, got {}", name, shown)
+        return Dimension(max(known.lower, 1), known.upper)
+
+    def _require_window(self, window: Dimension, frame_size: Dimension) -> None:
+        self.require(window.upper != 0, "window must have at least one element")
+        fits = frame_size.upper is None or window.lower <= frame_size.upper
+        self.require(
+            fits, "window must not be longer than a frame: it has {:element}, but a frame has {}", window, frame_size
+        )
+
+
+def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:
+    """Return the number of frames that fit in a signal; at least one does."""
+    lower = 1
+    if size.upper is not None and step.upper is not None:
+        lower += max(length.lower - size.upper, 0) // step.upper
+    return Dimension(lower, None if length.upper is None else (length.upper - size.lower) // step.lower + 1)
+
+
+def _bins(frame_size: Dimension) -> Dimension:
+    """Return the number of complex numbers in the transform of a real frame."""
+    return frame_size.map(lambda size: size // 2 + 1)
+
+
+def framed(window: Array, frame_size: int) -> Array:
+    """Return the window padded with zeros to the length of a frame; an odd zero is added at the end."""
+    before = (frame_size - window.size) // 2
+    numbers = window.astype(compute_dtype(window.dtype), copy=False)
+    return np.pad(numbers, (before, frame_size - window.size - before))
+
+
+@operator("STFT", opset=15)
+class STFT(ShortTimeFourierBase):
+    """The Fourier transforms of all short frames that fit in a signal. See ShortTimeFourierBase.
+
+    out[b, f] = RDFT of signal[b, f * frame_step : f * frame_step + frame_size] * window. signal is [batch, length] or
+    [length], out is [batch, frames, frame_size // 2 + 1, 2] or the same without batch; ``transpose_frames`` swaps the
+    frames with the numbers of the transform.
+
+    Source: STFT-15
+    """
+
+    domains = by_input(frame_size=Length("window", axis=0, full=True), frame_step=SMALL)
+    transpose_frames: bool = attribute(default=False, specified=True)
+
+    value_inputs = (2, 3)
+
+    def infer(
+        self, signal: TensorType, window: TensorType, frame_size: TensorType, frame_step: TensorType
+    ) -> TensorType:
+        element_type = self._element_type("signal", signal, window)
+        self.require_rank("signal", signal.shape, 1, 2)
+        size, step = self._positive("frame_size", frame_size), self._positive("frame_step", frame_step)
+        self._require_window(window.shape[0], size)
+        if signal.shape.rank is None:
+            return TensorType(element_type, PartialShape(None))
+        length = signal.shape[-1]
+        fitting = size.merged_with(Dimension(0, length.upper))
+        if fitting is None:
+            self.fail("frame_size {} is longer than the signal {}", size, signal.shape)
+        inner = [_frames(length, fitting, step), _bins(fitting)]
+        if self.transpose_frames:
+            inner.reverse()
+        return TensorType(element_type, PartialShape([*signal.shape.dims[:-1], *inner, 2]))
+
+    def run(self, signal: Array, window: Array, frame_size: Array, frame_step: Array) -> Array:
+        given = (constant_type(a) for a in (frame_size, frame_step))
+        self.infer(constant_type(signal), constant_type(window), *given)
+        size, step = int(frame_size.item()), int(frame_step.item())
+        samples = signal.astype(compute_dtype(signal.dtype), copy=False)
+        frames = np.lib.stride_tricks.sliding_window_view(samples, size, axis=-1)[..., ::step, :]
+        numbers = np.fft.rfft(frames * framed(window, size))
+        result = as_pairs(numbers.swapaxes(-1, -2) if self.transpose_frames else numbers)
+        return np.ascontiguousarray(result).astype(signal.dtype, copy=False)
+
+
+def _frame_of_bins(op: Operator, inputs: Inputs) -> Domain:
+    """Return the frame size that gives as many frequencies as ``data`` has."""
+    size = max(2 * (size_of(op, inputs, "data", -3) - 1), 1)
+    return Domain(size, size)
+
+
+@operator("ISTFT", opset=16)
+class ISTFT(ShortTimeFourierBase):
+    """The inverse of STFT: the signal whose frames have the given transforms. See ShortTimeFourierBase.
+
+    The frames, each multiplied by the window, are added where they overlap and divided by the sum of the squared
+    windows there; where this sum is zero, the signal is zero. data is [batch, frame_size // 2 + 1, frames, 2] or the
+    same without batch, out is [batch, length] or [length]. The length is (frames - 1) * frame_step + frame_size; with
+    ``center`` frame_size // 2 samples are removed at both ends. signal_length cuts the signal at its end, or extends it
+    by the samples removed there and then by zeros. ``normalized`` data was divided by sqrt(frame_size).
+
+    Source: ISTFT-16
+    """
+
+    domains = by_input(frame_size=_frame_of_bins, frame_step=SMALL, signal_length=Between(8, 64))
+    center: bool = attribute(default=False, specified=True)
+    normalized: bool = attribute(default=False, specified=True)
+
+    value_inputs = (2, 3, 4)
+
+    def infer(
+        self,
+        data: TensorType,
+        window: TensorType,
+        frame_size: TensorType,
+        frame_step: TensorType,
+        signal_length: TensorType | None = None,
+    ) -> TensorType:
+        element_type = self._element_type("data", data, window)
+        self.require_rank("data", data.shape, 3, 4)
+        size, step = self._positive("frame_size", frame_size), self._positive("frame_step", frame_step)
+        self._require_window(window.shape[0], size)
+        given = None if signal_length is None else self._given_length(signal_length)
+        if data.shape.rank is None:
+            return TensorType(element_type, PartialShape(None))
+        *batch, bins, frames, pair = data.shape.dims
+        if not bins.compatible(_bins(size)):
+            message = "dimension {} of data {} must be {}, which is frame_size // 2 + 1 for frame_size {}"
+            self.fail(message, len(batch), data.shape, _bins(size), size)
+        message = "the last dimension of data must be 2, for complex numbers; got {}"
+        self.require(pair.contains(2), message, data.shape)
+        length = self._length(frames, size, step) if given is None else given
+        return TensorType(element_type, PartialShape([*batch, length]))
+
+    def _given_length(self, tensor: TensorType) -> Dimension:
+        self.require_index_type("signal_length", tensor.element_type)
+        self.require_one_element("signal_length", tensor.shape)
+        return self.count_of("signal_length", tensor)
+
+    def _length(self, frames: Dimension, size: Dimension, step: Dimension) -> Dimension:
+        """Return the length without ``signal_length``; no frames have the length of one."""
+        ends = size
+        if self.center:  # 2 * (size // 2) samples are removed
+            ends = Dimension(size.lower % 2, size.lower % 2) if size.is_static else Dimension(0, 1)
+        return frames.map(lambda count: count - 1) * step + ends
+
+    def run(
+        self,
+        data: Array,
+        window: Array,
+        frame_size: Array,
+        frame_step: Array,
+        signal_length: Array | None = None,
+    ) -> Array:
+        given = [constant_type(a) for a in (frame_size, frame_step, signal_length) if a is not None]
+        shape = self.infer(constant_type(data), constant_type(window), *given).shape.to_tuple()
+        size, step = int(frame_size.item()), int(frame_step.item())
+        spectra = as_complex(data.astype(compute_dtype(data.dtype), copy=False)).swapaxes(-1, -2)
+        count, weight = spectra.shape[-2], framed(window, size)
+        total = np.zeros((*spectra.shape[:-2], max(count - 1, 0) * step + size), weight.dtype)
+        squares = np.zeros(total.shape[-1], weight.dtype)
+        for i in range(count):
+            place = slice(i * step, i * step + size)
+            total[..., place] += np.fft.irfft(spectra[..., i, :], size) * weight
+            squares[place] += weight * weight
+        if self.normalized:
+            total *= sqrt(size)
+        signal = np.divide(total, squares, out=np.zeros_like(total), where=squares != 0)
+        wanted = signal[..., size // 2 if self.center else 0 :][..., : shape[-1]]
+        missing = shape[-1] - wanted.shape[-1]
+        return np.pad(wanted, [(0, 0)] * (wanted.ndim - 1) + [(0, missing)]).astype(data.dtype, copy=False)

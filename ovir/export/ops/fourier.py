@@ -1,8 +1,11 @@
-"""DFT, IDFT, RDFT and IRDFT."""
+"""DFT, IDFT, RDFT, IRDFT, STFT and ISTFT."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
 
 from ovir.core.element_types import i64
 from ovir.core.shapes import UNKNOWN
@@ -10,9 +13,9 @@ from ovir.export.fourier import dft, inverse_real
 from ovir.export.graph import Graph
 from ovir.export.parts import real_type
 from ovir.export.registry import exports
-from ovir.export.sizes import scalar_size_of
+from ovir.export.sizes import LAST, scalar_size_of
 from ovir.export.tensors import Tensor
-from ovir.ops.fourier import DFT, IDFT, IRDFT, RDFT, FourierBase
+from ovir.ops.fourier import DFT, IDFT, IRDFT, ISTFT, RDFT, STFT, FourierBase
 
 _LIMITS = "axes must be constant"
 
@@ -88,3 +91,74 @@ def _length(
     if is_half:
         own = graph.Mul(graph.Sub(own, 1), 2)
     return graph.Where(graph.Equal(given, -1), own, given)
+
+
+# --------------------------------------------------------------------------- short frames
+
+
+@exports(STFT, to="STFT")
+def stft(graph: Graph, op: STFT, signal: Tensor, window: Tensor, frame_size: Tensor, frame_step: Tensor) -> Tensor:
+    """Export as STFT with a window that is as long as a frame."""
+    rank = graph.rank(signal, "signal")
+    samples, weights = graph.cast(signal, real_type(signal)), graph.cast(window, real_type(window))
+    batch = samples if rank == 2 else graph.Unsqueeze(samples, [0])
+    size, step = graph.cast(frame_size, i64), graph.cast(frame_step, i64)
+    made = graph.STFT(graph.Unsqueeze(batch, [2]), step, _framed(graph, weights, size), size, onesided=1)
+    if op.transpose_frames:
+        made = graph.Transpose(made, perm=[0, 2, 1, 3])
+    return graph.cast(made if rank == 2 else graph.Squeeze(made, [0]), signal.element_type)
+
+
+@exports(ISTFT, to="DFT and ConvTranspose", limits="frame_size and frame_step must be constant")
+def istft(
+    graph: Graph,
+    op: ISTFT,
+    data: Tensor,
+    window: Tensor,
+    frame_size: Tensor,
+    frame_step: Tensor,
+    signal_length: Tensor | None = None,
+) -> Tensor:
+    """Export as inverse DFT, and ConvTranspose to add the frames."""
+    size = int(graph.known(frame_size, "frame_size").item())
+    step = int(graph.known(frame_step, "frame_step").item())
+    rank = graph.rank(data)
+    spectra = graph.cast(data, real_type(data))
+    batch = spectra if rank == 4 else graph.Unsqueeze(spectra, [0])
+    frames = inverse_real(graph, graph.shaped(batch, [-1] * 4), 1, size)  # [batch, size, frames]
+    weights = graph.Reshape(_framed(graph, graph.cast(window, real_type(window)), graph.constant(size)), [-1, 1])
+    squares = graph.Expand(graph.Mul(weights, weights), graph.Shape(frames))
+    scale = graph.cast(graph.constant(np.float64(sqrt(size) if op.normalized else 1)), frames.element_type)
+    total = _added(graph, graph.Mul(graph.Mul(frames, weights), scale), size, step)
+    norm = _added(graph, squares, size, step)
+    none = graph.cast(graph.constant(0), norm.element_type)
+    is_empty = graph.Equal(norm, none)
+    one = graph.cast(graph.constant(1), norm.element_type)
+    signal = graph.Where(is_empty, none, graph.Div(total, graph.Where(is_empty, one, norm)))
+    signal = _cut(graph, op, signal, size, signal_length)
+    return graph.cast(signal if rank == 4 else graph.Squeeze(signal, [0]), data.element_type)
+
+
+def _cut(graph: Graph, op: ISTFT, signal: Tensor, size: int, signal_length: Tensor | None) -> Tensor:
+    """Return the wanted part of signals [batch, length]."""
+    removed = size // 2 if op.center else 0
+    if signal_length is None:
+        return graph.Slice(signal, [removed], [-removed or LAST], [1])
+    rest = graph.Slice(signal, [removed], [LAST], [1])
+    length = graph.cast(graph.Reshape(signal_length, [1]), i64)
+    rest = graph.Slice(rest, [0], length, [1])
+    missing = graph.Sub(length, graph.Shape(rest, start=1))
+    return graph.Pad(rest, graph.Concat(graph.constant([0, 0, 0]), missing, axis=0))
+
+
+def _added(graph: Graph, frames: Tensor, size: int, step: int) -> Tensor:
+    """Return the sums of overlapping frames [batch, size, frames], [batch, length]."""
+    place = np.eye(size, dtype=frames.element_type.to_dtype())[:, np.newaxis]
+    return graph.Squeeze(graph.ConvTranspose(frames, graph.constant(place), strides=[step], kernel_shape=[size]), [1])
+
+
+def _framed(graph: Graph, window: Tensor, size: Tensor) -> Tensor:
+    """Return the window with zeros around it, as long as a frame; an odd zero is at the end."""
+    missing = graph.Sub(graph.Reshape(size, [1]), graph.Shape(window))
+    before = graph.Div(missing, [2])
+    return graph.Pad(window, graph.Concat(before, graph.Sub(missing, before), axis=0))
