@@ -13,8 +13,7 @@ from ovir.diagnostics.errors import NotFoundError
 from ovir.diagnostics.wording import plural
 from ovir.editing.keys import TensorKey, tensor_names
 from ovir.graph.layers import Layer
-from ovir.io.literals import parse_literal
-from ovir.io.tensor_files import load_tensor, with_element_type
+from ovir.io.tensor_files import load_tensor, parse_literal, with_element_type
 from ovir.model import Model
 
 Report = Callable[[], str]

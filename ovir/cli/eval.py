@@ -33,8 +33,7 @@ from ovir.cli.workers import add_workers, opened_workers
 from ovir.core.arrays import Array
 from ovir.core.progress import stage
 from ovir.diagnostics.errors import OvirError
-from ovir.io.input_files import InputFile
-from ovir.io.labels import Loader, read_labels
+from ovir.io.input_files import InputFile, Loader, read_labels
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.results import output_keys

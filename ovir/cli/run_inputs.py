@@ -222,7 +222,7 @@ def _one(model: Model, index: int, source: str, text: str) -> Array:
 
 
 def _literal(model: Model, index: int, source: str, text: str) -> Array:
-    from ovir.io.literals import parse_literal
+    from ovir.io.tensor_files import parse_literal
 
     port = model.inputs[index]
     try:

@@ -24,8 +24,7 @@ from ovir.core.progress import stage
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.wording import escaped, plural
 from ovir.io.input_files import InputFile
-from ovir.io.manifest import NAME
-from ovir.io.result_folder import ResultFolder, checksum, fingerprint
+from ovir.io.result_folder import NAME, ResultFolder, checksum, fingerprint
 from ovir.runtime.compiled import CompiledModel
 
 if TYPE_CHECKING:

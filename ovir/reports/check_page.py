@@ -12,9 +12,8 @@ from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
 from ovir.model import Model
-from ovir.reports.diagnostic_table import TONES, add_diagnostics, counts_text, layers_by_title, worst_tone
-from ovir.reports.layer_table import add_layers
 from ovir.reports.page import Column, Fact, Page, Table
+from ovir.reports.tables import TONES, add_diagnostics, add_layers, counts_text, layers_by_title, worst_tone
 
 
 def check_page(

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from ovir.debugging.comparison import Comparison, LayerDifference, OutputDifference, TensorDifference
 from ovir.diagnostics.wording import plural
 from ovir.model import Model
-from ovir.reports.charts import Chart, bars
-from ovir.reports.diagnostic_table import add_diagnostics, layers_by_title
-from ovir.reports.error_charts import element_errors, error_curve, layer_errors
+from ovir.reports.charts import Chart, bars, element_errors, error_curve, layer_errors
 from ovir.reports.page import Cell, Column, Detail, Fact, Page, Pairs, Table, Text
+from ovir.reports.tables import add_diagnostics, layers_by_title
 
 MOST_BARS = 12
 MOST_HISTOGRAMS = 6

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ovir.reports.charts import Chart
-from ovir.reports.layer_index import LayerIndex
-from ovir.reports.sources import Sources
+from ovir.reports.layers import LayerIndex, Sources
 
 Tone = Literal["plain", "good", "bad", "warn", "info"]
 """What a value means for its reader, which the page shows as a color."""

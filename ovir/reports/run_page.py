@@ -17,9 +17,8 @@ from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
 from ovir.model import Model
 from ovir.reports.charts import Chart, bars, curve, histogram
-from ovir.reports.diagnostic_table import add_diagnostics, layers_by_title
-from ovir.reports.layer_table import add_layers
 from ovir.reports.page import Block, Cell, Column, Detail, Fact, Page, Pairs, Table, Text
+from ovir.reports.tables import add_diagnostics, add_layers, layers_by_title
 from ovir.runtime.results import Results
 
 FIRST_VALUES = 6

@@ -14,9 +14,8 @@ from ovir.diagnostics.wording import plural, size_text
 from ovir.graph.layers import Layer, Port
 from ovir.ops.infrastructure import Const
 from ovir.reports.charts import Chart, bars
-from ovir.reports.diagnostic_table import add_diagnostics, counts_text, layers_by_title, worst_tone
-from ovir.reports.layer_table import add_layers
 from ovir.reports.page import Column, Fact, Page, Table
+from ovir.reports.tables import add_diagnostics, add_layers, counts_text, layers_by_title, worst_tone
 from ovir.runtime.memory import MemoryUse
 
 MOST_BARS = 20

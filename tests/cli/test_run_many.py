@@ -18,7 +18,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.io.manifest import NAME
+from ovir.io.result_folder import NAME
 from ovir.io.tensor_files import load_npz
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ovir.integrations.model_explorer.blocks import Block, find_blocks
+from ovir.integrations.model_explorer.groups import Block, find_blocks
 
 
 def ranges(text: str, crossings: list[int] | None = None) -> list[tuple[int, int]]:

@@ -14,8 +14,7 @@ from builder import Net
 import ovir
 from ovir import opset13 as ops
 from ovir.checks.recovering import read_recovering
-from ovir.integrations.model_explorer.constants import MOST, describe_constant
-from ovir.integrations.model_explorer.graphs import MAIN, graphs_of
+from ovir.integrations.model_explorer.graphs import MAIN, MOST, describe_constant, graphs_of
 from ovir.ops.infrastructure import Const
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"

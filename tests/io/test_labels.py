@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ovir
-from ovir.io.labels import match_names, read_labels, read_table
+from ovir.io.input_files import match_names, read_labels, read_table
 
 
 def table(folder: Path, text: str) -> dict[str, list[float]]:

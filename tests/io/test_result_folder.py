@@ -21,8 +21,7 @@ import ovir
 from ovir.diagnostics.errors import InputError, ReadError, WriteError
 from ovir.io import tensor_files
 from ovir.io.input_files import InputFile, find_inputs
-from ovir.io.manifest import NAME
-from ovir.io.result_folder import ResultFolder, checksum, fingerprint, result_name
+from ovir.io.result_folder import NAME, ResultFolder, checksum, fingerprint, result_name
 
 pytestmark = pytest.mark.slow
 
@@ -202,7 +201,7 @@ def test_rows_that_a_loss_of_power_has_left_are_passed_over(tmp_path: Path, inpu
 def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path, inputs: list[InputFile]) -> None:
     code = f"""
 import os, signal, numpy as np
-from ovir.io import manifest, result_folder
+from ovir.io import result_folder
 from ovir.io.input_files import find_inputs
 folder = result_folder.ResultFolder({str(tmp_path / "out")!r}, "model.xml", "m", {{}})
 inputs = find_inputs({str(tmp_path / "in")!r})

@@ -12,9 +12,8 @@ from builder import Net
 from ovir.core.element_types import bf16
 from ovir.debugging.comparison import OutputDifference, TensorDifference
 from ovir.debugging.tensor_comparison import EXACT, compare_tensors
-from ovir.reports.charts import bars, curve, histogram, label, spread
-from ovir.reports.error_charts import element_errors
-from ovir.reports.layer_index import LayerIndex
+from ovir.reports.charts import bars, curve, element_errors, histogram, label, spread
+from ovir.reports.layers import LayerIndex
 
 
 @pytest.mark.parametrize(

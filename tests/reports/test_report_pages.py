@@ -21,7 +21,7 @@ from ovir.reports.charts import Chart
 from ovir.reports.check_page import check_page
 from ovir.reports.compare_page import compare_page
 from ovir.reports.diff_page import diff_page
-from ovir.reports.layer_index import LayerIndex
+from ovir.reports.layers import LayerIndex
 from ovir.reports.page import Column, Detail, Excerpt, Explanation, Page, Pairs, Section, Table, Text
 from ovir.reports.run_page import Ran, run_page
 from ovir.reports.show_page import Shown, show_page

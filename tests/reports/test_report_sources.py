@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ovir.reports.sources import AROUND, LONGEST, Sources
+from ovir.reports.layers import AROUND, LONGEST, Sources
 
 
 def lines(count: int) -> str:

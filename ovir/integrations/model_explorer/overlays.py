@@ -14,8 +14,7 @@ from ovir.debugging.comparison import Comparison, LayerDifference, OutputDiffere
 from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer
-from ovir.integrations.model_explorer.faults import diagnostics_by_layer
-from ovir.integrations.model_explorer.graphs import graph_id, node_ids
+from ovir.integrations.model_explorer.graphs import diagnostics_by_layer, graph_id, node_ids
 from ovir.model import Model
 
 RED, ORANGE, BLUE, GREEN, VIOLET, GRAY = "#d93025", "#f29900", "#8ab4f8", "#81c995", "#c58af9", "#dadce0"

@@ -15,8 +15,7 @@ from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import RunError
 from ovir.graph.layers import Layer, Port
-from ovir.integrations.model_explorer.faults import diagnostics_by_layer
-from ovir.integrations.model_explorer.graphs import MAIN, Graph, graphs_of
+from ovir.integrations.model_explorer.graphs import MAIN, Graph, diagnostics_by_layer, graphs_of
 from ovir.integrations.model_explorer.overlays import Overlay, of_ranges, of_times
 from ovir.integrations.model_explorer.server import Pane, Shown
 from ovir.model import Model

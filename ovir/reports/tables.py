@@ -1,9 +1,9 @@
-"""Diagnostics as a table, whose details have the lines of the file, the layer, and what the code means."""
+"""Tables of diagnostics and of layers, which several pages have."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ovir.diagnostics.codes import CODES, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -68,3 +68,23 @@ def worst_tone(diagnostics: Iterable[Diagnostic]) -> Tone:
     """Return the tone of the worst severity; good where nothing was found."""
     severities = {found.severity for found in diagnostics}
     return next((TONES[s] for s in Severity if s in severities), "good")
+
+
+Extra = Callable[[Layer], Sequence[Cell]]
+"""Returns the cells of a layer for columns that a report adds."""
+
+
+def add_layers(page: Page, layers: Iterable[Layer], columns: Sequence[Column] = (), extra: Extra | None = None) -> None:
+    """Add a section with layers, which are in the index of the page already, and with further columns."""
+    heads = [Column("id", "count"), Column("layer", "layer", width=2.4), Column("operation", "type")]
+    heads += [Column("output type", "tensor", width=1.4), *columns, Column("line", "count")]
+    rows = [
+        (
+            *(layer.id, page.layers.cell(layer), layer.type, ", ".join(str(port.type) for port in layer.outputs)),
+            *(extra(layer) if extra is not None else ()),
+            layer.line,
+        )
+        for layer in layers
+    ]
+    if rows:
+        page.add("Layers", Table(heads, rows), note="Click a layer to see its attributes and its neighbors.")
