@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ovir.diagnostics.errors import OperatorError
-from ovir.fast.registry import bind, wanted_border
+from ovir.fast.registry import bind
 from ovir.ops.base.operator import Operator
 from ovir.runtime.binder import bind_kernel
 
@@ -26,20 +26,14 @@ class LoneBinder:
         constants: Set[int],
         wanted: set[int] | None = None,
         overwritable: tuple[int, ...] = (),
-        whole: Array | None = None,
-        has_borders: bool = False,
     ) -> None:
-        """Prepare to bind; ``overwritable`` are the inputs that may be overwritten, ``whole`` is input 0 with zeros around
-        it, and with ``has_borders`` the reader of an image wants it in the middle of zeros."""
+        """Prepare to bind; ``overwritable`` are the inputs that may be overwritten."""
         self.inputs = inputs
         self.results: list[Array | None] = [None] * len(outputs)
         self.calls: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._outputs = outputs
         self._constants = constants
         self._overwritable = overwritable
-        self._whole = whole
-        self._has_borders = has_borders
-        self._framed: Array | None = None
         self._wanted = set(range(len(outputs))) if wanted is None else wanted
 
     def is_constant(self, index: int) -> bool:
@@ -63,19 +57,6 @@ class LoneBinder:
         array = _filled([shape[axis] for axis in order], dtype).transpose(np.argsort(order).tolist())
         self.results[index] = array
         return array
-
-    def bordered_output(self, order: Sequence[int]) -> Array | None:
-        shape, dtype = self._outputs[0]
-        if not self._has_borders or len(shape) < 3 or order[-1] != 1:
-            return None
-        border = [(0, 0), (0, 0), *[(1, 2)] * (len(shape) - 2)]
-        self._framed, array = framed(np.zeros(shape, dtype), border)
-        array[...] = _filled(shape, dtype)
-        self.results[0] = array
-        return array
-
-    def bordered(self, index: int) -> Array | None:
-        return self._whole if index == 0 else None
 
     def overwrite(self, index: int) -> Array:
         assert self.may_overwrite(index)
@@ -101,26 +82,12 @@ class LoneBinder:
         for function, arguments in self.calls:
             function(*arguments)
         assert all(array is not None for array in self.results), "an output was not bound"
-        if self._framed is not None and self.results[0] is not None:
-            inside = self.results[0].copy()
-            self.results[0][...] = 0
-            assert not self._framed.any(), "the zeros around an output were overwritten"
-            self.results[0][...] = inside
         return [array for array in self.results if array is not None]
 
 
 def _filled(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     memory = np.full(int(np.prod(shape)) * dtype.itemsize, 0xFF, np.uint8)
     return memory.view(dtype).reshape(shape)
-
-
-def framed(array: Array, border: Sequence[tuple[int, int]]) -> tuple[Array, Array]:
-    """Return zeros with the channels (axis 1) fastest in memory, and the copy of an array in the middle of them."""
-    sizes = [begin + size + end for size, (begin, end) in zip(array.shape, border, strict=True)]
-    whole = np.moveaxis(np.zeros([sizes[0], *sizes[2:], sizes[1]], array.dtype), -1, 1)
-    inside = whole[tuple(slice(begin, begin + size) for size, (begin, _) in zip(array.shape, border, strict=True))]
-    inside[...] = array
-    return whole, inside
 
 
 Inputs = tuple[Array, ...]
@@ -138,7 +105,7 @@ def bound_results(
     """Return what the bound form of an operation computes in its second run, or None if it has none. Of the outputs it
     has to fill only those that are wanted.
 
-    With ``shares_memory`` it may overwrite the inputs that it lists in ``inplace``, and images lie in the middle of zeros.
+    With ``shares_memory`` it may overwrite the inputs that it lists in ``inplace``.
     """
     bound = Bound(op, inputs, outputs, constants, wanted, shares_memory=shares_memory)
     return bound.run(inputs) if bound.has_form else None
@@ -167,18 +134,12 @@ class Bound:
             array if i in constants else np.full_like(array, 0 if array.dtype.kind in "iu" else 1)
             for i, array in enumerate(inputs)
         )
-        whole = None
-        if shares_memory and inputs and 0 not in constants and inputs[0].dtype in (np.float32, np.float64):
-            border = wanted_border(op, [array.shape for array in inputs])
-            if border is not None and inputs[0].ndim > 2:
-                whole, first = framed(self._given[0], border)
-                self._given = (first, *self._given[1:])
         results = [(array.shape, array.dtype) for array in outputs]
         overwritable = op.inplace if shares_memory else ()
         wanted = set(range(len(outputs))) if wanted is None else wanted
 
         def binder() -> LoneBinder:
-            return LoneBinder(self._given, results, constants, wanted, overwritable, whole, shares_memory)
+            return LoneBinder(self._given, results, constants, wanted, overwritable)
 
         self._binder = binder()
         with np.errstate(all="ignore"):

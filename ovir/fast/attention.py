@@ -11,8 +11,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder, Call, call_elementwise, call_shares
-from ovir.fast.base.packed import SHARED
-from ovir.fast.base.products import readable
+from ovir.fast.base.products import SHARED, readable
 from ovir.fast.base.sums import scratch_like
 from ovir.fast.normalization import exponentials, redo_if_lost
 from ovir.fast.registry import fast

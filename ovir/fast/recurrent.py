@@ -18,8 +18,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder, Call
-from ovir.fast.base.packed import SHARED
-from ovir.fast.base.products import bind_product, product_calls, readable
+from ovir.fast.base.products import SHARED, bind_product, product_calls, readable
 from ovir.fast.registry import fast
 from ovir.ops.recurrent import Activation, CellBase, GruBase, LstmBase, LSTMCell1, RecurrentBase, SequenceBase, sigmoid
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
@@ -14,26 +14,18 @@ from ovir.ops.base.operator import Operator
 
 FastForm = Callable[..., bool]
 F = TypeVar("F", bound=FastForm)
-Border = tuple[tuple[int, int], ...]
-"""How many zeros there are before and after each axis."""
-BorderForm = Callable[..., Border | None]
 
 _forms: dict[type[Operator], FastForm] = {}
-_borders: dict[FastForm, BorderForm] = {}
 _in_f32: set[FastForm] = set()
 
 
-def fast(*operations: type[Operator], border: BorderForm | None = None, in_f32: bool = False) -> Callable[[F], F]:
+def fast(*operations: type[Operator], in_f32: bool = False) -> Callable[[F], F]:
     """Register a function as the fast form of operations, and of the classes derived from them.
 
     The function is called as ``function(op, binder, *inputs)``, with the operation as it is applied
     (``Operator.applied``), a ``Binder``, and the arrays of the inputs, whose contents change between runs but whose
     memory does not. It asks the binder for the arrays of its outputs, adds the calls that fill them, and returns True.
     False means that there is no fast form for these arrays, so that ``run`` is called.
-
-    ``border(op, shapes)`` returns the zeros that the fast form reads around input 0 for inputs of these shapes, None if
-    it reads none. The executor may write input 0 into the middle of such zeros, so that it need not be copied; see
-    ``Binder.bordered``.
 
     With ``in_f32``, f16 and bf16 are converted to f32 before the calls, and the outputs are rounded after them.
     """
@@ -43,8 +35,6 @@ def fast(*operations: type[Operator], border: BorderForm | None = None, in_f32: 
             if operation in _forms:
                 raise ValueError(f"{operation.__name__} has two fast forms")
             _forms[operation] = function
-        if border is not None:
-            _borders[function] = border
         if in_f32:
             _in_f32.add(function)
         return function
@@ -75,12 +65,6 @@ def bind(op: Operator, binder: Binder, *inputs: Array) -> bool:
     if form in _in_f32 and any(is_narrow(array.dtype) for array in inputs):
         return bind_widened(form, op, binder, inputs)
     return form(op, binder, *inputs)
-
-
-def wanted_border(op: Operator, shapes: Sequence[tuple[int, ...]]) -> Border | None:
-    """Return the zeros that the fast form of an operation reads around input 0, None if it reads none."""
-    form = fast_form(type(op))  # type: ignore[arg-type]  # a class is hashable
-    return _borders[form](op, shapes) if form in _borders else None
 
 
 _OPERATIONS = "ovir.ops."

@@ -12,8 +12,8 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
 from ovir.fast.base.arena import Arena, Span, aligned_bytes
-from ovir.fast.base.binding import KEPT_BYTES, Binder, Call, border_calls
-from ovir.fast.registry import Border, bind, wanted_border
+from ovir.fast.base.binding import Binder, Call
+from ovir.fast.registry import bind
 from ovir.graph.layers import Port
 from ovir.runtime.plan import Step, keywords_of, results_of
 
@@ -68,37 +68,6 @@ class Memory:
         return len(spans) == 1 and self._users[spans[0]] == 1
 
 
-class Borders:
-    """The tensors that lie in the middle of zeros, because a step that reads them asks for zeros around them."""
-
-    def __init__(self, steps: Sequence[Step], ports: Sequence[Port]) -> None:
-        self._wanted: dict[int, Border] = {}
-        self._whole: dict[int, tuple[Array, Border]] = {}
-        for step in steps:
-            if step.is_plain and step.inputs:
-                inputs = [ports[slot] for slot in step.inputs]
-                if all(map(has_fixed_array, inputs)) and dtype_of(inputs[0]).kind == "f":
-                    border = wanted_border(step.operator, [port.shape.to_tuple() for port in inputs])
-                    if border is not None:
-                        self._wanted.setdefault(step.inputs[0], border)
-
-    def wanted(self, slot: int) -> Border | None:
-        """Return how many zeros are wanted before and after each axis of a slot."""
-        return self._wanted.get(slot)
-
-    def add(self, slot: int, whole: Array, border: Border) -> None:
-        """Record the array of a slot with the zeros around it."""
-        self._whole[slot] = whole, border
-
-    def forget(self, slot: int) -> None:
-        """Record that a slot has no zeros around it after all."""
-        self._whole.pop(slot, None)
-
-    def whole(self, slot: int) -> tuple[Array, Border] | None:
-        """Return the array of a slot with the zeros around it, and how many they are; None if there are none."""
-        return self._whole.get(slot)
-
-
 class StepBinder:
     """The binder of one step; see ``ovir.fast.base.binding.Binder``."""
 
@@ -109,7 +78,6 @@ class StepBinder:
         constants: frozenset[int],
         memory: Memory,
         prepared: Prepared | None,
-        borders: Borders,
         *,
         keeps_inputs: bool = False,
     ) -> None:
@@ -122,7 +90,6 @@ class StepBinder:
         self._constants = constants
         self._memory = memory
         self._prepared = prepared
-        self._borders = borders
         self._keeps_inputs = keeps_inputs
         self._workspace: list[Span] = []
 
@@ -152,32 +119,6 @@ class StepBinder:
         array = laid.transpose(np.argsort(order).tolist())
         self.outputs[index] = array
         return array
-
-    def bordered_output(self, order: Sequence[int]) -> Array | None:
-        border = self._borders.wanted(self._step.outputs[0])
-        shape = self.output_shape()
-        if border is None or len(order) != len(border) or not shape or any(border[order[-1]]):
-            return None
-        sizes = [begin + size + end for size, (begin, end) in zip(shape, border, strict=True)]
-        slot = self._step.outputs[0]
-        laid = [sizes[axis] for axis in order]
-        if prod(sizes) * self.output_dtype().itemsize <= KEPT_BYTES:
-            memory, calls = self.kept(laid, self.output_dtype()), []
-        else:
-            memory = self._memory.allocate(slot, laid, self.output_dtype())
-            calls = border_calls(memory, [border[axis] for axis in order])
-        whole = memory.transpose(np.argsort(order).tolist())
-        self.calls.extend(calls)
-        self._borders.add(slot, whole, border)
-        inside = tuple(slice(begin, begin + size) for size, (begin, _) in zip(shape, border, strict=True))
-        self.outputs[0] = whole[inside]
-        return whole[inside]
-
-    def bordered(self, index: int) -> Array | None:
-        found = self._borders.whole(self._step.inputs[index])
-        if found is None or wanted_border(self._step.operator, [array.shape for array in self.inputs]) != found[1]:
-            return None
-        return found[0]
 
     def overwrite(self, index: int) -> Array:
         self.outputs[0] = self.inputs[index]
@@ -221,7 +162,6 @@ class StepBinder:
         for index, slot in enumerate(self._step.outputs):
             if self.outputs[index] is not None:
                 self._memory.release(slot)
-            self._borders.forget(slot)
         self.outputs = [None] * len(self._step.outputs)
         self.calls.clear()
         self.finish()

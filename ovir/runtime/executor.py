@@ -25,7 +25,7 @@ from ovir.graph.layers import Layer
 from ovir.inference.models import infer_for_call
 from ovir.kernels.blas import single_thread
 from ovir.kernels.blocked import contiguous_copy
-from ovir.runtime.binder import Borders, Memory, Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
+from ovir.runtime.binder import Memory, Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
 from ovir.runtime.failures import failed, memory_errors_named, out_of_memory
 from ovir.runtime.free import FreeStep, Lasting
 from ovir.runtime.listeners import Listener, ListenerFailed
@@ -67,7 +67,6 @@ class Executor:
         self._variables = variables
         self._prepared: Prepared = {} if prepared is None else prepared
         self._memory = Memory()
-        self._borders = Borders(plan.steps, plan.ports)
         self._slots: list[Any] = [None] * len(plan.ports)
         self._fixed: set[int] = set(plan.constants)
         for slot, array in plan.constants.items():
@@ -140,9 +139,7 @@ class Executor:
         independent = all(slot in self.plan.independent for slot in step.inputs if slot in self.plan.constants)
         inputs = tuple(self._slots[slot] for slot in step.inputs)
         prepared = self._prepared if independent else None
-        binder = StepBinder(
-            step, inputs, known, self._memory, prepared, self._borders, keeps_inputs=self.plan.is_watched
-        )
+        binder = StepBinder(step, inputs, known, self._memory, prepared, keeps_inputs=self.plan.is_watched)
         try:
             with np.errstate(all="ignore"):
                 bind_step(binder, step)

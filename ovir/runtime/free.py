@@ -18,7 +18,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.fast.base.binding import Call
-from ovir.runtime.binder import Borders, Memory, Prepared, StepBinder, bind_step, copy_result
+from ovir.runtime.binder import Memory, Prepared, StepBinder, bind_step, copy_result
 from ovir.runtime.failures import explain_failure
 from ovir.runtime.plan import Plan, Step, results_of
 
@@ -225,8 +225,7 @@ class _FreeBinder(StepBinder):
         targets: Targets,
         of_file: bool,
     ) -> None:
-        borders = Borders((), ())  # outputs of free steps have none
-        super().__init__(step, inputs, constants, lasting.workspace, lasting.prepared if of_file else None, borders)
+        super().__init__(step, inputs, constants, lasting.workspace, lasting.prepared if of_file else None)
         self._types = types
         self._targets = targets
 

@@ -11,7 +11,7 @@ from binding import bound_results
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base import packed
+from ovir.fast.base import products
 from ovir.kernels import parallel
 from ovir.ops import activation as act
 from ovir.ops import reduction as red
@@ -204,7 +204,7 @@ def test_functions_of_bits() -> None:
 @pytest.fixture
 def with_small_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let constants be packed whatever BLAS there is."""
-    monkeypatch.setattr(packed, "has_small_products", lambda: True)
+    monkeypatch.setattr(products, "has_small_products", lambda: True)
 
 
 @pytest.mark.usefixtures("with_small_products")

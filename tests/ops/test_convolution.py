@@ -82,9 +82,13 @@ def test_each_output_is_the_sum_of_its_taps(seed: int) -> None:
     filters = rng.integers(-4, 5, (groups, outputs, depth, *kernel)).astype(np.float32)
     expected = direct(op, data, filters)
     np.testing.assert_array_equal(op.run(data, filters), expected)
-    for constants in ({1}, set()):
-        results = bound_results(op, (data, filters), [expected], constants)
-        assert results is None or np.array_equal(results[0], expected)
+    for constants, dtype in product(({1}, set()), (np.float32, np.float64, np.float16, np.int8, np.uint16)):
+        typed = data.astype(dtype), filters.astype(dtype)
+        whole = op.run(*typed)
+        results = bound_results(op, typed, [whole], constants)
+        if min(begin) >= 0 and whole.size and data.size > 8:
+            assert results is not None
+        assert results is None or np.array_equal(results[0], whole)
     if groups == 1:
         np.testing.assert_array_equal(Convolution(**vars(op)).run(data, filters[0]), expected)
 
@@ -96,6 +100,16 @@ def test_infinite_weights_do_not_meet_the_zeros_around_the_data() -> None:
     expected = op.run(*inputs)
     assert expected.ravel().tolist() == [1, np.inf, np.inf]
     assert bound_results(op, inputs, [expected], {1}) is None
+    results = bound_results(op, inputs, [expected], set())
+    assert results is not None
+    np.testing.assert_array_equal(results[0], expected)
+
+
+def test_taps_that_read_only_zeros_take_no_memory() -> None:
+    op = Convolution(strides=(1,), dilations=(10**9,), pads_begin=(10**9,), pads_end=(10**9,))
+    data, filters = np.ones((1, 1, 3), np.float32), np.ones((1, 1, 3), np.float32)
+    assert op.run(data, filters).tolist() == [[[1, 1, 1]]]
+    assert bound_results(op, (data, filters), [data], {1}) is None
 
 
 def test_groups_and_depthwise() -> None:

@@ -28,20 +28,20 @@ def results_of(op: Convolution, data: Any, filters: Any, shares_memory: bool = F
     return expected, results[0]
 
 
-@pytest.fixture(autouse=True)
-def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "_CALLS", -1_000_000_000)
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tiles pay for all filters."""
+    monkeypatch.setattr(tiles, "_LEAST_FILTERS", 0)
+    monkeypatch.setattr(tiles, "_LEAST_WORK", 0)
 
 
+@pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("shares_memory", [False, True])
 @pytest.mark.parametrize("seed", range(40))
 def test_like_run(seed: int, shares_memory: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(tiles, "SHARED", int(rng.choice([1, 1 << 30])))
-    monkeypatch.setattr(tiles, "SMALL", int(rng.choice([100, 1_000_000])))
-    monkeypatch.setattr(tiles, "_NARROWEST", 1)
     monkeypatch.setattr(tiles, "_BLOCK_BYTES", int(rng.choice([1, 4000, 1 << 20])))
-    monkeypatch.setattr(tiles, "has_small_products", lambda: True)
     images, channels, outputs = (int(n) for n in rng.integers(1, (4, 9, 13)))
     size = rng.integers(4, 14, 2)
     data = rng.normal(size=(images, channels, *size)).astype(rng.choice([np.float32, np.float64]))
@@ -51,6 +51,7 @@ def test_like_run(seed: int, shares_memory: bool, monkeypatch: pytest.MonkeyPatc
     np.testing.assert_allclose(got, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
 
 
+@pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 2e38])
 def test_numbers_that_are_not_finite_reach_only_the_outputs_that_read_them(number: float) -> None:
     data = np.random.default_rng(0).normal(size=(1, 3, 9, 8)).astype(np.float32)
@@ -70,8 +71,7 @@ def test_numbers_that_are_not_finite_reach_only_the_outputs_that_read_them(numbe
         (28, (2, 128, 128), False),
     ],
 )
-def test_when_it_pays(size: int, filters: tuple[int, int, int], pays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "_CALLS", 1_000_000)
+def test_when_it_pays(size: int, filters: tuple[int, int, int], pays: bool) -> None:
     found = tiles.whole_tiles([Axis(3, 1, 1, 1, size - 1)] * 2, (*filters, 3, 3))
     assert (found is not None) == pays
     assert found is None or [a.windows for a in found] == [size, size]

@@ -1,20 +1,21 @@
 """Images whose channels are the fastest axis in memory (N, H, W, C), for 1 to 3 spatial axes, and their windows.
 
-The windows of an image are a strided view of it.
+The windows of an image are a strided view of it. What convolutions share lies here, too: the type of their products,
+and copies of their filters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import KEPT_BYTES, Binder, border_calls
-from ovir.kernels.windows import Window
+from ovir.fast.base.binding import Binder
+from ovir.kernels.precision import from_sums
 
 
 class Axis(NamedTuple):
@@ -32,14 +33,11 @@ class Axis(NamedTuple):
         return max((self.windows - 1) * self.stride + (self.kernel - 1) * self.dilation + 1, size + self.pad_begin)
 
 
-def without_idle_taps(axis: Axis, size: int) -> tuple[Axis, slice]:
-    """Return an axis of data without the first and last taps that read only zeros around the data, and the taps that
-    remain."""
-    found = Window(axis.kernel, axis.stride, axis.dilation, axis.pad_begin, 0).trimmed(size, axis.windows)
-    if found.pad_begin < 0:
-        return axis, slice(0, axis.kernel)
-    first = (axis.pad_begin - found.pad_begin) // axis.dilation
-    return axis._replace(kernel=found.kernel, pad_begin=found.pad_begin), slice(first, first + found.kernel)
+def is_mostly_padding(axes: Sequence[Axis], sizes: Sequence[int]) -> bool:
+    """Return whether so much more than data of these sizes are zeros around it that ``run``, which skips taps that read
+    only zeros, is faster."""
+    padded = prod(axis.padded(size) for axis, size in zip(axes, sizes, strict=True))
+    return padded > 16 * prod(sizes) + (1 << 12)
 
 
 def channels_last(data: Array) -> Array:
@@ -52,50 +50,107 @@ def channels_last_order(rank: int) -> tuple[int, ...]:
     return (0, *range(2, rank), 1)
 
 
-def padded_image(binder: Binder, data: Array, axes: Sequence[Axis]) -> Array:
-    """Return data [N, *spatial, C] with a border of zeros, and add the calls that fill it.
+# --------------------------------------------------------------------------- types of products
 
-    Without a border, data whose rows lie in one piece is returned itself.
-    """
-    sizes = [axis.padded(size) for axis, size in zip(axes, data.shape[1:-1], strict=True)]
-    has_border = any(a.pad_begin or s > n for a, s, n in zip(axes, sizes, data.shape[1:-1], strict=True))
-    if not has_border and _has_dense_rows(data):
+
+def product_dtype(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    """Return the type in which BLAS multiplies and adds elements of a type without losing digits that ``run`` keeps;
+    None if there is none."""
+    if dtype.kind in "iu" and dtype.itemsize <= 2:
+        return np.dtype(np.float64)  # exact for 2^21 products
+    return dtype if dtype in (np.float32, np.float64) else None
+
+
+def computed_image(binder: Binder, data: Array, dtype: np.dtype[Any]) -> Array:
+    """Return data [N, C, *spatial] as [N, *spatial, C] in the type of the products."""
+    image = channels_last(data)
+    if data.dtype == dtype:
+        return image
+    copy = binder.scratch(image.shape, dtype)
+    binder.call(np.copyto, copy, image)
+    return copy
+
+
+def filter_copy(binder: Binder, form: str, filters: Array, dtype: np.dtype[Any]) -> Array:
+    """Return a copy, in C order, of a view of the filters, which are input 1: made once if they are constant, else in
+    each run. ``form`` is the name of the view."""
+    if binder.is_constant(1):
+        return binder.prepared(form, lambda: np.ascontiguousarray(filters, dtype))
+    copy = binder.scratch(filters.shape, dtype)
+    binder.call(np.copyto, copy, filters)
+    return copy
+
+
+def store_sums(sums: Array, out: Array) -> None:
+    """Copy sums of products to an output of another type."""
+    np.copyto(out, from_sums(sums, out.dtype))
+
+
+def position_rows(image: Array) -> Array | None:
+    """Return the positions of an image [N, *spatial, C] as rows of a matrix; None if BLAS cannot read them so."""
+    matrix = image.reshape(-1, image.shape[-1])
+    return matrix if np.may_share_memory(matrix, image) and matrix.itemsize in matrix.strides else None
+
+
+# --------------------------------------------------------------------------- borders of zeros
+
+
+def padded_image(binder: Binder, image: Array, axes: Sequence[Axis]) -> Array:
+    """Return an image [N, *spatial, C] with a border of zeros, and add the calls that fill it; the image itself if it
+    needs no border and its rows [W, C] have no gaps."""
+    border = _border(axes, image.shape[1:-1])
+    if not any(map(any, border)) and image[(0,) * (image.ndim - 2)].flags.c_contiguous:
+        return image
+    return _padded(binder, image, [(0, 0), *border, (0, 0)])
+
+
+def padded_planes(binder: Binder, data: Array, axes: Sequence[Axis]) -> Array:
+    """Return data [N, C, *spatial] in C order with a border of zeros, and add the calls that fill it; data itself if it
+    needs neither."""
+    border = _border(axes, data.shape[2:])
+    if not any(map(any, border)) and data.flags.c_contiguous:
         return data
-    shape = (data.shape[0], *sizes, data.shape[-1])
-    bordered = binder.bordered(0)
-    if bordered is not None and channels_last(bordered).shape == shape and _has_dense_rows(channels_last(bordered)):
-        return channels_last(bordered)
-    inside = tuple(slice(a.pad_begin, a.pad_begin + n) for a, n in zip(axes, data.shape[1:-1], strict=True))
-    if not has_border or prod(shape) * data.itemsize <= KEPT_BYTES:
-        image = binder.kept(shape, data.dtype) if has_border else binder.scratch(shape, data.dtype)
-    else:
-        image = binder.scratch(shape, data.dtype)
-        border = [(place.start, size - place.stop) for size, place in zip(sizes, inside, strict=True)]
-        for function, arguments in border_calls(image, [(0, 0), *border, (0, 0)]):
-            binder.call(function, *arguments)
-    binder.call(np.copyto, image[(slice(None), *inside)], data)
-    return image
+    return _padded(binder, data, [(0, 0), (0, 0), *border])
 
 
-def _has_dense_rows(image: Array) -> bool:
-    """Return whether the rows [W, C] of an image have no gaps."""
-    return bool(image[(0,) * (image.ndim - 2)].flags.c_contiguous)
+def _border(axes: Sequence[Axis], sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Return how many zeros windows need before and after data of these sizes."""
+    return [(a.pad_begin, a.padded(size) - size - a.pad_begin) for a, size in zip(axes, sizes, strict=True)]
 
 
-def border_of(shape: Sequence[int], axes: Sequence[Axis]) -> tuple[tuple[int, int], ...] | None:
-    """Return the border of ``padded_image`` for data [N, C, *spatial], None if there is none."""
-    ends = [(a.pad_begin, a.padded(size) - size - a.pad_begin) for a, size in zip(axes, shape[2:], strict=True)]
-    return ((0, 0), (0, 0), *ends) if any(begin or end for begin, end in ends) else None
+def _padded(binder: Binder, data: Array, border: Sequence[tuple[int, int]]) -> Array:
+    """Return workspace with data in the middle of zeros, and add the calls that fill it."""
+    sizes = [begin + size + end for size, (begin, end) in zip(data.shape, border, strict=True)]
+    whole = binder.scratch(sizes, data.dtype)
+    zero = np.zeros((), data.dtype)
+    inside: tuple[slice, ...] = ()
+    for size, total, (begin, end) in zip(data.shape, sizes, border, strict=True):
+        for place in (slice(0, begin), slice(total - end, total)):
+            if place.stop > place.start:
+                binder.call(np.copyto, whole[(*inside, place)], zero)
+        inside += (slice(begin, begin + size),)
+    binder.call(np.copyto, whole[inside], data)
+    return whole
+
+
+# --------------------------------------------------------------------------- windows
 
 
 def windows(image: Array, axes: Sequence[Axis]) -> Array:
     """Return a view [N, *windows, *kernel, C] of a padded image [N, *spatial, C]."""
-    steps = image.strides[1:-1]
     shape = (image.shape[0], *(a.windows for a in axes), *(a.kernel for a in axes), image.shape[-1])
-    strides = (
-        image.strides[0],
-        *(step * a.stride for step, a in zip(steps, axes, strict=True)),
-        *(step * a.dilation for step, a in zip(steps, axes, strict=True)),
-        image.strides[-1],
-    )
-    return as_strided(image, shape, strides, writeable=False)
+    places, taps = _steps(image.strides[1:-1], axes)
+    return as_strided(image, shape, (image.strides[0], *places, *taps, image.strides[-1]), writeable=False)
+
+
+def plane_windows(planes: Array, axes: Sequence[Axis]) -> Array:
+    """Return a view [N, C, *kernel, *windows] of padded planes [N, C, *spatial]."""
+    shape = (*planes.shape[:2], *(a.kernel for a in axes), *(a.windows for a in axes))
+    places, taps = _steps(planes.strides[2:], axes)
+    return as_strided(planes, shape, (*planes.strides[:2], *taps, *places), writeable=False)
+
+
+def _steps(strides: Sequence[int], axes: Sequence[Axis]) -> tuple[list[int], list[int]]:
+    """Return the bytes between windows and between taps along each axis."""
+    pairs = list(zip(strides, axes, strict=True))
+    return [stride * axis.stride for stride, axis in pairs], [stride * axis.dilation for stride, axis in pairs]

@@ -22,10 +22,7 @@ def bind_passes(binder: Binder, passes: Passes, data: Array, *others: Array, hea
 
     Data that is read by the first pass only and by nothing else afterwards is overwritten.
     """
-    bordered = binder.bordered_output(memory_order(data))
-    if bordered is not None:
-        out = bordered
-    elif binder.may_overwrite(0) and _reads_once(passes, data, others):
+    if binder.may_overwrite(0) and _reads_once(passes, data, others):
         out = binder.overwrite(0)
     else:
         out = binder.output(order=memory_order(data))

@@ -67,12 +67,6 @@ class WidenedBinder:
         self._outputs[index] = self._workspace(shape, range(len(shape)) if order is None else order)
         return self._outputs[index]
 
-    def bordered_output(self, order: Sequence[int]) -> Array | None:
-        return None
-
-    def bordered(self, index: int) -> Array | None:
-        return None
-
     def overwrite(self, index: int) -> Array:
         if self.inputs[index] is self._given[index]:
             return self._binder.overwrite(index)
