@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ovir.analysis.diff import diff
-    from ovir.analysis.diff_result import Affected, Change, Diff, LayerDiff
-    from ovir.analysis.feeds import random_inputs
+    from ovir.analysis.differences import Affected, Change, Diff, LayerDiff
+    from ovir.analysis.random_inputs import random_inputs
     from ovir.build.generic import create_layer
     from ovir.checks.checker import check
     from ovir.core.element_types import ElementType
@@ -98,8 +98,8 @@ __all__ = [
 
 _NAMES = {
     "ovir.analysis.diff": ("diff",),
-    "ovir.analysis.diff_result": ("Affected", "Change", "Diff", "LayerDiff"),
-    "ovir.analysis.feeds": ("random_inputs",),
+    "ovir.analysis.differences": ("Affected", "Change", "Diff", "LayerDiff"),
+    "ovir.analysis.random_inputs": ("random_inputs",),
     "ovir.build.generic": ("create_layer",),
     "ovir.checks.checker": ("check",),
     "ovir.core.element_types": ("ElementType",),

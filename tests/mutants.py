@@ -22,7 +22,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import ovir
-from ovir.analysis.random_inputs import fix_shapes, random_inputs
+from ovir.analysis.random_inputs import fix_shapes, generate_inputs
 
 SECONDS = 5
 MEMORY = 1 << 30  # bytes more than a process has from the start
@@ -220,7 +220,7 @@ def _run(model: ovir.Model) -> None:
     """Run a small model on random inputs."""
     fix_shapes(model)
     if all(port.shape.size().lower < 1 << 20 for layer in model.layers for port in layer.outputs):
-        ovir.compile_model(model)([random.array for random in random_inputs(model)])
+        ovir.compile_model(model)([random.array for random in generate_inputs(model)])
 
 
 def seeds(folders: list[str]) -> list[tuple[str, bytes, bytes | None]]:

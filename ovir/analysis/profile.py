@@ -1,16 +1,64 @@
-"""The time of each layer in a run."""
+"""The time of whole runs, and of each layer in them."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from time import perf_counter
+from typing import Any
 
 from ovir.core.arrays import Array
+from ovir.core.progress import counted
 from ovir.graph.layers import Layer
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.inputs import Feeds
+
+WARM_UP = 3
+"""Runs before those that are timed, in which steps bind themselves to shapes that come again."""
+
+
+@dataclass(frozen=True)
+class RunTimes:
+    """The time of each run in seconds, in the order of the runs."""
+
+    seconds: tuple[float, ...]
+
+    def percentile(self, percent: float) -> float:
+        """Return the time in which so many percent of the runs have ended, between two runs in proportion."""
+        ordered = sorted(self.seconds)
+        position = (len(ordered) - 1) * percent / 100
+        below = int(position)
+        above = min(below + 1, len(ordered) - 1)
+        return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
+
+    def to_dict(self) -> dict[str, float]:
+        """Return least, median, mean, 90th and 99th percentile, and most."""
+        return {
+            "min": min(self.seconds),
+            "median": self.percentile(50),
+            "mean": statistics.fmean(self.seconds),
+            "p90": self.percentile(90),
+            "p99": self.percentile(99),
+            "max": max(self.seconds),
+        }
+
+
+def time_runs(compiled: CompiledModel, feeds: Mapping[Any, Any], count: int, warm_up: int = WARM_UP) -> RunTimes:
+    """Run a model ``count`` times on the same inputs, after some runs that are not timed.
+
+    States are reset before each run, and outputs go to the same memory, so that all runs do the same.
+    """
+    request = compiled.create_infer_request()
+    seconds = []
+    for number in counted("repeating", range(warm_up + count)):
+        request.reset_state()
+        start = perf_counter()
+        request.infer(feeds, share_outputs=True)
+        if number >= warm_up:
+            seconds.append(perf_counter() - start)
+    return RunTimes(tuple(seconds))
 
 
 @dataclass
@@ -74,8 +122,8 @@ class Profile:
         return sorted(sums.values(), key=lambda t: -t.seconds)
 
 
-RUNS, WARM_UP = 7, 2
-"""The number of runs of a profile, and of those before them, in which steps bind themselves."""
+RUNS = 7
+"""The number of runs of a profile, after those that warm up."""
 
 
 def profile_runs(compiled: CompiledModel, feeds: Feeds) -> tuple[Profile, float]:

@@ -1,25 +1,81 @@
-"""Random inputs for a model: sizes for dynamic dimensions, and seeded values.
-
-Values stay in the range that the model accepts: see ``ovir.analysis.input_domains``.
-"""
+"""Random inputs that a model accepts."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ovir.analysis.input_domains import input_domains
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32
 from ovir.core.progress import counted, stage
 from ovir.core.shapes import Dimension, PartialShape, ShapeLike, as_shape
+from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import ModelError
-from ovir.graph.layers import Port
+from ovir.graph.layers import Layer, Port
+from ovir.graph.names import distinct_names
 from ovir.model import Model
+from ovir.ops.base.bodies import BodyMap
 from ovir.ops.base.domains import Domain
+from ovir.ops.base.operator import Operator
 from ovir.runtime.failures import memory_errors_named
+
+
+def input_domains(model: Model) -> dict[Port, Domain]:
+    """Return the domain of every input whose values a layer restricts."""
+    asked = _Asked()
+    asked.visit(model)
+    found: dict[Port, Domain] = {}
+    for port in model.inputs:
+        for domain in reversed(asked.of.get(port, {})):  # the domain of the first reader counts
+            found[port] = found[port].meet(domain) if port in found else domain
+    return found
+
+
+class _Asked:
+    """The domains that readers demand of output ports."""
+
+    def __init__(self) -> None:
+        self.of: dict[Port, dict[Domain, None]] = {}
+
+    def visit(self, model: Model) -> None:
+        """Visit the layers from the last to the first, so that readers of a tensor come before its source."""
+        for layer in reversed(model.layers):
+            for body in layer.bodies.values():
+                self.visit(body)
+            if layer.operator is None:
+                continue
+            inputs = [port.type for port in layer.inputs]
+            for port in layer.inputs:
+                if port.source is not None:
+                    asked = self.of.setdefault(port.source, {})
+                    asked.update(dict.fromkeys(self._by(layer, layer.operator, port.index, inputs)))
+
+    def _by(self, layer: Layer, op: Operator, position: int, inputs: Sequence[TensorType]) -> Iterator[Domain]:
+        """Yield the domains that a layer demands of an input."""
+        for output in layer.outputs:
+            for wanted in self.of.get(output, ()):
+                if (before := op.domain_before(position, inputs, wanted)) is not None:
+                    yield before
+        for key, body in layer.bodies.items():
+            if key in op.wiring:
+                yield from self._in_body(layer, body, op.wiring[key], position)
+        if (domain := op.domain_of(position, inputs)) is not None:
+            yield replace(domain, why=f"{layer.type} '{layer.name}'")
+
+    def _in_body(self, layer: Layer, body: Model, wiring: BodyMap, position: int) -> Iterator[Domain]:
+        for entry in wiring.inputs:
+            if entry.external != position:
+                continue
+            parameter = body.inputs[entry.parameter]
+            yield from self.of.get(parameter, ())
+            # A parameter that the body returns unchanged is followed further outside of it.
+            for item in wiring.outputs:
+                if body.outputs[item.result].source is parameter and 0 <= item.external < len(layer.outputs):
+                    yield from self.of.get(layer.outputs[item.external], ())
+
 
 BATCH, OTHER = 1, 8
 """The sizes that are tried first: for the first axis, and for the others."""
@@ -116,7 +172,7 @@ def _first_accepted(model: Model, shapes: dict[int, PartialShape], i: int, trial
     return False
 
 
-def random_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = None) -> list[RandomInput]:
+def generate_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = None) -> list[RandomInput]:
     """Return one random array for each input (or for the positions in ``only``), whose shapes must be static.
 
     The same seed gives the same values, whichever inputs are requested.
@@ -191,3 +247,23 @@ def _arranged(array: Array, domain: Domain | None) -> Array:
     array = np.ones_like(array)
     array[..., :1] = -1
     return array
+
+
+def random_inputs(model: Model | str | os.PathLike[str], seed: int = 0) -> dict[str, Array]:
+    """Return a random array for each input of a model, by the input's name.
+
+    They are the ones that ``ovir run`` makes: the same seed gives the same values, inputs that serve as indices stay in
+    range, and sizes are chosen for what is dynamic. An array has the dtype of its input's element type. The model
+    keeps its shapes.
+
+    Raises ModelError if no sizes are found that the model accepts, and what ``read_model`` raises for a file.
+    """
+    if not isinstance(model, Model):
+        from ovir.model import read_model  # a convenience only
+
+        model = read_model(model)
+    if not all(port.shape.is_static for port in model.inputs):
+        model = model.clone()
+        fix_shapes(model)
+    made = generate_inputs(model, seed)
+    return dict(zip(distinct_names(model.inputs), (item.array for item in made), strict=True))

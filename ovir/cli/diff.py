@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.diff import diff
-from ovir.analysis.diff_result import Diff, LayerDiff
+from ovir.analysis.differences import Diff, LayerDiff
 from ovir.cli.arguments import add_command, add_json, add_legacy_io, amount, file_name, natural
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.html import add_html, check_html, write_html

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ovir.analysis.evaluation import Difference, Evaluation
-from ovir.analysis.intervals import CONFIDENCE, Interval
+from ovir.analysis.evaluation import CONFIDENCE, Difference, Evaluation, Interval
 from ovir.cli.failures import print_failures
 from ovir.cli.output import say, say_table
 from ovir.diagnostics.errors import OvirError

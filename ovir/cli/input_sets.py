@@ -67,7 +67,7 @@ def inputs_of(model: Model, arguments: argparse.Namespace, *, is_recorded: bool 
 
     With a seed, the inputs for a recording are the random ones of ``ovir run --seed N``, which may have made it.
     """
-    from ovir.analysis.feeds import random_inputs
+    from ovir.analysis.random_inputs import random_inputs
 
     samples = arguments.samples
     if arguments.inputs is not None:
@@ -100,7 +100,7 @@ def random_note(arguments: argparse.Namespace, *, is_recorded: bool = False) -> 
 
 
 def _saved(model: Model, arguments: argparse.Namespace) -> Inputs:
-    from ovir.analysis.feeds import random_inputs
+    from ovir.analysis.random_inputs import random_inputs
     from ovir.io.tensor_files import save_npz
 
     arrays = random_inputs(model, arguments.seed or 0)

@@ -12,7 +12,7 @@ from ovir.model import Model
 
 if TYPE_CHECKING:
     from ovir.analysis.profile import Profile
-    from ovir.analysis.ranges import Ranges
+    from ovir.analysis.tensor_stats import Ranges
     from ovir.integrations.model_explorer.overlays import Overlay
 
 
@@ -50,7 +50,7 @@ def ranges_for_node_data(arguments: argparse.Namespace) -> Ranges | None:
         raise_usage_error(f"--node-data is about each layer, but --engine {arguments.engine} runs several as one")
     if arguments.profile:
         return None
-    from ovir.analysis.ranges import Ranges
+    from ovir.analysis.tensor_stats import Ranges
 
     return Ranges()
 

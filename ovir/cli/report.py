@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ovir.analysis.scores import top_scores
+from ovir.analysis.metrics import top_scores
 from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
 from ovir.cli.output import format_number, say, say_json, say_table
 from ovir.core.arrays import Array
@@ -17,9 +17,8 @@ from ovir.model import Model
 from ovir.runtime.results import Results
 
 if TYPE_CHECKING:
-    from ovir.analysis.profile import Profile, Timing
+    from ovir.analysis.profile import Profile, RunTimes, Timing
     from ovir.analysis.random_inputs import RandomInput
-    from ovir.analysis.timing import RunTimes
     from ovir.debugging.watch import Watch
     from ovir.reports.page import Page
 
@@ -73,7 +72,7 @@ class Report:
         if self.profile is not None:
             self._print_profile(self.profile)
         if self.times is not None:
-            from ovir.analysis.timing import WARM_UP
+            from ovir.analysis.profile import WARM_UP
 
             text = ", ".join(f"{name} {seconds * 1000:.3f}" for name, seconds in self.times.to_dict().items())
             say(f"\n{plural(len(self.times.seconds), 'run')} after {WARM_UP} to warm up, in ms: {text}")

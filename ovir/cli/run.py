@@ -37,8 +37,7 @@ from ovir.runtime.listeners import Listener, steps_wanted_by
 from ovir.runtime.results import Results
 
 if TYPE_CHECKING:
-    from ovir.analysis.profile import Profile
-    from ovir.analysis.timing import RunTimes
+    from ovir.analysis.profile import Profile, RunTimes
     from ovir.debugging.watch import Watch
 
 
@@ -242,7 +241,7 @@ def _run_compiled(
 
 
 def _times(compiled: CompiledModel, feeds: dict[int, Array], count: int) -> RunTimes:
-    from ovir.analysis.timing import time_runs
+    from ovir.analysis.profile import time_runs
 
     return time_runs(compiled, feeds, count)
 

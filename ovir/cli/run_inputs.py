@@ -126,7 +126,7 @@ def save_inputs(path: str, model: Model, inputs: RunInputs) -> None:
 
 
 def _with_random(model: Model, feeds: dict[int, Array], missing: Sequence[int], seed: int) -> RunInputs:
-    from ovir.analysis.random_inputs import fix_shapes, random_inputs  # given inputs do not need it
+    from ovir.analysis.random_inputs import fix_shapes, generate_inputs  # given inputs do not need it
 
     # A given array of a wrong shape is rejected later, as without random inputs.
     shapes = {i: (model.inputs[i].shape, PartialShape(array.shape)) for i, array in feeds.items()}
@@ -137,7 +137,7 @@ def _with_random(model: Model, feeds: dict[int, Array], missing: Sequence[int], 
         if sizes := ", ".join(f"{escaped(port.any_name)}={port.shape}" for port in dynamic):
             error.add_note(f"  hint: no sizes were found for the dynamic inputs {sizes}: give them with --shape")
         raise
-    made = random_inputs(model, seed, missing)
+    made = generate_inputs(model, seed, missing)
     for item in made:
         index = model.inputs.index(item.port)
         was_chosen = " (size chosen)" if index in chosen else ""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ovir.analysis.provenance import Provenance, provenance
-from ovir.analysis.summary import Summary, summarize
+from ovir.analysis.summary import Provenance, Summary, provenance, summarize
 from ovir.checks.recovering import Recovered
 from ovir.checks.releases import Need, oldest_release, release_text
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from ovir.analysis.scores import top_scores
+from ovir.analysis.metrics import top_scores
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.debugging.comparison import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ovir.analysis.feeds import random_inputs
+from ovir.analysis.random_inputs import random_inputs
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import InputError
 from ovir.io.input_files import InputFile, find_inputs

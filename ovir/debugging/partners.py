@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ovir.analysis.matching import matching_of
-from ovir.analysis.signatures import Interner, Side
+from ovir.analysis.matching import Interner, Side, matching_of
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import InputError, OvirError
 from ovir.graph.layers import Layer, Port

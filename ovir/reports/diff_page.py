@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ovir.analysis.diff_result import STATUSES, Change, Diff, LayerDiff, value_text
+from ovir.analysis.differences import STATUSES, Change, Diff, LayerDiff, value_text
 from ovir.reports.charts import Chart, label
 from ovir.reports.page import Block, Column, Detail, Fact, Page, Pairs, Table, Text, Tone
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ovir.analysis.profile import Profile
-from ovir.analysis.scores import top_scores
+from ovir.analysis.metrics import top_scores
+from ovir.analysis.profile import WARM_UP, Profile, RunTimes
 from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
-from ovir.analysis.timing import WARM_UP, RunTimes
 from ovir.core.arrays import Array
 from ovir.debugging.watch import Watch
 from ovir.diagnostics.wording import plural

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ovir.analysis.provenance import Provenance
-from ovir.analysis.summary import Summary, layer_macs
+from ovir.analysis.summary import Provenance, Summary, layer_macs
 from ovir.checks.recovering import Recovered
 from ovir.checks.releases import Need
 from ovir.diagnostics.wording import plural, size_text

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ovir.analysis.intervals import beta_share, mcnemar, mean_interval, paired_t, share_difference, t_quantile, wilson
+from ovir.analysis.evaluation import beta_share, mcnemar, mean_interval, paired_t, share_difference, t_quantile, wilson
 
 INF = float("inf")
 

@@ -9,8 +9,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.analysis.input_domains import input_domains
-from ovir.analysis.random_inputs import fix_shapes, random_inputs
+from ovir.analysis.random_inputs import fix_shapes, generate_inputs, input_domains
 from ovir.ops.base.domains import Domain
 
 
@@ -103,7 +102,7 @@ def test_values_are_seeded_and_in_range() -> None:
     net.result(net.op("ReLU", net.parameter("y", "100")))
     net.result(net.op("ReLU", net.parameter("attention_mask", "5", "i64")))
     model = net.model()
-    x, image, y, mask = (item.array for item in random_inputs(model, 5))
+    x, image, y, mask = (item.array for item in generate_inputs(model, 5))
     assert x.dtype == np.int64
     assert (x.min(), x.max()) == (0, 6)
     assert image.dtype == np.uint8
@@ -111,8 +110,8 @@ def test_values_are_seeded_and_in_range() -> None:
     assert y.dtype == np.float32
     assert 0 <= y.min() < y.max() < 1
     np.testing.assert_array_equal(mask, 1)
-    np.testing.assert_array_equal(random_inputs(model, 5, only=[2])[0].array, y)
-    assert (random_inputs(model, 6, only=[2])[0].array != y).any()
+    np.testing.assert_array_equal(generate_inputs(model, 5, only=[2])[0].array, y)
+    assert (generate_inputs(model, 6, only=[2])[0].array != y).any()
 
 
 @pytest.mark.parametrize("element_type", [str(t) for t in ovir.core.element_types.ELEMENT_TYPES if not t.is_dynamic])
@@ -120,7 +119,7 @@ def test_every_element_type(element_type: str) -> None:
     net = Net()
     net.result(net.parameter("x", "4,5", element_type))
     model = net.model()
-    (made,) = random_inputs(model)
+    (made,) = generate_inputs(model)
     assert made.array.dtype == model.inputs[0].element_type.to_dtype()
     assert made.array.shape == (4, 5)
     ovir.compile_model(model)([made.array])

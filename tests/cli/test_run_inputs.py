@@ -13,7 +13,7 @@ import pytest
 from builder import Net, output
 
 import ovir
-from ovir.analysis.timing import time_runs
+from ovir.analysis.profile import time_runs
 
 ROWS = np.array([[0.1, 3.0, -2.0], [5.0, 1.0, 5.0]], np.float32)
 

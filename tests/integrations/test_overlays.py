@@ -13,7 +13,7 @@ from bodies import conditional
 import ovir
 from ovir import opset13 as ops
 from ovir.analysis.profile import Profile
-from ovir.analysis.ranges import Ranges
+from ovir.analysis.tensor_stats import Ranges
 from ovir.diagnostics.codes import Severity
 from ovir.integrations.model_explorer.graphs import graphs_of
 from ovir.integrations.model_explorer.overlays import (

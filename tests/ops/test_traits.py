@@ -10,8 +10,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.analysis.input_domains import input_domains
-from ovir.analysis.random_inputs import random_inputs
+from ovir.analysis.random_inputs import generate_inputs, input_domains
 from ovir.core.tensor_types import constant_type
 from ovir.ops import find
 from ovir.ops.base.domains import Domain, Index, by_input
@@ -123,7 +122,7 @@ def test_an_operation_of_the_user_declares_domains() -> None:
     model = ovir.read_model(xml.encode(), bytes(net.blob))
     (domain,) = input_domains(model).values()
     assert (domain.low, domain.high) == (0, 2)
-    assert 0 <= int(random_inputs(model)[0].array) <= 2
+    assert 0 <= int(generate_inputs(model)[0].array) <= 2
 
 
 def test_constants_are_held_against_the_axis_that_they_index() -> None:

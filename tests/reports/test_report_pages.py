@@ -10,10 +10,8 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.analysis.profile import Profile
-from ovir.analysis.provenance import provenance
-from ovir.analysis.summary import summarize
-from ovir.analysis.timing import RunTimes
+from ovir.analysis.profile import Profile, RunTimes
+from ovir.analysis.summary import provenance, summarize
 from ovir.checks.recovering import read_recovering
 from ovir.checks.releases import oldest_release
 from ovir.debugging.watch import Watch

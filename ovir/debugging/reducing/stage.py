@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 
-from ovir.analysis.feeds import random_inputs
+from ovir.analysis.random_inputs import random_inputs
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OvirError
 from ovir.graph.layers import Port

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ovir.analysis.diff_result import Diff
+from ovir.analysis.differences import Diff
 from ovir.analysis.profile import Timing
-from ovir.analysis.ranges import Range
+from ovir.analysis.tensor_stats import Range
 from ovir.debugging.comparison import Comparison, LayerDifference, OutputDifference
 from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic

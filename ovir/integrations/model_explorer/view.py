@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ovir.analysis.profile import profile_runs
-from ovir.analysis.ranges import Ranges
+from ovir.analysis.tensor_stats import Ranges
 from ovir.core.progress import counted, stage
 from ovir.debugging.input_sets import input_sets
 from ovir.diagnostics.codes import Severity
