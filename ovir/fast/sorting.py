@@ -1,4 +1,4 @@
-"""TopK of a few elements."""
+"""TopK by selecting elements before they are sorted, and Bucketize by comparing with few boundaries."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder
+from ovir.fast.base.binding import HEAVY, Binder, call_shares, parts_of
 from ovir.fast.registry import fast
-from ovir.ops.sorting import TopK3, sorted_first
+from ovir.kernels.coalesce import coalesced, memory_order
+from ovir.kernels.parallel import threads
+from ovir.ops.sorting import Bucketize, TopK3
 
 
-@fast(TopK3)
+@fast(TopK3, in_f32=True)
 def top_k(op: TopK3, binder: Binder, *inputs: Array) -> bool:
     data, k = inputs
     if not binder.is_constant(1) or data.dtype not in (np.float32, np.float64) or not data.size or not k.item():
@@ -38,9 +40,75 @@ def _fill_from_keys(
         for target, array in zip(outputs, kernel(), strict=True):
             np.copyto(target, np.moveaxis(array, axis, -1))
         return
-    order = sorted_first(keys, values.shape[-1])
+    order = _sorted_first(keys, values.shape[-1])
     if op.sort == "index":
         order.sort(-1)
     np.copyto(indices, order)
     taken = keys.reshape(-1).take(np.add(order, begins, order))
     np.copyto(values, np.negative(taken, taken) if op.mode == "max" else taken)
+
+
+# For rows this long, of which at most one part in _SMALL_PART is wanted, selecting first and sorting the selection is
+# faster, unless there are few elements in all.
+_LONG_ROW = 128
+_FEW = 512
+_SMALL_PART = 4
+
+
+def _sorted_first(keys: Array, count: int) -> Array:
+    """Return the indices of the ``count`` smallest elements of each row, in order; there is no NaN."""
+    size = keys.shape[-1]
+    if count == 1:
+        first: Array = keys.argmin(axis=-1, keepdims=True)
+        return first
+    if size < _LONG_ROW or keys.size < _FEW or count * _SMALL_PART > size or count == 0:
+        return keys.argsort(-1, kind="stable")[..., :count]
+    selected = _selected(keys, count)
+    order = np.argsort(np.take_along_axis(keys, selected, -1), axis=-1, kind="stable")
+    return np.take_along_axis(selected, order, -1)
+
+
+def _selected(keys: Array, count: int) -> Array:
+    """Return the indices of the ``count`` smallest elements of each row, ascending; of equal elements the first are
+    taken."""
+    last = np.partition(keys, count - 1, axis=-1)[..., count - 1 : count]
+    chosen = keys <= last
+    if np.count_nonzero(chosen) > prod(keys.shape[:-1]) * count:  # too many elements equal the last one
+        less, equal = keys < last, keys == last
+        wanted = count - less.sum(axis=-1, keepdims=True)
+        chosen = less | (equal & (equal.cumsum(axis=-1) <= wanted))
+    positions: Array = np.flatnonzero(chosen.reshape(-1)).reshape(*keys.shape[:-1], count)
+    return np.remainder(positions, keys.shape[-1], out=positions)
+
+
+# --------------------------------------------------------------------------- Bucketize
+
+_FEW_BOUNDARIES = 64
+"""With up to this many boundaries, comparing with each is several times faster than searching."""
+
+
+@fast(Bucketize)
+def bucketize(op: Bucketize, binder: Binder, data: Array, buckets: Array) -> bool:
+    if not binder.is_constant(1) or data.dtype != buckets.dtype or data.dtype not in (np.float32, np.float64):
+        return False
+    if not data.size:
+        return False
+    views = coalesced(data, binder.output(order=memory_order(data)))
+    parts = parts_of(views, max(min(data.size // HEAVY, threads()), 1))
+    find = _count_boundaries if len(buckets) <= _FEW_BOUNDARIES else _search
+    call_shares(binder, [[(find, (x, buckets, op.with_right_bound, out))] for x, out in parts])
+    return True
+
+
+def _search(x: Array, buckets: Array, right: bool, out: Array) -> None:
+    np.copyto(out, np.searchsorted(buckets, x, "left" if right else "right"), "unsafe")
+    if right:
+        np.copyto(out, 0, where=x != x)  # no boundary is less than NaN
+
+
+def _count_boundaries(x: Array, buckets: Array, right: bool, out: Array) -> None:
+    """Count the boundaries before each element; NaN lies after the last one, or before the first one if ``right``."""
+    found = np.zeros(x.shape, np.uint8)
+    for bound in buckets:
+        found += x > bound if right else ~(x < bound)
+    np.copyto(out, found)

@@ -1,9 +1,8 @@
-"""TopK, NonZero and Unique: order, find or distinguish the elements of a tensor."""
+"""TopK, NonZero, Unique, Bucketize and SearchSorted: order elements, find them, and tell which are equal."""
 
 from __future__ import annotations
 
-from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from ovir.core.element_types import ElementType, i32, i64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.domains import Axis, Length, by_input
+from ovir.ops.base.domains import SORTED, Axis, Length, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.base.traits import ALL
@@ -65,7 +64,7 @@ class TopK3(Operator):
         message = "k is {}, but axis {} of data {} has {:element}"
         self.require(0 <= count <= data.shape[axis], message, count, axis, data.shape, data.shape[axis])
         rows = np.moveaxis(data, axis, -1)
-        indices = _top(rows, count, self.mode == "max")
+        indices = _ranked(rows, self.mode == "max")[..., :count]
         if self.sort == "index":
             indices.sort(axis=-1)
         values = np.take_along_axis(rows, indices, -1)
@@ -93,64 +92,13 @@ class TopK11(TopK3):
     stable: bool = attribute(default=False)
 
 
-# For rows this long, of which at most one part in _SMALL_PART is wanted, selecting first and sorting the selection is
-# faster, unless there are few elements in all.
-_LONG_ROW = 128
-_FEW = 512
-_SMALL_PART = 4
-
-
-def _top(rows: Array, count: int, largest: bool) -> Array:
-    """Return the indices of the first ``count`` elements of each row, ordered by value and then by index."""
-    if count == 1 and rows.dtype.kind in "iubf":
-        best: Array = rows.argmax(axis=-1, keepdims=True) if largest else rows.argmin(axis=-1, keepdims=True)
-        if not _has_nan(np.take_along_axis(rows, best, -1)):
-            return best
-    keys = _keys(rows, largest)
-    if _has_nan(keys):
-        # NaN must come first among the smallest, but a sort would put it last.
-        order: Array = np.lexsort((keys, keys == keys), -1) if not largest else np.argsort(keys, -1, kind="stable")
-        return order[..., :count]
-    return sorted_first(keys, count)
-
-
-def sorted_first(keys: Array, count: int) -> Array:
-    """Return the indices of the ``count`` smallest elements of each row, in order; there is no NaN."""
-    size = keys.shape[-1]
-    if count == 1:
-        first: Array = keys.argmin(axis=-1, keepdims=True)
-        return first
-    if size < _LONG_ROW or keys.size < _FEW or count * _SMALL_PART > size or count == 0:
-        return keys.argsort(-1, kind="stable")[..., :count]
-    selected = _selected(keys, count)
-    order = np.argsort(np.take_along_axis(keys, selected, -1), axis=-1, kind="stable")
-    return np.take_along_axis(selected, order, -1)
-
-
-def _selected(keys: Array, count: int) -> Array:
-    """Return the indices of the ``count`` smallest elements of each row, ascending; of equal elements the first are
-    taken."""
-    last = np.partition(keys, count - 1, axis=-1)[..., count - 1 : count]
-    chosen = keys <= last
-    if np.count_nonzero(chosen) > prod(keys.shape[:-1]) * count:  # too many elements equal the last one
-        less, equal = keys < last, keys == last
-        wanted = count - less.sum(axis=-1, keepdims=True)
-        chosen = less | (equal & (equal.cumsum(axis=-1) <= wanted))
-    positions: Array = np.flatnonzero(chosen.reshape(-1)).reshape(*keys.shape[:-1], count)
-    return np.remainder(positions, keys.shape[-1], out=positions)
-
-
-def _keys(rows: Array, largest: bool) -> Array:
-    """Return keys that order the rows when sorted ascending, in a type that NumPy sorts fast."""
+def _ranked(rows: Array, largest: bool) -> Array:
+    """Return the indices of the elements of each row, the largest or the smallest first, equal ones by index."""
     if rows.dtype.kind not in "iub" and rows.dtype not in (np.float32, np.float64):
         rows = rows.astype(np.float32 if ElementType.from_dtype(rows.dtype).is_real else np.int32)
-    if not largest:
-        return rows
-    return -rows if rows.dtype.kind == "f" else ~rows
-
-
-def _has_nan(array: Array) -> bool:
-    return bool((array != array).any())
+    if not largest:  # NaN is the least
+        return np.lexsort((rows, rows == rows), axis=-1)
+    return np.argsort(-rows if rows.dtype.kind == "f" else ~rows, axis=-1, kind="stable")
 
 
 # --------------------------------------------------------------------------- NonZero
@@ -273,3 +221,98 @@ class Unique(Operator):
             first, counts, inverse = first[order], counts[order], rank[inverse]
         index, count = self.index_element_type.to_dtype(), self.count_element_type.to_dtype()
         return np.take(data, first, axis), first.astype(index), inverse.astype(index), counts.astype(count)
+
+
+# --------------------------------------------------------------------------- search
+
+
+class SearchSortedBase(Operator):
+    """Base of searches in sorted sequences; ``output_type`` is the type of the positions."""
+
+    output_type: ElementType = attribute(default=i64)
+
+    def require_types(self, **inputs: TensorType) -> None:
+        self.require_index_type("output_type", self.output_type, known=True)
+        for name, tensor in inputs.items():
+            self.require_numeric(name, tensor.element_type)
+
+
+@operator("Bucketize", opset=3)
+class Bucketize(SearchSortedBase):
+    """The number of the bucket, between ascending boundaries, that each element of data lies in.
+
+    Bucket i ends at buckets[i]; the boundary belongs to it if ``with_right_bound``, otherwise to the next bucket.
+
+    Source: Bucketize-3
+    """
+
+    domains = by_input(buckets=SORTED)
+    output_type: ElementType = attribute()
+    with_right_bound: bool = attribute(default=True)
+
+    def infer(self, data: TensorType, buckets: TensorType) -> TensorType:
+        self.require_types(data=data, buckets=buckets)
+        self.require_rank("buckets", buckets.shape, 1)
+        return TensorType(self.output_type, data.shape)
+
+    def run(self, data: Array, buckets: Array) -> Array:
+        side: Literal["left", "right"] = "left" if self.with_right_bound else "right"
+        data = _comparable(data)
+        positions = np.asarray(np.searchsorted(_comparable(buckets), data, side))
+        if self.with_right_bound:
+            positions = np.where(data != data, 0, positions)  # no boundary is less than NaN
+        return positions.astype(self.output_type.to_dtype())
+
+
+@operator("SearchSorted", opset=15)
+class SearchSorted(SearchSortedBase):
+    """The position in a sorted sequence at which inserting each of values keeps the order.
+
+    Among equal elements it is the first position, or with ``right_mode`` the one after the last. sorted is 1-D, or has
+    the dimensions of values except the last; then each row of values is searched in its own row.
+
+    Source: SearchSorted-15
+    """
+
+    domains = by_input(sorted_sequence=SORTED)
+    right_mode: bool = attribute(default=False)
+
+    def infer(self, sorted_sequence: TensorType, values: TensorType) -> TensorType:
+        self.require_types(sorted=sorted_sequence, values=values)
+        self.merge_types(sorted_sequence.element_type, values.element_type, names=("sorted", "values"))
+        rows, shape = sorted_sequence.shape, values.shape
+        self.require_rank_at_least("sorted", rows, 1)
+        if shape.rank is None:
+            # A single row can be searched for values of any shape.
+            known = rows.rank is not None and rows.rank > 1
+            return TensorType(self.output_type, rows.with_dim(-1, UNKNOWN) if known else shape)
+        self.require(
+            shape.rank != 0 or rows.rank in (None, 1),
+            "sorted {} must have one dimension, because values is a scalar",
+            rows,
+        )
+        if rows.rank is None or rows.rank == 1:
+            return TensorType(self.output_type, shape)
+        merged = shape.merged_with(rows, except_axis=shape.rank - 1)
+        if merged is None:
+            self.fail("sorted {} and values {} must have equal dimensions except the last", rows, shape)
+        return TensorType(self.output_type, merged)
+
+    def run(self, sorted_sequence: Array, values: Array) -> Array:
+        rows, values = _comparable(sorted_sequence), _comparable(values)
+        side: Literal["left", "right"] = "right" if self.right_mode else "left"
+        if rows.ndim == 1:
+            positions = np.asarray(np.searchsorted(rows, values, side))
+        else:
+            positions = np.empty(values.shape, np.intp)
+            for i in np.ndindex(rows.shape[:-1]):
+                positions[i] = np.searchsorted(rows[i], values[i], side)
+        positions = np.where(values != values, 0, positions)  # no element is less than NaN
+        return positions.astype(self.output_type.to_dtype())
+
+
+def _comparable(array: Array) -> Array:
+    """Return the array in a type that NumPy compares fast."""
+    if array.dtype.kind in "iu" or array.dtype in (np.float32, np.float64):
+        return array
+    return array.astype(np.float32 if ElementType.from_dtype(array.dtype).is_real else np.int64)

@@ -15,8 +15,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops.search import Bucketize, SearchSorted
-from ovir.ops.sorting import NonZero, TopK1, TopK3, TopK11, Unique
+from ovir.ops.sorting import Bucketize, NonZero, SearchSorted, TopK1, TopK3, TopK11, Unique
 
 NAN, INF = np.nan, np.inf
 

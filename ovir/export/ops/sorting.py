@@ -1,4 +1,4 @@
-"""TopK, NonZero and Unique."""
+"""TopK, NonZero, Unique, Bucketize and SearchSorted."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ovir.core.element_types import boolean, f32, i32, i64, u8, u64
+from ovir.core.element_types import ElementType, boolean, f32, f64, i32, i64, u8, u64
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
+from ovir.export.searching import positions
 from ovir.export.sizes import as_list
 from ovir.export.tensors import Tensor
-from ovir.ops.sorting import NonZero, TopK1, TopK3, TopK11, Unique
+from ovir.ops.sorting import Bucketize, NonZero, SearchSorted, TopK1, TopK3, TopK11, Unique
 
 _NAN_IS_LAST = "NaN is not ordered as OpenVINO's reference orders it"
 _UNIQUE_LIMITS = "NaN is not told apart from other numbers; data must not be empty if there is an axis"
@@ -61,3 +62,39 @@ def unique(graph: Graph, op: Unique, data: Tensor, axis: Tensor | None = None) -
         values = graph.cast(graph.Sub(values, np.array(-(2**63), np.int64)), u64)
     indices = (graph.cast(place, op.index_element_type) for place in places)
     return values, *indices, graph.cast(counts, op.count_element_type)
+
+
+# --------------------------------------------------------------------------- search
+
+
+@exports(Bucketize, to="a binary search by Gather; comparisons with each of few buckets")
+def bucketize(graph: Graph, op: Bucketize, data: Tensor, buckets: Tensor) -> Tensor:
+    """Export as the number of boundaries before each element, where NaN precedes all or none."""
+    compared = _compared_in(data.element_type, buckets.element_type)
+    data = graph.shaped(graph.cast(data, compared), data.shape)
+    buckets = graph.shaped(graph.cast(buckets, compared), [buckets.shape.size()])
+
+    def is_before(boundary: Tensor, element: Tensor) -> Tensor:
+        if op.with_right_bound:
+            return graph.Less(boundary, element)
+        return graph.Not(graph.Less(element, boundary))
+
+    return graph.cast(positions(graph, buckets, data, is_before), op.output_type)
+
+
+@exports(SearchSorted, to="a binary search by Gather; comparisons with each of few elements")
+def search_sorted(graph: Graph, op: SearchSorted, sorted_sequence: Tensor, values: Tensor) -> Tensor:
+    """Export as the number of elements before each value."""
+    compared = _compared_in(sorted_sequence.element_type, values.element_type)
+    rows, values = (graph.shaped(graph.cast(tensor, compared), tensor.shape) for tensor in (sorted_sequence, values))
+    is_before = graph.LessOrEqual if op.right_mode else graph.Less
+    return graph.cast(positions(graph, rows, values, is_before), op.output_type)
+
+
+def _compared_in(*types: ElementType) -> ElementType:
+    """Return a type that holds the numbers of both types."""
+    if len(set(types)) == 1:
+        return types[0]
+    if any(t.is_real for t in types):
+        return f32 if all(t.is_real and t.bits < 32 for t in types) else f64
+    return i64
