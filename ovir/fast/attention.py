@@ -23,11 +23,10 @@ from ovir.ops.attention import ScaledDotProductAttention
 _BLOCK = 1 << 17
 """The number of scores of a block, which stay in a core's cache from pass to pass."""
 _LEAST_ROWS = 16
-_CAUSAL_ROWS = 128
-"""Rows of a block of causal attention: fewer rows skip more keys that none of them sees."""
+"""The number of rows that a block has at least."""
 
 
-@fast(ScaledDotProductAttention)
+@fast(ScaledDotProductAttention, in_f32=True)
 def attention(op: ScaledDotProductAttention, binder: Binder, *inputs: Array) -> bool:
     query, key, value = inputs[:3]
     mask, scale, sink = (inputs[i] if i < len(inputs) else None for i in (3, 4, 5))
@@ -98,9 +97,8 @@ class _Heads:
         """Bind the products, the exponentials of the scores and their sums, block by block; threads share blocks."""
         *heads, rows, _ = self.queries.shape
         keys = self.keys.shape[-1]
-        height = min(rows, _CAUSAL_ROWS) if causal else rows
         each = prod(heads[1:]) * keys
-        height = min(height, max(_BLOCK // each, _LEAST_ROWS))
+        height = min(rows, max(_BLOCK // each, _LEAST_ROWS))
         count = min(max(_BLOCK // (each * height), 1), heads[0])
         work = self.out.size * keys * 2
         workers = max(min(work // SHARED, threads()), 1)
@@ -124,7 +122,7 @@ class _Heads:
         self, h: slice, r: slice, memory: Array, bias: Array | None, weights: Array | None, causal: bool
     ) -> list[Call]:
         """Return the calls for some heads and some rows."""
-        # Keys behind the last of these queries are masked for all of them.
+        # Keys after the last of these queries are masked for all of them.
         seen = min(r.stop, self.keys.shape[-1]) if causal else self.keys.shape[-1]
         queries, out = self.queries[h][..., r, :], self.out[h][..., r, :]
         shape = (*queries.shape[:-1], seen)

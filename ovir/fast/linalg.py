@@ -14,7 +14,7 @@ from ovir.fast.registry import fast
 from ovir.ops.linalg import Einsum
 
 
-@fast(Einsum)
+@fast(Einsum, in_f32=True)
 def einsum(op: Einsum, binder: Binder, *inputs: Array) -> bool:
     if len(inputs) != 2 or any(x.dtype not in (np.float32, np.float64) or not x.size for x in inputs):
         return False

@@ -8,49 +8,27 @@ from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder
 from ovir.fast.base.products import bind_constant_product, bind_product, readable
 from ovir.fast.registry import fast
-from ovir.kernels import half
-from ovir.kernels.blocked import compute_dtype
 from ovir.ops.matmul import MatMul, in_integers, is_integer, matrix_product, oriented
 
 
-@fast(MatMul)
+@fast(MatMul, in_f32=True)
 def matmul(op: MatMul, binder: Binder, *inputs: Array) -> bool:
     if any(not array.size for array in inputs):
         return False
-    if is_integer(inputs[0].dtype):
-        a, b = (oriented(x, t) for x, t in zip(inputs, (op.transpose_a, op.transpose_b), strict=True))
-        binder.call(integer_product, a, b, binder.output())
-        return True
-    a, b = (
-        oriented(_computed(binder, index), transpose)
-        for index, transpose in enumerate((op.transpose_a, op.transpose_b))
-    )
+    a, b = (oriented(x, t) for x, t in zip(inputs, (op.transpose_a, op.transpose_b), strict=True))
     out = binder.output()
-    product = out if out.dtype == a.dtype else binder.scratch(out.shape, a.dtype)
+    if is_integer(a.dtype):
+        binder.call(integer_product, a, b, out)
+        return True
     a, b = (a[np.newaxis] if a.ndim == 1 else a), (b[:, np.newaxis] if b.ndim == 1 else b)
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    matrices = product.reshape(*lead, a.shape[-2], b.shape[-1])
+    matrices = out.reshape(*lead, a.shape[-2], b.shape[-1])
     a = readable(binder, a, "a" if binder.is_constant(0) else None)
     if binder.is_constant(1):
         bind_constant_product(binder, a, b, matrices)
     else:
         bind_product(binder, a, readable(binder, b), matrices)
-    if product is not out:
-        binder.call(half.copy, product, out)
     return True
-
-
-def _computed(binder: Binder, index: int) -> Array:
-    """Return an input in the type in which its products are summed."""
-    array = binder.inputs[index]
-    dtype = compute_dtype(array.dtype)
-    if array.dtype == dtype:
-        return array
-    if binder.is_constant(index):
-        return binder.prepared(f"{index} as {dtype}", lambda: array.astype(dtype))
-    computed = binder.scratch(array.shape, dtype)
-    binder.call(half.copy, array, computed)
-    return computed
 
 
 def integer_product(a: Array, b: Array, out: Array) -> None:
