@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -11,61 +11,14 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
-from ovir.fast.base.arena import Arena, Span, aligned_bytes
 from ovir.fast.base.binding import Binder, Call
 from ovir.fast.registry import bind
 from ovir.graph.layers import Port
+from ovir.runtime.arena import SlotMemory, Span, aligned_bytes
 from ovir.runtime.plan import Step, keywords_of, results_of
 
 Prepared = dict[tuple[str, str], Array]
 """The results of operations that prepare their constants, by the key of the layer and the name of the form."""
-
-
-class Memory:
-    """Which stretch of an arena each slot of a plan lies in. A stretch is free again when no slot uses it any more."""
-
-    def __init__(self) -> None:
-        self.arena = Arena()
-        self._spans: dict[int, list[Span]] = {}
-        self._users: dict[Span, int] = {}
-
-    def allocate(self, slot: int, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-        """Return a new array for a slot."""
-        span, array = self.take(shape, dtype)
-        self._spans[slot] = [span]
-        self._users[span] = 1
-        return array
-
-    def take(self, shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Span, Array]:
-        """Return a new array, and the memory to give back."""
-        size = prod(shape) * dtype.itemsize
-        span = self.arena.take(size)
-        return span, self.arena.bytes(span, size).view(dtype).reshape(shape)
-
-    def share(self, slot: int, others: Iterable[int]) -> None:
-        """Record that a slot may be a view of the others, whose memory is kept for it."""
-        spans = {span for other in others for span in self._spans.get(other, ())}
-        if spans:
-            self._spans[slot] = list(spans)
-            for span in spans:
-                self._users[span] += 1
-
-    def release(self, slot: int) -> None:
-        """Record that a slot is not used any more."""
-        for span in self._spans.pop(slot, ()):
-            self._users[span] -= 1
-            if not self._users[span]:
-                del self._users[span]
-                self.arena.give(span)
-
-    def spans(self, slot: int) -> Sequence[Span]:
-        """Return the stretches of memory that a slot lies in, none if it does not lie in the arena."""
-        return self._spans.get(slot, ())
-
-    def is_alone(self, slot: int) -> bool:
-        """Return whether the slot lies in the arena and no other slot shares its memory."""
-        spans = self._spans.get(slot, ())
-        return len(spans) == 1 and self._users[spans[0]] == 1
 
 
 class StepBinder:
@@ -76,7 +29,7 @@ class StepBinder:
         step: Step,
         inputs: tuple[Array, ...],
         constants: frozenset[int],
-        memory: Memory,
+        memory: SlotMemory,
         prepared: Prepared | None,
         *,
         keeps_inputs: bool = False,

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import ModelError
 from ovir.runtime.binder import Prepared
-from ovir.runtime.executor import Executor, refuse_what_does_not_fit
+from ovir.runtime.executor import Executor
+from ovir.runtime.memory import refuse_what_does_not_fit
 from ovir.runtime.plan import Plan
 from ovir.runtime.state import Variables
 

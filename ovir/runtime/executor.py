@@ -11,25 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.interpreter import physical_memory
 from ovir.core.progress import counted, is_watched
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import TOO_LARGE, Severity
-from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import ModelError, OvirError, RunError
-from ovir.diagnostics.wording import exact_size_text, size_text
-from ovir.fast.base.arena import Span
+from ovir.diagnostics.errors import ModelError, OvirError
 from ovir.fast.base.binding import Call
 from ovir.graph.layers import Layer
 from ovir.inference.models import infer_for_call
 from ovir.kernels.blas import single_thread
 from ovir.kernels.blocked import contiguous_copy
-from ovir.runtime.binder import Memory, Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
+from ovir.runtime.arena import SlotMemory, Span
+from ovir.runtime.binder import Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
 from ovir.runtime.failures import failed, memory_errors_named, out_of_memory
-from ovir.runtime.free import FreeStep, Lasting
+from ovir.runtime.free import FreeStep, FreeStepContext
 from ovir.runtime.listeners import Listener, ListenerFailed
-from ovir.runtime.memory import largest_tensor, memory_use
+from ovir.runtime.memory import refuse_what_does_not_fit
 from ovir.runtime.plan import Plan, Step
 from ovir.runtime.state import Variables
 
@@ -66,12 +62,12 @@ class Executor:
         self.plan = plan
         self._variables = variables
         self._prepared: Prepared = {} if prepared is None else prepared
-        self._memory = Memory()
+        self._memory = SlotMemory()
         self._slots: list[Any] = [None] * len(plan.ports)
         self._fixed: set[int] = set(plan.constants)
         for slot, array in plan.constants.items():
             self._slots[slot] = array
-        self._lasting = Lasting(plan, self._slots, self._fixed, self._prepared)
+        self._free_steps = FreeStepContext(plan, self._slots, self._fixed, self._prepared)
         self._bodies: list[Body] = []
         self._calls: list[Call] = []
         self._counts: list[tuple[int, int]] = []
@@ -170,7 +166,7 @@ class Executor:
             kernel = partial(kernel, **found)
         release = tuple(slot for slot in step.release if slot not in self._fixed)
         emptying: list[Call] = [(_empty, (self._slots, release))] if release else []
-        self._add_calls(step, [(FreeStep(step, kernel, targets, self._lasting), ())], emptying)
+        self._add_calls(step, [(FreeStep(step, kernel, targets, self._free_steps), ())], emptying)
 
     def _shared_results(self) -> list[Array | None]:
         """Return the arrays that hold the results for callers that share outputs, None for those not known yet.
@@ -363,17 +359,3 @@ def _keywords(step: Step, bodies: Mapping[str, Body], variables: Variables) -> d
     if "wanted" in step.takes:
         found["wanted"] = step.wanted
     return found
-
-
-def refuse_what_does_not_fit(plan: Plan) -> None:
-    """Raise RunError for arrays that exceed the machine's memory, because the system may grant memory that it does not
-    have."""
-    needed, memory = memory_use(plan, certain=True).activations, physical_memory()
-    if memory is not None and needed > memory:
-        largest = largest_tensor(plan)
-        place = Place(plan.model.path) if largest is None else largest.layer.place
-        message = f"the model's tensors take {exact_size_text(needed)} at once; this machine has {size_text(memory)}"
-        if largest is not None:
-            message += f"; the largest is the output {largest.type} of this layer"
-        hint = "`ovir infer` shows the shapes; `--shape` gives an input another one"
-        raise RunError(diagnose(TOO_LARGE, message, place, hint=hint, severity=Severity.ERROR))

@@ -18,7 +18,8 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.fast.base.binding import Call
-from ovir.runtime.binder import Memory, Prepared, StepBinder, bind_step, copy_result
+from ovir.runtime.arena import SlotMemory
+from ovir.runtime.binder import Prepared, StepBinder, bind_step, copy_result
 from ovir.runtime.failures import explain_failure
 from ovir.runtime.plan import Plan, Step, results_of
 
@@ -33,8 +34,8 @@ _LARGEST_KNOWN = 64
 """Elements of an input that determines sizes."""
 
 
-class Lasting:
-    """Which arrays are the same from run to run, for all free steps of an executor."""
+class FreeStepContext:
+    """What all free steps of an executor share."""
 
     def __init__(self, plan: Plan, slots: list[Any], fixed: set[int], prepared: Prepared) -> None:
         """Prepare for the free steps of a plan; the arrays of the slots in ``fixed`` never change."""
@@ -44,7 +45,7 @@ class Lasting:
         self.prepared = prepared
         self.arrays: dict[int, Array] = {}
         """The arrays of outputs of steps that have bound themselves, by slot."""
-        self.workspace = Memory()
+        self.workspace = SlotMemory()
 
 
 @dataclass
@@ -98,25 +99,25 @@ class KnownSizes:
 class FreeStep:
     """A step that looks up its arrays in each run."""
 
-    def __init__(self, step: Step, kernel: Callable[..., Any], targets: Targets, lasting: Lasting) -> None:
+    def __init__(self, step: Step, kernel: Callable[..., Any], targets: Targets, context: FreeStepContext) -> None:
         self._step = step
         self._kernel = kernel
         self._targets = targets
-        self._lasting = lasting
+        self._context = context
         self._arguments = _getter(step.inputs)
         self._sizes = KnownSizes(step) if step.is_open else None
-        changing = [i for i, slot in enumerate(step.inputs) if slot not in lasting.plan.constants]
+        changing = [i for i, slot in enumerate(step.inputs) if slot not in context.plan.constants]
         self._sizing = [i for i in changing if step.operator.reads_value(i)]
         self._read = [i for i in changing if not step.operator.reads_value(i)]
         may_bind = step.is_plain and step.operator.pure and not step.layer.bodies and _has_known_types(step)
-        fixed = [lasting.slots[step.inputs[i]] for i in self._sizing if step.inputs[i] in lasting.fixed]
+        fixed = [context.slots[step.inputs[i]] for i in self._sizing if step.inputs[i] in context.fixed]
         self._can_bind = may_bind and not any(map(_is_too_much, fixed))
         self._last_key: object = None
         self._binding: _Binding | None = None
 
     def __call__(self) -> None:
         """Run the step."""
-        slots = self._lasting.slots
+        slots = self._context.slots
         arrays = self._arguments(slots)
         binding = self._binding
         if binding is None or not binding.takes(arrays):
@@ -135,7 +136,7 @@ class FreeStep:
         results = results_of(self._kernel(*arrays), len(self._targets))
         for (slot, fixed), array in zip(self._targets, results, strict=False):  # outputs without a port are dropped
             if fixed is None:
-                self._lasting.slots[slot] = array
+                self._context.slots[slot] = array
             else:
                 copy_result(fixed, array)
 
@@ -143,7 +144,7 @@ class FreeStep:
         """Bind the step if all that it would be bound to is as in the run before; return None if not."""
         self._binding = None
         for slot in self._step.outputs:
-            self._lasting.arrays.pop(slot, None)
+            self._context.arrays.pop(slot, None)
         key = self._key(arrays)
         if key is None or key != self._last_key:
             self._last_key = key
@@ -162,7 +163,7 @@ class FreeStep:
 
     def _bind(self, arrays: tuple[Array, ...]) -> _Binding | None:
         """Bind the step to the shapes of arrays; return None if these do not determine the shapes of its outputs."""
-        step, lasting = self._step, self._lasting
+        step, context = self._step, self._context
         types = [
             constant_type(array.copy(), port.element_type)
             if step.operator.reads_value(i)
@@ -180,9 +181,9 @@ class FreeStep:
         same, copied = [], []
         for i in self._read:
             slot = step.inputs[i]
-            if lasting.arrays.get(slot) is arrays[i]:
+            if context.arrays.get(slot) is arrays[i]:
                 same.append((i, arrays[i]))
-            elif slot not in lasting.fixed:
+            elif slot not in context.fixed:
                 inputs[i] = arrays[i].copy()
                 copied.append((i, inputs[i]))
         for i in self._sizing:
@@ -190,7 +191,7 @@ class FreeStep:
         known = [(i, arrays[i].shape, arrays[i].tobytes()) for i in self._sizing]
         calls, results = self._calls(inputs, replace(step, operator=step.operator.applied(types, outputs)), outputs)
         free = [(slot, array) for (slot, fixed), array in zip(self._targets, results, strict=True) if fixed is None]
-        lasting.arrays.update(free)
+        context.arrays.update(free)
         return _Binding(same, copied, known, calls, free)
 
     def _calls(
@@ -199,9 +200,9 @@ class FreeStep:
         """Return the calls of the bound step, and the arrays of its outputs."""
         constants = frozenset(range(len(inputs))).difference(self._read)
         of_file = all(
-            slot in self._lasting.plan.independent for i, slot in enumerate(step.inputs) if i not in self._read
+            slot in self._context.plan.independent for i, slot in enumerate(step.inputs) if i not in self._read
         )
-        binder = _FreeBinder(step, tuple(inputs), constants, self._lasting, outputs, self._targets, of_file)
+        binder = _FreeBinder(step, tuple(inputs), constants, self._context, outputs, self._targets, of_file)
         bind_step(binder, step)
         results = [array for array in binder.outputs if array is not None]
         if self._read:
@@ -220,12 +221,12 @@ class _FreeBinder(StepBinder):
         step: Step,
         inputs: tuple[Array, ...],
         constants: frozenset[int],
-        lasting: Lasting,
+        context: FreeStepContext,
         types: Sequence[TensorType],
         targets: Targets,
         of_file: bool,
     ) -> None:
-        super().__init__(step, inputs, constants, lasting.workspace, lasting.prepared if of_file else None)
+        super().__init__(step, inputs, constants, context.workspace, context.prepared if of_file else None)
         self._types = types
         self._targets = targets
 

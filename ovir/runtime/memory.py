@@ -1,4 +1,4 @@
-"""How much memory the arrays of a run take."""
+"""The memory that the arrays of a run take, as far as it is known before."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from numpy.lib.array_utils import byte_bounds
 
 from ovir.core.arrays import Array
-from ovir.core.interpreter import without_garbage_collection
+from ovir.core.interpreter import physical_memory, without_garbage_collection
+from ovir.diagnostics.codes import TOO_LARGE, Severity
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import RunError
+from ovir.diagnostics.wording import exact_size_text, size_text
 from ovir.graph.layers import Port
 from ovir.runtime.plan import Plan, Step
 
@@ -51,6 +55,20 @@ def largest_tensor(plan: Plan) -> Port | None:
     ports = [port for step in plan.steps for port in step.layer.outputs if port.shape.is_static]
     ports += [port for bodies in plan.bodies.values() for body in bodies.values() if (port := largest_tensor(body))]
     return max(ports, key=lambda port: _bytes(port) or 0, default=None)
+
+
+def refuse_what_does_not_fit(plan: Plan) -> None:
+    """Raise RunError for arrays that exceed the machine's memory, because the system may grant memory that it does not
+    have."""
+    needed, memory = memory_use(plan, certain=True).activations, physical_memory()
+    if memory is not None and needed > memory:
+        largest = largest_tensor(plan)
+        place = Place(plan.model.path) if largest is None else largest.layer.place
+        message = f"the model's tensors take {exact_size_text(needed)} at once; this machine has {size_text(memory)}"
+        if largest is not None:
+            message += f"; the largest is the output {largest.type} of this layer"
+        hint = "`ovir infer` shows the shapes; `--shape` gives an input another one"
+        raise RunError(diagnose(TOO_LARGE, message, place, hint=hint, severity=Severity.ERROR))
 
 
 class _Walk:

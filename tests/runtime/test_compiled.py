@@ -9,7 +9,7 @@ from builder import Net
 
 import ovir
 from ovir.graph.layers import Layer
-from ovir.runtime import executor
+from ovir.runtime import memory
 from ovir.runtime.executor import Executor
 from ovir.runtime.state import Variables
 
@@ -217,7 +217,7 @@ def test_sizes_that_only_a_run_shows_must_fit_together() -> None:
 def test_tensors_beyond_the_memory_are_refused_before_they_are_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
     net = Net()
     net.result(net.op("ReLU", net.op("Abs", net.parameter("x", "1000,1000"))))
-    monkeypatch.setattr(executor, "physical_memory", lambda: 1 << 20)
+    monkeypatch.setattr(memory, "physical_memory", lambda: 1 << 20)
     with pytest.raises(
         ovir.RunError, match=r"OVIR412.*take 8.0 MB \(8,000,000 bytes\) at once; this machine has 1.0 MB"
     ):

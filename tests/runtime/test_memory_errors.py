@@ -125,7 +125,7 @@ def test_memory_that_is_not_granted(case: Callable[[Net], None], errors: dict[st
     assert SIZE in error or "OVIR412" in error
 
 
-@pytest.mark.parametrize("place", ["ovir.fast.base.arena.Arena.take", "ovir.runtime.executor.contiguous_copy"])
+@pytest.mark.parametrize("place", ["ovir.runtime.arena.Arena.take", "ovir.runtime.executor.contiguous_copy"])
 def test_a_memory_error_without_words(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: Any) -> None:
         raise MemoryError

@@ -1,18 +1,20 @@
-"""Memory for arrays that are not needed at the same time."""
+"""The memory that the tensors of a run use one after the other."""
 
 from __future__ import annotations
 
 from bisect import insort
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ovir.core.arrays import Array
 
-# A cache line in bytes: rows copied to unaligned memory can take several times as long.
 _ALIGNMENT = 64
-# A new chunk has at least this many bytes, so that the arrays of small models lie close together.
+"""The bytes of a cache line: rows copied to unaligned memory can take several times as long."""
 _CHUNK = 1 << 19
+"""The bytes that a new chunk has at least, so that the arrays of small models lie close together."""
 
 
 class Span(NamedTuple):
@@ -75,3 +77,50 @@ def aligned_bytes(size: int) -> Array:
         raise MemoryError(str(error)) from None
     start = -memory.ctypes.data % _ALIGNMENT
     return memory[start : start + size]
+
+
+class SlotMemory:
+    """The stretches of an arena that the slots of a plan lie in; one is free again when no slot uses it any more."""
+
+    def __init__(self) -> None:
+        self.arena = Arena()
+        self._spans: dict[int, list[Span]] = {}
+        self._users: dict[Span, int] = {}
+
+    def allocate(self, slot: int, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+        """Return a new array for a slot."""
+        span, array = self.take(shape, dtype)
+        self._spans[slot] = [span]
+        self._users[span] = 1
+        return array
+
+    def take(self, shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Span, Array]:
+        """Return a new array, and the memory to give back."""
+        size = prod(shape) * dtype.itemsize
+        span = self.arena.take(size)
+        return span, self.arena.bytes(span, size).view(dtype).reshape(shape)
+
+    def share(self, slot: int, others: Iterable[int]) -> None:
+        """Record that a slot may be a view of the others, whose memory is kept for it."""
+        spans = {span for other in others for span in self._spans.get(other, ())}
+        if spans:
+            self._spans[slot] = list(spans)
+            for span in spans:
+                self._users[span] += 1
+
+    def release(self, slot: int) -> None:
+        """Record that a slot is not used any more."""
+        for span in self._spans.pop(slot, ()):
+            self._users[span] -= 1
+            if not self._users[span]:
+                del self._users[span]
+                self.arena.give(span)
+
+    def spans(self, slot: int) -> Sequence[Span]:
+        """Return the stretches of memory that a slot lies in, none if it does not lie in the arena."""
+        return self._spans.get(slot, ())
+
+    def is_alone(self, slot: int) -> bool:
+        """Return whether the slot lies in the arena and no other slot shares its memory."""
+        spans = self._spans.get(slot, ())
+        return len(spans) == 1 and self._users[spans[0]] == 1
