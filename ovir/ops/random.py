@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from functools import cached_property, partial
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from math import prod
 from threading import Lock
 from typing import Any
 
@@ -16,7 +17,6 @@ from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
-from ovir.kernels import half, mersenne, philox
 from ovir.kernels.blocked import compute_dtype, native_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, SMALL, ZERO, by_input
@@ -82,24 +82,19 @@ class RandomUniform(RandomBase):
 
     def run(self, shape: Array, minval: Array, maxval: Array) -> Array:
         self._check_range(minval, maxval)
-        low, high = minval.reshape(()), maxval.reshape(())  # in their own type, in which the span is computed
-        out = np.empty(self._sizes(Value(shape)).to_tuple(), self.output_type.to_dtype())
-        flat = out.reshape(-1)
-        words_each = 1 if out.itemsize <= 4 else 2
-        generate, numbers = self._generator.generate, _tensorflow_numbers
-        if self.alignment == "pytorch":
-            if out.dtype == np.int64 and high < 2**32:
+        sizes, dtype = self._sizes(Value(shape)).to_tuple(), self.output_type.to_dtype()
+        count = prod(sizes)
+        # The bounds stay in their own type, in which the span is computed.
+        low, high = minval.reshape(()), maxval.reshape(())
+        words_each = 1 if dtype.itemsize <= 4 else 2
+        if self.alignment == "tensorflow":
+            numbers = _tensorflow_numbers(self._generator.words(count * words_each), low, high, dtype)
+        else:
+            if dtype == np.int64 and high < 2**32:
                 words_each = 1
             seed = self.global_seed if self.is_seeded else secrets.randbits(32)
-            generate, numbers = partial(mersenne.generate, seed), _pytorch_numbers
-
-        def consume(start: int, words: Array) -> None:
-            part = flat[start // words_each : (start + words.size) // words_each]
-            with np.errstate(all="ignore"):
-                numbers(words[: part.size * words_each], low, high, part)
-
-        generate(flat.size * words_each, consume)
-        return out
+            numbers = _pytorch_numbers(mersenne_words(seed, count * words_each), words_each, low, high, dtype)
+        return numbers.reshape(sizes)
 
     def _sizes(self, shape: Value) -> PartialShape:
         for i, size in enumerate(shape.upper):
@@ -120,65 +115,53 @@ class _Philox:
         self._position = 0
         self._lock = Lock()
 
-    def generate(self, count: int, consume: Callable[[int, Array], object]) -> None:
-        groups = -(-count // philox.GROUP)
+    def words(self, count: int) -> Array:
+        """Return the next words."""
+        groups = -(-count // 4)
         with self._lock:
             first = self._position
             # TensorFlow leaves room for generators that need more words per number than this one.
             self._position += 256 * groups
-        philox.generate(self._key, self._counter, first, groups, consume)
+        return philox_words(self._key, self._counter, first, groups)[:count]
 
 
-def _tensorflow_numbers(words: Array, low: Array, high: Array, out: Array) -> None:
-    """Convert random words to numbers in [low, high) as TensorFlow does."""
-    if out.dtype.kind == "i":
+def _tensorflow_numbers(words: Array, low: Array, high: Array, dtype: np.dtype[Any]) -> Array:
+    """Return random words as numbers in [low, high) as TensorFlow does."""
+    if dtype.kind == "i":
         # Only 64-bit integers have the low word first.
-        return _modulo(words if out.itemsize == 4 else _joined(words[1::2], words[::2]), low, high, out)
+        return _modulo(words if dtype.itemsize == 4 else _joined(words[1::2], words[::2]), low, high, dtype)
     # The bits are the fraction of a number in [1, 2), from which 1 is subtracted.
-    bits = np.dtype(f"u{out.itemsize}")
-    fraction = (words if out.itemsize <= 4 else _joined(words[::2], words[1::2])).astype(bits, copy=False)
-    fraction &= bits.type((1 << _digits(out.dtype)) - 1)
-    fraction |= np.ones((), out.dtype).view(bits)
-    numbers = half.converted(fraction.view(out.dtype), native_dtype(out.dtype))
-    numbers -= 1
-    numbers *= numbers.dtype.type(high - low)
-    if numbers.dtype != out.dtype:  # the product is rounded first, then the sum
-        half.copy(numbers, out)
-        half.copy(out, numbers)
-    numbers += numbers.dtype.type(low)
-    half.copy(numbers, out)
-    return None
+    bits = np.dtype(f"u{dtype.itemsize}")
+    fraction = (words if dtype.itemsize <= 4 else _joined(words[::2], words[1::2])).astype(bits)
+    fraction &= bits.type((1 << _digits(dtype)) - 1)
+    fraction |= np.ones((), dtype).view(bits)
+    numbers = fraction.view(dtype).astype(native_dtype(dtype)) - 1
+    product = (numbers * numbers.dtype.type(high - low)).astype(dtype)  # rounded first, then the sum
+    return np.asarray(product.astype(numbers.dtype) + numbers.dtype.type(low)).astype(dtype)
 
 
-def _pytorch_numbers(words: Array, low: Array, high: Array, out: Array) -> None:
-    """Convert random words to numbers in [low, high) as PyTorch does."""
-    numbers = words if words.size == out.size else _joined(words[::2], words[1::2])
-    if out.dtype.kind == "i":
-        return _modulo(numbers, low, high, out)
-    digits = _digits(out.dtype) + 1
-    computed = np.float64 if out.itemsize == 8 else np.float32
-    scaled = (numbers & numbers.dtype.type((1 << digits) - 1)).astype(computed)
-    scaled *= computed(2.0**-digits)
-    scaled *= computed(high - low)
-    scaled += computed(low)
-    half.copy(scaled, out)
-    return None
+def _pytorch_numbers(words: Array, words_each: int, low: Array, high: Array, dtype: np.dtype[Any]) -> Array:
+    """Return random words as numbers in [low, high) as PyTorch does."""
+    numbers = words if words_each == 1 else _joined(words[::2], words[1::2])
+    if dtype.kind == "i":
+        return _modulo(numbers, low, high, dtype)
+    digits = _digits(dtype) + 1
+    computed = np.float64 if dtype.itemsize == 8 else np.float32
+    scaled = (numbers & numbers.dtype.type((1 << digits) - 1)).astype(computed) * computed(2.0**-digits)
+    return np.asarray(scaled * computed(high - low) + computed(low)).astype(dtype)
 
 
-def _modulo(numbers: Array, low: Array, high: Array, out: Array) -> None:
+def _modulo(numbers: Array, low: Array, high: Array, dtype: np.dtype[Any]) -> Array:
     """Reduce in unsigned integers, in which every span fits and sums wrap around to the signed result."""
-    unsigned = numbers.dtype.type if numbers.dtype.itemsize == out.itemsize else np.uint64
+    unsigned = numbers.dtype.type if numbers.dtype.itemsize == dtype.itemsize else np.uint64
     bits = 8 * np.dtype(unsigned).itemsize
     remainder = numbers.astype(unsigned) % unsigned(int(high) - int(low))
     remainder += unsigned(int(low) % 2**bits)
-    out[...] = remainder.view(out.dtype)
+    return np.asarray(remainder).view(dtype)
 
 
 def _joined(high: Array, low: Array) -> Array:
-    joined = high.astype(np.uint64)
-    joined <<= np.uint64(32)
-    joined |= low
-    return joined
+    return np.asarray(high.astype(np.uint64) << np.uint64(32) | low)
 
 
 def _digits(dtype: np.dtype[Any]) -> int:
@@ -218,16 +201,15 @@ class Multinomial(RandomBase):
         count = self.count_of("num_samples", num_samples)
         return TensorType(self.convert_type, PartialShape([probs.shape[0], count]))
 
-    def run(self, probs: Array, num_samples: Array, *, out: Array | None = None) -> Array:
+    def run(self, probs: Array, num_samples: Array) -> Array:
         count = int(num_samples.item())
         self.check_count("num_samples", count)
         rows = len(probs)
-        if out is None:
-            out = np.empty((rows, count), self.convert_type.to_dtype())
+        out = np.empty((rows, count), self.convert_type.to_dtype())
         if not out.size:
             return out
         seeds = (self.global_seed, self.op_seed) if self.is_seeded else (secrets.randbits(32), secrets.randbits(32))
-        words = mersenne.seeded_by_sequence(seeds, rows * count)
+        words = mersenne_words_of_seeds(seeds, rows * count)
         samples = (words.astype(np.float32) * np.float32(2.0**-32)).reshape(rows, count)
         cumulative = self._cumulative(probs)
         if not self.with_replacement:
@@ -241,9 +223,7 @@ class Multinomial(RandomBase):
         self.require(probs.shape[1] > 0, "probs of shape {} has no classes to draw from", probs.shape)
         probs = probs.astype(compute_dtype(probs.dtype))
         if self.log_probs:
-            with np.errstate(invalid="ignore"):  # infinities are refused below
-                probs -= probs.max(axis=1, keepdims=True)
-            np.exp(probs, out=probs)
+            probs = np.exp(probs - probs.max(axis=1, keepdims=True))
         cumulative = probs.cumsum(axis=1)
         whole = cumulative[:, -1:]
         wrong = ~((probs >= 0).all(axis=1) & np.isfinite(whole[:, 0]) & (whole[:, 0] > 0))
@@ -275,6 +255,74 @@ class Multinomial(RandomBase):
             probability = (cumulative[rows, drawn] - before)[:, np.newaxis]
             np.subtract(cumulative, probability, out=cumulative, where=places > drawn[:, np.newaxis])
             cumulative[rows, drawn] = before
-            with np.errstate(all="ignore"):  # once all classes are drawn, the divisor is 0
-                cumulative /= 1 - probability
+            cumulative /= 1 - probability
         return out
+
+
+# --------------------------------------------------------------------------- generators
+
+
+def philox_words(key: int, counter: int, first: int, groups: int) -> Array:
+    """Return the words (uint32) of ``groups`` positions from ``first`` on, four for each, of Philox4x32-10.
+
+    They are a function of key, counter and position. Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3
+    (2011).
+    """
+    # Words of 32 bits are held in 64 bits, so that products have room.
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    position = np.arange(groups, dtype=np.uint64) + np.uint64(first % 2**64)
+    a, b = position & low, position >> half
+    c, d = (np.full(groups, part, np.uint64) for part in _halves(counter))
+    first_key, second_key = _halves(key)
+    for _ in range(10):
+        p, q = a * np.uint64(0xD2511F53), c * np.uint64(0xCD9E8D57)
+        a, b, c, d = (q >> half) ^ b ^ np.uint64(first_key), q & low, (p >> half) ^ d ^ np.uint64(second_key), p & low
+        first_key, second_key = (first_key + 0x9E3779B9) % 2**32, (second_key + 0xBB67AE85) % 2**32
+    return np.stack([a, b, c, d], axis=1).astype(np.uint32).reshape(-1)
+
+
+def _halves(value: int) -> tuple[int, int]:
+    """Return the low and the high 32 of 64 bits."""
+    return value % 2**32, value // 2**32 % 2**32
+
+
+def mersenne_words(seed: int, count: int) -> Array:
+    """Return words (uint32) of MT19937, the Mersenne Twister, from the low 32 bits of a seed."""
+    return np.random.RandomState(seed % 2**32).randint(0, 1 << 32, count, dtype=np.uint32)
+
+
+def mersenne_words_of_seeds(seeds: Sequence[int], count: int) -> Array:
+    """Return words of a ``std::mt19937`` seeded by a ``std::seed_seq``, which NumPy seeds differently."""
+    generator = np.random.MT19937(0)
+    key = np.array(_seed_sequence(tuple(seed % 2**32 for seed in seeds)), np.uint32)
+    generator.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _STATE}}
+    return generator.random_raw(count).astype(np.uint32)
+
+
+_STATE = 624
+"""The number of words in the state of MT19937."""
+
+
+@lru_cache(maxsize=32)
+def _seed_sequence(seeds: tuple[int, ...]) -> list[int]:
+    """Return the state that the C++ standard ([rand.util.seedseq]) derives from 32-bit seeds."""
+    size, lag = _STATE, 11
+    state = [0x8B8B8B8B] * size
+    first, second = (size - lag) // 2, (size - lag) // 2 + lag
+    rounds = max(len(seeds) + 1, size)
+    for k in range(rounds + size):
+        i, j, last = k % size, (k + first) % size, (k - 1) % size
+        if k < rounds:
+            mixed = state[i] ^ state[j] ^ state[last]
+            added = 1664525 * (mixed ^ mixed >> 27) % 2**32
+            state[j] = (state[j] + added) % 2**32
+            added += len(seeds) if k == 0 else i + (seeds[k - 1] if k <= len(seeds) else 0)
+            state[i] = added % 2**32
+            state[(k + second) % size] = (state[(k + second) % size] + state[i]) % 2**32
+        else:
+            mixed = (state[i] + state[j] + state[last]) % 2**32
+            removed = 1566083941 * (mixed ^ mixed >> 27) % 2**32
+            state[j] ^= removed
+            state[i] = (removed - i) % 2**32
+            state[(k + second) % size] ^= state[i]
+    return state

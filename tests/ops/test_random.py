@@ -14,8 +14,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError
-from ovir.kernels import mersenne, philox
-from ovir.ops.random import Multinomial, RandomUniform
+from ovir.ops.random import Multinomial, RandomUniform, mersenne_words, philox_words
 
 Array = np.ndarray[Any, Any]
 
@@ -27,12 +26,6 @@ def const(values: Any, element_type: ElementType = i64) -> TensorType:
 # ----- the generators
 
 
-def words_of(generate: Any, *arguments: int) -> Array:
-    parts: dict[int, Array] = {}
-    generate(*arguments, parts.__setitem__)
-    return np.concatenate([parts[start] for start in sorted(parts)])
-
-
 @pytest.mark.parametrize(
     ("key", "counter", "position", "words"),
     [  # known answers of Random123 for philox4x32 with 10 rounds
@@ -42,21 +35,21 @@ def words_of(generate: Any, *arguments: int) -> Array:
     ],
 )
 def test_philox_gives_the_known_answers(key: int, counter: int, position: int, words: str) -> None:
-    found = words_of(philox.generate, key, counter, position, 1)
+    found = philox_words(key, counter, position, 1)
     assert " ".join(f"{word:08x}" for word in found) == words
 
 
-def test_philox_gives_the_same_words_in_blocks_and_one_by_one() -> None:
-    words = words_of(philox.generate, 7, 2**40 + 3, 5, 70_000)
-    for position in (0, 4095, 4096, 69_999):
-        alone = words_of(philox.generate, 7, 2**40 + 3, 5 + position, 1)
+def test_philox_gives_the_same_words_alone_and_among_others() -> None:
+    words = philox_words(7, 2**40 + 3, 5, 70_000)
+    for position in (0, 4095, 69_999):
+        alone = philox_words(7, 2**40 + 3, 5 + position, 1)
         assert alone.tolist() == words[4 * position : 4 * position + 4].tolist()
 
 
 def test_mersenne_twister_as_the_standard_seeds_it() -> None:
     # The standard requires 4123659995 as the 10000th word of the default seed.
-    assert words_of(mersenne.generate, 5489, 10_000)[-1] == 4123659995
-    assert words_of(mersenne.generate, 2**32 + 5489, 40_000)[9_999] == 4123659995
+    assert mersenne_words(5489, 10_000)[-1] == 4123659995
+    assert mersenne_words(2**32 + 5489, 40_000)[9_999] == 4123659995
 
 
 # ----- RandomUniform
@@ -121,7 +114,7 @@ def test_numbers_fill_the_range(element_type: ElementType, span: tuple[int, int]
 
 
 def test_modulo_of_integers_is_exact() -> None:
-    words = words_of(philox.generate, 4, 9, 0, 2)
+    words = philox_words(4, 9, 0, 2)
     found = uniform([4], -10, 10, i64, global_seed=4, op_seed=9)
     expected = [(int(high) << 32 | int(low)) % 20 - 10 for low, high in words.reshape(-1, 2)]
     assert found.tolist() == expected
@@ -146,7 +139,7 @@ def test_a_compiled_model_goes_on_with_its_sequence() -> None:
     second = compiled.create_infer_request().infer({})[0]
     assert not np.array_equal(first, second)
     # Six numbers take two groups of words, each of which leaves room for 255 more.
-    words = words_of(philox.generate, 1, 2, 512, 2)[:6]
+    words = philox_words(1, 2, 512, 2)[:6]
     assert np.array_equal(second, (words % 2**23 / 2**23).astype(np.float32))
     assert np.array_equal(random_net(global_seed=1, op_seed=2).compiled()({})[0], first)
 
