@@ -35,19 +35,20 @@ class CtcGreedyDecoderBase(CtcBase):
     The rest of the output is -1.
     """
 
-    def decode(self, data: Array, lengths: Array, blank: int, merge: bool, out: Array) -> Array:
-        """Decode data [batch, time, classes] into out [batch, time], and return the number of classes of each
+    def decode(self, data: Array, lengths: Array, blank: int, merge: bool) -> tuple[Array, Array]:
+        """Return the classes [batch, time] that data [batch, time, classes] decodes to, and their number in each
         sequence."""
-        self.require(data.shape[2] > 0 or not out.size, "data of shape {} has no classes", data.shape)
-        classes = data.argmax(axis=2) if out.size else np.zeros(out.shape, np.int64)
-        steps = np.arange(out.shape[1])
+        shape = data.shape[:2]
+        self.require(data.shape[2] > 0 or 0 in shape, "data of shape {} has no classes", data.shape)
+        classes = data.argmax(axis=2) if 0 not in shape else np.zeros(shape, np.int64)
+        steps = np.arange(shape[1])
         kept = (classes != blank) & (steps < lengths[:, np.newaxis])
         if merge:
             kept[:, 1:] &= classes[:, 1:] != classes[:, :-1]
         counts: Array = kept.sum(axis=1)
-        out[...] = -1
-        out[steps < counts[:, np.newaxis]] = classes[kept]
-        return counts
+        decoded = np.full(shape, -1)
+        decoded[steps < counts[:, np.newaxis]] = classes[kept]
+        return decoded, counts
 
 
 @operator("CTCGreedyDecoder", opset=1)
@@ -72,14 +73,11 @@ class CTCGreedyDecoder(CtcGreedyDecoderBase):
         batch = self.merge_dims("sequences", data=(data.shape, 1), sequence_mask=(sequence_mask.shape, 1))
         return TensorType(data.element_type, PartialShape([batch, time, 1, 1]))
 
-    def run(self, data: Array, sequence_mask: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, sequence_mask: Array) -> Array:
         time, batch, classes = data.shape
-        if out is None:
-            out = np.empty((batch, time, 1, 1), data.dtype)
         lengths = np.logical_and.accumulate(sequence_mask != 0, axis=0).sum(axis=0)
-        rows = out.reshape(batch, time)
-        self.decode(data.transpose(1, 0, 2), lengths, classes - 1, self.ctc_merge_repeated, rows)
-        return out
+        decoded, _ = self.decode(data.transpose(1, 0, 2), lengths, classes - 1, self.ctc_merge_repeated)
+        return decoded.astype(data.dtype).reshape(batch, time, 1, 1)
 
 
 @operator("CTCGreedyDecoderSeqLen", opset=6)
@@ -114,15 +112,15 @@ class CTCGreedyDecoderSeqLen(CtcGreedyDecoderBase):
         return classes, TensorType(self.sequence_length_type, PartialShape([batch]))
 
     def run(self, data: Array, sequence_length: Array, blank_index: Array | None = None) -> tuple[Array, Array]:
-        batch, time, classes = data.shape
+        _, time, classes = data.shape
         outside = (sequence_length < 0) | (sequence_length > time)
         if outside.any():
             i = int(outside.argmax())
             self.fail("sequence_length[{}] = {} is outside [0, {}]", i, sequence_length[i], time)
         blank = classes - 1 if blank_index is None else int(blank_index.item())
-        decoded = np.empty((batch, time), self.classes_index_type.to_dtype())
-        counts = self.decode(data, sequence_length, blank, self.merge_repeated, decoded)
-        return decoded, counts.astype(self.sequence_length_type.to_dtype())
+        decoded, counts = self.decode(data, sequence_length, blank, self.merge_repeated)
+        types = self.classes_index_type.to_dtype(), self.sequence_length_type.to_dtype()
+        return decoded.astype(types[0]), counts.astype(types[1])
 
 
 # --------------------------------------------------------------------------- CTCLoss
@@ -193,21 +191,17 @@ class CTCLoss(CtcBase):
         labels: Array,
         label_length: Array,
         blank_index: Array | None = None,
-        *,
-        out: Array | None = None,
     ) -> Array:
-        batch, _, classes = logits.shape
+        classes = logits.shape[2]
         blank = classes - 1 if blank_index is None else int(blank_index.item())
         self._check(logits, logit_length, labels, label_length, blank)
-        if out is None:
-            out = np.empty(batch, logits.dtype)
         targets, counts = self._targets(labels, label_length, blank)
         logarithms = self._state_logarithms(logits, logit_length, targets, blank)
         # A path ends with the last label or with the blank after it.
         ends = 2 * counts[:, np.newaxis]
         last, after = (np.take_along_axis(logarithms, ends + i, axis=1)[:, 0] for i in (1, 2))
-        out[...] = -np.logaddexp(last, after) + 0.0  # 0 instead of -0
-        return out
+        loss = -np.logaddexp(last, after) + 0.0  # 0 instead of -0
+        return np.asarray(loss.astype(logits.dtype))
 
     def _check(self, logits: Array, logit_length: Array, labels: Array, label_length: Array, blank: int) -> None:
         batch, time, classes = logits.shape

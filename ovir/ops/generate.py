@@ -27,7 +27,7 @@ class RangeBase(Operator):
     domains = by_input(start=ZERO, stop=Between(1, 8), step=ONE)
     value_inputs = ALL
 
-    def run(self, start: Array, stop: Array, step: Array, *, out: Array | None = None) -> Array:
+    def run(self, start: Array, stop: Array, step: Array) -> Array:
         element_type = self.output_types[0]
         first, last, stride = (
             self._number(name, array.item(), element_type)
@@ -35,20 +35,13 @@ class RangeBase(Operator):
         )
         self.require(stride != 0, "step must not be 0{}", _after_rounding(step.item(), element_type))
         length = _count(first, last, stride)
-        if out is None or out.shape != (length,):
-            out = np.empty(length, element_type.to_dtype())
         if element_type.is_integral:
             # In u64 the numbers of every integer type are right, because sums wrap around.
-            wrapped = np.arange(length, dtype=np.uint64)
-            wrapped *= np.uint64(int(stride) % (1 << 64))
-            wrapped += np.uint64(int(first) % (1 << 64))
-            out[...] = wrapped.astype(out.dtype)
+            factor, offset = (np.uint64(int(number) % (1 << 64)) for number in (stride, first))
+            numbers: Array = np.arange(length, dtype=np.uint64) * factor + offset
         else:
-            numbers = np.arange(length, dtype=np.float64)
-            numbers *= stride
-            numbers += first
-            out[...] = numbers
-        return out
+            numbers = np.arange(length, dtype=np.float64) * stride + first
+        return numbers.astype(element_type.to_dtype())
 
     def range_type(
         self, start: TensorType, stop: TensorType, step: TensorType, element_type: ElementType
@@ -199,20 +192,13 @@ class Eye(Operator):
         num_columns: Array,
         diagonal_index: Array,
         batch_shape: Array | None = None,
-        *,
-        out: Array | None = None,
     ) -> Array:
         rows, columns, diagonal = (int(array.item()) for array in (num_rows, num_columns, diagonal_index))
         batch = [] if batch_shape is None else batch_shape.tolist()
         shape = (*batch, rows, columns)
         self.require(min(shape) >= 0, "batch_shape, num_rows and num_columns must not be negative, got {}", list(shape))
-        if out is None:
-            out = np.empty(shape, self.output_type.to_dtype())
-        out[...] = 0
-        length = max(min(rows + min(diagonal, 0), columns - max(diagonal, 0)), 0)
-        steps = np.arange(length)
-        out[..., steps - min(diagonal, 0), steps + max(diagonal, 0)] = 1
-        return out
+        ones = np.eye(rows, columns, diagonal, np.bool_)
+        return np.broadcast_to(ones, shape).astype(self.output_type.to_dtype())
 
     def _sizes(self, name: str, tensor: TensorType) -> list[Dimension]:
         known = tensor.bounds_or_unknown()
@@ -255,23 +241,24 @@ class OneHot1(Operator):
             element_type, indices.shape.slice(stop=axis) + PartialShape([size]) + indices.shape.slice(axis)
         )
 
-    def run(
-        self, indices: Array, depth: Array, on_value: Array, off_value: Array, *, out: Array | None = None
-    ) -> Array:
+    def run(self, indices: Array, depth: Array, on_value: Array, off_value: Array) -> Array:
         size = int(depth.item())
         self.check_count("depth", size)
         axis = self.normalize_axis(self.axis, indices.ndim + 1)
-        if out is None:
-            out = np.empty((*indices.shape[:axis], size, *indices.shape[axis:]), on_value.dtype)
+        out = np.empty((*indices.shape[:axis], size, *indices.shape[axis:]), on_value.dtype)
+        self.fill(indices, on_value, off_value, out)
+        return out
+
+    def fill(self, indices: Array, on_value: Array, off_value: Array, out: Array) -> None:
+        """Fill the output."""
         out[...] = off_value
-        chosen = self._normalized(indices, size)
-        rows = np.moveaxis(out, axis, -1)
+        rows = np.moveaxis(out, self.normalize_axis(self.axis, out.ndim), -1)
+        chosen = self._normalized(indices, rows.shape[-1])
         if chosen.ndim == 0:  # np.nonzero rejects scalars
             chosen, rows = chosen[np.newaxis], rows[np.newaxis]
-        places = np.nonzero((chosen >= 0) & (chosen < size))
+        places = np.nonzero((chosen >= 0) & (chosen < rows.shape[-1]))
         # NumPy 2.4 writes garbage where a scalar string is assigned to indices.
         rows[(*places, chosen[places].astype(np.int64))] = on_value.reshape(1)
-        return out
 
     def _normalized(self, indices: Array, depth: int) -> Array:
         return indices
