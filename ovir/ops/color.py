@@ -6,7 +6,6 @@ all planes has one channel and 3 / 2 of the image's height: the rows of Y, then 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,16 +14,10 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, f64, nf4, u8
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels import half
-from ovir.kernels.blocked import BLOCK, compute_dtype
-from ovir.kernels.parallel import run_blocks
+from ovir.kernels.blocked import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-
-# A thread with fewer pixels costs more than it gains.
-_LEAST_PER_THREAD = 1 << 15
-_SMALL = 1 << 14  # pixels; the images of a batch that have fewer are converted together
 
 
 class ColorBase(Operator):
@@ -53,33 +46,13 @@ def _computed(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype == np.uint8 else compute_dtype(dtype)
 
 
-def _store(values: Array, target: Array) -> None:
-    """Clip values in place and store them in the target; integers are rounded to nearest."""
-    if target.dtype == np.uint8:
-        np.copyto(target, _whole(values), casting="unsafe")
-    else:
-        np.clip(values, 0, 255, out=values)
-        half.copy(values, target)
-
-
-def _whole(values: Array) -> Array:
-    """Round values to the nearest integers in [0, 255] in place, and return them as int16."""
-    # Adding 0.5 itself would round its predecessor up to 1.
-    np.add(values, np.nextafter(values.dtype.type(0.5), values.dtype.type(0)), out=values)
-    whole: Array = values.astype(np.int16)
-    return np.clip(whole, 0, 255, out=whole)
-
-
-def _run_row_pairs(convert: Callable[[slice], None], pairs: int, _: int, width: int) -> None:
-    """Call ``convert`` on blocks of pairs of rows of an image."""
-    count = max(BLOCK // max(2 * width, 1), 1)
-
-    def run(start: int, stop: int) -> None:
-        with np.errstate(all="ignore"):
-            for first in range(start, stop, count):
-                convert(slice(first, min(first + count, stop)))
-
-    run_blocks(run, pairs, -(-_LEAST_PER_THREAD // max(2 * width, 1)))
+def _stored(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Return values clipped to [0, 255]; integers are rounded to nearest, halves up."""
+    values = np.clip(values, 0, 255)
+    if dtype.kind == "u":
+        # Adding 0.5 itself would round its predecessor up to 1.
+        values += np.nextafter(values.dtype.type(0.5), values.dtype.type(0))
+    return values.astype(dtype, copy=False)
 
 
 # --------------------------------------------------------------------------- YUV to RGB
@@ -123,50 +96,28 @@ class YuvToRgbBase(ColorBase):
             self.fail(message, name, chroma, image)
         return merged
 
-    def run_outputs(self, y: Array, u: Array, v: Array, out: Array | None) -> Array:
-        """Return the images of y [batch, height, width] and of u and v, which are half as high and wide."""
-        batch, height, width = y.shape
-        if out is None:
-            out = np.empty((batch, height, width, 3), y.dtype)
-        pairs = y.reshape(batch, height // 2, 2, width)
-        pixels = out.reshape(batch, height // 2, 2, width, 3)
-        # Small images are processed as one, because row pairs do not depend on each other.
-        if height * width < _SMALL and out.flags.c_contiguous:
-            rows = batch * (height // 2)
-            y, u, v = pairs.reshape(rows, 2, width), u.reshape(rows, width // 2), v.reshape(rows, width // 2)
-            self._convert_image(y, u, v, out.reshape(rows, 2, width, 3))
-            return out
-        for planes in zip(pairs, u, v, pixels, strict=True):
-            self._convert_image(*planes)
-        return out
+    def planes(self, *inputs: Array) -> tuple[Array, Array, Array]:
+        """Return Y [batch, height, width], and U and V, which are half as high and wide."""
+        raise NotImplementedError
 
-    def _convert_image(self, y: Array, u: Array, v: Array, pixels: Array) -> None:
-        """Fill pixels [row pair, 2, width, 3] from y [row pair, 2, width], u and v [row pair, width / 2]."""
-        computed = _computed(y.dtype)
-        red, green, blue = map(self.channel, ("red", "green", "blue"))
+    def run(self, *inputs: Array) -> Array:
+        return self.image(*self.planes(*inputs))
 
-        def run(block: slice) -> None:
-            luma = half.converted(y[block], computed) - 16
-            np.multiply(luma, 1.164, out=luma)
-            d, e = (half.converted(plane[block], computed) - 128 for plane in (u, v))
-            values = luma + _twice(d * 2.018)
-            _store(values, pixels[block, ..., blue])
-            np.subtract(luma, _twice(d * 0.391), out=values)
-            np.subtract(values, _twice(e * 0.813), out=values)
-            _store(values, pixels[block, ..., green])
-            np.add(luma, _twice(e * 1.596), out=luma)
-            _store(luma, pixels[block, ..., red])
-
-        _run_row_pairs(run, *y.shape)
+    def image(self, y: Array, u: Array, v: Array) -> Array:
+        """Return the image of three planes."""
+        dtype = _computed(y.dtype)
+        luma = 1.164 * (y.astype(dtype) - 16)
+        d, e = (plane.astype(dtype) - 128 for plane in (u, v))
+        red = luma + _doubled(1.596 * e)
+        green = luma - _doubled(0.391 * d) - _doubled(0.813 * e)
+        blue = luma + _doubled(2.018 * d)
+        colors = (red, green, blue) if self.first == "red" else (blue, green, red)
+        return np.stack([_stored(color, y.dtype) for color in colors], axis=-1)
 
 
-def _twice(chroma: Array) -> Array:
-    """Repeat each element of a row of chroma, one row for each pair of image rows."""
-    rows, width = chroma.shape
-    result = np.empty((rows, 1, width, 2), chroma.dtype)
-    for i in range(2):  # many times faster than both at once
-        result[:, 0, :, i] = chroma
-    return result.reshape(rows, 1, 2 * width)
+def _doubled(chroma: Array) -> Array:
+    """Repeat the elements of chroma for the four pixels that share them."""
+    return chroma.repeat(2, axis=1).repeat(2, axis=2)
 
 
 class Nv12ToRgbBase(YuvToRgbBase):
@@ -180,14 +131,21 @@ class Nv12ToRgbBase(YuvToRgbBase):
         planes = [data] if uv is None else [data, uv]
         return self.infer_outputs(planes, ("Y", "UV"), (1, 2))
 
-    def run(self, data: Array, uv: Array | None = None, *, out: Array | None = None) -> Array:
-        batch, height, width, _ = data.shape
-        if uv is None:
-            flat = data.reshape(batch, height * width)
-            height = height // 3 * 2
-            data, uv = np.split(flat, [height * width], axis=1)
+    def planes(self, *inputs: Array) -> tuple[Array, Array, Array]:
+        y, uv = inputs if len(inputs) == 2 else _split(inputs[0], 1)
+        batch, height, width = y.shape[:3]
         chroma = uv.reshape(batch, height // 2, width // 2, 2)
-        return self.run_outputs(data.reshape(batch, height, width), chroma[..., 0], chroma[..., 1], out)
+        return y.reshape(batch, height, width), chroma[..., 0], chroma[..., 1]
+
+
+def _split(data: Array, count: int) -> list[Array]:
+    """Return the plane of luma, and ``count`` planes of chroma, of a tensor with all of them."""
+    batch, height, width, _ = data.shape
+    height = height // 3 * 2
+    pixels = height * width
+    flat = data.reshape(batch, height // 2 * 3 * width)
+    y, *chroma = np.split(flat, [pixels + pixels // 2 // count * i for i in range(count)], axis=1)
+    return [y.reshape(batch, height, width), *chroma]
 
 
 @operator("NV12toRGB", opset=8)
@@ -220,15 +178,11 @@ class I420ToRgbBase(YuvToRgbBase):
         self.require(len(planes) != 2, "expected 1 input with all planes or 3 with Y, U and V, got 2")
         return self.infer_outputs(planes, ("Y", "U", "V"), (1, 1, 1))
 
-    def run(self, data: Array, u: Array | None = None, v: Array | None = None, *, out: Array | None = None) -> Array:
-        batch, height, width, _ = data.shape
-        if u is None or v is None:
-            flat = data.reshape(batch, height * width)
-            height = height // 3 * 2
-            pixels = height * width
-            data, u, v = np.split(flat, [pixels, pixels + pixels // 4], axis=1)
-        chroma = batch, height // 2, width // 2
-        return self.run_outputs(data.reshape(batch, height, width), u.reshape(chroma), v.reshape(chroma), out)
+    def planes(self, *inputs: Array) -> tuple[Array, Array, Array]:
+        y, u, v = inputs if len(inputs) == 3 else _split(inputs[0], 2)
+        batch, height, width = y.shape[:3]
+        half = batch, height // 2, width // 2
+        return y.reshape(batch, height, width), u.reshape(half), v.reshape(half)
 
 
 @operator("I420toRGB", opset=8)
@@ -275,69 +229,30 @@ class RgbToNv12Base(ColorBase):
             return TensorType(data.element_type, luma.with_dim(1, halves[0] * 3))
         return TensorType(data.element_type, luma), TensorType(data.element_type, chroma)
 
-    def run(self, data: Array, *, out: Array | tuple[Array, ...] | None = None) -> Array | tuple[Array, ...]:
+    def run(self, data: Array) -> Array | tuple[Array, ...]:
         batch, height, width, _ = data.shape
-        if self.single_plane:
-            whole = out if isinstance(out, np.ndarray) else np.empty((batch, height // 2 * 3, width, 1), data.dtype)
-            y, uv = np.split(whole.reshape(batch, height // 2 * 3 * width), [height * width], axis=1)
-            result: Array | tuple[Array, ...] = whole
-        else:
-            shapes = (batch, height, width, 1), (batch, height // 2, width // 2, 2)
-            y, uv = result = out if isinstance(out, tuple) else tuple(np.empty(shape, data.dtype) for shape in shapes)
-        pixels = data.reshape(batch, height // 2, 2, width, 3)
-        luma = y.reshape(batch, height // 2, 2, width)
-        if height * width < _SMALL and batch > 1:
-            rows = batch * (height // 2)
-            brightness = np.empty((rows, 2, width), data.dtype)
-            color = np.empty((rows, width // 2, 2), data.dtype)
-            self._convert(pixels.reshape(rows, 2, width, 3), brightness, color)
-            luma[...], uv[...] = brightness.reshape(luma.shape), color.reshape(uv.shape)
-            return result
-        for planes in zip(pixels, luma, uv.reshape(batch, height // 2, width // 2, 2), strict=True):
-            self._convert(*planes)
-        return result
+        y, uv = self.planes(data)
+        if not self.single_plane:
+            return y[..., np.newaxis], uv
+        planes = np.concatenate([y.reshape(batch, height * width), uv.reshape(batch, height * width // 2)], axis=1)
+        return planes.reshape(batch, height // 2 * 3, width, 1)
 
-    def _convert(self, data: Array, luma: Array, chroma: Array) -> None:
-        """Fill luma [row pair, 2, width] and chroma [row pair, width / 2, 2] from data [row pair, 2, width, 3]."""
-        computed = _computed(data.dtype)
-        channels = [self.channel(color) for color in ("red", "green", "blue")]
-
-        def run(block: slice) -> None:
-            colors = [half.converted(data[block, ..., i], computed) for i in channels]
-            _store(_weighted(colors, (0.257, 0.504, 0.098), 16), luma[block])
-            for i, weights in enumerate(((-0.148, -0.291, 0.439), (0.439, -0.368, -0.071))):
-                _store_mean_of_four(_weighted(colors, weights, 128), chroma[block, :, i])
-
-        _run_row_pairs(run, *luma.shape)
+    def planes(self, image: Array) -> tuple[Array, Array]:
+        """Return Y [batch, height, width] and UV [batch, height / 2, width / 2, 2] of an image."""
+        dtype = image.dtype
+        red, green, blue = (image[..., self.channel(c)].astype(_computed(dtype)) for c in ("red", "green", "blue"))
+        y = 0.257 * red + 0.504 * green + 0.098 * blue + 16
+        u = -0.148 * red - 0.291 * green + 0.439 * blue + 128
+        v = 0.439 * red - 0.368 * green - 0.071 * blue + 128
+        return _stored(y, dtype), np.stack([_mean_of_four(u, dtype), _mean_of_four(v, dtype)], axis=-1)
 
 
-def _weighted(colors: Sequence[Array], weights: Sequence[float], offset: float) -> Array:
-    """Return the weighted sum of the colors plus the offset."""
-    total: Array = colors[0] * weights[0]
-    part = np.empty_like(total)
-    for color, weight in zip(colors[1:], weights[1:], strict=True):
-        np.add(total, np.multiply(color, weight, out=part), out=total)
-    return np.add(total, offset, out=total)
-
-
-def _store_mean_of_four(values: Array, target: Array) -> None:
-    """Store the mean of each two by two values of [row pair, 2, width], each first converted to the target's type."""
-    if target.dtype == np.uint8:
-        total = _sum_of_four(_whole(values))
-        np.add(total, 2, out=total)
-        np.copyto(target, np.right_shift(total, 2, out=total), casting="unsafe")
-        return
-    stored = np.empty(values.shape, target.dtype)
-    _store(values, stored)
-    total = _sum_of_four(half.converted(stored, values.dtype))
-    _store(np.divide(total, 4, out=total), target)
-
-
-def _sum_of_four(values: Array) -> Array:
+def _mean_of_four(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Return the mean of each two by two pixels, each first converted to the image's type."""
+    x = _stored(values, dtype).astype(values.dtype)
     # Pixels are added in the order of the reference.
-    total: Array = values[:, 0, 0::2] + values[:, 0, 1::2]
-    np.add(total, values[:, 1, 0::2], out=total)
-    return np.add(total, values[:, 1, 1::2], out=total)
+    total = x[:, 0::2, 0::2] + x[:, 0::2, 1::2] + x[:, 1::2, 0::2] + x[:, 1::2, 1::2]
+    return _stored(total / 4, dtype)
 
 
 @operator("RGBtoNV12", opset=17)

@@ -1,0 +1,32 @@
+"""Images in blocks of rows, which stay in a cache and are shared by threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder, call_shares, cuts
+from ovir.fast.registry import fast
+from ovir.ops.color import YuvToRgbBase
+
+_BLOCK = 1 << 16
+"""Pixels of a block."""
+
+
+@fast(YuvToRgbBase)
+def yuv_to_rgb(op: YuvToRgbBase, binder: Binder, *inputs: Array) -> bool:
+    out = binder.output()
+    if not out.size or not all(array.flags.c_contiguous for array in inputs):
+        return False
+    y, u, v = op.planes(*inputs)
+    pairs = cuts(u.shape[1], -(-y.size // _BLOCK))
+    blocks = [(y[:, 2 * p.start : 2 * p.stop], u[:, p], v[:, p], out[:, 2 * p.start : 2 * p.stop]) for p in pairs]
+    call_shares(binder, [[(_fill, (op.image, *block))] for block in blocks])
+    return True
+
+
+def _fill(function: Callable[..., Array], *arrays: Array) -> None:
+    *planes, out = arrays
+    np.copyto(out, function(*planes))
