@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -23,10 +21,10 @@ def yuv_to_rgb(op: YuvToRgbBase, binder: Binder, *inputs: Array) -> bool:
     y, u, v = op.planes(*inputs)
     pairs = cuts(u.shape[1], -(-y.size // _BLOCK))
     blocks = [(y[:, 2 * p.start : 2 * p.stop], u[:, p], v[:, p], out[:, 2 * p.start : 2 * p.stop]) for p in pairs]
-    call_shares(binder, [[(_fill, (op.image, *block))] for block in blocks])
+    call_shares(binder, [[(_fill, (op, *block))] for block in blocks])
     return True
 
 
-def _fill(function: Callable[..., Array], *arrays: Array) -> None:
-    *planes, out = arrays
-    np.copyto(out, function(*planes))
+def _fill(op: YuvToRgbBase, y: Array, u: Array, v: Array, out: Array) -> None:
+    for channel, color in enumerate(op.colors(y, u, v)):
+        np.copyto(out[..., channel], color)

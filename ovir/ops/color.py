@@ -101,10 +101,10 @@ class YuvToRgbBase(ColorBase):
         raise NotImplementedError
 
     def run(self, *inputs: Array) -> Array:
-        return self.image(*self.planes(*inputs))
+        return np.stack(self.colors(*self.planes(*inputs)), axis=-1)
 
-    def image(self, y: Array, u: Array, v: Array) -> Array:
-        """Return the image of three planes."""
+    def colors(self, y: Array, u: Array, v: Array) -> list[Array]:
+        """Return the colors of an image, in the order of its channels."""
         dtype = _computed(y.dtype)
         luma = 1.164 * (y.astype(dtype) - 16)
         d, e = (plane.astype(dtype) - 128 for plane in (u, v))
@@ -112,7 +112,7 @@ class YuvToRgbBase(ColorBase):
         green = luma - _doubled(0.391 * d) - _doubled(0.813 * e)
         blue = luma + _doubled(2.018 * d)
         colors = (red, green, blue) if self.first == "red" else (blue, green, red)
-        return np.stack([_stored(color, y.dtype) for color in colors], axis=-1)
+        return [_stored(color, y.dtype) for color in colors]
 
 
 def _doubled(chroma: Array) -> Array:
