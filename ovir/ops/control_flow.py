@@ -1,29 +1,336 @@
-"""If, Loop and TensorIterator: operations that run bodies.
+"""If, Loop and TensorIterator: how a body is fed and iterated, and which shapes hold in every iteration.
 
 ``wiring`` describes how a body is joined to the layer; the bodies themselves are passed in as callables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import BODY
-from ovir.ops.base.bodies import InferBody, InputMap, OutputMap, RunBody
+from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import report
+from ovir.ops.base.bodies import Connection, InferBody, InputMap, OutputMap, RunBody
 from ovir.ops.base.domains import SMALL, Between, by_input
-from ovir.ops.base.iteration import (
-    NOT_FED,
-    BodyOperatorBase,
-    IterationBase,
-    at,
-    by_output,
-    from_front,
-    is_true,
-    known_truth,
-)
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.traits import ALL
+
+T = TypeVar("T")
+
+NOT_FED = np.empty(0)
+"""Stands for a parameter of a body that nothing feeds. The reader accepts it only if nothing uses the parameter."""
+
+
+@contextmanager
+def at(part: Connection) -> Iterator[None]:
+    """Give errors raised within the block the line of this part of the wiring."""
+    try:
+        yield
+    except OperatorError as error:
+        error.line = error.line or part.line
+        raise
+
+
+class BodyOperatorBase(Operator):
+    """Base of operations with bodies."""
+
+    value_inputs = ALL
+
+    def require_condition(self, name: str, tensor: TensorType) -> None:
+        """Raise unless the tensor can be a single truth value."""
+        self.require_type(name, tensor.element_type, _can_be_true, "boolean or of an integer type")
+        self.require_one_known(name, tensor)
+
+    def require_one_known(self, name: str, tensor: TensorType) -> None:
+        """Raise for a constant of several elements; the size of other tensors is checked when the operation runs."""
+        self.require_rank(name, tensor.shape, 0, 1)
+        several = tensor.value is not None and tensor.value.size > 1
+        self.require(not several, "{} must have one element, got shape {}", name, tensor.shape)
+
+    def fed_type(self, item: InputMap, tensor: TensorType, declared: TensorType) -> TensorType:
+        """Return the type that a parameter of the body gets; its declared element type must match the input's."""
+        element_type = tensor.element_type.merged_with(declared.element_type)
+        if element_type is None:
+            message = "{} is {}, but {}, which it feeds, is declared as {}"
+            self.fail(message, item.source, tensor.element_type, item.target, declared.element_type, code=BODY)
+        return tensor.refined(element_type, tensor.shape)
+
+    def checked(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
+        """Return the arrays after checking that they have the shapes that later layers rely on."""
+        for index, (array, expected) in enumerate(zip(arrays, self.output_shapes, strict=False)):
+            fits = expected.contains(array.shape)
+            self.require(fits, "output {} has shape {}, but the inferred shape is {}", index, array.shape, expected)
+        return tuple(arrays)
+
+
+def _can_be_true(element_type: ElementType) -> bool:
+    return element_type.kind == "boolean" or element_type.is_integral
+
+
+def known_truth(tensor: TensorType) -> bool | None:
+    """Return the truth value of a condition, or None if it is unknown before a run."""
+    known = tensor.constant
+    return is_true(known) if known is not None and known.size == 1 else None
+
+
+def is_true(array: Array) -> bool:
+    """Return the truth value of a condition of one element."""
+    return bool(array.reshape(-1)[0])
+
+
+def by_output(outputs: Sequence[OutputMap]) -> list[OutputMap]:
+    return sorted((item for item in outputs if item.external >= 0), key=lambda item: item.external)
+
+
+class IterationBase(BodyOperatorBase):
+    """Base of Loop and TensorIterator.
+
+    An input with an axis is sliced: each iteration gets the next part. An input with a back edge is the value for the
+    first iteration; further iterations get a result of the iteration before. All other inputs are the same in each
+    iteration. An output with an axis is the concatenation of the results of all iterations, in reverse order if its
+    stride is negative; an output without one is the result of the last iteration. If no iteration runs, a concatenation
+    is empty, and a result with a back edge is the value for the first iteration.
+    """
+
+    def infer_body(self, body: InferBody, inputs: Sequence[TensorType]) -> list[TensorType]:
+        """Return types of the results that hold in every iteration."""
+        wiring = self.wiring["body"]
+        given = body.parameters
+        for item in wiring.inputs:
+            with at(item):
+                if item.purpose == "current_iteration":
+                    given[item.parameter] = self._infer_counter(given[item.parameter])
+                if item.external >= 0:
+                    fed = self.fed_type(item, inputs[item.external], given[item.parameter])
+                    given[item.parameter] = fed if item.axis is None else self._part_type(item, fed)
+        while True:
+            results = body(given)
+            before = list(given)
+            for edge in wiring.back_edges:
+                parameter, result = given[edge.parameter], results[edge.result]
+                if parameter.element_type.merged_with(result.element_type) is None:
+                    message = (
+                        "a back edge connects {1} of type {0} to {2} of type {3}: their element types must be equal"
+                    )
+                    values = result.element_type, edge.source, edge.target, parameter.element_type
+                    with at(edge):
+                        self.fail(message, *values, code=BODY)
+                given[edge.parameter] = _widened(parameter, result)
+            if all(a is b for a, b in zip(given, before, strict=True)):
+                return results
+
+    def _infer_counter(self, declared: TensorType) -> TensorType:
+        self.require_integers("the current iteration", declared.element_type)
+        self.require_one_known("the current iteration", declared)
+        return TensorType(declared.element_type, PartialShape([] if declared.shape.rank == 0 else [1]))
+
+    def _part_type(self, item: InputMap, tensor: TensorType) -> TensorType:
+        name, shape = item.source, tensor.shape
+        self.require(shape.rank != 0, "{} is a scalar: it cannot be sliced", name)
+        axis = self.normalize_axis(item.axis or 0, shape.rank, f"{name}: axis", shape)
+        self.require(item.stride != 0, "the stride of {} must not be 0", name, code=BODY)
+        self.require(
+            item.part_size > 0, "the part_size of {} must be positive, got {}", name, item.part_size, code=BODY
+        )
+        if shape.rank is not None and shape[axis].is_static and 0 < shape[axis].length < item.part_size:
+            message = "the part_size {} of {} is larger than axis {} of its shape {}"
+            self.fail(message, item.part_size, name, axis, shape, code=BODY)
+        return TensorType(tensor.element_type, shape.with_dim(axis, item.part_size))
+
+    def infer_outputs(
+        self, iterations: Dimension, inputs: Sequence[TensorType], results: Sequence[TensorType]
+    ) -> tuple[TensorType, ...]:
+        """Return the types of the layer's outputs."""
+        initial = self._initial(inputs)
+        outputs = []
+        for item in by_output(self.wiring["body"].outputs):
+            result = results[item.result]
+            shape = result.shape
+            if item.axis is not None:
+                with at(item):
+                    shape = self._concatenated(item, shape, iterations)
+            elif iterations.lower == 0 and item.result in initial:
+                first = initial[item.result].shape
+                shape = shape.union(first) if iterations.upper != 0 else first
+            outputs.append(TensorType(result.element_type, shape))
+        return tuple(outputs)
+
+    def _initial(self, inputs: Sequence[T]) -> dict[int, T]:
+        """Return the inputs that stand for results with a back edge if no iteration runs, by result."""
+        fed = {item.parameter: inputs[item.external] for item in self.wiring["body"].inputs if item.external >= 0}
+        edges = self.wiring["body"].back_edges
+        return {edge.result: fed[edge.parameter] for edge in edges if edge.parameter in fed}
+
+    def _concatenated(self, item: OutputMap, part: PartialShape, iterations: Dimension) -> PartialShape:
+        name = item.target
+        self.require(item.stride != 0, "the stride of {} must not be 0", name, code=BODY)
+        axis = self.normalize_axis(item.axis or 0, part.rank, f"{name}: axis", part)
+        if part.rank == 0:
+            part = PartialShape([1])
+        return part.with_dim(axis, self.part_length(item, part[axis]) * iterations)
+
+    def part_length(self, item: OutputMap, length: Dimension) -> Dimension:
+        """Return the length that each iteration adds to a concatenated output."""
+        return length
+
+    def iterate(
+        self, inputs: Sequence[Array], body: RunBody, limit: int | None, condition: int | None = None
+    ) -> tuple[Array, ...]:
+        """Run the body ``limit`` times (None: no limit), or until its result ``condition`` is false."""
+        wiring = self.wiring["body"]
+        sliced = [item for item in wiring.inputs if item.axis is not None and item.external >= 0]
+        given = [NOT_FED] * wiring.parameter_count
+        for item in wiring.inputs:
+            if item.external >= 0:
+                given[item.parameter] = inputs[item.external]
+        carried = {edge.parameter for edge in wiring.back_edges}
+        counters = {i.parameter for i in wiring.inputs if i.purpose == "current_iteration"}
+        outputs = by_output(wiring.outputs)
+        parts: dict[int, list[Array]] = {item.external: [] for item in outputs if item.axis is not None}
+        results: list[Array] = []
+        done = 0
+        while limit is None or done < limit:
+            for item in sliced:
+                given[item.parameter] = self._part(item, inputs[item.external], done)
+            for parameter in counters - carried if done else counters:
+                given[parameter] = _count(body.parameters[parameter], done)
+            results = body(given)
+            done += 1
+            for item_out in outputs:
+                if item_out.external in parts:
+                    parts[item_out.external].append(results[item_out.result].copy())
+            for edge in wiring.back_edges:
+                given[edge.parameter] = results[edge.result]
+            if condition is not None and not is_true(results[condition]):
+                break
+        if not done:
+            return self.checked(self._without_iterations(inputs, body))
+        arrays = []
+        for item_out in outputs:
+            if item_out.external in parts:
+                arrays.append(self._joined(item_out, parts[item_out.external]))
+            else:
+                arrays.append(results[item_out.result])
+        return self.checked(arrays)
+
+    def _without_iterations(self, inputs: Sequence[Array], body: RunBody) -> list[Array]:
+        """Return the outputs if the body runs zero times."""
+        initial = self._initial(inputs)
+        arrays = []
+        for item in by_output(self.wiring["body"].outputs):
+            if item.axis is None and item.result in initial:
+                arrays.append(initial[item.result].copy())
+                continue
+            if item.axis is None:
+                report(f"{item.target} is set to 0: the body ran zero times and no back edge supplies a value")
+            sizes = self._sizes_without_iterations(item, inputs, body)
+            arrays.append(np.zeros(sizes, self.output_types[item.external].to_dtype()))
+        return arrays
+
+    def _sizes_without_iterations(self, item: OutputMap, inputs: Sequence[Array], body: RunBody) -> list[int]:
+        """Return the sizes of an output if the body runs zero times: those that one iteration would give, but 0 along
+        the axis of a concatenation.
+
+        They do not depend on how much inference knew of the shapes before the run. Sizes that even a run of the body
+        would have to show are as small as allowed.
+        """
+        shape = self._emptied(item, self.output_shapes[item.external])
+        if not shape.is_static:
+            shape = self._emptied(item, body.result_shapes(self._first_shapes(inputs, body))[item.result])
+        if shape.rank is None:
+            return [] if item.axis is None else [0]
+        return [dim.lower for dim in shape]
+
+    def _emptied(self, item: OutputMap, shape: PartialShape) -> PartialShape:
+        """Return the shape of an output that no part is joined to."""
+        if item.axis is None:
+            return shape
+        if shape.rank == 0:
+            return PartialShape([0])
+        return shape.with_dim(self.normalize_axis(item.axis, shape.rank, f"{item.target}: axis"), 0)
+
+    def _first_shapes(self, inputs: Sequence[Array], body: RunBody) -> list[PartialShape]:
+        """Return the shapes of the parameters in the first iteration."""
+        shapes = [tensor.shape for tensor in body.parameters]
+        for item in self.wiring["body"].inputs:
+            if item.external >= 0:
+                shape = PartialShape(inputs[item.external].shape)
+                axis = None if item.axis is None else self.normalize_axis(item.axis, shape.rank)
+                shapes[item.parameter] = shape if axis is None else shape.with_dim(axis, item.part_size)
+        return shapes
+
+    def _part(self, item: InputMap, array: Array, iteration: int) -> Array:
+        axis = self.normalize_axis(item.axis or 0, array.ndim, f"{item.source}: axis")
+        length = array.shape[axis]
+        first = from_front(item.start, length) + iteration * item.stride
+        if item.stride < 0:
+            first -= item.part_size - 1
+        if not 0 <= first <= length - item.part_size:
+            message = "iteration {} reads [{}, {}) of axis {} of {}, outside of its shape {}"
+            self.fail(message, iteration, first, first + item.part_size, axis, item.source, array.shape)
+        return array[(slice(None),) * axis + (slice(first, first + item.part_size),)]
+
+    def _joined(self, item: OutputMap, parts: list[Array]) -> Array:
+        axis = self.normalize_axis(item.axis or 0, parts[0].ndim, f"{item.target}: axis")
+        sizes = list(parts[0].shape)
+        for iteration, part in enumerate(parts):
+            same = part.shape[:axis] == parts[0].shape[:axis] and part.shape[axis + 1 :] == parts[0].shape[axis + 1 :]
+            message = "{} cannot be concatenated along axis {}: iteration {} gives shape {}, but the first gave {}"
+            self.require(same, message, item.target, axis, iteration, part.shape, sizes)
+        if item.stride < 0:
+            parts = parts[::-1]
+        return np.concatenate([np.atleast_1d(part) for part in parts], axis)
+
+
+def _count(parameter: TensorType, done: int) -> Array:
+    """Return the number of the iteration as an array of the parameter's type."""
+    return np.full(parameter.shape.to_tuple(), done, parameter.element_type.to_dtype())
+
+
+def from_front(position: int, length: int) -> int:
+    return position + length if position < 0 else position
+
+
+def _widened(given: TensorType, result: TensorType) -> TensorType:
+    """Return a type that holds for a carried tensor in the first iteration and after it; ``given`` itself if it does.
+
+    A bound that a result exceeds is dropped, not moved, so that a few steps reach the fixed point.
+    """
+    shape = _widened_shape(given.shape, result.shape)
+    known, again = given.constant, result.constant
+    value = given.value if known is not None and again is not None and np.array_equal(known, again) else None
+    if shape is given.shape and value is given.value:
+        return given
+    return TensorType(given.element_type, shape, value)
+
+
+def _widened_shape(given: PartialShape, result: PartialShape) -> PartialShape:
+    if given.rank is None:
+        return given
+    if given.rank != result.rank:
+        return PartialShape(None)
+    dims = [_widened_dimension(a, b) for a, b in zip(given, result, strict=True)]
+    return given if all(a is b for a, b in zip(given, dims, strict=True)) else PartialShape(dims)
+
+
+def _widened_dimension(given: Dimension, result: Dimension) -> Dimension:
+    both = given.union(result)
+    if (both.lower, both.upper, both.symbol) == (given.lower, given.upper, given.symbol):
+        return given
+    lower = given.lower if both.lower == given.lower else 0
+    return Dimension(lower, given.upper if both.upper == given.upper else None, both.symbol)
+
+
+# --------------------------------------------------------------------------- the operations
 
 
 @operator("If", opset=8)

@@ -11,7 +11,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError
 from ovir.graph.layers import Layer
 from ovir.ops.base.bodies import BodyMap, Entry, InputMap
-from ovir.ops.base.iteration import by_output
+from ovir.ops.control_flow import by_output
 
 FIXED_INPUTS = {"If": 1, "Loop": 2, "TensorIterator": 0}
 """The number of inputs that the function takes; the others are added by methods."""

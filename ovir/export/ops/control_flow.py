@@ -14,8 +14,7 @@ from ovir.export.registry import exports
 from ovir.export.sizes import FIRST, Size, as_scalar, size_of
 from ovir.export.tensors import Tensor
 from ovir.ops.base.bodies import BodyMap, InputMap, OutputMap
-from ovir.ops.base.iteration import IterationBase, by_output
-from ovir.ops.control_flow import If, Loop, TensorIterator
+from ovir.ops.control_flow import If, IterationBase, Loop, TensorIterator, by_output
 
 _UNLIMITED = 2**63 - 1
 """The largest number of iterations."""
