@@ -15,8 +15,7 @@ from ovir.diagnostics.codes import INTERNAL, OUTSIDE_SPEC, Severity
 from ovir.diagnostics.errors import Diagnostics, OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Layer
-from ovir.ops.base.budget import can_evaluate, can_fold
-from ovir.ops.base.operator import Operator
+from ovir.ops.base.operator import Operator, can_evaluate, can_fold
 from ovir.ops.base.traits import ALL
 
 

@@ -20,8 +20,7 @@ from ovir.kernels.precision import as_f32
 from ovir.kernels.ranking import candidates, ranked
 from ovir.kernels.suppression import keep_apart, soften
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.budget import can_fold
-from ovir.ops.base.operator import Operator
+from ovir.ops.base.operator import Operator, can_fold
 from ovir.ops.base.traits import ALL
 
 # --------------------------------------------------------------------------- sizes and types

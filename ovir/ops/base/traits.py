@@ -98,8 +98,8 @@ class Traits:
     def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         """Return an estimate of the kernel's time in nanoseconds, infinite if there is no bound on it.
 
-        Inference and the folding of constants run a kernel only if this and its memory are small; see
-        ``ovir.ops.base.budget``. The default counts elements and multiply-accumulates.
+        Inference and the folding of constants run a kernel only if this and its memory are small; see ``can_fold`` of
+        ``ovir.ops.base.operator``. The default counts elements and multiply-accumulates.
         """
         sizes = [tensor.shape.size().upper for tensor in (*inputs, *outputs)]
         if not self.bounded or None in sizes:
