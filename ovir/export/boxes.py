@@ -1,16 +1,18 @@
-"""Transformations of boxes, and the choice of the best of overlapping ones by NonMaxSuppression, all in f32."""
+"""Boxes: how they are moved, and how the best of overlapping ones are selected, all in f32."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
-from ovir.export.graph import Graph
-from ovir.export.ranking import column, picked, top
-from ovir.export.sizes import Size, compute, product, reshaped, vector
-from ovir.export.tensors import Tensor
+from ovir.core.element_types import f32
+from ovir.export.bodies import Step, loop
+from ovir.export.graph import Graph, Tensor
+from ovir.export.ranking import column, group_counts, order, picked, ranks, top
+from ovir.export.sizes import Size, compute, positions_below, product, reshaped, sizes_of, vector
+from ovir.ops.base.image_nms import ImageNmsBase
 
 LOWEST = float(np.finfo(np.float32).min)
 """The score threshold with which every finite score is a candidate. Scores of -inf are none."""
@@ -169,3 +171,135 @@ def split(graph: Graph, row: Tensor, images: Size, classes: Size) -> tuple[Tenso
         return graph.Sub(row, row), row
     divisor = vector(graph, [compute(graph, "Max", classes, 1)])
     return graph.Div(row, divisor), graph.Mod(row, divisor)
+
+
+# ----- selection one by one in a Loop, for rules that NonMaxSuppression does not have
+
+Overlap = Callable[[Graph, Sequence[Tensor], Sequence[Tensor]], Tensor]
+"""Compute the overlap of boxes, given by the columns of two tables, which are broadcast."""
+Update = Callable[[Graph, Tensor, Tensor, Tensor], Tensor]
+"""Return new scores, given the scores, the overlaps with the boxes that were selected, and the number of the step."""
+
+
+def greedy(
+    graph: Graph,
+    table: Tensor,
+    columns: int,
+    scores: Tensor,
+    *,
+    most: Size,
+    least: float | Tensor,
+    overlap: Overlap,
+    update: Update,
+) -> tuple[Tensor, Tensor]:
+    """Select the box with the highest score, update the other scores, and so on; separately for each class and image.
+
+    ``table`` describes the boxes, [images, boxes, columns]; scores are [images, classes, boxes]. At most ``most`` boxes
+    of a class are selected, and none whose score is not above ``least``. Return triplets of image, class and box,
+    ordered by image, class and selection, and the scores at that time.
+    """
+    images, classes, count = sizes_of(graph, scores)
+    every = graph.node("Split", graph.Transpose(table, perm=[0, 2, 1]), [1] * columns, axis=1, outputs=columns)
+    lowest = least if isinstance(least, Tensor) else graph.number(least, scores.element_type)
+    start = graph.shaped(graph.Where(graph.Greater(scores, lowest), scores, NEVER), scores.shape)
+    steps = compute(graph, "Min", most, count)
+    steps = compute(graph, "Mul", steps, compute(graph, "Min", images, classes, 1))  # without rows there is no maximum
+
+    def step(body: Graph, number: Tensor, states: Sequence[Tensor]) -> Step:
+        (current,) = states
+        best = body.ArgMax(current, axis=2, keepdims=1)
+        highest = body.GatherElements(current, best, axis=2)
+        goes_on = body.Greater(body.ReduceMax(highest, keepdims=0), body.Squeeze(lowest))
+        chosen = body.node("Split", body.GatherND(table, best, batch_dims=1), [1] * columns, axis=2, outputs=columns)
+        found = update(body, current, overlap(body, every, chosen), number)
+        gone = body.Expand(body.number(NEVER, scores.element_type), body.Shape(best))
+        return Step([body.ScatterElements(found, best, gone, axis=2)], [best, highest], goes_on)
+
+    _, places, finals = loop(graph, steps, [start], step)
+    places, finals = (graph.Transpose(graph.Squeeze(x, [3]), perm=[1, 2, 0]) for x in (places, finals))
+    where = graph.Transpose(graph.NonZero(graph.Greater(finals, lowest)), perm=[1, 0])
+    place = graph.GatherND(places, where)
+    image, label = column(graph, where, 0), column(graph, where, 1)
+    triplets = graph.Concat(*(graph.Unsqueeze(x, [1]) for x in (image, label, place)), axis=1)
+    return triplets, graph.GatherND(finals, where)
+
+
+# --------------------------------------------------------------------------- upright boxes
+
+
+def upright(graph: Graph, low: Tensor, high: Tensor, margin: float = 0.0) -> Tensor:
+    """Return the table of upright boxes for ``upright_overlap``: edges [images, boxes, 2] and the area. ``margin``
+    is added to each length. A box without area gets an infinite one, so that its share in anything is 0."""
+    height, width = graph.node("Split", shifted(graph, graph.Sub(high, low), margin), [1, 1], axis=2, outputs=2)
+    area = graph.Mul(height, width)
+    area = graph.Where(graph.Greater(area, 0.0), area, graph.number(float("inf"), area.element_type))
+    return graph.Concat(low, high, area, axis=2)
+
+
+def upright_overlap(graph: Graph, some: Sequence[Tensor], others: Sequence[Tensor]) -> Tensor:
+    """Compute the intersection over union of upright boxes."""
+    lengths = [
+        graph.Max(graph.Sub(graph.Min(some[i + 2], others[i + 2]), graph.Max(some[i], others[i])), 0.0) for i in (0, 1)
+    ]
+    common = graph.Mul(*lengths)
+    return graph.Div(common, graph.Sub(graph.Add(some[4], others[4]), common))
+
+
+def removing(graph: Graph, scores: Tensor, condition: Tensor) -> Tensor:
+    """Return the scores, -inf where a condition holds."""
+    return graph.Where(condition, graph.number(NEVER, scores.element_type), scores)
+
+
+# ----- the best boxes of each image, for MulticlassNms and MatrixNms
+
+
+def without_background(graph: Graph, op: ImageNmsBase, scores: Tensor, classes: Size) -> Tensor:
+    """Return scores [images, classes, boxes], -inf for the background."""
+    if op.background_class < 0 or (isinstance(classes, int) and op.background_class >= classes):
+        return scores
+    label = graph.Equal(graph.Unsqueeze(positions_below(graph, classes), [1]), op.background_class)
+    return graph.shaped(graph.Where(label, NEVER, scores), scores.shape)
+
+
+def best_of_images(graph: Graph, op: ImageNmsBase, found: Selection, images: Size) -> Selection:
+    """Return at most ``keep_top_k`` boxes of each image, in the order that the operation asks for.
+
+    The selected boxes are ordered by image, class and, if their scores are equal, by index.
+    """
+    count = graph.Shape(found.score)
+    if images == 1:
+        most = count if op.keep_top_k < 0 else compute(graph, "Min", count, op.keep_top_k)
+        best = graph.node("TopK", found.score, most, outputs=2, axis=0)[1]
+    else:
+        best = order(graph, found.score, descending=True)
+        best = picked(graph, best, order(graph, picked(graph, found.image, best)))
+        if op.keep_top_k >= 0:
+            rank = ranks(graph, picked(graph, found.image, best), images)
+            best = graph.Compress(best, graph.Less(rank, op.keep_top_k), axis=0)
+    found = found.taken(graph, best)
+    across = op.sort_result_across_batch or images == 1
+    if op.sort_result_type == "classid":
+        found = found.taken(graph, order(graph, found.label))
+        return found if across else found.taken(graph, order(graph, found.image))
+    if op.sort_result_type == "score" and images != 1 and across:
+        return found.taken(graph, order(graph, found.score, descending=True))
+    return found
+
+
+def outputs(
+    graph: Graph, op: ImageNmsBase, found: Selection, boxes: Tensor, places: Tensor, images: Size
+) -> Sequence[Tensor]:
+    """Return rows of class, score and coordinates; the indices of the boxes; and their number for each image.
+
+    ``boxes`` and ``places`` are the selected boxes [n, 4] and their indices [n].
+    """
+    columns = graph.cast(found.label, f32), found.score
+    rows = graph.Concat(*(graph.Unsqueeze(c, [1]) for c in columns), graph.cast(boxes, f32), axis=1)
+    indices = graph.cast(graph.Unsqueeze(places, [1]), op.output_type)
+    counts = graph.cast(group_counts(graph, found.image, images), op.output_type)
+    return graph.cast(rows, boxes.element_type), indices, counts
+
+
+def just_below(threshold: float) -> float:
+    """Return the float32 that a score exceeds if it is at least a threshold."""
+    return float(np.nextafter(np.float32(threshold), NEVER))

@@ -7,7 +7,7 @@ import os
 from ovir.core.files import target_paths
 from ovir.core.progress import stage
 from ovir.diagnostics.errors import InputError, require_packages
-from ovir.export.exported import Exported
+from ovir.export.exported import ONNX, Exported, write
 from ovir.model import Model
 
 
@@ -33,7 +33,6 @@ def export_onnx(
     with stage("loading onnx"):
         from ovir.export.exporter import export_model
         from ovir.export.opsets import default_opset
-        from ovir.export.writing import ONNX, write
 
     if not isinstance(model, Model):
         from ovir.model import read_model  # only this convenience needs the reader

@@ -1,12 +1,27 @@
-"""The result of an export: the ONNX model and its names."""
+"""The result of an export: the ONNX model with its names, and the file that it is written to."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from ovir.core.files import Kind, writing_pair
+from ovir.core.interrupts import temporary_folder
+from ovir.core.progress import stage
+from ovir.diagnostics.codes import INTERNAL
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import OWN_FAULT, ExportError
 
 if TYPE_CHECKING:
     import onnx_ir as ir
+
+
+ONNX = Kind("ONNX model", ".onnx", ".onnx.data", "weights")
+LARGEST_FILE = 2**31 - 2**20
+"""The size from which weights do not fit into one protobuf message, with room for the nodes."""
 
 
 @dataclass
@@ -23,3 +38,46 @@ class Exported:
     """The input that holds each variable before a call, by its id."""
     state_outputs: dict[str, str] = field(default_factory=dict)
     """The output that holds each variable after a call, by its id."""
+
+
+def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bool) -> None:
+    """Write a model and check it; only then the files replace older ones.
+
+    The data file is named ``<path>.data``.
+    """
+    import onnx_ir as ir
+
+    separate = external_data or size_of_weights(exported) > LARGEST_FILE
+    name = os.path.basename(os.fsdecode(path))
+    with writing_pair(path, ONNX, has_data=separate) as (text, *data):
+        folder = os.path.dirname(os.path.abspath(os.fsdecode(path)))
+        with temporary_folder(f".{name}.", folder) as temporary:
+            written = temporary / name
+            with stage("writing"):
+                ir.save(exported.onnx, written, external_data=f"{name}.data" if separate else None)
+            with stage("checking the file"):
+                _check(written, os.fsdecode(path))
+            _append(written, text)
+            if data:
+                _append(written.with_name(f"{name}.data"), data[0])
+
+
+def _append(source: Path, target: BinaryIO) -> None:
+    with source.open("rb") as file:
+        shutil.copyfileobj(file, target, 1 << 20)
+
+
+def size_of_weights(exported: Exported) -> int:
+    """Return the size of all initializers in bytes."""
+    values = exported.onnx.graph.initializers.values()
+    return sum(value.const_value.nbytes for value in values if value.const_value is not None)
+
+
+def _check(written: Path, path: str) -> None:
+    import onnx
+
+    try:
+        onnx.checker.check_model(written, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        message = f"the exported model is not valid ONNX: {error}"
+        raise ExportError(diagnose(INTERNAL, message, Place(path), hint=OWN_FAULT)) from None

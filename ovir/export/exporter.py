@@ -18,10 +18,9 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import ExportError, InputError
 from ovir.export.bodies import Body, ExportableBody
 from ovir.export.exported import Exported
-from ovir.export.graph import Graph, NotExportable
+from ovir.export.graph import Graph, NotExportable, Tensor
 from ovir.export.opsets import OLDEST_OPSET
 from ovir.export.registry import exporter_of
-from ovir.export.tensors import Tensor
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import default_name, take_name
 from ovir.graph.rt_info import RtInfo

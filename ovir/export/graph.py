@@ -1,8 +1,9 @@
-"""The ONNX graph under construction, to which the exporters of operations add nodes."""
+"""The ONNX graph under construction, and its tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NoReturn
 
@@ -14,9 +15,35 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f8e4m3, f8e5m2, f8e8m0, f16, f32, i64, string
 from ovir.core.shapes import PartialShape, static_shape
 from ovir.diagnostics.wording import filled
-from ovir.export.kernels import kernel_types
-from ovir.export.tensors import UNKNOWN, Tensor
+from ovir.export.opsets import kernel_types
 from ovir.export.types import computed_as, data_type, has_kernel, held_as, since, spelled, spelling
+
+UNKNOWN = PartialShape(None)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tensor:
+    """A tensor of an ONNX graph: an input, an initializer or an output of a node.
+
+    ``shape`` is what inference knows of a tensor of the IR model; for tensors between the nodes of one layer it is
+    unknown unless the exporter adds it (``graph.shaped``). ``constant`` is the array if it is the same in every run.
+    """
+
+    value: ir.Value
+    element_type: ElementType
+    shape: PartialShape = UNKNOWN
+    constant: Array | None = None
+
+    @property
+    def rank(self) -> int | None:
+        """Return the number of dimensions, None if it is unknown."""
+        return self.shape.rank
+
+    @property
+    def name(self) -> str:
+        """Return the name in the ONNX graph, which may be given later."""
+        return self.value.name or ""
+
 
 Operand = Tensor | Array | np.generic | bool | int | float | Sequence[int] | Sequence[float] | None
 """An input of a node: a tensor, what becomes a constant, or None for an optional input that is left out."""

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 from ovir.core.element_types import ElementType, i64
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.parts import reduced
 from ovir.export.sizes import Size, positions_below, scalar_size_of
-from ovir.export.tensors import Tensor
 
 Turn = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Moves y and x of samples."""

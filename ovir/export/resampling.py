@@ -6,10 +6,9 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32, i64
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.parts import rounded_away
 from ovir.export.sizes import positions_below, scalar_size_of
-from ovir.export.tensors import Tensor
 from ovir.kernels.resample_taps import Method, Taps
 
 _FEW = 4

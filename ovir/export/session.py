@@ -17,9 +17,8 @@ from ovir.core.interrupts import temporary_folder
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import RunError
-from ovir.export.exported import Exported
+from ovir.export.exported import LARGEST_FILE, Exported, size_of_weights
 from ovir.export.types import data_type, spelled
-from ovir.export.writing import LARGEST_FILE, size_of_weights
 from ovir.ir.weights import decode, encode
 from ovir.kernels import parallel
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from ovir.core.element_types import i64
 from ovir.core.shapes import UNKNOWN, PartialShape, as_dimension
-from ovir.export.graph import Graph
-from ovir.export.tensors import Tensor
+from ovir.export.graph import Graph, Tensor
 
 Size = int | Tensor
 """A number, or a tensor of i64 with shape [1]."""

@@ -19,20 +19,19 @@ import onnxruntime  # noqa: E402
 
 from ovir.core.element_types import f16, f32  # noqa: E402
 from ovir.export import graph as graph_module  # noqa: E402
-from ovir.export import kernels, opsets  # noqa: E402
+from ovir.export import opsets  # noqa: E402
 from ovir.export.exporter import export_model  # noqa: E402
 from ovir.export.graph import Graph, NotExportable  # noqa: E402
-from ovir.export.kernels import kernel_types  # noqa: E402
-from ovir.export.opsets import TESTED_OPSET, default_opset  # noqa: E402
+from ovir.export.opsets import TESTED_OPSET, default_opset, kernel_types  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_remembered() -> Iterator[None]:
-    for function in (default_opset, kernels._kernels):
+    for function in (default_opset, opsets._kernels):
         function.cache_clear()
     yield
-    for function in (default_opset, kernels._kernels):
+    for function in (default_opset, opsets._kernels):
         function.cache_clear()
 
 

@@ -7,11 +7,10 @@ from math import prod
 import numpy as np
 
 from ovir.core.element_types import ElementType, f64, i64
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.parts import real_type, reduced
 from ovir.export.registry import exports
 from ovir.export.sizes import positions_below, scalar_size_of, size_of
-from ovir.export.tensors import Tensor
 from ovir.export.windows import static_sizes
 from ovir.ops.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.registry import exports
-from ovir.export.tensors import Tensor
 from ovir.ops.batch_norm import BatchNormInference1, BatchNormInference5
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.registry import exports
 from ovir.export.sizes import as_list, reshaped, shape_of, sizes_of
-from ovir.export.tensors import Tensor
 from ovir.ops.broadcast import Broadcast1, Broadcast3, Tile
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.parts import aligned
 from ovir.export.registry import exports
-from ovir.export.tensors import Tensor
 from ovir.ops.comparison import (
     ComparisonBase,
     Equal,

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from ovir.core.element_types import boolean, i64
 from ovir.core.shapes import PartialShape
 from ovir.export.bodies import Body, ExportableBody
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.parts import reduced
 from ovir.export.registry import exports
 from ovir.export.sizes import FIRST, Size, as_scalar, size_of
-from ovir.export.tensors import Tensor
 from ovir.ops.base.bodies import BodyMap, InputMap, OutputMap
 from ovir.ops.control_flow import If, IterationBase, Loop, TensorIterator, by_output
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ovir.core.element_types import f32, i64
+from ovir.export.bodies import Step, loop
 from ovir.export.boxes import NEVER
-from ovir.export.graph import Graph
-from ovir.export.loops import Step, loop
+from ovir.export.graph import Graph, Tensor
 from ovir.export.parts import real_type, reduced
 from ovir.export.ranking import compacted, of_rank, part
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, compute, expanded, positions_below, reshaped, sizes_of, vector
-from ovir.export.tensors import Tensor
 from ovir.ops.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
 
 _LIMITS = "NaN may count as any number"

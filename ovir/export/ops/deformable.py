@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.element_types import f32, f64, i64
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.registry import exports
 from ovir.export.sizes import positions_below, size_of
-from ovir.export.tensors import Tensor
 from ovir.export.windows import Pads, static_pads
 from ovir.ops.deformable import DeformableBase, DeformableConvolution1, DeformableConvolution8
 

@@ -20,11 +20,10 @@ from ovir.export.boxes import (
     selected,
     selection,
 )
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.ranking import of_rank, order, padded, part, picked, ranks, top
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, compute, positions_below, product, reshaped, size_of, vector
-from ovir.export.tensors import Tensor
 from ovir.ops.detection_output import DetectionOutput1, DetectionOutput8, DetectionOutputBase
 
 _CENTER_SIZE = "caffe.PriorBoxParameter.CENTER_SIZE"

@@ -10,13 +10,12 @@ import numpy as np
 
 from ovir.core.element_types import f32, f64, i32
 from ovir.export.boxes import GAPS, NOT_FINITE, Selection, corners, halves, moved, selected, selection
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.parts import real_type
 from ovir.export.ranking import of_rank, order, padded, part, picked, top
 from ovir.export.regions import Pixels, columns, sampled
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, compute, expanded, positions_below, product, reshaped, size_of, sizes_of, vector
-from ovir.export.tensors import Tensor
 from ovir.ops.detectron import (
     ExperimentalDetectronDetectionOutput,
     ExperimentalDetectronPriorGridGenerator,

@@ -6,10 +6,9 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import Dimension
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.registry import exports
 from ovir.export.sizes import LAST, as_list, inverse, vector, with_axis_first
-from ovir.export.tensors import Tensor
 from ovir.ops.gather import Gather1, Gather7, Gather8, GatherBase, GatherElements
 
 _LIMITS = "Indices outside of the data are an error, unless they and the size of the axis (not 0) are known."

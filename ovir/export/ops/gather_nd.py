@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from ovir.core.element_types import i64
 from ovir.core.shapes import Dimension, PartialShape
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.registry import exports
 from ovir.export.sizes import LAST, positions_below, reshaped, size_of, sizes_of, vector
-from ovir.export.tensors import Tensor
 from ovir.ops.gather_nd import GatherND5, GatherND8, GatherTree
 
 

@@ -8,11 +8,10 @@ import numpy as np
 
 from ovir.core.element_types import f32, i64
 from ovir.export.boxes import GAPS, LOWEST, NEVER, NOT_FINITE, clipped, corners, halves, moved, selected, shifted
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.ranking import column, group_counts, of_rank, padded, picked, top
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, compute, product, reshaped, sizes_of
-from ovir.export.tensors import Tensor
 from ovir.ops.generate_proposals import (
     MAX_LOG_SCALE,
     ExperimentalDetectronGenerateProposalsSingleImage,

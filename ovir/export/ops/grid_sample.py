@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ovir.core.element_types import f32, f64
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.registry import exports
 from ovir.export.resampling import truncated_to
-from ovir.export.tensors import Tensor
 from ovir.ops.grid_sample import GridSample
 
 _OLD_MODES = {"bilinear": "bilinear", "nearest": "nearest", "bicubic": "bicubic"}

@@ -7,16 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import NEVER, NOT_FINITE, Selection, halves
-from ovir.export.graph import Graph
-from ovir.export.greedy import upright
-from ovir.export.image_nms import best_of_images, outputs, without_background
-from ovir.export.loops import Step, loop
+from ovir.export.bodies import Step, loop
+from ovir.export.boxes import NEVER, NOT_FINITE, Selection, best_of_images, halves, outputs, upright, without_background
+from ovir.export.graph import Graph, Tensor
 from ovir.export.parts import reduced
 from ovir.export.ranking import column, of_rank, part, picked, top
 from ovir.export.registry import exports
 from ovir.export.sizes import compute, expanded, positions_below, product, reshaped, sizes_of, vector
-from ovir.export.tensors import Tensor
 from ovir.ops.matrix_nms import MatrixNms
 
 

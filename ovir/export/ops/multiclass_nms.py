@@ -8,14 +8,27 @@ from functools import partial
 import numpy as np
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import NEVER, NOT_FINITE, Select, corners, halves, selected, selection
-from ovir.export.graph import Graph
-from ovir.export.greedy import greedy, removing, upright, upright_overlap
-from ovir.export.image_nms import best_of_images, just_below, outputs, without_background
+from ovir.export.boxes import (
+    NEVER,
+    NOT_FINITE,
+    Select,
+    best_of_images,
+    corners,
+    greedy,
+    halves,
+    just_below,
+    outputs,
+    removing,
+    selected,
+    selection,
+    upright,
+    upright_overlap,
+    without_background,
+)
+from ovir.export.graph import Graph, Tensor
 from ovir.export.ranking import of_rank, picked
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, expanded, positions_below, reshaped, size_of, sizes_of, vector
-from ovir.export.tensors import Tensor
 from ovir.ops.multiclass_nms import MulticlassNms8, MulticlassNms9
 
 _TO = "NonMaxSuppression, TopK; a Loop if nms_eta is below 1"

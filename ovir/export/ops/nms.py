@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import NOT_FINITE, halves, selected
-from ovir.export.graph import Graph
-from ovir.export.greedy import greedy, removing, upright, upright_overlap
+from ovir.export.boxes import NOT_FINITE, greedy, halves, removing, selected, upright, upright_overlap
+from ovir.export.graph import Graph, Tensor
 from ovir.export.ranking import of_rank, order, padded, part
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, compute, product, size_of, sizes_of, vector
-from ovir.export.tensors import Tensor
 from ovir.ops.base.suppression import SuppressionBase
 from ovir.ops.nms import (
     NonMaxSuppression1,

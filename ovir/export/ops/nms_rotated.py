@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ovir.core.element_types import f32, f64
-from ovir.export.boxes import NOT_FINITE
-from ovir.export.graph import Graph
-from ovir.export.greedy import greedy, removing
+from ovir.export.boxes import NOT_FINITE, greedy, removing
+from ovir.export.graph import Graph, Tensor
 from ovir.export.ops.nms import by_score, class_limit, number, outputs
 from ovir.export.parts import reduced
 from ovir.export.ranking import of_rank
 from ovir.export.registry import exports
 from ovir.export.sizes import size_of
-from ovir.export.tensors import Tensor
 from ovir.ops.nms_rotated import NMSRotated
 
 Pair = tuple[Tensor, Tensor]

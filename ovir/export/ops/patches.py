@@ -8,7 +8,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i32
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.registry import exports
 from ovir.export.sizes import (
     Size,
@@ -22,7 +22,6 @@ from ovir.export.sizes import (
     sizes_of,
     vector,
 )
-from ovir.export.tensors import Tensor
 from ovir.kernels.windows import extent
 from ovir.ops.base.spatial import output_size
 from ovir.ops.patches import Col2Im, ExtractImagePatches

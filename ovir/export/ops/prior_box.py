@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.registry import exports
-from ovir.export.tensors import Tensor
 from ovir.ops.prior_box import PriorBox1, PriorBox8, PriorBoxBase, PriorBoxClustered
 
 

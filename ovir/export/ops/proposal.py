@@ -8,11 +8,10 @@ import numpy as np
 
 from ovir.core.element_types import f32, i64
 from ovir.export.boxes import GAPS, NOT_FINITE, clipped, corners, decoded, halves, selected, shifted
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.ranking import column, of_rank, part, picked, slots, top
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, compute, positions_below, product, reshaped, sizes_of
-from ovir.export.tensors import Tensor
 from ovir.ops.proposal import Proposal1, Proposal4, ProposalBase, anchors
 
 _LIMITS = f"{GAPS}; {NOT_FINITE}"

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from ovir.core.element_types import i64
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.registry import exports
 from ovir.export.sizes import (
     FIRST,
@@ -23,7 +23,6 @@ from ovir.export.sizes import (
     sizes_of,
     vector,
 )
-from ovir.export.tensors import Tensor
 from ovir.ops.rearrange import Reverse, ReverseSequence, Roll, ShuffleChannels
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ovir.core.element_types import ElementType, boolean, i32, i64
 from ovir.core.shapes import Dimension
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.parts import real_type
 from ovir.export.registry import exports
 from ovir.export.sizes import (
@@ -26,7 +26,6 @@ from ovir.export.sizes import (
     sizes_of,
     vector,
 )
-from ovir.export.tensors import Tensor
 from ovir.ops.scatter import (
     ScatterElementsUpdate3,
     ScatterElementsUpdate12,

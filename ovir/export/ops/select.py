@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.parts import aligned
 from ovir.export.registry import exports
-from ovir.export.tensors import Tensor
 from ovir.ops.select import Select
 
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ovir.core.shapes import UNKNOWN
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.registry import exports
 from ovir.export.sizes import FIRST, LAST, Size, as_list, items, positions_below, shape_of, vector
-from ovir.export.tensors import Tensor
 from ovir.ops.slicing import Slice, SliceScatter, StridedSlice
 
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.element_types import ElementType, boolean, f32, f64, i32, i64, u8, u64
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
+from ovir.export.ranking import positions
 from ovir.export.registry import exports
-from ovir.export.searching import positions
 from ovir.export.sizes import as_list
-from ovir.export.tensors import Tensor
 from ovir.ops.sorting import Bucketize, NonZero, SearchSorted, TopK1, TopK3, TopK11, Unique
 
 _NAN_IS_LAST = "NaN is not ordered as OpenVINO's reference orders it"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ovir.core.element_types import f16, f32, f64, i8, u8
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, compute, items, product, reshaped, sizes_of, vector
-from ovir.export.tensors import Tensor
 from ovir.ops.space_blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
 
 _NATIVE = (f16, f32, f64, i8, u8)

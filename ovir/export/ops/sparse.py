@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.element_types import i64
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.registry import exports
 from ovir.export.sizes import as_list
-from ovir.export.tensors import Tensor
 from ovir.ops.sparse import SparseFillEmptyRows
 
 

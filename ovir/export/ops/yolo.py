@@ -7,10 +7,9 @@ from math import prod
 
 import numpy as np
 
-from ovir.export.graph import Graph
+from ovir.export.graph import Graph, Tensor
 from ovir.export.registry import exports
 from ovir.export.sizes import LAST, scalar_size_of
-from ovir.export.tensors import Tensor
 from ovir.ops.yolo import RegionYolo, ReorgYolo
 
 
