@@ -1,6 +1,6 @@
 """Time convolutions against OpenVINO's CPU plugin at f32, both in this process, turn by turn.
 
-usage: python benchmarks/convolution.py [REGEX]      the layers whose name matches, or all
+    python -m benchmarks.convolution [REGEX]      the layers whose name matches, or all
 
 The ratio is ovir's time over OpenVINO's, each the best of many runs: below 1 ovir is the faster one.
 """
@@ -9,19 +9,13 @@ from __future__ import annotations
 
 import re
 import sys
-import tempfile
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, log
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import openvino
 import openvino.opset13 as ops
 
-import ovir
+from benchmarks.common import geometric_mean, in_turns, infer_requests, largest_difference
 
 
 @dataclass(frozen=True)
@@ -82,50 +76,27 @@ LAYERS = [
 ]
 
 
-def best_of(calls: list[Callable[[], Any]], seconds: float = 0.5) -> list[float]:
-    """Return the shortest time of each call in seconds; they take turns, so that a busy moment affects all of them."""
-    best = [float("inf")] * len(calls)
-    end = time.perf_counter() + seconds * len(calls)
-    while time.perf_counter() < end:
-        for i, call in enumerate(calls):
-            call()  # once to refill the caches after the other side
-            start = time.perf_counter()
-            call()
-            best[i] = min(best[i], time.perf_counter() - start)
-    return best
-
-
-def measure(layer: Layer, core: openvino.Core) -> tuple[float, float, float]:
+def measure(layer: Layer, core: openvino.Core, rounds: int = 15) -> tuple[float, float, float]:
     """Return the seconds of ovir and of OpenVINO, and the difference of their results relative to the largest value."""
-    model = layer.model()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.xml"
-        openvino.save_model(model, path, compress_to_fp16=False)
-        ours = ovir.compile_model(path).create_infer_request()
-    theirs = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
     data = np.random.default_rng(1).standard_normal(layer.data, np.float32)
-    expected = theirs.infer([data])[0]
-    difference = np.abs(ours.infer([data])[0] - expected).max() / np.abs(expected).max()
-    ovir_time, openvino_time = best_of(
-        [
-            lambda: ours.infer([data], share_outputs=True),
-            lambda: theirs.infer([data], share_inputs=True, share_outputs=True),
-        ]
-    )
-    return ovir_time, openvino_time, float(difference)
+    runs = infer_requests(layer.model(), [data], core)
+    difference = largest_difference(runs["ovir"]()[0], runs["openvino"]()[0])
+    times = in_turns(runs, rounds)
+    return min(times["ovir"]), min(times["openvino"]), difference
 
 
 def main() -> None:
     chosen = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
     core = openvino.Core()
-    logs = []
+    ratios = []
     print(f"{'layer':36}{'ovir ms':>10}{'openvino ms':>13}{'ratio':>8}{'max rel. difference':>22}")
     for layer in LAYERS:
         if chosen.search(layer.name):
             ours, theirs, difference = measure(layer, core)
-            logs.append(log(ours / theirs))
+            ratios.append(ours / theirs)
             print(f"{layer.name:36}{ours * 1e3:10.3f}{theirs * 1e3:13.3f}{ours / theirs:8.2f}{difference:22.1e}")
-    print(f"{'geometric mean':36}{exp(sum(logs) / max(len(logs), 1)):31.2f}")
+    if ratios:
+        print(f"{'geometric mean':36}{geometric_mean(ratios):31.2f}")
 
 
 if __name__ == "__main__":

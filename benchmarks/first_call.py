@@ -1,6 +1,6 @@
 """The first call of models with static inputs, and what a profile says of later calls.
 
-    python -m benchmarks.first_call [FOLDER] [--only REGEX] [--rounds N]
+    python -m benchmarks.first_call [FOLDER] [--only REGEX] [--rounds N] [--write]
 
 FOLDER holds ``<name>/model.xml`` and ``<name>/inputs.npz``; models with a dynamic input are left out. Two models of
 real size with random weights are added: an encoder of six layers, and a residual network. Prints for each model
@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import ovir
+from benchmarks.common import write_figures
 from benchmarks.models import MODELS
 from ovir import opset13 as ops
 from ovir.analysis.profile import profile_runs
@@ -185,15 +186,21 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=MODELS)
     parser.add_argument("--only", default="", help="a regular expression for the names of models")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--write", action="store_true", help="write the figures to docs/performance.md")
     options = parser.parse_args()
     print(f"{'model':<28}{'bind ms':>10}{'first ms':>10}{'later ms':>10}{'ratio':>8}{'profile':>9}")
+    lines = ["| model | bind, ms | first run, ms | later run, ms | ratio | profile |", "|---|---|---|---|---|---|"]
     count = failed = 0
     for name, model, inputs in models(options.folder, options.only):
         times = measure(model, inputs, options.rounds)
         count, failed = count + 1, failed + (not times.holds)
         shown = f"{times.bind * 1e3:>10.2f}{times.first * 1e3:>10.3f}{times.later * 1e3:>10.3f}"
         print(f"{name:<28}{shown}{times.ratio:>8.2f}{times.profile:>9.2f}{'' if times.holds else '  *'}", flush=True)
+        figures = f"{times.bind * 1e3:.1f} | {times.first * 1e3:.2f} | {times.later * 1e3:.2f}"
+        lines.append(f"| {name} | {figures} | {times.ratio:.2f} | {times.profile:.2f} |")
     print(f"{count - failed} of {count} models within both limits")
+    if options.write:
+        write_figures("first_call", lines)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
     python -m benchmarks.models [FOLDER] [--only REGEX] [--rounds N] [--engine ENGINE] [--layers NAME] [--write]
 
 FOLDER holds ``<name>/model.xml`` and ``<name>/inputs.npz``. Prints for each model the medians, their ratio and the
-largest difference between the bound and the unbound run, relative to the largest output; at the end the geometric means
-for models that take OpenVINO less and more than 2 ms. With ``--engine onnxruntime``, ovir runs models in onnxruntime,
-and the difference is the one between both engines. ``--layers`` prints which operations of one model take the time.
+largest difference of the outputs, relative to the largest one; at the end the geometric means for models that take
+OpenVINO less and more than 2 ms. With ``--engine onnxruntime``, ovir runs models in onnxruntime. ``--layers`` prints
+which operations of one model take the time.
 """
 
 from __future__ import annotations
