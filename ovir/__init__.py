@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from ovir.core.element_types import ElementType
     from ovir.core.shapes import Dimension, PartialShape
     from ovir.core.tensor_types import TensorType
-    from ovir.debugging.bisecting.bisect import bisect
-    from ovir.debugging.bisecting.bisection import Bisection
+    from ovir.debugging.bisect import bisect
+    from ovir.debugging.bisection import Bisection
     from ovir.debugging.compare import compare
     from ovir.debugging.comparison import Comparison
     from ovir.debugging.precision import LayerSensitivity, Precision, precision
-    from ovir.debugging.reducing.reduce import Reduction, ReductionStep, reduce
+    from ovir.debugging.reduce import Reduction, ReductionStep, reduce
     from ovir.debugging.watch import Watch, WatchEvent
     from ovir.diagnostics.codes import Severity
     from ovir.diagnostics.diagnostic import Diagnostic
@@ -105,12 +105,12 @@ _NAMES = {
     "ovir.core.element_types": ("ElementType",),
     "ovir.core.shapes": ("Dimension", "PartialShape"),
     "ovir.core.tensor_types": ("TensorType",),
-    "ovir.debugging.bisecting.bisect": ("bisect",),
-    "ovir.debugging.bisecting.bisection": ("Bisection",),
+    "ovir.debugging.bisect": ("bisect",),
+    "ovir.debugging.bisection": ("Bisection",),
     "ovir.debugging.compare": ("compare",),
     "ovir.debugging.comparison": ("Comparison",),
     "ovir.debugging.precision": ("LayerSensitivity", "Precision", "precision"),
-    "ovir.debugging.reducing.reduce": ("Reduction", "ReductionStep", "reduce"),
+    "ovir.debugging.reduce": ("Reduction", "ReductionStep", "reduce"),
     "ovir.debugging.watch": ("Watch", "WatchEvent"),
     "ovir.diagnostics.codes": ("Severity",),
     "ovir.diagnostics.diagnostic": ("Diagnostic",),

@@ -24,7 +24,7 @@ from ovir.analysis.differences import (
     restored_label_changes,
     type_changes,
 )
-from ovir.analysis.matching import NONE, Interner, Matching, Side, matching_of, slicing_of
+from ovir.analysis.matching import NONE, GraphSignatures, Interner, Matching, matching_of, slicing_of
 from ovir.core.interpreter import without_garbage_collection
 from ovir.core.progress import counted, stage
 from ovir.diagnostics.errors import InputError
@@ -155,7 +155,7 @@ class Connections:
             return False
         return _chain(self.a, i) != _chain(self.b, j)
 
-    def _absorbed(self, side: Side, position: int) -> set[int]:
+    def _absorbed(self, side: GraphSignatures, position: int) -> set[int]:
         """Return the layers that only serve constants which are compared as a whole."""
         roots = {pair[position] for pair in self.restored}
         found: set[int] = set()
@@ -212,7 +212,7 @@ class Connections:
         return any(item.old is not None and item.old[0] == source for item in self.changed_inputs(*reader))
 
 
-def _ends(side: Side, start: int, is_open: Callable[[int], bool]) -> set[int]:
+def _ends(side: GraphSignatures, start: int, is_open: Callable[[int], bool]) -> set[int]:
     """Return the first layers that are not ``is_open`` on the ways back from ``start``."""
     found: set[int] = set()
     seen, pending = {start}, [start]
@@ -228,7 +228,7 @@ def _ends(side: Side, start: int, is_open: Callable[[int], bool]) -> set[int]:
     return found
 
 
-def _chain(side: Side, root: int) -> list[str]:
+def _chain(side: GraphSignatures, root: int) -> list[str]:
     """Return the types of the layers that decompress a constant, in a fixed order."""
     found: list[str] = []
     pending = [root]
@@ -263,7 +263,9 @@ def diff(a: Model | File, b: Model | File, *, ignore_names: bool = False, rtol: 
         interner = Interner()
         result = Diff(first, second)
         with stage("matching layers"):
-            comparison = _Comparison(Side(first, interner), Side(second, interner), result, options, count())
+            comparison = _Comparison(
+                GraphSignatures(first, interner), GraphSignatures(second, interner), result, options, count()
+            )
         result.layers = comparison.entries()
         result.model = list(_model_changes(comparison.matching, options))
         result.notes = list(_notes(first, second))
@@ -300,7 +302,9 @@ def _notes(a: Model, b: Model) -> Iterator[str]:
 class _Comparison:
     """Compares the layers of two models, or of two bodies."""
 
-    def __init__(self, a: Side, b: Side, result: Diff, options: Options, groups: count[int]) -> None:
+    def __init__(
+        self, a: GraphSignatures, b: GraphSignatures, result: Diff, options: Options, groups: count[int]
+    ) -> None:
         self.a, self.b = a, b
         self.result = result
         self.options = options
@@ -362,7 +366,7 @@ class _Comparison:
             yield LayerDiff("replaced" if is_replaced else "changed", first, second, tuple(changes))
         yield from self._body_entries(i, j)
 
-    def _decompression(self, side: Side, start: int) -> list[Layer]:
+    def _decompression(self, side: GraphSignatures, start: int) -> list[Layer]:
         """Return the layers that decompress a constant, the one that is read first."""
         absorbed = self.connections.absorbed_a if side is self.a else self.connections.absorbed_b
         found, pending = [start], [start]
@@ -381,14 +385,14 @@ class _Comparison:
 
     # ----- layers of one model
 
-    def _lone(self, side: Side, i: int, *, is_removed: bool) -> LayerDiff:
+    def _lone(self, side: GraphSignatures, i: int, *, is_removed: bool) -> LayerDiff:
         layer = side.layers[i]
         around = self._around(side, i)
         if is_removed:
             return LayerDiff("removed", layer, None, (), *around)
         return LayerDiff("added", None, layer, (), *around)
 
-    def _around(self, side: Side, i: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _around(self, side: GraphSignatures, i: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the keys of the layers that a layer reads, without constants, and of those that read it."""
         sources = dict.fromkeys(s for s, _ in side.sources[i] if s >= 0 and not side.is_constant[s])
         readers = dict.fromkeys(reader for reader, *_ in side.readers[i])
@@ -463,7 +467,7 @@ def _slicing_text(axis: int | None, slicing: Sequence[object]) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _source_text(side: Side, source: Source | None) -> str | None:
+def _source_text(side: GraphSignatures, source: Source | None) -> str | None:
     if source is None:
         return None
     layer = side.layers[source[0]]

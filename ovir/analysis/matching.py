@@ -33,7 +33,7 @@ class Interner(dict[Hashable, int]):
         return number
 
 
-class Side:
+class GraphSignatures:
     """The layers of one of the two models, by numbers in topological order, without dead layers.
 
     ``exact`` tells layers apart by operation version, attributes and constant data. ``rough`` tells only what kind of
@@ -71,8 +71,8 @@ class Side:
             for constant, readers in zip(self.is_constant, self.readers, strict=True)
         ]
         """Whether a layer is a constant, or the last layer of its decompression."""
-        self.bodies: list[dict[str, Side]] = [
-            {key: Side(body, interner, _roles(layer, key, body)) for key, body in layer.bodies.items()}
+        self.bodies: list[dict[str, GraphSignatures]] = [
+            {key: GraphSignatures(body, interner, _roles(layer, key, body)) for key, body in layer.bodies.items()}
             for layer in self.layers
         ]
         roles = roles or {}
@@ -242,7 +242,7 @@ _TRUSTED, _DOUBTED = 0.9, 0.5
 """The shares of names that agree with the structure from which on they are trusted alone, and tried at all."""
 
 
-def matching_of(a: Side, b: Side) -> Matching:
+def matching_of(a: GraphSignatures, b: GraphSignatures) -> Matching:
     """Return the matching of two models that needs the fewest differences to explain the second one.
 
     Names count first if few of them contradict the structure, and last if many do. In between, both are tried.
@@ -260,7 +260,7 @@ def matching_of(a: Side, b: Side) -> Matching:
     return min(found, key=_differences) if len(found) > 1 else found[0]
 
 
-def _share_of_agreeing(a: Side, b: Side, colors: _Colors, names: Mapping[int, int]) -> float:
+def _share_of_agreeing(a: GraphSignatures, b: GraphSignatures, colors: _Colors, names: Mapping[int, int]) -> float:
     """Return the share of names that agree with the structure, among those which agree with it or contradict it.
 
     A name contradicts the structure if another layer of the second model stands where its layer stood before.
@@ -279,7 +279,7 @@ def _share_of_agreeing(a: Side, b: Side, colors: _Colors, names: Mapping[int, in
     return agreeing / (agreeing + contradicting) if agreeing + contradicting else 1.0
 
 
-def _are_alike(a: Side, colors: _Colors, i: int, j: int) -> bool:
+def _are_alike(a: GraphSignatures, colors: _Colors, i: int, j: int) -> bool:
     """Return whether two layers have the same layers before or behind them.
 
     Nothing is before a constant, so that equal constants are not alike for this.
@@ -302,9 +302,11 @@ def _differences(found: Matching) -> int:
 
 
 class Matching:
-    """Pairs of layers of two models, by their numbers in each ``Side``."""
+    """Pairs of layers of two models, by their numbers in each ``GraphSignatures``."""
 
-    def __init__(self, a: Side, b: Side, colors: _Colors, names: Mapping[int, int], *, trusts_names: bool) -> None:
+    def __init__(
+        self, a: GraphSignatures, b: GraphSignatures, colors: _Colors, names: Mapping[int, int], *, trusts_names: bool
+    ) -> None:
         """Match the layers of two models.
 
         ``colors`` are the surroundings of all layers, ``names`` the layers that have a name in common.
@@ -534,7 +536,7 @@ class _Colors:
         self.up_a, self.down_a, self.up_b, self.down_b = up_a, down_a, up_b, down_b
 
 
-def _unique_names(a: Side, b: Side) -> dict[int, int]:
+def _unique_names(a: GraphSignatures, b: GraphSignatures) -> dict[int, int]:
     """Return the layers that have the same name, which no other layer of their model has."""
     names_a, names_b = (Counter(layer.name for layer in side.layers) for side in (a, b))
     of_b = {layer.name: j for j, layer in enumerate(b.layers) if names_b[layer.name] == 1}
@@ -554,7 +556,7 @@ def _unique(colors: Sequence[Hashable], partners: Sequence[int]) -> list[tuple[H
     ]
 
 
-def _open_readers(side: Side, i: int, partners: Sequence[int]) -> dict[tuple[int, int], list[int]]:
+def _open_readers(side: GraphSignatures, i: int, partners: Sequence[int]) -> dict[tuple[int, int], list[int]]:
     """Return the unmatched readers of a layer, by their input and its output."""
     found: dict[tuple[int, int], list[int]] = defaultdict(list)
     for reader, k, port in side.readers[i]:
@@ -563,7 +565,7 @@ def _open_readers(side: Side, i: int, partners: Sequence[int]) -> dict[tuple[int
     return found
 
 
-def _large_constants(side: Side) -> list[Hashable]:
+def _large_constants(side: GraphSignatures) -> list[Hashable]:
     """Return the meaning of constants that are hardly equal by chance, None for all other layers."""
     return [
         exact if layer.type == "Const" and layer.outputs[0].shape.size().lower >= _TELLING else None

@@ -21,9 +21,8 @@ from ovir.cli.outputs import output_file
 from ovir.cli.progress import reported
 from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other, sides_of
 from ovir.cli.status import DONE, UNUSABLE, WRONG
-from ovir.debugging.bisecting.bisect import bisect
-from ovir.debugging.bisecting.bisection import Bisection, Probe, Suspect
-from ovir.debugging.bisecting.reproducer import PART_ENDINGS
+from ovir.debugging.bisect import bisect
+from ovir.debugging.bisection import PART_ENDINGS, Bisection, Probe, Suspect
 from ovir.diagnostics.wording import plural, readable
 
 

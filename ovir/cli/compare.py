@@ -27,7 +27,7 @@ from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.cli.workers import add_workers, opened_workers
 from ovir.debugging.compare import compare
 from ovir.debugging.comparison import Comparison
-from ovir.debugging.sides import Mode
+from ovir.debugging.side import Mode
 from ovir.model import Model
 
 if TYPE_CHECKING:

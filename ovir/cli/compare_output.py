@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from ovir.cli.output import format_count, format_number, say, say_table
-from ovir.debugging.comparison import Comparison, LayerDifference, NotCompared, TensorDifference
+from ovir.debugging.comparison import Comparison, LayerDifference, TensorDifference
+from ovir.debugging.side import NotCompared
 from ovir.diagnostics.wording import plural, readable
 
 _METRICS = (">max abs", ">max rel", ">mean", ">RMSE", ">cosine", ">SQNR dB", ">beyond", ">nonfinite")

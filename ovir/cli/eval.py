@@ -39,7 +39,7 @@ from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.results import output_keys
 
 if TYPE_CHECKING:
-    from ovir.debugging.others import OtherBase
+    from ovir.debugging.side import Side as OtherSide
 
 Runs = Generator[tuple[InputFile, Array | OvirError]]
 """The output that is evaluated, or the error, of each input in any order."""
@@ -161,7 +161,7 @@ class _Task:
             for result in results:
                 yield self.files[result.index], result if isinstance(result, MapError) else result[index]
 
-    def by_side(self, side: OtherBase, model: Model, index: int) -> Runs:
+    def by_side(self, side: OtherSide, model: Model, index: int) -> Runs:
         """Run a model on the inputs in another engine, one after the other."""
         from ovir.engines.process import EngineMissingError
         from ovir.runtime.inputs import collect_inputs
@@ -181,7 +181,7 @@ class _Task:
 
 def _other_side(arguments: argparse.Namespace, model: Model, index: int, config: dict[str, str], task: _Task) -> Side:
     """Return the evaluation of what ``--against`` names."""
-    from ovir.debugging.partners import Partners
+    from ovir.debugging.side import Partners
     from ovir.debugging.sides import open_side
     from ovir.hybrid.compiled import compile_model
 

@@ -13,7 +13,7 @@ from ovir.diagnostics.wording import escaped, plural
 from ovir.model import Model
 
 if TYPE_CHECKING:
-    from ovir.debugging.input_sets import Inputs
+    from ovir.debugging.sides import Inputs
     from ovir.io.input_files import InputFile
 
 

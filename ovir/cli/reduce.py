@@ -13,8 +13,8 @@ from ovir.cli.progress import reported
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
 from ovir.cli.status import DONE
 from ovir.core.arrays import Array
-from ovir.debugging.reducing.checks import status_text
-from ovir.debugging.reducing.reduce import Reduction, reduce
+from ovir.debugging.failure_checks import status_text
+from ovir.debugging.reduce import Reduction, reduce
 from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model, read_model
 

@@ -12,19 +12,15 @@ from ovir.core.element_types import ElementType
 from ovir.debugging.comparison import (
     Agreement,
     Comparison,
+    Findings,
     Tally,
     noise,
     severity,
 )
-from ovir.debugging.criterion import Criterion
-from ovir.debugging.findings import Findings
-from ovir.debugging.input_sets import Inputs, InputSet
-from ovir.debugging.others import Answer, OtherBase
-from ovir.debugging.recorded import Recorded
-from ovir.debugging.reductions import Depths, local
-from ovir.debugging.sides import Against, DeviceSide, Mode, as_model, open_side, sets_for
-from ovir.debugging.tensor_comparison import TensorComparison, Tolerance
-from ovir.debugging.walk import Walk, WalkPlan
+from ovir.debugging.side import Answer, Mode, Side
+from ovir.debugging.sides import Against, Inputs, InputSet, as_model, open_side, sets_for
+from ovir.debugging.tensor_comparison import Criterion, TensorComparison, Tolerance
+from ovir.debugging.walk import Depths, Walk, WalkPlan, local
 from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.engines.process import EngineMissingError
@@ -84,7 +80,7 @@ def compare(
 class Session:
     """One comparison of a model with another side."""
 
-    def __init__(self, model: Model, side: OtherBase, criterion: Criterion, progress: Progress | None) -> None:
+    def __init__(self, model: Model, side: Side, criterion: Criterion, progress: Progress | None) -> None:
         self._model = model
         self._side = side
         self._criterion = criterion
@@ -98,7 +94,7 @@ class Session:
     def run(self, sets: Sequence[InputSet], mode: Mode | None) -> Comparison:
         """Compare for all sets of inputs."""
         names = [inputs.name for inputs in sets]
-        if isinstance(self._side, DeviceSide):
+        if self._side.outputs_first:
             shown_mode = self._run_on_device(sets, names, mode)
         else:
             shown_mode = "cumulative"
@@ -125,7 +121,6 @@ class Session:
         self, sets: Sequence[InputSet], mode: Mode, first: int = 0, *, runs_whole: bool
     ) -> None:
         """Compare the layers for sets of inputs on a device, which may run the whole model or fail to."""
-        assert isinstance(self._side, DeviceSide)
         self._side.compare_layers(mode, runs_whole=runs_whole)
         self.compare_layers(sets, first)
 
@@ -139,7 +134,7 @@ class Session:
         """Raise InputError if nothing was compared, which says nothing about the model."""
         if not self.found.is_empty:
             return
-        if isinstance(self._side, Recorded) and self._side.has_only_inputs:
+        if self._side.has_only_inputs:
             place = Place(self._side.description)
             raise InputError.usage("nothing was compared: the recording has only inputs", place)
         require_something(self.found)
@@ -157,15 +152,16 @@ class Session:
     def _compare_layers(self, number: int, inputs: list[Array], *, with_outputs: bool = False) -> None:
         """Compare layers for one set of inputs."""
         side, walk, depths = self._side, Walk(self._plan, inputs), Depths()
-        side.begin(inputs)
         self._noise.clear()
-        for step in walk:
-            scale = depths.of(step)
-            self._scales[step.layer] = scale if side.accumulates else local(step)
-            for answer in side.see(step):
-                self._take(number, answer)
-            self._advance(step.layer)
-        for answer in side.finish():
+
+        def steps() -> Iterator[SeenStep]:
+            for step in walk:
+                scale = depths.of(step)
+                self._scales[step.layer] = scale if side.accumulates else local(step)
+                yield step
+                self._advance(step.layer)
+
+        for answer in side.layers(inputs, steps()):
             self._take(number, answer)
         if with_outputs:
             self._take_outputs(number, inputs, walk, depths)
@@ -173,7 +169,7 @@ class Session:
     def tensors(self, inputs: list[Array], wanted: Collection[Port]) -> dict[Port, Array]:
         """Run both sides once more, and return the wanted tensors as far as the other side has them."""
         found: dict[Port, Array] = {}
-        for answer in self._answers(inputs):
+        for answer in self._side.layers(inputs, Walk(self._plan, inputs)):
             for port, array in zip(answer.step.layer.outputs, answer.arrays, strict=False):
                 if port in wanted and array is not None:
                     found[port] = array
@@ -184,12 +180,6 @@ class Session:
                     if source is not None and source in wanted and array is not None:
                         found[source] = array
         return found
-
-    def _answers(self, inputs: list[Array]) -> Iterator[Answer]:
-        self._side.begin(inputs)
-        for step in Walk(self._plan, inputs):
-            yield from self._side.see(step)
-        yield from self._side.finish()
 
     def _advance(self, layer: Layer) -> None:
         self._done += 1
@@ -207,7 +197,7 @@ class Session:
         except EngineMissingError:
             raise
         except RunError as error:
-            if not isinstance(self._side, DeviceSide) and not self.found.layers:
+            if not self._side.outputs_first and not self.found.layers:
                 raise  # nothing is known about the model
             self.found.failed = True
             self.found.diagnostics.update(dict.fromkeys(error.diagnostics))

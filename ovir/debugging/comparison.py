@@ -1,4 +1,4 @@
-"""The result of ``ovir.compare`` as data: the differences of all layers and outputs."""
+"""The result of a comparison, and how it is collected."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ovir.debugging.criterion import Criterion
-from ovir.debugging.tensor_comparison import TensorComparison, Tolerance
+import numpy as np
+
+from ovir.analysis.tensor_stats import as_numbers
+from ovir.core.arrays import Array
+from ovir.debugging.side import NotCompared, Side
+from ovir.debugging.tensor_comparison import Criterion, TensorComparison, Tolerance
 from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.graph.layers import Layer
+from ovir.kernels.blas import single_thread
+from ovir.model import Model
 
 MEANS = ("max_abs", "max_rel", "mean_abs", "rmse", "cosine", "sqnr_db")
 """The metrics of which the mean over sets of inputs is given."""
@@ -138,24 +145,6 @@ class OutputDifference:
     def to_dict(self) -> dict[str, Any]:
         """Return the output for JSON."""
         return {"index": self.index, "name": self.name, **self.tensor.to_dict()}
-
-
-@dataclass(frozen=True)
-class NotCompared:
-    """A layer that was not compared, or for which there is nothing to compare with."""
-
-    id: int
-    """The id of the layer."""
-    name: str
-    """The key of the layer."""
-    type: str
-    """The operation, such as ``Convolution``."""
-    reason: str
-    """Why it was left out."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the layer for JSON."""
-        return vars(self).copy()
 
 
 @dataclass
@@ -309,3 +298,149 @@ def noise(found: TensorComparison) -> float:
 def severity(found: TensorComparison) -> tuple[bool, float, float]:
     """Return what orders comparisons of a tensor: the larger, the worse."""
     return not found.within, noise(found), found.max_abs or 0.0
+
+
+_BLOCK = 1 << 18
+"""The number of elements that are compared at a time."""
+
+
+def output_error(outputs: Sequence[Array], reference: Sequence[Array]) -> float:
+    """Return the largest error of an output."""
+    return max((tensor_error(one, other) for one, other in zip(outputs, reference, strict=True)), default=0.0)
+
+
+def tensor_error(array: Array, reference: Array) -> float:
+    """Return the error of a tensor as a share of the reference.
+
+    For real numbers it is the root mean square of the difference, divided by the one of the reference. Elements where
+    the reference is not finite, and equal, do not count; a NaN or an infinity elsewhere makes the error infinite. For
+    other types it is the share of elements that differ. Tensors of different shapes have an infinite error.
+    """
+    if array.shape != reference.shape:
+        return math.inf
+    if not reference.size:
+        return 0.0
+    if array.dtype.kind in "TUSObiu":
+        return float(np.count_nonzero(array != reference)) / reference.size
+    difference = norm = 0.0
+    one, other = array.reshape(-1), reference.reshape(-1)
+    for start in range(0, one.size, _BLOCK):
+        got = as_numbers(one[start : start + _BLOCK]).astype(np.float64)
+        wanted = as_numbers(other[start : start + _BLOCK]).astype(np.float64)
+        finite = np.isfinite(wanted)
+        if not finite.all():
+            same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+            if not (same | finite).all():
+                return math.inf
+            got, wanted = got[finite], wanted[finite]
+        error = got - wanted
+        with single_thread:
+            difference += float(error @ error)
+            norm += float(wanted @ wanted)
+    if not math.isfinite(difference):
+        return math.inf
+    if not norm:
+        return 0.0 if not difference else math.inf
+    return math.sqrt(difference / norm)
+
+
+@dataclass
+class Findings:
+    """Differences by layer and output. Layers are named by their key, so that processes can exchange findings."""
+
+    steps: list[str] = field(default_factory=list)
+    """The layers that can be compared, in the order of the run."""
+    layers: dict[str, dict[int, Tally]] = field(default_factory=dict)
+    """The comparisons of each layer by the position of its output."""
+    outputs: dict[int, Tally] = field(default_factory=dict)
+    contributions: dict[str, float] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)
+    """The keys of layers that have another name in the other model."""
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Why layers were not compared."""
+    diagnostics: dict[Diagnostic, None] = field(default_factory=dict)
+    failed: bool = False
+    """Whether the other side failed to compute the outputs."""
+    description: str = ""
+    """What the other side says about itself, here and below."""
+    precision: str | None = None
+    not_compared: list[NotCompared] = field(default_factory=list)
+    sides: tuple[str, str] = Side.labels
+    outputs_first: bool = False
+
+    def describe(self, side: Side) -> None:
+        """Record what the other side says about itself after its runs."""
+        self.diagnostics.update(dict.fromkeys(side.diagnostics))
+        self.description, self.precision = side.description, side.precision
+        self.not_compared, self.sides = side.not_compared, side.labels
+        self.outputs_first = side.outputs_first
+
+    def tally(self, layer: Layer, position: int) -> Tally:
+        """Return the comparisons of an output of a layer."""
+        return self.layers.setdefault(layer.key, {}).setdefault(position, Tally())
+
+    def add(self, later: Findings) -> None:
+        """Add what has been found for later sets of inputs."""
+        for key, tallies in later.layers.items():
+            own = self.layers.setdefault(key, {})
+            for position, tally in tallies.items():
+                own.setdefault(position, Tally()).merge(tally)
+        for index, tally in later.outputs.items():
+            self.outputs.setdefault(index, Tally()).merge(tally)
+        for key, contribution in later.contributions.items():
+            self.contributions[key] = max(self.contributions.get(key, 0.0), contribution)
+        self.others.update(later.others)
+        self.skipped = {**later.skipped, **self.skipped}
+        self.diagnostics.update(later.diagnostics)
+        self.failed |= later.failed
+        self.steps = self.steps or later.steps
+        self.description, self.precision = later.description, later.precision
+        self.not_compared, self.sides = later.not_compared, later.sides
+        self.outputs_first = later.outputs_first
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing was compared."""
+        return not (self.outputs or self.layers or self.failed)
+
+    def outputs_agree(self, names: Sequence[str]) -> bool:
+        """Return whether outputs were compared and are within the tolerance."""
+        compared = self.outputs.values()
+        return bool(compared) and not self.failed and all(tally.difference(names).within for tally in compared)
+
+    def result(self, model: Model, criterion: Criterion, mode: str, names: Sequence[str]) -> Comparison:
+        """Return the result for sets of inputs with these names."""
+        layers = {layer.key: layer for layer in model.layers}
+        compared = [layers[key] for key in self.steps if key in self.layers]
+        skipped = [layers[key] for key in self.steps if key in self.skipped and key not in self.layers]
+        return Comparison(
+            model=model.path or model.name or "the model",
+            against=self.description,
+            precision=self.precision,
+            mode=mode,
+            sets=len(names),
+            criterion=criterion,
+            outputs=[
+                OutputDifference(index, model.outputs[index].any_name, tally.difference(names))
+                for index, tally in sorted(self.outputs.items())
+            ],
+            layers=[self._layer(layer, names) for layer in compared],
+            not_compared=[
+                *(NotCompared(x.id, x.key, x.type, self.skipped[x.key]) for x in skipped),
+                *self.not_compared,
+            ],
+            values=self.sides,
+            diagnostics=list(self.diagnostics),
+            failed=self.failed,
+        )
+
+    def _layer(self, layer: Layer, names: Sequence[str]) -> LayerDifference:
+        differences = {position: tally.difference(names) for position, tally in self.layers[layer.key].items()}
+        position = max(differences, key=lambda place: severity(differences[place].worst))
+        return LayerDifference(
+            *(layer.id, layer.key, layer.type, layer.version, position),
+            tensor=differences[position],
+            contribution=self.contributions[layer.key],
+            other=self.others.get(layer.key),
+            has_bodies=bool(layer.bodies),
+        )

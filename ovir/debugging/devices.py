@@ -1,19 +1,148 @@
-"""Whole models and small parts of them on a device, or in ovir in its place."""
+"""A device as the other side of a comparison: the whole model, its layers alone, or beginnings of it.
+
+The device belongs to another engine, or is ovir itself.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from ovir.build.making import constant, operation, parameter, result
 from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
 from ovir.core.interrupts import temporary_folder
-from ovir.engines.process import Engine, Loaded
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.debugging.side import Answer, Mode, Partners, Side, in_batches, in_halves, skipped_partner
+from ovir.diagnostics.errors import ModelError, RunError
+from ovir.editing.transaction import infer_edited
+from ovir.engines.process import Engine, EngineDiedError, Loaded
+from ovir.graph.connections import set_scopes
+from ovir.graph.copies import independent, restore
+from ovir.graph.layers import Layer, Port, join
+from ovir.inference.constant_layers import all_constant_layers
 from ovir.model import Model, save_model
+from ovir.ops.infrastructure import Const
+from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.compiled import CompiledModel
+from ovir.runtime.executor import SeenStep
+
+
+@dataclass(frozen=True)
+class LonePart:
+    """A layer that is to run alone, with the arrays of its inputs."""
+
+    layer: Layer
+    inputs: Sequence[Array]
+    outputs: Sequence[int]
+    """The positions of the outputs to return."""
+
+
+class LoneParts:
+    """A model of layers, each between Parameters and Results of its own.
+
+    What a layer reads of constants alone is copied with it, so that a device compiles the same kernel for it as in the
+    whole model. Sizes and axes, which inference reads, become constants with the values of the run, too. Nothing is
+    shared between two layers, because devices compute layers that read one tensor together. A ReadValue gets an Assign,
+    without which OpenVINO takes no variable.
+    """
+
+    def __init__(self, parts: Sequence[LonePart], constants: Mapping[Layer, int], *, with_sizes: bool = True) -> None:
+        """Make the model; ``constants`` are the layers that depend on constants alone, with their places in order.
+
+        Without ``with_sizes``, the Parameters have the ranks of the arrays only.
+
+        Raises ModelError if inference refuses it.
+        """
+        self._constants = constants
+        self._with_sizes = with_sizes
+        self._layers: list[Layer] = []
+        self._parameters: list[Layer] = []
+        self.inputs: list[Array] = []
+        """The arrays of the model's inputs."""
+        results: list[Layer] = []
+        for part in parts:
+            layer = self._add(part)
+            for position in part.outputs:
+                results.append(result(0, f"{len(results)}/result"))
+                join(layer.outputs[position], results[-1].inputs[0])
+        layers = [*self._parameters, *self._layers, *results]
+        for number, layer in enumerate(layers):
+            layer.id = number
+        self.model = Model.of_layers(layers, name="layers")
+        infer_edited(self.model)
+
+    def _add(self, part: LonePart) -> Layer:
+        """Copy a layer and the constants before it, and connect it."""
+        before = sorted(self._constants_before(part.layer), key=self._constants.__getitem__)
+        copies = restore(independent([*before, part.layer], {}))
+        prefix = len(self._layers)
+        for copied in copies:
+            copied.name = f"{prefix}/{copied.name}"
+            copied.scope = ""
+            set_scopes(copied)
+            for port in copied.outputs:
+                port.own_names = frozenset()
+        self._layers += copies[:-1]
+        fed = [position for position, port in enumerate(copies[-1].inputs) if port.source is None]
+        fixed = [position for position in fed if _is_size(part, position)]
+        for position in fed:
+            # A layer without any Parameter would be folded, not run.
+            self._feed(part, position, copies[-1].inputs[position], is_constant=position in fixed and fixed != fed)
+        self._layers.append(copies[-1])
+        if isinstance(op := copies[-1].operator, ReadValueBase):
+            self._assign(copies[-1].outputs[0], op)
+        return copies[-1]
+
+    def _assign(self, port: Port, read: ReadValueBase) -> None:
+        """Assign a variable to itself."""
+        name = f"{port.layer.name}/assign"
+        self._layers.append(operation(0, name, "Assign", 1, read.opset, variable_id=read.variable_id))
+        join(port, self._layers[-1].inputs[0])
+
+    def _constants_before(self, layer: Layer) -> set[Layer]:
+        """Return the layers that a layer's constant inputs are computed from."""
+        found: set[Layer] = set()
+        pending = [layer]
+        while pending:
+            for port in pending.pop().inputs:
+                if port.source is not None and port.source.layer in self._constants and port.source.layer not in found:
+                    found.add(port.source.layer)
+                    pending.append(port.source.layer)
+        return found
+
+    def _feed(self, part: LonePart, position: int, port: Port, *, is_constant: bool) -> None:
+        """Connect an input with a constant or with a Parameter."""
+        array = part.inputs[position]
+        element_type = part.layer.inputs[position].element_type
+        if element_type.is_dynamic:
+            element_type = ElementType.from_dtype(array.dtype)
+        array = array.astype(element_type.to_dtype(), copy=False)
+        name = f"{len(self._layers)}/input{position}"
+        if is_constant:
+            source = constant(0, name, Const.of(array, element_type))
+            self._layers.append(source)
+        else:
+            shape = PartialShape(array.shape if self._with_sizes else [-1] * array.ndim)
+            source = parameter(0, name, TensorType(element_type, shape))
+            self._parameters.append(source)
+            self.inputs.append(array)
+        join(source.outputs[0], port)
+
+
+def _is_size(part: LonePart, position: int) -> bool:
+    """Return whether an input holds sizes, axes or the like, which inference reads."""
+    op = part.layer.operator
+    return op is not None and op.reads_value(position) and part.inputs[position].size <= _MOST_SIZES
+
+
+_MOST_SIZES = 64  # numbers
 
 
 class Device(Protocol):
@@ -21,6 +150,8 @@ class Device(Protocol):
 
     precision: str | None
     """The element type in which the device computes, once it has compiled a model and if it says so."""
+    labels: tuple[str, str]
+    """Where compared values are from: of the device, and of the first model."""
 
     @property
     def description(self) -> str:
@@ -53,6 +184,7 @@ class EngineDevice:
 
     def __init__(self, engine: Engine, model: Model) -> None:
         self.engine = engine
+        self.labels = (f"on {engine.device}", "in ovir")
         self._model = model
         self._loaded: Loaded | None = None
         self._stack = ExitStack()
@@ -114,6 +246,7 @@ class OvirDevice:
 
     description = "ovir"
     precision: str | None = None
+    labels = Side.labels
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -140,3 +273,210 @@ class OvirDevice:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+# --------------------------------------------------------------------------- layers on a device
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A layer that waits for others to be run with."""
+
+    step: SeenStep
+    part: LonePart
+    layer: Layer
+
+
+class Isolated:
+    """Layers alone on a device: they show how its kernels differ, whatever the layers before them do.
+
+    Layers are collected and run together, as a model of layers that have nothing to do with each other. If the device
+    fails on one, the model is halved until the layer is found.
+    """
+
+    accumulates = False
+
+    def __init__(self, device: Device, partners: Partners, *, runs_whole: bool) -> None:
+        """Prepare for a model. ``runs_whole`` says that the device runs the whole model, so that it is no fault of the
+        device if it refuses a layer alone."""
+        self._device = device
+        self._partners = partners
+        self._runs_whole = runs_whole
+        folded = all_constant_layers(partners.b)
+        self._constants = {layer: place for place, layer in enumerate(partners.b.layers) if layer in folded}
+
+    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[Answer]:
+        items = map(self._item, steps)
+        return in_batches(items, lambda some: in_halves(some, self._run, self._failed), _MOST_LAYERS)
+
+    def _item(self, step: SeenStep) -> Answer | tuple[_Waiting, int]:
+        other = self._partners.of(step.layer)
+        reason = skipped_partner(self._partners, step) or _not_alone(step.layer)
+        if reason is None and other is not None and len(other.inputs) != len(step.inputs):
+            reason = "the layer of the other model has another number of inputs"
+        read = [port.index for port in step.layer.outputs if port.readers]
+        if reason is None and not read:
+            reason = "nothing reads its outputs"
+        if reason is None and not any(step.outputs[index].size for index in read):
+            reason = "its outputs have no elements"
+        if reason is not None or other is None:
+            return Answer(step, skipped=reason)
+        size = sum(array.nbytes for array in (*step.inputs, *step.outputs))
+        return _Waiting(step, LonePart(other, step.inputs, read), other), size
+
+    def _run(self, items: Sequence[_Waiting]) -> list[Answer]:
+        results = iter(self._results(items))
+        answers = []
+        for item in items:
+            arrays: list[Array | None] = [None] * len(item.step.outputs)
+            for position in item.part.outputs:
+                arrays[position] = next(results)
+            answers.append(Answer(item.step, arrays, other=item.layer))
+        return answers
+
+    def _results(self, waiting: Sequence[_Waiting]) -> list[Array]:
+        """Return the outputs that layers have together on the device.
+
+        A device that refuses a single layer for the sizes of its inputs may accept it for unknown sizes: OpenVINO's CPU
+        plugin does not run NonMaxSuppression alone otherwise.
+        """
+        chosen = [item.part for item in waiting]
+        try:
+            parts = LoneParts(chosen, self._constants)
+            return self._device.run(parts.model, parts.inputs)
+        except EngineDiedError:
+            raise
+        except RunError as error:
+            if len(chosen) > 1:
+                raise
+            try:
+                parts = LoneParts(chosen, self._constants, with_sizes=False)
+                return self._device.run(parts.model, parts.inputs)
+            except (RunError, ModelError):
+                raise error from None
+
+    def _failed(self, item: _Waiting, error: RunError | ModelError) -> Answer:
+        text = error.diagnostic.message
+        is_fault = isinstance(error, EngineDiedError) or (isinstance(error, RunError) and not self._runs_whole)
+        if is_fault:
+            return Answer(item.step, problem=text, other=item.layer)
+        return Answer(item.step, skipped=f"it cannot run alone: {text}", other=item.layer)
+
+
+def _not_alone(layer: Layer) -> str | None:
+    """Return why a layer has no result of its own; None if it has one."""
+    op = layer.operator
+    if isinstance(op, AssignBase):
+        return "it only sets a state"
+    seeds = [getattr(op, name) for name in ("global_seed", "op_seed") if hasattr(op, name)]
+    if seeds and not any(seeds):
+        return "it draws other numbers in each run"
+    return None
+
+
+_MOST_LAYERS = 200  # in one run
+
+
+class Cumulative:
+    """Layers as errors add up: the model on a device, with tensors between its layers as further outputs.
+
+    Many layers are compared in one run.
+    The further outputs keep the device from computing several layers as one, so its results may differ from what the
+    model gives as it is. After a layer that the device fails at, nothing is compared any more.
+    """
+
+    accumulates = True
+
+    def __init__(self, device: Device, partners: Partners) -> None:
+        self._device = device
+        self._partners = partners
+        self._folded = all_constant_layers(partners.b)
+        self._inputs: list[Array] = []
+        self._stopped: str | None = None
+
+    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[Answer]:
+        self._inputs = self._partners.inputs(inputs)
+        self._stopped = None
+        return in_batches(map(self._item, steps), lambda items: in_halves(items, self._run, self._failed))
+
+    def _item(self, step: SeenStep) -> Answer | tuple[SeenStep, int]:
+        reason = skipped_partner(self._partners, step)
+        if reason is None and not self._ports(step):
+            reason = "nothing reads its outputs"
+        if reason is not None:
+            return Answer(step, skipped=reason)
+        return step, sum(array.nbytes for array in step.outputs)
+
+    def _ports(self, step: SeenStep) -> list[Port]:
+        """Return the outputs of the other model's layer that can be outputs of a prefix and that something reads."""
+        other = self._partners.of(step.layer)
+        if other is None or other in self._folded:
+            return []
+        return [port for port in other.outputs if port.readers]
+
+    def _run(self, items: Sequence[SeenStep]) -> list[Answer]:
+        if self._stopped is not None:
+            return [Answer(step, skipped=self._stopped) for step in items]
+        ports = [port for step in items for port in self._ports(step)]
+        prefix = self._partners.b.extract(outputs=ports)
+        places = {port.layer.id: place for place, port in enumerate(self._partners.b.inputs)}
+        results = self._device.run(prefix, [self._inputs[places[port.layer.id]] for port in prefix.inputs])
+        given = dict(zip(ports, results, strict=True))
+        answers = []
+        for step in items:
+            other = self._partners.of(step.layer)
+            assert other is not None
+            answers.append(Answer(step, [given.get(port) for port in other.outputs], other=other))
+        return answers
+
+    def _failed(self, item: SeenStep, error: RunError | ModelError) -> Answer:
+        self._stopped = f"the device fails before, at '{item.layer.key}'"
+        return Answer(item, problem=error.diagnostic.message, other=self._partners.of(item.layer))
+
+
+class DeviceSide(Side):
+    """A device that runs the whole model, and its layers once these are asked for."""
+
+    with_constants = False
+    outputs_first = True
+
+    def __init__(self, device: Device, partners: Partners) -> None:
+        self.device = device
+        self.partners: Partners = partners
+        self.labels = device.labels
+        self._layers: Isolated | Cumulative | None = None
+
+    @property
+    def description(self) -> str:  # type: ignore[override]
+        path = self.partners.b.path
+        return self.device.description if self.partners.a is self.partners.b else f"{path} on {self.device.description}"
+
+    @property
+    def precision(self) -> str | None:  # type: ignore[override]
+        return self.device.precision
+
+    def compare_layers(self, mode: Mode, *, runs_whole: bool) -> None:
+        self.device.release()
+        if mode == "isolated":
+            self._layers = Isolated(self.device, self.partners, runs_whole=runs_whole)
+        else:
+            self._layers = Cumulative(self.device, self.partners)
+        self.accumulates = self._layers.accumulates
+
+    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[Answer]:
+        assert self._layers is not None
+        return self._layers.layers(inputs, steps)
+
+    def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
+        results = self.device.run_whole(self.partners.inputs(inputs))
+        return [None if index is None else results[index] for index in self.partners.outputs]
+
+    def __enter__(self) -> Self:
+        self.device.__enter__()
+        self.device.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.device.__exit__(kind, error, trace)

@@ -10,9 +10,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.debugging.criterion import Criterion
-from ovir.debugging.reductions import Depths
-from ovir.debugging.tensor_comparison import TensorComparison
+from ovir.debugging.tensor_comparison import Criterion, TensorComparison
+from ovir.debugging.walk import Depths
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import plural
 from ovir.export.exported import Exported

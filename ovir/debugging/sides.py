@@ -1,115 +1,84 @@
-"""Makes the other side of a comparison from what the caller has given for it."""
+"""Opens the other side of a comparison, and the sets of inputs, from what the caller has given for them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from types import TracebackType
-from typing import Literal, Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
+from ovir.analysis.random_inputs import random_inputs
 from ovir.core.arrays import Array
-from ovir.debugging.devices import Device, EngineDevice, OvirDevice
-from ovir.debugging.input_sets import Inputs, InputSet, input_sets
-from ovir.debugging.isolated import Isolated
-from ovir.debugging.onnx_model import OnnxModel
-from ovir.debugging.others import Answer, OtherBase, OtherModel
-from ovir.debugging.partners import Partners
-from ovir.debugging.prefixes import Prefixes
-from ovir.debugging.recorded import Recorded
+from ovir.debugging.devices import DeviceSide, EngineDevice, OvirDevice
+from ovir.debugging.references import OnnxModel, Recorded, SecondModel
+from ovir.debugging.side import Mode, Partners, Side
 from ovir.diagnostics.errors import InputError
 from ovir.engines.process import Engine
-from ovir.io.tensor_files import NpzReader, open_npz
+from ovir.io.input_files import InputFile, find_inputs
+from ovir.io.tensor_files import open_npz
 from ovir.ir.writing.save import upgraded
 from ovir.model import Model, read_model
-from ovir.runtime.executor import SeenStep
+from ovir.runtime.inputs import Feeds, collect_inputs
 
-Mode = Literal["isolated", "cumulative"]
+Inputs = Feeds | Sequence[Mapping[Any, Any]] | Sequence[InputFile] | str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class InputSet:
+    """One set of inputs; calling it loads or draws the arrays of the inputs by position."""
+
+    name: str
+    """What results call it, such as ``a/x.npz`` or ``input 2``."""
+    load: Callable[[], list[Array]]
+
+    def __call__(self) -> list[Array]:
+        return self.load()
+
+
+def input_sets(model: Model, inputs: Inputs, samples: int | None, seed: int) -> list[InputSet]:
+    """Return the sets of inputs for a model; each is loaded or drawn when it is asked for.
+
+    ``inputs`` is one set, as a run takes it; a list of mappings; the path of a file, of a folder of files or a pattern,
+    see ``find_inputs``; or a list of such files. Without inputs, ``samples`` random sets are drawn, with the seeds from
+    ``seed`` on. Raises InputError.
+    """
+    if samples is not None and (type(samples) is not int or samples < 1):
+        raise InputError.usage(f"samples must be an integer of at least 1, got {samples!r}")
+    if inputs is None:
+        seeds = range(seed, seed + (samples or 1))
+        return [InputSet(f"seed {number}", partial(_random, model, number)) for number in seeds]
+    if samples is not None:
+        raise InputError.usage("samples are random inputs: give either samples or inputs")
+    given: Any = find_inputs(inputs) if isinstance(inputs, (str, os.PathLike)) else inputs
+    if isinstance(given, Sequence) and not given and model.inputs:
+        raise InputError.usage("inputs is empty: expected arrays, or None for random ones")
+    if isinstance(given, Sequence) and given and all(isinstance(item, InputFile) for item in given):
+        return [InputSet(item.name, partial(_loaded, model, item)) for item in given]
+    if not (isinstance(given, Sequence) and given and all(isinstance(item, Mapping) for item in given)):
+        given = [given]
+    return [InputSet(f"input {number}", partial(_collected, model, item)) for number, item in enumerate(given)]
+
+
+def _random(model: Model, seed: int) -> list[Array]:
+    return _collected(model, random_inputs(model, seed))
+
+
+def _loaded(model: Model, file: InputFile) -> list[Array]:
+    feeds = file.load(model)
+    try:
+        return _collected(model, feeds)
+    except InputError as error:
+        raise InputError(*(replace(found, file=file.path, line=None) for found in error.diagnostics)) from None
+
+
+def _collected(model: Model, feeds: Any) -> list[Array]:
+    return collect_inputs(model, feeds, model.input_index)
+
+
 Against = Model | str | os.PathLike[str] | Mapping[str, Array]
-
-
-class DeviceSide(OtherBase):
-    """A device that runs the whole model, and layers or prefixes of it once these are asked for."""
-
-    with_constants = False
-    outputs_first = True
-
-    def __init__(self, device: Device, partners: Partners) -> None:
-        self.device = device
-        self.partners: Partners = partners
-        self._layers: OtherBase | None = None
-        if isinstance(device, EngineDevice):
-            self.sides = (f"on {device.engine.device}", "in ovir")
-
-    @property
-    def description(self) -> str:  # type: ignore[override]
-        path = self.partners.b.path
-        return self.device.description if self.partners.a is self.partners.b else f"{path} on {self.device.description}"
-
-    def compare_layers(self, mode: Mode, *, runs_whole: bool) -> None:
-        """Decide how layers are compared from now on; the device releases the whole model."""
-        self.device.release()
-        if mode == "isolated":
-            self._layers = Isolated(self.device, self.partners, runs_whole=runs_whole)
-        else:
-            self._layers = Prefixes(self.device, self.partners)
-        self.accumulates = self._layers.accumulates
-
-    def begin(self, inputs: Sequence[Array]) -> None:
-        assert self._layers is not None
-        self._layers.begin(inputs)
-
-    def see(self, step: SeenStep) -> Iterable[Answer]:
-        assert self._layers is not None
-        return self._layers.see(step)
-
-    def finish(self) -> Iterable[Answer]:
-        assert self._layers is not None
-        return self._layers.finish()
-
-    @property
-    def precision(self) -> str | None:
-        return self.device.precision
-
-    def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
-        results = self.device.run_whole(self.partners.inputs(inputs))
-        return [None if index is None else results[index] for index in self.partners.outputs]
-
-    def __enter__(self) -> Self:
-        self.device.__enter__()
-        self.device.open()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.device.__exit__(kind, error, trace)
-
-
-class _OnnxSide(OnnxModel):
-    """An ONNX model with an engine of its own, which ends with the comparison."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._engine.close()
-
-
-class _RecordedFile(Recorded):
-    """Recorded tensors in an .npz, which are read one at a time."""
-
-    def __init__(self, model: Model, tensors: NpzReader, path: str) -> None:
-        with ExitStack() as stack:
-            stack.enter_context(tensors)
-            super().__init__(model, tensors, path)
-            self._stack = stack.pop_all()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
 
 
 def as_model(model: Model | str | os.PathLike[str]) -> Model:
@@ -128,7 +97,7 @@ def open_side(
     mode: Mode | None,
     config: Mapping[str, str] | None,
     timeout: float | None,
-) -> OtherBase:
+) -> Side:
     """Return the other side of a comparison; see ``ovir.compare`` for the arguments.
 
     Raises InputError for arguments that do not fit together, ReadError for files that cannot be read.
@@ -149,28 +118,33 @@ def open_side(
         _refuse_config(config, timeout)
         if mode == "isolated":
             return DeviceSide(OvirDevice(other), partners)
-        return OtherModel(partners, other.path or "the other model")
+        return SecondModel(partners, other.path or "the other model")
     if mode == "isolated":
         raise InputError.usage("layers can be isolated on a device or in a second model; this has neither")
     if kind == "onnx":
         engine = Engine("onnxruntime", config, timeout=timeout)
         try:
-            return _OnnxSide(engine, rest, model)
+            return OnnxModel(engine, rest, model)
         except BaseException:
             engine.close()
             raise
     _refuse_config(config, timeout)
     if isinstance(against, Mapping):
         return Recorded(model, {str(key): np.asarray(value) for key, value in against.items()}, "recorded tensors")
-    return _RecordedFile(model, open_npz(rest), rest)
+    tensors = open_npz(rest)
+    try:
+        return Recorded(model, tensors, rest, close=tensors.close)
+    except BaseException:
+        tensors.close()
+        raise
 
 
-def sets_for(model: Model, side: OtherBase, inputs: Inputs, samples: int | None, seed: int) -> list[InputSet]:
+def sets_for(model: Model, side: Side, inputs: Inputs, samples: int | None, seed: int) -> list[InputSet]:
     """Return the sets of inputs with which a model is compared: by default recorded ones, or random ones."""
-    if isinstance(side, Recorded):
-        if samples is not None:
-            raise InputError.usage("samples are random inputs, which a recording was not made with")
-        inputs = side.feeds() if inputs is None else inputs
+    if side.is_recorded and samples is not None:
+        raise InputError.usage("samples are random inputs, which a recording was not made with")
+    if side.is_recorded and inputs is None:
+        inputs = side.recorded_inputs()
     return input_sets(model, inputs, samples, seed)
 
 

@@ -77,6 +77,10 @@ class NpzReader(Mapping[str, Array]):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
         self._arrays.close()
         self._file.close()
 

@@ -7,11 +7,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 from ovir.debugging.compare import Progress, Session, require_something
-from ovir.debugging.comparison import Comparison
-from ovir.debugging.criterion import Criterion
-from ovir.debugging.findings import Findings
-from ovir.debugging.input_sets import InputSet, input_sets
-from ovir.debugging.sides import Against, DeviceSide, Mode, as_model, open_side
+from ovir.debugging.comparison import Comparison, Findings
+from ovir.debugging.side import Mode
+from ovir.debugging.sides import Against, InputSet, as_model, input_sets, open_side
+from ovir.debugging.tensor_comparison import Criterion
 from ovir.io.input_files import InputFile
 from ovir.model import Model
 from ovir.workers.executors import Crew
@@ -53,7 +52,7 @@ class _Work:
         sets = self._sets(model, part)
         with open_side(model, self.against, self.device, self.mode, self.config, self.timeout) as side:
             session = Session(model, side, self.criterion, None)
-            if not isinstance(side, DeviceSide):
+            if not side.outputs_first:
                 session.compare_layers(sets, part.first, with_outputs=True)
             elif self.only_layers:
                 session.compare_layers_on_device(sets, self.mode or "isolated", part.first, runs_whole=self.runs_whole)

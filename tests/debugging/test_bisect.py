@@ -17,12 +17,11 @@ from large_models import branches, chain, transformer
 import ovir
 from ovir import opset13 as ops
 from ovir.core.arrays import Array
-from ovir.debugging.bisecting.judge import Judge
-from ovir.debugging.bisecting.prefixes import MOST_EXTRA, PrefixSearch
-from ovir.debugging.bisecting.reproducer import smallest_part
-from ovir.debugging.criterion import Criterion
+from ovir.debugging.bisect import MOST_EXTRA, Judge, PrefixSearch
+from ovir.debugging.bisection import smallest_part
+from ovir.debugging.candidates import Stage
 from ovir.debugging.devices import OvirDevice
-from ovir.debugging.reducing.stage import Stage
+from ovir.debugging.tensor_comparison import Criterion
 from ovir.graph.layers import LayerOrPort
 
 MAKERS = {maker.__name__: maker for maker in (chain, branches, transformer)}

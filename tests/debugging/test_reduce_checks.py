@@ -16,7 +16,7 @@ from builder import Net
 from comparing import small_net
 
 import ovir
-from ovir.debugging.reducing.checks import Command, status_text
+from ovir.debugging.failure_checks import Command, status_text
 
 pytestmark = pytest.mark.slow
 

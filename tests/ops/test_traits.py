@@ -63,7 +63,7 @@ ADDED = {
     "runtime/decompression.py": {"MatMul", "GroupedMatMul"},
     "graph/layers.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
     "build/function_names.py": set(OPERATIONS),
-    "debugging/exact_forms.py": {
+    "debugging/precision.py": {
         *(
             "Add",
             "BatchNormInference",

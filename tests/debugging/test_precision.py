@@ -14,10 +14,9 @@ from small_transformers import data, encoder
 import ovir
 from ovir import opset13 as ops
 from ovir.core.arrays import Array
-from ovir.debugging import output_errors, tensor_comparison
-from ovir.debugging.exact_marks import lost_marks, with_exact_layers
-from ovir.debugging.keep_search import Keeper
-from ovir.debugging.output_errors import tensor_error
+from ovir.debugging import comparison, tensor_comparison
+from ovir.debugging.comparison import tensor_error
+from ovir.debugging.precision import Keeper, lost_marks, with_exact_layers
 from ovir.ops import find
 from ovir.ops.matmul import MatMul
 from ovir.runtime.emulation import Emulation
@@ -64,12 +63,12 @@ class _Recording(nullcontext[None]):
 def test_errors_are_summed_up_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads of BLAS wait for each other, which takes a thousand times as long on a busy machine."""
     entered: list[str] = []
-    for module in (output_errors, tensor_comparison):
+    for module in (comparison, tensor_comparison):
         monkeypatch.setattr(module, "single_thread", _Recording(entered, module.__name__))
     values = np.ones(100_000, np.float32)
     tensor_error(values, values)
     tensor_comparison.compare_tensors(values, values, tensor_comparison.Tolerance(1e-5))
-    assert set(entered) == {output_errors.__name__, tensor_comparison.__name__}
+    assert set(entered) == {comparison.__name__, tensor_comparison.__name__}
 
 
 def test_layers_stay_in_f32_as_far_as_the_values_are_too_large() -> None:

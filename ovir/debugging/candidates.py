@@ -1,23 +1,99 @@
-"""Smaller models made of a stage: without some layers, past some layers, with fewer outputs or inputs, or one body.
-
-Each function returns None where there is no such model, and raises OvirError where inference refuses it.
-"""
+"""Models on the way to a smaller one: parts of a stage, smaller dimensions and simpler constants."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
+from functools import cached_property, partial
 
 import numpy as np
 
+from ovir.analysis.random_inputs import random_inputs
 from ovir.analysis.tensor_stats import as_numbers
-from ovir.debugging.reducing.stage import Stage
+from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
 from ovir.diagnostics.errors import OvirError
-from ovir.editing.constant_edits import as_constant, put_constant
+from ovir.editing.constant_edits import as_constant, put_constant, set_data
 from ovir.editing.transaction import owner_of
 from ovir.graph.layers import Layer, Port
+from ovir.inference.constant_layers import all_constant_layers
 from ovir.model import Model
+from ovir.ops.infrastructure import Const
+from ovir.runtime.compiled import CompiledModel
+
+
+class Stage:
+    """A model, and the stage that it was made of.
+
+    ``sources`` are the tensors of the earlier stage that the inputs of this one stand for, so that values can be
+    computed for the inputs of the whole model. Values are computed when they are first needed.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        before: Stage | None = None,
+        sources: Sequence[Port] = (),
+        given: Mapping[int, Array] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.model = model
+        self._before = before
+        self._sources = list(sources)
+        self._given = dict(given or {})
+        self._seed: int = seed if before is None else before._seed
+        self._feeds: list[Array] | None = None
+
+    @cached_property
+    def constant_layers(self) -> frozenset[int]:
+        """Return the ids of the layers, Consts included, that are computed from constants alone."""
+        return frozenset(layer.id for layer in all_constant_layers(self.model))
+
+    @property
+    def feeds(self) -> list[Array]:
+        """Return an array for each input of the model."""
+        waiting: list[Stage] = []
+        stage: Stage | None = self
+        while stage is not None and stage._feeds is None:  # chains of stages may be long
+            waiting.append(stage)
+            stage = stage._before
+        for later in reversed(waiting):
+            later._feeds = later._make_feeds()
+            later._before, later._sources = None, []  # frees the models before
+        assert self._feeds is not None
+        return self._feeds
+
+    def values(self, ports: Sequence[Port]) -> list[Array]:
+        """Return the values of tensors; raise OvirError if ovir cannot compute them."""
+        if not ports:
+            return []
+        part = self.model.extract(outputs=list(dict.fromkeys(ports)))
+        by_id = {port.layer.id: array for port, array in zip(self.model.inputs, self.feeds, strict=True)}
+        results = CompiledModel(part)([by_id[port.layer.id] for port in part.inputs])
+        found = dict(zip(dict.fromkeys(ports), results.values(), strict=True))
+        return [found[port] for port in ports]
+
+    def _make_feeds(self) -> list[Array]:
+        """Return the inputs; where their values cannot be computed, or have another type by now, random ones."""
+        known = self._given if self._before is None else self._computed(self._before)
+        fits = {
+            i: known[i]
+            for i, port in enumerate(self.model.inputs)
+            if i in known and port.shape.contains(known[i].shape)
+        }
+        if len(fits) == len(self.model.inputs):
+            return [fits[i] for i in range(len(fits))]
+        drawn = list(random_inputs(self.model, self._seed).values())
+        return [fits.get(i, array) for i, array in enumerate(drawn)]
+
+    def _computed(self, before: Stage) -> dict[int, Array]:
+        own = dict(zip(before.model.inputs, before.feeds, strict=True))
+        others = [port for port in self._sources if port not in own]
+        with suppress(OvirError):  # the fault that is looked for may be one of ovir's own
+            own |= dict(zip(others, before.values(others), strict=True))
+        return {i: own[port] for i, port in enumerate(self._sources) if port in own}
+
 
 LayerPath = tuple[int | str, ...]
 """The ids and names of bodies that lead to a layer: ``(7,)``, or ``(7, "body", 3)``. Candidates keep them."""
@@ -232,3 +308,113 @@ def _bypass(layer: Layer, place: Mapping[Layer, int], shortest: bool) -> bool:
             graph.move_readers(port, source)
             moved = True
     return moved
+
+
+_LARGEST_SHAPE = 16
+"""Integer constants of at most this many elements may be shapes, so that sizes in them are replaced, too."""
+
+
+def sizes(stage: Stage) -> list[int]:
+    """Return the different sizes of dimensions of inputs and constants that can be reduced, the largest first."""
+    found = {
+        dim.lower
+        for layer in stage.model.layers
+        if layer.type in ("Parameter", "Const")
+        for dim in (layer.shape if layer.shape.rank is not None else ())
+        if dim.is_static and dim.lower > 1
+    }
+    return sorted(found, reverse=True)
+
+
+def resized(size: int, wanted: int) -> Iterator[Callable[[Stage], Stage]]:
+    """Yield ways to make dimensions of one size smaller.
+
+    First all dimensions of this size are replaced, because the layers between inputs and constants often need equal
+    sizes; then only dimensions of inputs and constants, without the numbers in shapes; then only dimensions of inputs.
+    """
+    yield partial(_resized, size=size, wanted=wanted, in_constants=True, in_shapes=True)
+    yield partial(_resized, size=size, wanted=wanted, in_constants=True, in_shapes=False)
+    yield partial(_resized, size=size, wanted=wanted, in_constants=False, in_shapes=False)
+
+
+def _resized(stage: Stage, size: int, wanted: int, in_constants: bool, in_shapes: bool) -> Stage:
+    model = stage.model.clone()
+    with model.editing():
+        model.reshape({i: _replaced(port.shape, size, wanted) for i, port in enumerate(model.inputs)})
+        for layer in list(model.layers) if in_constants else ():
+            op = layer.operator
+            if not isinstance(op, Const):
+                continue
+            if size in op.shape:
+                _set(layer, op, op.data[tuple(slice(wanted if dim == size else None) for dim in op.shape)])
+            elif in_shapes and _may_be_shape(op) and (op.data == size).any():
+                _set(layer, op, np.where(op.data == size, op.data.dtype.type(wanted), op.data))
+    return Stage(model, stage, stage.model.inputs)
+
+
+def _replaced(shape: PartialShape, size: int, wanted: int) -> PartialShape:
+    if shape.rank is None:
+        return shape
+    return PartialShape(wanted if dim.is_static and dim.lower == size else dim for dim in shape)
+
+
+def _set(layer: Layer, op: Const, array: Array) -> None:
+    set_data(layer, Const.of(array, op.element_type))
+
+
+def static(stage: Stage) -> Stage | None:
+    """Return the model whose inputs have size 1, or the least that is allowed, where they are dynamic."""
+    if all(port.shape.is_static or port.shape.rank is None for port in stage.model.inputs):
+        return None
+    model = stage.model.clone()
+    shapes = {i: port.shape for i, port in enumerate(model.inputs) if port.shape.rank is not None}
+    model.reshape({i: [d if d.is_static else max(1, d.lower) for d in shape] for i, shape in shapes.items()})
+    return Stage(model, stage, stage.model.inputs)
+
+
+def _may_be_shape(op: Const) -> bool:
+    return op.element_type.is_integral and op.element_type.bits >= 32 and 0 < op.data.size <= _LARGEST_SHAPE
+
+
+# --------------------------------------------------------------------------- values
+
+
+def varied_constants(stage: Stage) -> list[int]:
+    """Return the ids of constants of numbers that are not all equal, without those that may be shapes."""
+    return [layer.id for layer in stage.model.layers if isinstance(op := layer.operator, Const) and _varies(op)]
+
+
+def _varies(op: Const) -> bool:
+    if _may_be_shape(op) or op.element_type.kind == "string" or op.data.size < 2:
+        return False
+    numbers = as_numbers(op.data)
+    first = numbers.reshape(-1)[0]
+    return not bool(((numbers == first) | (np.isnan(numbers) & np.isnan(first))).all())
+
+
+def with_equal_elements(stage: Stage, constants: Collection[int]) -> Stage:
+    """Return the model in which all elements of constants are equal to the one that is largest in size, or NaN."""
+    model = stage.model.clone()
+    with model.editing():
+        for number in constants:
+            layer = model.layer(number)
+            assert isinstance(layer.operator, Const)
+            data = layer.operator.data
+            largest = int(np.argmax(np.abs(as_numbers(data))))  # NaN counts as larger than all numbers
+            _set(layer, layer.operator, np.full_like(data, data.reshape(-1)[largest]))
+    return Stage(model, stage, stage.model.inputs)
+
+
+def has_rt_info(stage: Stage) -> bool:
+    """Return whether the model or anything in it has runtime information."""
+    return any(
+        graph.rt_info or any(layer.rt_info or any(port.rt_info for port in layer.outputs) for layer in graph.layers)
+        for graph in stage.model.graphs()
+    )
+
+
+def stripped(stage: Stage) -> Stage:
+    """Return the model without rt_info."""
+    model = stage.model.clone()
+    model.strip_rt_info()
+    return Stage(model, stage, stage.model.inputs)

@@ -1,23 +1,110 @@
-"""Finds the layers at fault in tensors that the other side has of a whole run, though perhaps not of all layers."""
+"""Find the first diverging layer of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 
 from ovir.core.arrays import Array
-from ovir.debugging.bisecting.bisection import Bisection, Suspect, Verdict, probe_of, suspect_of
-from ovir.debugging.bisecting.reproducer import Reproducer
+from ovir.core.files import target_paths
+from ovir.debugging import candidates
+from ovir.debugging.bisection import (
+    Bisection,
+    Judge,
+    Probe,
+    Reproducer,
+    Suspect,
+    Verdict,
+    probe_of,
+    run_on,
+    smallest_part,
+    suspect_of,
+)
+from ovir.debugging.candidates import Stage
 from ovir.debugging.compare import Progress, Session
 from ovir.debugging.comparison import TensorDifference, severity
-from ovir.debugging.criterion import Criterion
-from ovir.debugging.input_sets import InputSet
-from ovir.debugging.others import OtherBase
-from ovir.debugging.recorded import Recorded
-from ovir.debugging.reducing import candidates
-from ovir.debugging.reducing.stage import Stage
+from ovir.debugging.devices import DeviceSide
+from ovir.debugging.references import Recorded
+from ovir.debugging.side import Side
+from ovir.debugging.sides import Against, Inputs, InputSet, as_model, open_side, sets_for
+from ovir.debugging.tensor_comparison import Criterion
 from ovir.diagnostics.errors import OvirError
+from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
+from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
+
+MOST_EXTRA = 4
+"""The number of probes in addition to the binary search, which show whether errors are monotone."""
+
+
+class PrefixSearch:
+    """Binary search for the shortest beginning of a model whose tensors diverge.
+
+    The beginning of n layers has all tensors as outputs that later layers, or Results, read. Layers are ordered
+    topologically, so it is well defined for models with branches. A device computes it with the fusions of the whole
+    model, except at its end.
+    """
+
+    def __init__(self, stage: Stage, judge: Judge, progress: Callable[[int, int, str], None] | None = None) -> None:
+        """Prepare the search. ``progress`` is called with the number of layers excluded, their total and the runs."""
+        self.stage = stage
+        self.layers = candidates.layers_of(stage)
+        self.probes: dict[int, Probe] = {}
+        self._judge = judge
+        self._progress = progress
+
+    def run(self) -> int | None:
+        """Return the length of the shortest beginning that diverges; None if the whole model does not diverge."""
+        if self._agrees(len(self.layers)):
+            return None
+        first = self._first(0, len(self.layers))
+        for _ in range(MOST_EXTRA):
+            middle = self._widest_gap()
+            if middle is None:
+                break
+            if not self._agrees(middle) and middle < first:
+                first = self._first(0, middle)
+        return first
+
+    def part(self, count: int) -> Stage:
+        """Return the beginning of this many layers."""
+        if count == len(self.layers):
+            return self.stage
+        part = candidates.without(self.stage, self.layers[count:])
+        assert part is not None  # it has at least one layer
+        return part
+
+    def _first(self, agreeing: int, diverging: int) -> int:
+        """Return the shortest beginning that diverges between two lengths, of which the second diverges."""
+        while diverging - agreeing > 1:
+            middle = (agreeing + diverging) // 2
+            if self._agrees(middle):
+                agreeing = middle
+            else:
+                diverging = middle
+            if self._progress is not None:
+                done = len(self.layers) - (diverging - agreeing)
+                self._progress(done, len(self.layers), plural(self._judge.runs, "run"))
+        return diverging
+
+    def _agrees(self, count: int) -> bool:
+        if count not in self.probes:
+            self.probes[count] = probe_of(count, self.stage.model.layer(self.layers[count - 1]), self._verdict(count))
+        return self.probes[count].verdict.within
+
+    def _verdict(self, count: int) -> Verdict:
+        part = self.part(count)
+        return self._judge(part.model, part.feeds)
+
+    def _widest_gap(self) -> int | None:
+        """Return the middle of the widest range of lengths without a probe; None if there is none."""
+        known = sorted({0, *self.probes})
+        width, start = max((b - a, a) for a, b in pairwise(known))
+        return start + width // 2 if width > 1 else None
+
 
 _NAME = "the inputs"
 """The name of the only set of inputs."""
@@ -32,7 +119,7 @@ class TensorSearch:
     tolerance have grown into the one that was found, and the search goes back past tensors that are not equal.
     """
 
-    def __init__(self, stage: Stage, side: OtherBase, criterion: Criterion) -> None:
+    def __init__(self, stage: Stage, side: Side, criterion: Criterion) -> None:
         self._stage = stage
         self._side = side
         self._criterion = criterion
@@ -200,3 +287,81 @@ def _unequal(ports: Sequence[Port], known: dict[Port, TensorDifference]) -> set[
 def _typed(array: Array, port: Port) -> Array:
     """Return an array of the other side in the element type of the model."""
     return array if port.element_type.is_dynamic else array.astype(port.element_type.to_dtype(), copy=False)
+
+
+def bisect(
+    model: Model | str | os.PathLike[str],
+    against: Against = "openvino:CPU",
+    *,
+    inputs: Inputs = None,
+    samples: int | None = None,
+    seed: int = 0,
+    device: str | None = None,
+    config: Mapping[str, str] | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    metric: str | None = None,
+    timeout: float | None = None,
+    output: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Bisection:
+    """Find the first layer at which another side differs from a model. The result is true if none was found.
+
+    ``against``, ``device``, ``config``, ``timeout`` and the tolerances are the same as for ``ovir.compare``. On a
+    device, ovir runs and compares beginnings of the model, about as many as the logarithm of the number of layers. A
+    device computes a beginning as it computes the whole model, except for what it would have joined with later layers.
+
+    A second model, an ONNX model and a recording have tensors of a whole run, which are compared in order. Where they
+    do not have all tensors, several layers are ``suspects``: those between the tensors that agree and the first one
+    that differs.
+
+    ``inputs``, ``samples`` and ``seed`` give sets of inputs as for ``ovir.compare``. The layer is looked for with the
+    first set for which something differs.
+
+    ``output`` is the path of an .xml, to which the smallest part of the model that was found to differ is saved, if
+    there is one: the suspects, and on a device as many layers before the diverging one as are needed. Beside it are its
+    inputs, the outputs of ovir, and the outputs of the other side, as .npz, and the same part of a second model.
+
+    Raises InputError for arguments that do not fit, ReadError for files, RunError if the model itself cannot be run.
+    """
+    criterion = Criterion.of(rtol, atol, metric)
+    target = None if output is None else Path(target_paths(output).text)
+    first = as_model(model)
+    with open_side(first, against, device, None, config, timeout) as side:
+        runs, sets = 0, sets_for(first, side, inputs, samples, seed)
+        for number, load in enumerate(sets):
+            stage = Stage(first, given=dict(enumerate(load())))
+            name = first.path or first.name or "the model"
+            found = Bisection(name, side.description, len(candidates.layers_of(stage)), 0, criterion)
+            if isinstance(side, DeviceSide) and side.partners.b is first:
+                reproducer = _on_device(found, stage, side, progress, is_saved=target is not None)
+            else:
+                search = TensorSearch(stage, side, criterion)
+                search.run(found, progress)
+                reproducer = search.reproducer
+            found.runs += runs
+            found.sets, found.searched_set, runs = len(sets), number, found.runs
+            if not found.within:
+                break
+        if target is not None and reproducer is not None:
+            found.part = reproducer.save(target)
+    return found
+
+
+def _on_device(
+    found: Bisection, stage: Stage, side: DeviceSide, progress: Progress | None, *, is_saved: bool
+) -> Reproducer | None:
+    """Find the layer by running beginnings of the model; return the smallest part that differs if it is to be saved."""
+    judge = Judge(side.device, found.criterion)
+    search = PrefixSearch(stage, judge, progress)
+    length = search.run()
+    found.probes = [search.probes[count] for count in sorted(search.probes)]
+    reproducer = None
+    if length is not None:
+        found.suspects = [suspect_of(stage.model.layer(search.layers[length - 1]))]
+        if is_saved:
+            if progress is not None:
+                progress(len(search.layers) - length, len(search.layers), "looking for the smallest part")
+            reproducer = run_on(side.device, smallest_part(search.part(length), judge))
+    found.runs = judge.runs
+    return reproducer

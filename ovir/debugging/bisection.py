@@ -1,15 +1,30 @@
-"""The result of ``ovir.bisect`` as data."""
+"""The result of a bisection, the comparison with a device, and the part that is saved."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
-from ovir.debugging.criterion import Criterion
-from ovir.debugging.tensor_comparison import TensorComparison
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.debugging.candidates import Stage, count
+from ovir.debugging.comparison import severity
+from ovir.debugging.devices import Device
+from ovir.debugging.reduce import Search
+from ovir.debugging.tensor_comparison import Criterion, TensorComparison
+from ovir.debugging.walk import Depths, Walk, WalkPlan
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.graph.layers import Layer
-from ovir.model import Model
+from ovir.diagnostics.errors import ModelError, RunError
+from ovir.engines.process import EngineMissingError
+from ovir.graph.layers import Layer, Port
+from ovir.graph.names import distinct_names
+from ovir.io.tensor_files import save_npz
+from ovir.model import Model, save_model
+from ovir.runtime.compiled import CompiledModel
 
 
 @dataclass(frozen=True)
@@ -186,3 +201,110 @@ def suspect_of(layer: Layer, reason: str | None = None) -> Suspect:
 def probe_of(count: int, layer: Layer, verdict: Verdict) -> Probe:
     """Return the probe of the beginning that ends with a layer."""
     return Probe(count, layer.id, layer.key, layer.type, layer.version, verdict)
+
+
+_ARRAYS = ("_input.npz", "_expected.npz", "_actual.npz")
+_OTHER = "_other.xml"
+PART_ENDINGS = (*_ARRAYS, _OTHER, "_other.bin")
+"""The endings of the files beside a part, each after the name of the part."""
+
+
+@dataclass(frozen=True)
+class Reproducer:
+    """A part of a model that differs from another side."""
+
+    model: Model
+    feeds: Sequence[Array]
+    """The inputs for which it differs."""
+    actual: Sequence[Array] | None
+    """The outputs of the other side; None if it fails."""
+    other: Model | None = None
+    """The same part of a second model."""
+
+    def named(self, arrays: Sequence[Array]) -> dict[str, Array]:
+        """Return outputs by names under which no two of them are the same."""
+        names = [port.any_name for port in self.model.outputs]
+        own = [name if names.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(names)]
+        return dict(zip(own, arrays, strict=True))
+
+    def save(self, target: Path) -> Part:
+        """Write the part as an IR, and beside it its inputs, the outputs of ovir and of the other side.
+
+        The files have the name of the part, with ``_input.npz``, ``_expected.npz`` and ``_actual.npz``. The part of a
+        second model is written with ``_other.xml``.
+        """
+        files: list[Path] = []
+        models = {target: self.model}
+        if self.other is not None:
+            models[target.with_name(f"{target.stem}{_OTHER}")] = self.other
+        for path, model in models.items():
+            save_model(model, path)
+            files += [path, path.with_suffix(".bin")]
+        arrays = [dict(zip(distinct_names(self.model.inputs), self.feeds, strict=True))]
+        arrays.append(self.named(list(CompiledModel(self.model)(list(self.feeds)).values())))
+        if self.actual is not None:
+            arrays.append(self.named(self.actual))
+        for ending, tensors in zip(_ARRAYS, arrays, strict=False):
+            files.append(target.with_name(f"{target.stem}{ending}"))
+            save_npz(files[-1], tensors)
+        return Part(self.model, count(self.model), [os.fspath(file) for file in files])
+
+
+def smallest_part(stage: Stage, judge: Judge) -> Stage:
+    """Return the smallest part of a diverging model that still diverges for the values that its inputs have in it."""
+
+    def attempt(candidate: Stage, _: str) -> bool:
+        try:
+            return not judge(candidate.model, candidate.feeds).within
+        except RunError:  # ovir cannot run it alone
+            return False
+
+    search = Search(stage, attempt)
+    search.remove_context()
+    return search.stage
+
+
+def run_on(device: Device, stage: Stage) -> Reproducer:
+    """Return a part with what a device computes for it."""
+    actual = None
+    with suppress(RunError):  # the device may fail, which the report says
+        actual = device.run(stage.model, stage.feeds)
+    return Reproducer(stage.model, stage.feeds, actual)
+
+
+class Judge:
+    """Runs models in ovir and on a device, and compares all outputs."""
+
+    def __init__(self, device: Device, criterion: Criterion) -> None:
+        self.runs = 0
+        self._device = device
+        self._criterion = criterion
+
+    def __call__(self, model: Model, feeds: Sequence[Array]) -> Verdict:
+        """Return how far the outputs agree. Raises RunError if ovir cannot run the model."""
+        depths = Depths()
+        walk = Walk(WalkPlan(model, with_constants=False), feeds)
+        for step in walk:
+            depths.of(step)
+        expected = walk.finish()
+        self.runs += 1
+        try:
+            found = self._device.run(model, feeds)
+        except EngineMissingError:
+            raise
+        except (RunError, ModelError) as error:
+            return Verdict(within=False, problem=error.diagnostic.message)
+        worst: tuple[Port, TensorComparison] | None = None
+        for port, actual, reference in zip(model.outputs, found, expected, strict=True):
+            terms, steps = depths.of_port(port.source) if port.source is not None else (0.0, 0.0)
+            tolerance = self._criterion.between(_type(port, reference), actual, self._device.precision, terms, steps)
+            compared = self._criterion.compare(actual, reference, tolerance)
+            if worst is None or severity(compared) > severity(worst[1]):
+                worst = port, compared
+        if worst is None:
+            return Verdict(within=True)
+        return Verdict(worst[1].within, worst[0].any_name, worst[1])
+
+
+def _type(port: Port, array: Array) -> ElementType:
+    return ElementType.from_dtype(array.dtype) if port.element_type.is_dynamic else port.element_type

@@ -1,1 +1,0 @@
-"""Finds the first layer of a model at which another engine or model differs."""

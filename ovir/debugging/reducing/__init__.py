@@ -1,1 +1,0 @@
-"""Reduces a model to the smallest one that still makes a program fail."""

@@ -1,0 +1,357 @@
+"""Other sides that are no device: a second model, an ONNX model, and recorded tensors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import NoReturn
+
+import numpy as np
+
+from ovir.analysis.record import record_keys
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.debugging.side import Answer, NotCompared, Partners, Side, in_batches, skipped_partner
+from ovir.debugging.walk import Walk, WalkPlan
+from ovir.diagnostics.codes import BAD_INPUT, NO_ENGINE, UNREADABLE, USAGE, Severity
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import InputError, ReadError, RunError
+from ovir.diagnostics.wording import did_you_mean, plural
+from ovir.engines.process import Engine, Loaded
+from ovir.graph.layers import Layer, Port
+from ovir.model import Model
+from ovir.runtime.executor import SeenStep
+
+
+class SecondModel(Side):
+    """A second model, which ovir runs in step with the first one.
+
+    Outputs of the second model that the first one reaches later are kept until then; models with the same layers in the
+    same order keep nothing.
+    """
+
+    def __init__(self, partners: Partners, description: str) -> None:
+        self.description = description
+        self.partners: Partners = partners
+        self._plan = WalkPlan(partners.b, with_constants=True)
+        self._wanted: set[Layer] = set()
+        self._walk: Walk | None = None
+        self._kept: dict[Layer, list[Array]] = {}
+        self._failure: RunError | None = None
+        self._diagnostics: dict[Diagnostic, None] = {}
+
+    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[Answer]:
+        self._walk = Walk(self._plan, self.partners.inputs(inputs))
+        self._kept, self._failure = {}, None
+        self._wanted = {other for layer in self.partners.a.layers if (other := self.partners.of(layer)) is not None}
+        for step in steps:
+            yield self._answer(step)
+
+    def _answer(self, step: SeenStep) -> Answer:
+        reason = skipped_partner(self.partners, step)
+        other = self.partners.of(step.layer)
+        if reason is not None or other is None:
+            return Answer(step, skipped=reason)
+        try:
+            self._advance_to(other)
+        except RunError as error:
+            self._failure = error
+            is_cause = error.diagnostic.layer_id == other.id
+            text = error.diagnostic.message
+            return Answer(step, problem=text if is_cause else None, skipped=None if is_cause else _STOPPED, other=other)
+        if other in self._kept:
+            return Answer(step, self._kept.pop(other), other=other)
+        return Answer(step, skipped="the layer of the other model does not run")
+
+    def _advance_to(self, layer: Layer) -> None:
+        """Run the second model up to a layer."""
+        assert self._walk is not None
+        if self._failure is not None:
+            raise self._failure
+        self._wanted.discard(layer)
+        while layer not in self._kept:
+            step = next(self._walk, None)
+            if step is None:
+                return
+            if step.layer is layer or step.layer in self._wanted:
+                self._kept[step.layer] = step.outputs
+
+    def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
+        if self._failure is not None:
+            raise self._failure
+        self._wanted.clear()
+        walk = self._walk or Walk(self._plan, self.partners.inputs(inputs))
+        self._walk = None
+        results = walk.finish()
+        self._diagnostics.update(dict.fromkeys(walk.diagnostics))
+        return [None if index is None else results[index] for index in self.partners.outputs]
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        return list(self._diagnostics)
+
+
+_STOPPED = "the run of the other model has failed before"
+
+
+_Named = tuple[SeenStep, Sequence[str | None]]
+"""A layer, and the names that its outputs have in the ONNX model."""
+
+
+class OnnxModel(Side):
+    """The tensors of an ONNX model, matched by name with the tensors of the first model; it closes the engine."""
+
+    with_constants = False
+    labels = ("in onnxruntime", "in ovir")
+
+    def __init__(self, engine: Engine, path: str, model: Model) -> None:
+        self._engine = engine
+        self._path = path
+        self._model = model
+        self._inputs: list[Array] = []
+        self._diagnostics: list[Diagnostic] = []
+        if not os.path.isfile(path):
+            raise ReadError(diagnose(UNREADABLE, "there is no such file", Place(path)))
+        engine.open()
+        self._loaded: Loaded = engine.load(path, sorted(_tensor_names(model)))
+        facts = self._loaded.facts
+        self._outputs: list[str] = facts["outputs"]
+        self._known = {*self._outputs, *(facts["tensors"] or ())}
+        self._places, self._kinds = self._match_inputs(facts["inputs"])
+        if facts["tensors"] is None:
+            message = "only outputs are compared: tensors between layers need the package onnx, which is missing"
+            hint = "install it with `pip install ovir[onnxruntime]`"
+            self._diagnostics.append(diagnose(NO_ENGINE, message, severity=Severity.WARNING, hint=hint))
+
+    @property
+    def description(self) -> str:  # type: ignore[override]
+        return f"{self._path} in {self._engine.description}"
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        return self._diagnostics
+
+    def _match_inputs(self, inputs: Sequence[tuple[str, str | None]]) -> tuple[list[int], list[ElementType]]:
+        """Return for each input of the ONNX model the position of the first model's input, and its element type."""
+        own = self._model.inputs
+        places, kinds = [], []
+        for place, (name, kind) in enumerate(inputs):
+            index = next((i for i, port in enumerate(own) if name in port.names or name == port.layer.name), None)
+            if index is None and len(own) == len(inputs) == 1:
+                index = place
+            if index is None:
+                known = ", ".join(f"'{port.any_name}'" for port in own) or "none"
+                self._refuse(f"its input '{name}' is no input of the IR, whose inputs are {known}")
+            if kind is None:
+                self._refuse(f"its input '{name}' has a type that onnxruntime takes no arrays for")
+            places.append(index)
+            kinds.append(ElementType.parse(kind))
+        return places, kinds
+
+    def _refuse(self, message: str) -> NoReturn:
+        hint = "`ovir edit --rename` gives inputs of the IR other names"
+        raise InputError.usage(message, Place(self._path), hint=hint)
+
+    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[Answer]:
+        self._feed(inputs)
+        return in_batches(map(self._item, steps), self._run)
+
+    def _feed(self, inputs: Sequence[Array]) -> None:
+        pairs = zip(self._places, self._kinds, strict=True)
+        self._inputs = [inputs[place].astype(kind.to_dtype(), copy=False) for place, kind in pairs]
+
+    def _item(self, step: SeenStep) -> Answer | tuple[_Named, int]:
+        names = [self._name(port) for port in step.layer.outputs]
+        if not any(names):
+            return Answer(step, skipped="the ONNX model has no tensor of its name")
+        return (step, names), sum(array.nbytes for array, name in zip(step.outputs, names, strict=True) if name)
+
+    def _name(self, port: Port) -> str | None:
+        return next((name for name in sorted(port.names) if name in self._known), None)
+
+    def _run(self, items: Sequence[_Named]) -> Iterator[Answer]:
+        results = self._computed(name for _, names in items for name in names)
+        for step, names in items:
+            yield Answer(step, [results.get(name) if name else None for name in names])
+
+    def _computed(self, names: Iterable[str | None]) -> dict[str, Array]:
+        """Return tensors of the ONNX model by name."""
+        wanted = list(dict.fromkeys(name for name in names if name))
+        return dict(zip(wanted, self._engine.infer(self._loaded, self._inputs, outputs=wanted), strict=True))
+
+    def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
+        self._feed(inputs)
+        names = self._output_names()
+        results = self._computed(names)
+        return [None if name is None else results[name] for name in names]
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._engine.close()
+
+    def _output_names(self) -> list[str | None]:
+        """Return for each output of the model the name in the ONNX model; names that do not match go by position."""
+        own = self._model.outputs
+        names = [self._name(port) for port in own]
+        if not any(names) and len(own) == len(self._outputs):
+            return list(self._outputs)
+        missing = [port.any_name for port, name in zip(own, names, strict=True) if name is None]
+        if missing and not self._diagnostics:
+            listed = ", ".join(f"'{name}'" for name in missing[:5])
+            count = plural(len(missing), "output")
+            message = f"{count} not compared, because the ONNX model has no tensor of this name: {listed}"
+            self._diagnostics.append(diagnose(USAGE, message, Place(self._path), severity=Severity.WARNING))
+        return names
+
+
+def _tensor_names(model: Model) -> set[str]:
+    """Return the names of all tensors that layers of a model compute."""
+    return {
+        name for layer in model.layers if layer.type != "Parameter" for port in layer.outputs for name in port.names
+    }
+
+
+_SHOWN = 5  # keys in a message
+
+
+class Recorded(Side):
+    """Recorded tensors.
+
+    A key is the name of a tensor, of a layer (for its first output), of a Result, or a layer's name with the position
+    of the output, as in ``split:1``; the prefix ``tap:``, which ``ovir run --output`` writes, may be before it.
+    """
+
+    labels = ("recorded", "in the model")
+    is_recorded = True
+
+    def __init__(
+        self,
+        model: Model,
+        tensors: Mapping[str, Array],
+        description: str,
+        precision: str | None = None,
+        close: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Find the tensors of a model; ``precision`` is the element type in which they were computed, if it is known.
+
+        Tensors are looked up when they are compared; ``close`` is called at the end. Raises InputError if no key names
+        one.
+        """
+        self.description = description
+        self.precision = precision
+        self._model = model
+        self._tensors = tensors
+        self._close = close
+        names = _ports_by_name(model)
+        self._keys: dict[Port, str] = {}
+        for key in tensors:
+            if key in names:
+                self._keys.setdefault(names[key], key)
+        unknown = [key for key in tensors if key not in names]
+        self._in_bodies = _layers_in_bodies(model, unknown) if unknown else {}
+        unknown = [key for key in unknown if key not in self._in_bodies]
+        listed = ", ".join(f"'{key}'" for key in unknown[:_SHOWN])
+        listed += f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+        meant = did_you_mean(unknown[0], list(names), "'{}'") if unknown else ""
+        hint = meant or "`ovir infer` lists the layers"
+        place = Place(description)
+        if not tensors:
+            raise InputError.usage("nothing was compared: the recording is empty", place)
+        if not self._keys:
+            message = f"nothing was compared: no key names a tensor or layer of the model; the keys are {listed}"
+            raise InputError.usage(message, place, hint=hint)
+        self.has_only_inputs = all(port.layer.type == "Parameter" for port in self._keys)
+        self._warnings: list[Diagnostic] = []
+        if unknown:
+            message = f"{plural(len(unknown), 'key')} of {len(tensors)} name no tensor and no layer: {listed}"
+            self._warnings.append(diagnose(USAGE, message, place, severity=Severity.WARNING, hint=hint))
+
+    def recorded_inputs(self) -> dict[int, Array]:
+        missing = [f"'{port.any_name}'" for port in self._model.inputs if port not in self._keys]
+        if missing:
+            message = f"the recording has no input {', '.join(missing)}"
+            hint = "give the inputs that it was made with: --input, or inputs= in Python"
+            raise InputError.usage(message, Place(self.description), hint=hint)
+        return {i: self._tensors[self._keys[port]] for i, port in enumerate(self._model.inputs)}
+
+    @property
+    def not_compared(self) -> list[NotCompared]:
+        layers = dict.fromkeys(self._in_bodies.values())
+        return [NotCompared(layer.id, layer.key, layer.type, "it is in a body") for layer in layers]
+
+    def mismatch(self, element_type: ElementType, array: Array) -> str | None:
+        recorded = ElementType.from_dtype(array.dtype)
+        kinds = [(kind.is_real, kind.kind == "string") for kind in (recorded, element_type)]
+        return None if kinds[0] == kinds[1] else f"was recorded as {recorded}, but {element_type} was expected"
+
+    def _require_same(self, inputs: Sequence[Array]) -> None:
+        """Raise InputError if an input was recorded with other values than it has."""
+        for port, array in zip(self._model.inputs, inputs, strict=True):
+            key = self._keys.get(port)
+            if key is None:
+                continue
+            recorded = self._tensors[key]
+            if recorded.shape != array.shape or not _equal(recorded, array):
+                message = f"input '{port.any_name}' was recorded with other values than it is given"
+                hint = "leave out --input and --seed: recorded inputs are used if the recording has all of them"
+                raise InputError(diagnose(BAD_INPUT, message, Place(self.description), hint=hint))
+
+    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[Answer]:
+        self._require_same(inputs)
+        for step in steps:
+            keys = [self._keys.get(port) for port in step.layer.outputs]
+            if any(key is not None for key in keys):
+                yield Answer(step, [None if key is None else self._tensors[key] for key in keys])
+            else:
+                yield Answer(step, skipped="it was not recorded")
+
+    def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
+        sources = [port.source for port in self._model.outputs]
+        keys = [None if port is None else self._keys.get(port) for port in sources]
+        return [None if key is None else self._tensors[key] for key in keys]
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        return self._warnings
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+
+def _ports_by_name(model: Model) -> dict[str, Port]:
+    """Return the tensors by all their names; tensor names come before names of layers."""
+    names: dict[str, Port] = {}
+    for layer in model.layers:
+        for port in layer.outputs:
+            names.update((name, port) for name in sorted(port.names))
+    for layer in model.layers:
+        for port in layer.outputs:
+            for name in (layer.key, layer.name) if not port.index else ():
+                names.setdefault(name, port)
+            names.setdefault(f"{layer.key}:{port.index}", port)
+    for port in model.outputs:
+        if port.source is not None:
+            for name in (port.layer.key, port.layer.name, *sorted(port.names)):
+                names.setdefault(name, port.source)
+    for name, port in list(names.items()):
+        names.setdefault(f"tap:{name}", port)
+    return names
+
+
+def _layers_in_bodies(model: Model, keys: Sequence[str]) -> dict[str, Layer]:
+    """Return which keys name layers in bodies, which run many times or not at all.
+
+    The keys are what ``record_keys`` gives to the tensors of bodies.
+    """
+    found = {key: port.layer for key, port in record_keys(model).items() if port.layer.scope}
+    return {key: found[key] for key in keys if key in found}
+
+
+def _equal(a: Array, b: Array) -> bool:
+    if a.dtype.kind in "fc" and b.dtype.kind in "fc":
+        return bool(np.array_equal(a, b, equal_nan=True))
+    return bool((a == b).all())
