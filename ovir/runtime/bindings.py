@@ -1,4 +1,4 @@
-"""Which shapes a request binds its plan to, and when it drops them."""
+"""The sets of shapes to which a request binds its plan, and how long it keeps them bound."""
 
 from __future__ import annotations
 

@@ -176,22 +176,22 @@ class CompiledModel:
             "emulate": self.emulation,
         }
 
-    def twin(self, threads: int | None = None) -> Self:
+    def with_own_state(self, threads: int | None = None) -> Self:
         """Return a compiled model that shares the model and its plans with this one, but no state; its kernels use
         another number of ``threads`` if that is given."""
-        twin = type(self).__new__(type(self))
-        vars(twin).update(vars(self))
-        twin._request = None
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        other._request = None
         if threads is not None:
-            twin.threads, twin._recipe = threads, None
-        self.model.add_dependent(twin)
-        return twin
+            other.threads, other._recipe = threads, None
+        self.model.add_dependent(other)
+        return other
 
     def __copy__(self) -> Self:
-        return self.twin()
+        return self.with_own_state()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.twin()
+        return self.with_own_state()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, tuple[Recipe]]:
         from ovir.runtime.recipe import restore

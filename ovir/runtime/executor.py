@@ -1,4 +1,4 @@
-"""The executor: the steps of a plan as one list of calls on arrays, in which every way to run a model looks."""
+"""The executor, which turns the steps of a plan into one list of calls on arrays; every way to run a model runs it."""
 
 from __future__ import annotations
 
@@ -343,7 +343,7 @@ def _notify(listeners: Sequence[Listener], event: str, *what: Any) -> None:
     for listener in listeners:
         try:
             getattr(listener, event)(*what)
-        except MemoryError:  # such as of a tap, which copies the tensors of the layer
+        except MemoryError:  # for example of a tap, which copies the tensors of the layer
             raise
         except Exception as error:
             raise ListenerFailed(error) from error

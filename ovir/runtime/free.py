@@ -35,7 +35,7 @@ _LARGEST_KNOWN = 64
 
 
 class FreeStepContext:
-    """What all free steps of an executor share."""
+    """The plan, the slots and the arrays that all free steps of an executor share."""
 
     def __init__(self, plan: Plan, slots: list[Any], fixed: set[int], prepared: Prepared) -> None:
         """Prepare for the free steps of a plan; the arrays of the slots in ``fixed`` never change."""
@@ -111,7 +111,7 @@ class FreeStep:
         self._read = [i for i in changing if not step.operator.reads_value(i)]
         may_bind = step.is_plain and step.operator.pure and not step.layer.bodies and _has_known_types(step)
         fixed = [context.slots[step.inputs[i]] for i in self._sizing if step.inputs[i] in context.fixed]
-        self._can_bind = may_bind and not any(map(_is_too_much, fixed))
+        self._can_bind = may_bind and not any(map(_is_large, fixed))
         self._last_key: object = None
         self._binding: _Binding | None = None
 
@@ -155,7 +155,7 @@ class FreeStep:
 
     def _key(self, arrays: tuple[Array, ...]) -> object:
         """Return what a binding depends on; None where it does not pay."""
-        if any(_is_too_much(arrays[i]) for i in self._sizing):
+        if any(_is_large(arrays[i]) for i in self._sizing):
             return None
         if sum(arrays[i].nbytes for i in self._read) > _LARGEST:
             return None
@@ -256,7 +256,7 @@ class _FreeBinder(StepBinder):
         self.outputs[index] = array if fixed is None else fixed
 
 
-def _is_too_much(array: Array) -> bool:
+def _is_large(array: Array) -> bool:
     """Return whether comparing an input that determines sizes in each run would not pay."""
     return array.size > _LARGEST_KNOWN or array.dtype.kind not in "iub"
 

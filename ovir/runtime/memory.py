@@ -1,4 +1,4 @@
-"""The memory that the arrays of a run take, as far as it is known before."""
+"""The memory that the arrays of a run will take, from their shapes."""
 
 from __future__ import annotations
 

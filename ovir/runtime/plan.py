@@ -52,7 +52,7 @@ class Step:
 
 @dataclass
 class Plan:
-    """What an executor needs to run a model."""
+    """A model as steps over numbered slots, which an executor runs."""
 
     model: LayerGraph
     ports: list[Port]
@@ -137,7 +137,7 @@ def results_of(returned: Any, count: int) -> tuple[Any, ...]:
     return results
 
 
-def held_to_promise(layer: Layer, kernel: Callable[..., Any]) -> Callable[..., Any]:
+def with_checked_outputs(layer: Layer, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return the kernel with a check of its outputs, as later layers rely on the inferred types and shapes.
 
     The kernel raises OperatorError, which names the class, for an output of another type or shape. It receives
@@ -149,7 +149,7 @@ def held_to_promise(layer: Layer, kernel: Callable[..., Any]) -> Callable[..., A
         if may_view:
             result = kernel(*arguments, **keywords)
         else:
-            result = _apart(kernel(*map(_read_only, arguments), **keywords), arguments)
+            result = _unshared(kernel(*map(_read_only, arguments), **keywords), arguments)
         outputs = result if type(result) is tuple else (result,)
         if len(outputs) != len(layer.outputs):
             found = f"{type(layer.operator).__name__}.run gives {plural(len(outputs), 'output')}"
@@ -171,10 +171,10 @@ def _read_only(array: Any) -> Any:
     return view
 
 
-def _apart(result: Any, inputs: tuple[Any, ...]) -> Any:
+def _unshared(result: Any, inputs: tuple[Any, ...]) -> Any:
     """Return the outputs, with those that share memory with an input copied."""
     if type(result) is tuple:
-        return tuple(_apart(output, inputs) for output in result)
+        return tuple(_unshared(output, inputs) for output in result)
     arrays = (array for array in inputs if isinstance(array, np.ndarray))
     shares = isinstance(result, np.ndarray) and any(np.may_share_memory(result, array) for array in arrays)
     return result.copy() if shares else result

@@ -25,7 +25,7 @@ from ovir.ops.state import ReadValueBase
 from ovir.runtime.decompression import find_decompressions
 from ovir.runtime.emulation import EmulatedSteps, Emulation
 from ovir.runtime.failures import applied_operator, memory_errors_named
-from ovir.runtime.plan import Plan, Step, held_to_promise
+from ovir.runtime.plan import Plan, Step, with_checked_outputs
 from ovir.runtime.rewrites import rewritten
 
 Rounding = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -75,7 +75,7 @@ def known_tensors(model: LayerGraph, skipped: Collection[Layer] = ()) -> dict[Po
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _Constant:
     """A kernel that returns the constant of a layer that is both folded and kept."""
 
     arrays: tuple[Array, ...]
@@ -175,7 +175,7 @@ class _Builder:
         elif self._fold(layer, op, inputs, outputs):
             if not self._kept(layer):
                 return
-            kernel = _Shown(tuple(self.constants.pop(slot) for slot in outputs))
+            kernel = _Constant(tuple(self.constants.pop(slot) for slot in outputs))
         if layer.bodies:
             shown_bodies = self.originals[layer.key].bodies if self.originals else {}
             self.bodies[len(self.steps)] = {
@@ -191,7 +191,9 @@ class _Builder:
         inputs, rounded = self._round_constants(layer, op, inputs)
         is_plain = kernel is None and bool(op.opset) and rounded is None
         if kernel is None:
-            kernel = op.run if op.opset else held_to_promise(layer, op.run)  # 0 is the opset of operations of users
+            kernel = (
+                op.run if op.opset else with_checked_outputs(layer, op.run)
+            )  # 0 is the opset of operations of users
         if rounded is not None:
             kernel = rounded(kernel)
         shown = self.originals.get(layer.key, layer)

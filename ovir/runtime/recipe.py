@@ -1,4 +1,4 @@
-"""Recipes: what another process needs to compile a model again.
+"""Recipes, from which another process compiles a model again.
 
 A recipe holds the topology, the options and, for operations of the user, where their classes are defined. Weights that
 are in a file are named by its path; each process maps them, so that the processes of one machine share their memory.
@@ -38,7 +38,7 @@ Buffer = bytes | memoryview | pickle.PickleBuffer
 class Compiled(Protocol):
     """A compiled model, as far as its recipe is concerned."""
 
-    def twin(self) -> Self:
+    def with_own_state(self) -> Self:
         """Return a compiled model that shares all but the state with this one."""
 
 
@@ -153,7 +153,7 @@ def is_open(token: str) -> bool:
 
 def restore(recipe: Recipe) -> Compiled:
     """Return a compiled model from its pickle: it shares plans with others of the same origin, but no state."""
-    return open_compiled(recipe.token, lambda: recipe).twin()
+    return open_compiled(recipe.token, lambda: recipe).with_own_state()
 
 
 # --------------------------------------------------------------------------- pickling

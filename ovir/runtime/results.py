@@ -73,7 +73,7 @@ class Results(Mapping[Any, Array]):
 
 
 def listed(texts: Iterable[str]) -> str:
-    """Return texts as a representation shows them: the first few, and how many follow."""
+    """Return strings as a representation shows them: the first few, and how many follow."""
     first, *others = [*texts] or ["none"]
     more = f", and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
     return ", ".join([first, *others[:_SHOWN]]) + more

@@ -244,7 +244,7 @@ def _opened(
         assert isinstance(model, Model)
         return None, model
     if _is_thread_pool(executor):
-        compiled = compiled.twin(threads=compiled.threads or 1)
+        compiled = compiled.with_own_state(threads=compiled.threads or 1)
     return compiled, compiled.model
 
 
