@@ -39,20 +39,6 @@ def decoded(graph: Graph, center: Tensor, extent: Tensor, shift: Tensor, stretch
     return graph.Sub(center, reach), graph.Add(center, reach)
 
 
-def moved(
-    graph: Graph, edges: tuple[Tensor, Tensor], shift: Tensor, stretch: Tensor, margin: float, most: float
-) -> tuple[Tensor, Tensor]:
-    """Apply deltas to boxes with lower and upper edges [..., 2] and return the new edges.
-
-    ``margin`` is 1 if the last pixel belongs to a box, else 0. ``most`` is the upper limit of ``stretch``.
-    """
-    low, high = edges
-    extent = shifted(graph, graph.Sub(high, low), margin)
-    center = graph.Add(low, graph.Mul(extent, 0.5))
-    low, high = decoded(graph, center, extent, shift, graph.Min(stretch, most))
-    return low, shifted(graph, high, -margin)
-
-
 def shifted(graph: Graph, data: Tensor, distance: float) -> Tensor:
     """Return data plus a number."""
     return graph.Add(data, distance) if distance else data
@@ -175,8 +161,6 @@ def split(graph: Graph, row: Tensor, images: Size, classes: Size) -> tuple[Tenso
 
 # ----- selection one by one in a Loop, for rules that NonMaxSuppression does not have
 
-Overlap = Callable[[Graph, Sequence[Tensor], Sequence[Tensor]], Tensor]
-"""Compute the overlap of boxes, given by the columns of two tables, which are broadcast."""
 Update = Callable[[Graph, Tensor, Tensor, Tensor], Tensor]
 """Return new scores, given the scores, the overlaps with the boxes that were selected, and the number of the step."""
 
@@ -184,22 +168,20 @@ Update = Callable[[Graph, Tensor, Tensor, Tensor], Tensor]
 def greedy(
     graph: Graph,
     table: Tensor,
-    columns: int,
     scores: Tensor,
     *,
     most: Size,
     least: float | Tensor,
-    overlap: Overlap,
     update: Update,
 ) -> tuple[Tensor, Tensor]:
     """Select the box with the highest score, update the other scores, and so on; separately for each class and image.
 
-    ``table`` describes the boxes, [images, boxes, columns]; scores are [images, classes, boxes]. At most ``most`` boxes
+    ``table`` describes the boxes (``upright``); scores are [images, classes, boxes]. At most ``most`` boxes
     of a class are selected, and none whose score is not above ``least``. Return triplets of image, class and box,
     ordered by image, class and selection, and the scores at that time.
     """
     images, classes, count = sizes_of(graph, scores)
-    every = graph.node("Split", graph.Transpose(table, perm=[0, 2, 1]), [1] * columns, axis=1, outputs=columns)
+    every = graph.node("Split", graph.Transpose(table, perm=[0, 2, 1]), [1] * 5, axis=1, outputs=5)
     lowest = least if isinstance(least, Tensor) else graph.number(least, scores.element_type)
     start = graph.shaped(graph.Where(graph.Greater(scores, lowest), scores, NEVER), scores.shape)
     steps = compute(graph, "Min", most, count)
@@ -210,8 +192,8 @@ def greedy(
         best = body.ArgMax(current, axis=2, keepdims=1)
         highest = body.GatherElements(current, best, axis=2)
         goes_on = body.Greater(body.ReduceMax(highest, keepdims=0), body.Squeeze(lowest))
-        chosen = body.node("Split", body.GatherND(table, best, batch_dims=1), [1] * columns, axis=2, outputs=columns)
-        found = update(body, current, overlap(body, every, chosen), number)
+        chosen = body.node("Split", body.GatherND(table, best, batch_dims=1), [1] * 5, axis=2, outputs=5)
+        found = update(body, current, _overlap(body, every, chosen), number)
         gone = body.Expand(body.number(NEVER, scores.element_type), body.Shape(best))
         return Step([body.ScatterElements(found, best, gone, axis=2)], [best, highest], goes_on)
 
@@ -224,20 +206,19 @@ def greedy(
     return triplets, graph.GatherND(finals, where)
 
 
-# --------------------------------------------------------------------------- upright boxes
-
-
 def upright(graph: Graph, low: Tensor, high: Tensor, margin: float = 0.0) -> Tensor:
-    """Return the table of upright boxes for ``upright_overlap``: edges [images, boxes, 2] and the area. ``margin``
-    is added to each length. A box without area gets an infinite one, so that its share in anything is 0."""
+    """Return the table of boxes with edges [images, boxes, 2]: the edges and the area, [images, boxes, 5].
+
+    ``margin`` is added to each length. A box without area gets an infinite one, so that its share in anything is 0.
+    """
     height, width = graph.node("Split", shifted(graph, graph.Sub(high, low), margin), [1, 1], axis=2, outputs=2)
     area = graph.Mul(height, width)
     area = graph.Where(graph.Greater(area, 0.0), area, graph.number(float("inf"), area.element_type))
     return graph.Concat(low, high, area, axis=2)
 
 
-def upright_overlap(graph: Graph, some: Sequence[Tensor], others: Sequence[Tensor]) -> Tensor:
-    """Compute the intersection over union of upright boxes."""
+def _overlap(graph: Graph, some: Sequence[Tensor], others: Sequence[Tensor]) -> Tensor:
+    """Return the intersection over union of boxes, given by the columns of two tables, which are broadcast."""
     lengths = [
         graph.Max(graph.Sub(graph.Min(some[i + 2], others[i + 2]), graph.Max(some[i], others[i])), 0.0) for i in (0, 1)
     ]

@@ -20,7 +20,7 @@ from ovir.export.bodies import Body, ExportableBody
 from ovir.export.exported import Exported
 from ovir.export.graph import Graph, NotExportable, Tensor
 from ovir.export.opsets import OLDEST_OPSET
-from ovir.export.registry import exporter_of
+from ovir.export.registry import exporter_of, why_not_exported
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import default_name, take_name
 from ovir.graph.rt_info import RtInfo
@@ -30,6 +30,7 @@ from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.decompression import find_decompressions
 
 NARROW = (f16, bf16)
+_ENGINE_HINT = "to run the model in onnxruntime, with this layer in NumPy, use --engine onnxruntime"
 
 
 def export_model(model: Model, opset: int) -> Exported:
@@ -88,7 +89,8 @@ class _LayersExporter:
 
     def _block(self, layer: Layer, reason: NotExportable) -> None:
         """Record why a layer cannot be exported, and let the layers after it be looked at."""
-        self.faults[layer] = diagnose(NOT_EXPORTED, f"cannot be exported to ONNX: {reason}", layer.place)
+        message = f"cannot be exported to ONNX: {reason}"
+        self.faults[layer] = diagnose(NOT_EXPORTED, message, layer.place, hint=reason.hint)
         for port in layer.outputs:
             value = ir.Value(type=ir.TensorType(ir.DataType.FLOAT))
             self.tensors[port] = Tensor(value, port.element_type, port.shape, port.type.constant)
@@ -151,8 +153,8 @@ class _LayersExporter:
         if operator is None:
             raise NotExportable(f"ovir has no operation {layer.type} of {layer.version}")
         exporter = exporter_of(type(operator))
-        if exporter is None or exporter.export is None:
-            raise NotExportable(exporter.limits if exporter else "there is no exporter for it")
+        if exporter is None:
+            raise NotExportable(why_not_exported(type(operator)), hint=_ENGINE_HINT)
         sources = [port.source for port in layer.inputs]
         inputs = [None if source is None else self._tensor(source) for source in sources]
         while inputs and inputs[-1] is None:

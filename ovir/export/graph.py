@@ -57,6 +57,10 @@ _SHARED = 64
 class NotExportable(Exception):  # noqa: N818  (it describes a layer, not a fault)
     """A layer that cannot be expressed in ONNX, with the reason."""
 
+    def __init__(self, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.hint = hint
+
 
 class Graph:
     """A graph, or the body of a loop or a branch, to which nodes are added.

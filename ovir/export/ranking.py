@@ -13,7 +13,7 @@ import numpy as np
 from ovir.core.element_types import i64
 from ovir.core.shapes import UNKNOWN
 from ovir.export.graph import Graph, Tensor
-from ovir.export.sizes import Size, compute, expanded, positions_below, vector
+from ovir.export.sizes import Size, expanded, positions_below, vector
 
 
 def of_rank(graph: Graph, tensor: Tensor, rank: int) -> Tensor:
@@ -72,33 +72,10 @@ def ranks(graph: Graph, groups: Tensor, count: Size) -> Tensor:
     return graph.Sub(numbers, graph.Gather(starts, groups, axis=0))
 
 
-def slots(graph: Graph, groups: Tensor, count: Size, most: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Place elements in ``most`` slots for each group: return the index of the element in each slot, the number of
-    elements where a slot is empty, and which slots are filled and which are the first empty ones, all [count, most].
-
-    The numbers of the groups do not decrease, and none has more than ``most`` elements.
-    """
-    counts = graph.Unsqueeze(group_counts(graph, groups, count), [1])
-    rank = graph.constant(np.arange(most, dtype=np.int64)[np.newaxis])
-    filled = graph.Less(rank, counts)
-    starts = graph.CumSum(counts, graph.constant(0, i64), exclusive=1)
-    index = graph.Where(filled, graph.Add(starts, rank), graph.Shape(groups))
-    return index, filled, graph.Equal(rank, counts)
-
-
 def padded(graph: Graph, rows: Tensor, count: Size, value: Any, *others: Size) -> Tensor:
     """Return exactly ``count`` rows: the first ones, and then rows of a number; a row has the sizes ``others``."""
     rest = expanded(graph, graph.number(value, rows.element_type), [count, *others])
     return part(graph, graph.Concat(rows, rest, axis=0), 0, count)
-
-
-def compacted(graph: Graph, values: Tensor, kept: Tensor, shape: tuple[Size, Size], value: int) -> Tensor:
-    """Return the kept elements of each row i64 one after the other, followed by ``value``; ``shape`` is the shape."""
-    rows, columns = shape
-    place = graph.Sub(graph.CumSum(graph.cast(kept, i64), graph.constant(1, i64)), 1)
-    place = graph.Where(kept, place, vector(graph, [columns]))
-    blank = expanded(graph, graph.number(value, i64), [rows, compute(graph, "Add", columns, 1)])
-    return part(graph, graph.ScatterElements(blank, place, values, axis=1), 0, columns, axis=1)
 
 
 # --------------------------------------------------------------------------- binary search

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 from ovir.core.element_types import ElementType, i64
 from ovir.export.graph import Graph, Tensor
 from ovir.export.parts import reduced
 from ovir.export.sizes import Size, positions_below, scalar_size_of
-
-Turn = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""Moves y and x of samples."""
 
 
 class Pixels:
@@ -109,7 +106,6 @@ def sampled(
     ratio: int,
     *,
     largest: bool = False,
-    turn: Turn | None = None,
 ) -> Tensor:
     """Return the mean or the largest of the samples in the bins of regions, [regions, channels, *bins].
 
@@ -135,7 +131,7 @@ def sampled(
         counts.append(count)
         if not ratio:
             exists.append(graph.Less(number, count))
-    y, x = places if turn is None else turn(*places)
+    y, x = places
     factor = pixels.between(y, x, -1, 0)
     if exists:
         factor = graph.Mul(factor, graph.cast(graph.And(*exists), own))

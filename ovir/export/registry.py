@@ -14,18 +14,39 @@ Export = Callable[..., "Tensor | Sequence[Tensor]"]
 E = TypeVar("E", bound=Export)
 
 
+_DETECTRON = "ONNX has no operators for the heads of Detectron"
+IN_PARTS_BY_NUMPY = {
+    "CTCLoss": "ONNX has no operator for the loss of CTC",
+    "DeformablePSROIPooling": "ONNX has no operator that pools moved regions",
+    "ExperimentalDetectronDetectionOutput": _DETECTRON,
+    "ExperimentalDetectronGenerateProposalsSingleImage": _DETECTRON,
+    "ExperimentalDetectronPriorGridGenerator": _DETECTRON,
+    "ExperimentalDetectronROIFeatureExtractor": _DETECTRON,
+    "ExperimentalDetectronTopKROIs": _DETECTRON,
+    "GenerateProposals": "ONNX has no operator that makes proposals of anchors",
+    "Multinomial": "ONNX does not define the numbers that a seed gives",
+    "NMSRotated": "ONNX has no operator that selects rotated boxes",
+    "ROIAlignRotated": "ONNX has no operator that pools rotated regions",
+    "RandomUniform": "ONNX does not define the numbers that a seed gives",
+    "StringTensorPack": "ONNX cannot convert between strings and their bytes",
+    "StringTensorUnpack": "ONNX cannot convert between strings and their bytes",
+}
+"""The operations that are not exported, with the reason. The engine onnxruntime leaves them to NumPy."""
+
+
 @dataclass(frozen=True)
 class Exporter:
-    """How an operation version is exported, or why it is not."""
+    """How an operation version is exported."""
 
-    export: Export | None
+    export: Export
     target: str
     """The operators of ONNX, for the table in docs/onnx.md."""
     limits: str = ""
-    """Cases that are not exported, or the reason why the operation is not exported at all."""
+    """Cases that are not exported, or that differ."""
 
 
 _exporters: dict[type[Operator], Exporter] = {}
+_OPERATIONS = "ovir.ops."
 
 
 def exports(*operations: type[Operator], to: str, limits: str = "") -> Callable[[E], E]:
@@ -40,16 +61,12 @@ def exports(*operations: type[Operator], to: str, limits: str = "") -> Callable[
 
     def add(function: E) -> E:
         for operation in operations:
-            _add(operation, Exporter(function, to, limits))
+            if operation in _exporters:
+                raise ValueError(f"{operation.type}-{operation.opset} has two exporters")
+            _exporters[operation] = Exporter(function, to, limits)
         return function
 
     return add
-
-
-def not_exported(*operations: type[Operator], reason: str) -> None:
-    """Register the reason why operation versions are not exported."""
-    for operation in operations:
-        _add(operation, Exporter(None, "", reason))
 
 
 def exporter_of(operation: type[Operator]) -> Exporter | None:
@@ -67,10 +84,6 @@ def exporter_of(operation: type[Operator]) -> Exporter | None:
     return _exporters.get(operation)
 
 
-_OPERATIONS = "ovir.ops."
-
-
-def _add(operation: type[Operator], exporter: Exporter) -> None:
-    if operation in _exporters:
-        raise ValueError(f"{operation.type}-{operation.opset} has two exporters")
-    _exporters[operation] = exporter
+def why_not_exported(operation: type[Operator]) -> str:
+    """Return the reason why an operation without an exporter is not exported."""
+    return IN_PARTS_BY_NUMPY.get(operation.type, "there is no exporter for it")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from ovir.export.registry import exporter_of
+from ovir.export.registry import IN_PARTS_BY_NUMPY, exporter_of
 from ovir.ops import find
 from ovir.ops.base.opsets import OPERATIONS
 
@@ -18,11 +18,15 @@ _STRUCTURE = {
     "Assign": "output",
 }
 """The parts of an ONNX graph for the operations that make the structure of a model."""
+NOT_EXPORTED = "in parts by NumPy"
 _BEGIN, _END = "<!-- table: written by python -m ovir.export.table -->\n", "<!-- end of the table -->"
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
-    """Yield each operation version, the operators that it is exported as, and limits or the reason for none."""
+    """Yield each operation version, the operators that it is exported as, and its limits.
+
+    For a version that is not exported, these are ``NOT_EXPORTED`` and the reason.
+    """
     for name, births in sorted(OPERATIONS.items()):
         for birth in births:
             operation = find(name, birth)
@@ -31,18 +35,19 @@ def rows() -> Iterator[tuple[str, str, str]]:
             if name in _STRUCTURE:
                 yield f"{name}-{birth}", _STRUCTURE[name], ""
             elif exporter is None:
-                yield f"{name}-{birth}", "not exported", "there is no exporter for it"
-            elif exporter.export is None:
-                yield f"{name}-{birth}", "not exported", exporter.limits
+                yield f"{name}-{birth}", NOT_EXPORTED, IN_PARTS_BY_NUMPY[name]
             else:
                 yield f"{name}-{birth}", exporter.target, exporter.limits
 
 
 def markdown() -> str:
-    """Return the table, and how many operation versions are exported."""
+    """Return the table, after a sentence that counts the operation versions that are exported."""
     found = list(rows())
-    exported = sum(target != "not exported" for _, target, _ in found)
-    lines = [f"{exported} of {len(found)} operation versions are exported.", ""]
+    left = sum(target == NOT_EXPORTED for _, target, _ in found)
+    lines = [
+        f"Of {len(found)} operation versions, {len(found) - left} are exported, and {left} run *{NOT_EXPORTED}*.",
+        "",
+    ]
     lines += ["| operation | exported as | limits |", "|---|---|---|"]
     lines += [f"| {operation} | {target} | {limits} |" for operation, target, limits in found]
     return "\n".join(lines) + "\n"

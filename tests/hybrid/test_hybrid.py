@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from builder import Net
+from fuzz.cases import VERSIONS, Case, make_case
 
 import ovir
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
+from ovir.export.registry import IN_PARTS_BY_NUMPY
 from ovir.hybrid.compiled import HybridModel, compile_model
 
 for package in ("onnx", "onnx_ir", "onnxruntime"):
@@ -52,6 +55,37 @@ def test_model_is_divided_where_onnx_lacks_the_operation() -> None:
     assert isinstance(compiled, HybridModel)
     assert [layer.name for layer in compiled.numpy_layers] == ["twice"]
     assert [[layer.name for layer in part.layers] for part in compiled.parts] == [["first", "side"], ["last"]]
+
+
+def test_operations_in_parts_by_numpy_run_and_are_refused_by_the_export(tmp_path: Path) -> None:
+    for kind, reason in IN_PARTS_BY_NUMPY.items():
+        case, model = model_of(kind)
+        (layer,) = (layer for layer in model.layers if layer.type == kind)
+        compiled = compile_model(model, engine="onnxruntime")
+        assert isinstance(compiled, HybridModel)
+        assert compiled.numpy_layers.keys() == {layer}
+        for a, b in zip(compile_model(model)(case.feeds).values(), compiled(case.feeds).values(), strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=kind)
+        with pytest.raises(ovir.ExportError) as raised:
+            ovir.export_onnx(model, tmp_path / "model.onnx")
+        found = next(found for found in raised.value.diagnostics if found.layer_id == layer.id)
+        assert found.message == f"cannot be exported to ONNX: {reason}"
+        assert found.line == layer.line
+        assert "--engine onnxruntime" in (found.hint or "")
+
+
+def model_of(kind: str) -> tuple[Case, ovir.Model]:
+    """Return a random model that has an operation and runs."""
+    index = next(index for index, version in enumerate(VERSIONS) if version[0] == kind)
+    for seed in range(index, index + 100 * len(VERSIONS), len(VERSIONS)):
+        case = make_case(seed)
+        try:
+            model = ovir.read_model(case.text, case.weights)
+            ovir.compile_model(model)(case.feeds)
+        except ovir.OvirError:
+            continue
+        return case, model
+    raise AssertionError(f"no random model of {kind} runs")
 
 
 def test_taps_show_tensors_inside_of_parts() -> None:

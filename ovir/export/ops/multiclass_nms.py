@@ -22,7 +22,6 @@ from ovir.export.boxes import (
     selected,
     selection,
     upright,
-    upright_overlap,
     without_background,
 )
 from ovir.export.graph import Graph, Tensor
@@ -88,9 +87,7 @@ def _select(graph: Graph, op: MulticlassNms8, count: Size) -> Select:
 
     def select(boxes: Tensor, scores: Tensor) -> Tensor:
         table = upright(graph, *halves(graph, boxes))
-        return greedy(
-            graph, table, 5, scores, most=most, least=least, overlap=upright_overlap, update=partial(_update, op)
-        )[0]
+        return greedy(graph, table, scores, most=most, least=least, update=partial(_update, op))[0]
 
     return select
 

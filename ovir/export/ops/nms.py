@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import NOT_FINITE, greedy, halves, removing, selected, upright, upright_overlap
+from ovir.export.boxes import NOT_FINITE, greedy, halves, removing, selected, upright
 from ovir.export.graph import Graph, Tensor
 from ovir.export.ranking import of_rank, order, padded, part
 from ovir.export.registry import exports
@@ -145,7 +145,7 @@ def _softened(
 
     scale = graph.Div(-0.5, sigma) if isinstance(sigma, Tensor) else -0.5 / sigma
     table = upright(graph, *_edges(graph, op, boxes))
-    triplets, final = greedy(graph, table, 5, scores, most=most, least=least, overlap=upright_overlap, update=update)
+    triplets, final = greedy(graph, table, scores, most=most, least=least, update=update)
     return by_score(graph, op, triplets, final)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ovir.core.element_types import f32, i64
 from ovir.export.boxes import GAPS, NOT_FINITE, clipped, corners, decoded, halves, selected, shifted
 from ovir.export.graph import Graph, Tensor
-from ovir.export.ranking import column, of_rank, part, picked, slots, top
+from ovir.export.ranking import column, group_counts, of_rank, part, picked, top
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, compute, positions_below, product, reshaped, sizes_of
 from ovir.ops.proposal import Proposal1, Proposal4, ProposalBase, anchors
@@ -120,7 +120,7 @@ def _slotted(
     graph: Graph, op: ProposalBase, boxes: Tensor, scores: Tensor, image: Tensor, images: Size
 ) -> tuple[Tensor, Tensor]:
     """Return the rows of all images and their scores; the first missing row of an image begins with -1."""
-    index, filled, is_end = slots(graph, image, images, op.post_nms_topn)
+    index, filled, is_end = _slots(graph, image, images, op.post_nms_topn)
     number = graph.Where(filled, graph.cast(graph.Unsqueeze(positions_below(graph, images), [1]), f32), 0.0)
     number = graph.Where(is_end, -1.0, number)
     rows = product(graph, [images, op.post_nms_topn])
@@ -128,3 +128,17 @@ def _slotted(
     boxes = graph.Concat(boxes, np.zeros((1, 4), np.float32), axis=0)
     scores = graph.Concat(scores, np.zeros(1, np.float32), axis=0)
     return graph.Concat(number, picked(graph, boxes, index), axis=1), picked(graph, scores, index)
+
+
+def _slots(graph: Graph, groups: Tensor, count: Size, most: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Place elements in ``most`` slots for each group: return the index of the element in each slot, the number of
+    elements where a slot is empty, and which slots are filled and which are the first empty ones, all [count, most].
+
+    The numbers of the groups do not decrease, and none has more than ``most`` elements.
+    """
+    counts = graph.Unsqueeze(group_counts(graph, groups, count), [1])
+    rank = graph.constant(np.arange(most, dtype=np.int64)[np.newaxis])
+    filled = graph.Less(rank, counts)
+    starts = graph.CumSum(counts, graph.constant(0, i64), exclusive=1)
+    index = graph.Where(filled, graph.Add(starts, rank), graph.Shape(groups))
+    return index, filled, graph.Equal(rank, counts)

@@ -1,4 +1,4 @@
-"""ROIAlign and ROIAlignRotated."""
+"""ROIAlign."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ovir.export.graph import Graph, Tensor
 from ovir.export.parts import real_type
 from ovir.export.regions import Pixels, columns, listed, sampled, zero_unless
 from ovir.export.registry import exports
-from ovir.ops.roi_align import ROIAlign3, ROIAlign9, ROIAlignRotated
+from ovir.ops.roi_align import ROIAlign3, ROIAlign9
 
 _MODES = {"asymmetric": "output_half_pixel", "half_pixel_for_nn": "half_pixel", "half_pixel": "half_pixel"}
 
@@ -40,30 +40,6 @@ def roi_align(graph: Graph, op: ROIAlign3, data: Tensor, rois: Tensor, batch_ind
         spatial_scale=op.spatial_scale,
         coordinate_transformation_mode=_MODES[op.aligned_mode],
     )
-
-
-@exports(ROIAlignRotated, to="gathered pixels")
-def roi_align_rotated(graph: Graph, op: ROIAlignRotated, data: Tensor, rois: Tensor, batch_indices: Tensor) -> Tensor:
-    """Export as means of gathered samples of turned regions."""
-    pixels, regions = _computed(graph, data, rois)
-    scale, half = pixels.number(float(np.float32(op.spatial_scale))), pixels.number(0.5)
-    center_x, center_y, width, height, angle = columns(graph, regions, range(5), 5)
-    center = [graph.Sub(graph.Mul(at, scale), half) for at in (center_y, center_x)]
-    size = [graph.Mul(side, scale) for side in (height, width)]
-    start = [graph.Mul(side, pixels.number(-0.5)) for side in size]
-    if op.clockwise_mode:
-        angle = graph.Neg(angle)
-    sine, cosine = graph.Sin(angle), graph.Cos(angle)
-
-    def turned(y: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        turned_y = graph.Sub(graph.Mul(y, cosine), graph.Mul(x, sine))
-        turned_x = graph.Add(graph.Mul(y, sine), graph.Mul(x, cosine))
-        return graph.Add(turned_y, center[0]), graph.Add(turned_x, center[1])
-
-    images, exists = listed(graph, batch_indices)
-    bins = op.pooled_h, op.pooled_w
-    made = sampled(pixels, images, start, size, bins, op.sampling_ratio, turn=turned)
-    return graph.cast(zero_unless(graph, made, exists), data.element_type)
 
 
 def _pooled(graph: Graph, op: ROIAlign3, data: Tensor, rois: Tensor, batch_indices: Tensor) -> Tensor:

@@ -1,9 +1,6 @@
-"""ROIPooling, PSROIPooling and DeformablePSROIPooling."""
+"""ROIPooling and PSROIPooling."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
@@ -13,7 +10,7 @@ from ovir.export.parts import real_type, reduced, rounded_away
 from ovir.export.regions import Pixels, columns, greatest, listed, positions_shaped, zero_unless
 from ovir.export.registry import exports
 from ovir.kernels.blocked import lowest_finite
-from ovir.ops.roi_pooling import DeformablePSROIPooling, PSROIPooling, ROIPooling
+from ovir.ops.roi_pooling import PSROIPooling, ROIPooling
 
 _NOT_FINITE = "NaN and infinities spread over sums of a plane"
 
@@ -114,8 +111,8 @@ def psroi_pooling(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) ->
 def _bilinear(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> tuple[Tensor, Tensor]:
     parts = op.spatial_bins_y, op.spatial_bins_x
     group, taps = op.group_size, parts[0] * parts[1]
-    planes = _planes(graph, data, [-1, op.output_dim])
-    pixels = Pixels(graph, planes)
+    sizes = graph.Concat(graph.constant([-1, op.output_dim]), graph.Shape(data, start=2), axis=0)
+    pixels = Pixels(graph, graph.Reshape(data, sizes))
     regions = _Regions(graph, pixels, rois, op.spatial_scale)
     starts, ends = regions.corners(5)
     places = []
@@ -178,72 +175,3 @@ def _average(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> tupl
     count = graph.Unsqueeze(graph.Max(graph.Mul(*lengths), 1), [-1])
     made = graph.cast(graph.Div(total, graph.cast(count, f64)), data.element_type)
     return graph.Transpose(made, perm=[0, 3, 1, 2]), regions.exist
-
-
-def _planes(graph: Graph, data: Tensor, leading: Sequence[int]) -> Tensor:
-    return graph.Reshape(data, graph.Concat(graph.constant(list(leading)), graph.Shape(data, start=2), axis=0))
-
-
-@exports(DeformablePSROIPooling, to="gathered pixels", limits="the number of channels of offsets must be static")
-def deformable_psroi_pooling(
-    graph: Graph, op: DeformablePSROIPooling, data: Tensor, rois: Tensor, offsets: Tensor | None = None
-) -> Tensor:
-    """Export as means of interpolated pixels."""
-    group, area = op.group_size, op.group_size**2
-    classes = 1
-    if offsets is not None:
-        graph.require(offsets.rank is not None and offsets.shape[1].is_static, "the number of classes is unknown")
-        classes = offsets.shape[1].length // 2
-    depth = op.output_dim // classes
-    held = graph.cast(data, real_type(data))
-    used = graph.Slice(held, [0], [op.output_dim * area], [1])
-    spread = _planes(graph, used, [0, classes, depth, area])
-    planes = graph.Transpose(spread, perm=[0, 1, 3, 2, 4, 5])
-    pixels = Pixels(graph, _planes_of(graph, planes, depth))
-    regions = _Regions(graph, pixels, rois, op.spatial_scale)
-    starts, ends = regions.corners(6)
-    moves = _moves(graph, op, pixels, rois, offsets, classes)
-    half, places, taps = pixels.number(0.5), [], (op.spatial_bins_y, op.spatial_bins_x)
-    for axis in range(2):
-        start = graph.Sub(graph.Mul(rounded_away(graph, starts[axis]), regions.scale), half)
-        end = graph.Add(rounded_away(graph, ends[axis]), pixels.number(1))
-        end = graph.Sub(graph.Mul(end, regions.scale), half)
-        side = graph.Max(graph.Sub(end, start), pixels.number(0.1))
-        step = graph.Div(side, pixels.number(group))
-        bins = positions_shaped(graph, group, pixels.element_type, _along(axis, 6, 2, 3))
-        first = graph.Add(graph.Mul(bins, step), start)
-        if moves is not None:
-            first = graph.Add(first, graph.Mul(moves[axis], side))
-        within = positions_shaped(graph, taps[axis], pixels.element_type, _along(axis, 6, 4, 5))
-        places.append(graph.Add(first, graph.Mul(within, graph.Div(step, pixels.number(taps[axis])))))
-    y, x = places
-    valid = pixels.between(y, x, -0.5, -0.5)
-    numbers = graph.constant(np.arange(classes * area).reshape(1, classes, group, group, 1, 1))
-    images = graph.Reshape(graph.Mul(regions.images, classes * area), [-1, 1, 1, 1, 1, 1])
-    samples = graph.ReduceSum(pixels.at(graph.Add(images, numbers), y, x, valid), [4, 5], keepdims=0)
-    count = graph.Unsqueeze(graph.ReduceSum(valid, [4, 5], keepdims=0), [-1])
-    made = graph.Div(samples, graph.Max(count, pixels.number(1)))  # [regions, classes, bin, bin, channels]
-    pooled = graph.Reshape(graph.Transpose(made, perm=[0, 1, 4, 2, 3]), [-1, op.output_dim, group, group])
-    return graph.cast(zero_unless(graph, pooled, regions.exist), data.element_type)
-
-
-def _planes_of(graph: Graph, planes: Tensor, depth: int) -> Tensor:
-    """Return [images, classes, bins, channels, height, width] as [planes, channels, height, width]."""
-    return graph.Reshape(planes, graph.Concat(graph.constant([-1, depth]), graph.Shape(planes, start=4), axis=0))
-
-
-def _moves(
-    graph: Graph, op: DeformablePSROIPooling, pixels: Pixels, rois: Tensor, offsets: Tensor | None, classes: int
-) -> list[Tensor] | None:
-    """Return the moves along y and x relative to the region, [regions, classes, bin, bin, 1, 1]."""
-    if offsets is None:
-        return None
-    bins = (np.arange(op.group_size) * op.part_size // op.group_size).tolist()
-    sizes = [2 * classes, op.part_size, op.part_size]
-    if list(offsets.shape.slice(1)) != sizes:  # the first numbers count, whatever the shape
-        count = graph.Mul(graph.Shape(rois, end=1), prod(sizes))
-        offsets = graph.Slice(graph.Reshape(offsets, [-1]), [0], count, [0])
-    parts = graph.Reshape(graph.cast(offsets, pixels.element_type), [-1, classes, 2, op.part_size, op.part_size])
-    chosen = graph.Gather(graph.Gather(parts, bins, axis=3), bins, axis=4)
-    scaled = graph.Mul(chosen, pixels.number(float(np.float32(op.trans_std))))
-    return [graph.Unsqueeze(graph.Gather(scaled, graph.constant(axis), axis=2), [4, 5]) for axis in (1, 0)]
