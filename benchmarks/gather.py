@@ -3,19 +3,15 @@
     python -m benchmarks.gather [--rounds N] [--only REGEX]
 
 All sides run in one process, in turn within each round, on the same arrays; ovir and OpenVINO through an infer request
-each, with shared outputs. A number is the median over the rounds of
-the ratio of ovir's time to the other side's: below 1, ovir is the faster.
+each, with shared outputs. A number is the median over the rounds of the ratio of ovir's time to the other side's: below
+1, ovir is the faster.
 """
 
 import argparse
-import gc
 import re
-import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import exp, log, nan
-from pathlib import Path
+from math import nan
 from statistics import median
 from typing import Any
 
@@ -25,14 +21,11 @@ import onnxruntime
 import openvino
 from openvino import opset8
 
-import ovir
+from benchmarks.common import Run, geometric_mean, in_turns, infer_requests
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Run = Callable[[], Any]
 
 SIDES = ("openvino", "onnxruntime", "numpy", "copy")
-# One measurement lasts at least this long, so that the clock and a single interruption do not matter.
-MIN_SECONDS = 0.002
 
 
 @dataclass(frozen=True)
@@ -115,22 +108,6 @@ def openvino_model(case: Case, data: Array, indices: Array) -> openvino.Model:
     return openvino.Model([node], inputs)
 
 
-def with_ovir(model: openvino.Model, data: Array, indices: Array) -> Run:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.xml"
-        openvino.save_model(model, path, compress_to_fp16=False)
-        request = ovir.compile_model(path).create_infer_request()
-    arrays = [data, indices]
-    return lambda: request.infer(arrays, share_outputs=True)[0]
-
-
-def with_openvino(model: openvino.Model, data: Array, indices: Array) -> Run:
-    compiled = openvino.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    request = compiled.create_infer_request()
-    arrays = [data, indices]
-    return lambda: request.infer(arrays, share_inputs=True, share_outputs=True)[0]
-
-
 def with_onnxruntime(case: Case, data: Array, indices: Array) -> Run | None:
     if case.batch_dims:
         return None
@@ -164,13 +141,6 @@ def with_numpy(case: Case, data: Array, indices: Array) -> Run:
     return lambda: np.take_along_axis(data, indices, case.axis)
 
 
-def seconds(run: Run, repeat: int) -> float:
-    begin = time.perf_counter()
-    for _ in range(repeat):
-        run()
-    return (time.perf_counter() - begin) / repeat
-
-
 def measure(case: Case, rounds: int) -> tuple[float, dict[str, float]]:
     """Return the seconds that ovir needs, and the ratio to each other side."""
     rng = np.random.default_rng(0)
@@ -178,29 +148,18 @@ def measure(case: Case, rounds: int) -> tuple[float, dict[str, float]]:
     data = rng.integers(0, 100, case.data).astype(case.data_type)
     indices = rng.integers(case.lowest, size, case.indices).astype(case.index_type)
     model = openvino_model(case, data, indices)
-    openvino_run = with_openvino(model, data, indices)
-    expected = np.array(openvino_run())
+    both = infer_requests(model, [data, indices], openvino.Core())
+    expected = np.array(both["openvino"]()[0])
     out, source = np.zeros_like(expected), np.zeros_like(expected)
-    run = with_ovir(model, data, indices)
-    np.testing.assert_array_equal(run(), expected)
+    np.testing.assert_array_equal(both["ovir"]()[0], expected)
 
     sides: dict[str, Run | None] = {
-        "openvino": openvino_run,
         "onnxruntime": with_onnxruntime(case, data, indices),
         "numpy": with_numpy(case, data, indices),
         "copy": lambda: np.copyto(out, source),
     }
-    runs: dict[str, Run] = {"ovir": run} | {name: side for name, side in sides.items() if side is not None}
-    repeats = {}
-    for name, side in runs.items():
-        side()
-        repeats[name] = 1 + int(MIN_SECONDS / max(seconds(side, 1), 1e-7))
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    gc.disable()
-    for _ in range(rounds):
-        for name, side in runs.items():
-            times[name].append(seconds(side, repeats[name]))
-    gc.enable()
+    runs: dict[str, Run] = both | {name: side for name, side in sides.items() if side is not None}
+    times = in_turns(runs, rounds)
     ratios = dict.fromkeys(SIDES, nan)
     for name in runs.keys() & ratios.keys():
         ratios[name] = median(ours / other for ours, other in zip(times["ovir"], times[name], strict=True))
@@ -227,10 +186,6 @@ def main() -> None:
     for title, summary in (("geometric mean", geometric_mean), ("maximum", max)):
         cells = "".join(f"{summary(values):<12.2f}" if values else f"{'-':<12}" for values in collected.values())
         print(" " * 13 + cells + title)
-
-
-def geometric_mean(values: list[float]) -> float:
-    return exp(sum(map(log, values)) / len(values))
 
 
 if __name__ == "__main__":

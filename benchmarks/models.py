@@ -1,11 +1,12 @@
 """Whole models: ovir against OpenVINO's CPU plugin (f32, latency mode), in turns in one process.
 
-    python -m benchmarks.models [FOLDER] [--only REGEX] [--rounds N] [--engine ENGINE] [--layers NAME] [--write]
+    python -m benchmarks.models [FOLDER] [--only REGEX] [--rounds N] [--engine ENGINE] [--busy N] [--layers NAME]
+                                [--write]
 
 FOLDER holds ``<name>/model.xml`` and ``<name>/inputs.npz``. Prints for each model the medians, their ratio and the
 largest difference of the outputs, relative to the largest one; at the end the geometric means for models that take
-OpenVINO less and more than 2 ms. With ``--engine onnxruntime``, ovir runs models in onnxruntime. ``--layers`` prints
-which operations of one model take the time.
+OpenVINO less and more than 2 ms. With ``--engine onnxruntime``, ovir runs models in onnxruntime; with ``--busy`` so
+many other processes keep cores busy. ``--layers`` prints which operations of one model take the time.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from __future__ import annotations
 import argparse
 import re
 import statistics
+import subprocess
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +155,21 @@ def layers(pair: Pair, runs: int = 200) -> None:
         print(f"{seconds * 1e6:10.1f} us {calls[name]:5d} calls  {name}")
 
 
+_BUSY = "while True: sum(range(10000))"
+
+
+@contextmanager
+def busy(processes: int) -> Iterator[None]:
+    """Keep as many processes busy while the context lasts."""
+    running = [subprocess.Popen([sys.executable, "-c", _BUSY]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=MODELS)
@@ -158,16 +177,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--write", action="store_true", help="write the figures to docs/performance.md")
     parser.add_argument("--engine", default="numpy", help="the engine of ovir: numpy or onnxruntime")
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="the number of busy processes (default 0)")
     parser.add_argument("--layers", help="the name of one model")
     options = parser.parse_args()
     if options.layers:
         for pair in pairs(options.folder, f"^{options.layers}$"):
             layers(pair)
         return
-    found = measure(options.folder, options.only, options.rounds, options.engine)
+    with busy(options.busy):
+        found = measure(options.folder, options.only, options.rounds, options.engine)
     means = summarize(found)
     if options.write:
-        write_figures("models" if options.engine == "numpy" else options.engine, table(found, means))
+        name = "models" if options.engine == "numpy" else options.engine
+        write_figures("load" if options.busy else name, table(found, means))
 
 
 if __name__ == "__main__":
