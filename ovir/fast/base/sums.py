@@ -14,13 +14,11 @@ from ovir.fast.base.products import bind_product
 from ovir.kernels.coalesce import in_order, is_dense, memory_order
 from ovir.kernels.passes import number
 
-# Sums of this many elements are added up, so that rounding errors do not grow with the number of elements.
 _CHUNK = 1024
-_LONGEST = 2 * _CHUNK
-# A product for each of many short slices takes longer than NumPy's own sum.
-_FEW, _LEAST = 4, 512
-# Shorter rows are squared first: each dot product is a call.
+"""Sums of this many elements are added up, so that rounding errors do not grow with the number of elements."""
 _DOT = 32
+"""Shorter rows are squared first, because each dot product costs a call: 1000 rows of 8 take 2.4 us instead of 8.3, and
+of 64 take 9.9 instead of 7.8."""
 
 
 def same_order(binder: Binder, data: Array) -> Array:
@@ -93,12 +91,7 @@ def bind_squares(binder: Binder, data: Array, axes: Sequence[int], factor: float
 def _sum_slices(binder: Binder, x: Array, out: Array, factor: float) -> None:
     """Bind the sums [outer, inner] of [outer, length, inner] along the second axis, times ``factor``."""
     outer, length, inner = x.shape
-    if inner > 1 and outer > _FEW and length * inner < _LEAST:
-        binder.call(np.add.reduce, x, 1, None, out)
-        if factor != 1:
-            binder.call(np.multiply, out, number(factor, x), out)
-        return
-    if length <= _LONGEST:
+    if length <= 2 * _CHUNK:
         _bind_weighted(binder, x, out, factor)
         return
     whole = length // _CHUNK
