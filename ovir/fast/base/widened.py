@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder, Call
+from ovir.fast.base.binding import Binder, Call, parts_of
 from ovir.fast.base.passes import call_passes
 from ovir.kernels import half
 from ovir.kernels.coalesce import in_order, memory_order
@@ -92,4 +92,8 @@ def bind_widened(form: Callable[..., bool], op: Any, binder: Binder, inputs: Seq
 
 
 def _conversion(source: Array, target: Array, spare: Spare) -> list[Call]:
-    return [(half.copy, (source, target))]
+    return [(half.copy, part) for part in parts_of((source, target), max(-(-source.size // _BLOCK), 1))]
+
+
+_BLOCK = 1 << 17
+"""Elements that are converted together: a million takes 1.5 ms to narrow; in blocks twice as large, 1.9 ms."""
