@@ -1,4 +1,4 @@
-"""SegmentMax."""
+"""SegmentMax and the embedding bags."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ from tensors import const
 
 from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
-from ovir.ops.segments import SegmentMax
+from ovir.ops.base.operator import Operator
+from ovir.ops.segments import (
+    EmbeddingBagOffsets,
+    EmbeddingBagOffsetsSum,
+    EmbeddingBagPacked,
+    EmbeddingBagPackedSum,
+    EmbeddingSegmentsSum,
+    SegmentMax,
+)
 
 
 def tensor(shape: str, element_type: ElementType = i64) -> TensorType:
@@ -114,3 +122,176 @@ def test_values_are_checked_in_the_run() -> None:
         SegmentMax().run(np.arange(2), np.array([1, 0]))
     with pytest.raises(OperatorError, match="num_segments must not be negative, got -3"):
         SegmentMax().run(np.arange(2), np.array([0, 0]), np.array(-3))
+
+
+# --------------------------------------------------------------------------- bags
+
+
+Array = np.ndarray[Any, Any]
+
+TABLE = np.array([[-0.2, -0.6], [-0.1, -0.4], [-1.9, -1.8], [-1.0, 1.5], [0.8, -0.7]], np.float32)
+INDICES = np.array([0, 2, 3, 4])
+
+
+def close(found: Array, expected: Any) -> None:
+    np.testing.assert_allclose(found.astype(np.float64), expected, rtol=1e-6)
+
+
+# ----- the examples of the specifications
+
+
+@pytest.mark.parametrize("op", [EmbeddingBagOffsetsSum(), EmbeddingBagOffsets()])
+def test_sums_between_offsets(op: Operator) -> None:
+    offsets = np.array([0, 2, 2])
+    half = np.full(4, 0.5, np.float32)
+    close(op.run(TABLE, INDICES, offsets, np.array(0), half), [[-1.05, -1.2], [-0.2, -0.6], [-0.1, 0.4]])
+    weights = np.array([0.5, 0.2, -2, 1], np.float32)
+    close(op.run(TABLE, INDICES, offsets, np.array(-1), weights), [[-0.48, -0.66], [0, 0], [2.8, -3.7]])
+    close(op.run(TABLE, INDICES, offsets), [[-2.1, -2.4], [0, 0], [-0.2, 0.8]])
+
+
+def test_means_between_offsets() -> None:
+    op = EmbeddingBagOffsets(reduction="mean")
+    close(op.run(TABLE, INDICES, np.array([0, 2, 2])), [[-1.05, -1.2], [0, 0], [-0.1, 0.4]])
+    close(op.run(TABLE, INDICES, np.array([0, 0]), np.array(1)), [[-0.1, -0.4], [-0.575, -0.4]])
+
+
+@pytest.mark.parametrize("op", [EmbeddingBagPackedSum(), EmbeddingBagPacked()])
+def test_packed_sums(op: Operator) -> None:
+    indices = np.array([[0, 2], [1, 2], [3, 4]], np.int32)
+    expected = np.array([[-2.1, -2.4], [-2, -2.2], [-0.2, 0.8]])
+    close(op.run(TABLE, indices), expected)
+    close(op.run(TABLE, indices, np.full((3, 2), 0.5, np.float32)), expected / 2)
+    if isinstance(op, EmbeddingBagPacked):
+        close(EmbeddingBagPacked(reduction="mean").run(TABLE, indices), expected / 2)
+
+
+def test_sums_of_segments() -> None:
+    op = EmbeddingSegmentsSum()
+    ids, half = np.array([0, 0, 2, 2]), np.full(4, 0.5, np.float32)
+    expected = [[-1.05, -1.2], [-0.2, -0.6], [-0.1, 0.4]]
+    close(op.run(TABLE, INDICES, ids, np.array(3), np.array(0), half), expected)
+    close(op.run(TABLE, INDICES, ids, np.array(4)), [[-2.1, -2.4], [0, 0], [-0.2, 0.8], [0, 0]])
+
+
+# ----- what they leave open
+
+
+def test_offsets_at_both_ends() -> None:
+    ones = np.ones((2, 3, 2), np.float32)
+    op = EmbeddingBagOffsetsSum()
+    assert op.run(ones, np.array([0, 1, 1]), np.array([1, 3]))[:, 0, 0].tolist() == [2, 0]  # the first index in no bag
+    assert op.run(ones, np.array([0, 1]), np.array([], np.int64)).shape == (0, 3, 2)
+    assert op.run(ones, np.array([], np.int64), np.array([0, 0])).tolist() == np.zeros((2, 3, 2)).tolist()
+    assert op.run(ones[:0], np.array([], np.int64), np.array([0])).tolist() == np.zeros((1, 3, 2)).tolist()
+
+
+def test_an_empty_packed_bag_is_0() -> None:
+    for reduction in ("sum", "mean"):
+        op = EmbeddingBagPacked(reduction=reduction)
+        assert op.run(TABLE, np.zeros((2, 0), np.int64)).tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("element_type", [f16, bf16, f32, f64, i8, u8, i32, i64])
+@pytest.mark.parametrize(("reduction", "weighted"), [("sum", False), ("sum", True), ("mean", False)])
+def test_long_and_short_bags(element_type: ElementType, reduction: str, weighted: bool) -> None:
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 3, (50, 3, 2)).astype(element_type.to_dtype())
+    indices = rng.integers(0, 50, 9000)
+    offsets = np.sort(np.r_[0, 0, rng.integers(0, 300, 100), 3000])
+    weights = rng.integers(0, 2, 9000).astype(table.dtype) if weighted else None
+    op = EmbeddingBagOffsets(reduction=reduction)
+    found = op.run(table, indices, offsets, np.array(7), weights)
+    exact = table.astype(np.int64)
+    for row, (start, stop) in enumerate(zip(offsets, [*offsets[1:], 9000], strict=True)):
+        bag = exact[indices[start:stop]]
+        if weights is not None:
+            bag = bag * weights[start:stop, None, None].astype(np.int64)
+        expected = bag.sum(axis=0) if stop > start else exact[7]
+        if element_type in (i8, u8):
+            expected = expected.astype(found.dtype)
+        count = max(stop - start, 1) if reduction == "mean" else 1
+        if element_type.is_real:
+            tolerance = {f16: 1e-3, bf16: 8e-3}.get(element_type, 1e-5)
+            np.testing.assert_allclose(found[row].astype(np.float64), expected / count, rtol=tolerance)
+        else:
+            assert np.array_equal(found[row], np.trunc(expected / count))
+
+
+def test_segments_outside_the_specification_are_reported() -> None:
+    found: list[str] = []
+    with reporting_to(lambda code, message: found.append(message)):
+        sums = EmbeddingSegmentsSum().run(TABLE, INDICES, np.array([2, 0, 0, 5]), np.array(3))
+    close(sums, [[-2.9, -0.3], [0, 0], [-0.2, -0.6]])
+    assert found == [
+        "segment_ids[3] = 5 is outside [0, 2]; it is ignored",
+        "segment_ids are not sorted; each index is added to its segment nevertheless",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "message"),
+    [
+        (EmbeddingBagOffsetsSum(), [[0, 5], [0]], r"indices\[1\] = 5 is outside \[0, 4\]"),
+        (EmbeddingBagOffsetsSum(), [[0, -1], [0]], r"indices\[1\] = -1 is outside \[0, 4\]"),
+        (EmbeddingBagOffsetsSum(), [[0, 1], [0, 3]], r"offsets\[1\] = 3 is outside \[0, 2\]"),
+        (EmbeddingBagOffsetsSum(), [[0, 1], [2, 1]], "offsets must not decrease, got 2 and then 1"),
+        (EmbeddingBagOffsetsSum(), [[0, 1], [0], -2], r"default_index = -2 is outside \[0, 4\]"),
+        (EmbeddingBagPackedSum(), [[[0, 1], [2, 9]]], r"indices\[1,1\] = 9 is outside \[0, 4\]"),
+        (EmbeddingSegmentsSum(), [[0], [0], 2, -1], r"default_index = -1 is outside \[0, 4\]"),
+        (EmbeddingSegmentsSum(), [[0], [0], -2], "num_segments must not be negative, got -2"),
+    ],
+)
+def test_values_outside(op: Operator, inputs: list[Any], message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        op.run(TABLE, *(np.array(values) for values in inputs))
+
+
+# ----- inference
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "expected"),
+    [
+        (EmbeddingBagOffsets(), ["?,3,4", "?", "2..5"], "f32[2..5,3,4]"),
+        (EmbeddingBagOffsets(), ["?,3", "...", "..."], "f32[?,3]"),
+        (EmbeddingBagOffsetsSum(), ["...", "?", "5", "[]"], "f32[...]"),
+        (EmbeddingBagPackedSum(), ["5,3", "?,4"], "f32[?,3]"),
+        (EmbeddingSegmentsSum(), ["5,3", "4", "4", "[]"], "f32[?,3]"),
+        (EmbeddingSegmentsSum(), ["...", "4", "4", "[]"], "f32[...]"),
+    ],
+)
+def test_shapes_of_bags(op: Operator, inputs: list[str], expected: str) -> None:
+    table, *others = inputs
+    assert str(op.infer(tensor(table, f32), *map(tensor, others))) == expected
+
+
+def test_shapes_from_weights_and_counts() -> None:
+    packed = EmbeddingBagPackedSum().infer(tensor("5,3", f32), tensor("?,4"), tensor("2..3,?", f32))
+    assert str(packed) == "f32[2..3,3]"
+    segments = EmbeddingSegmentsSum().infer(
+        tensor("?,3", f16), tensor("?", i32), tensor("4", i32), constant_type(np.array(7, np.int32))
+    )
+    assert str(segments) == "f16[7,3]"
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "message"),
+    [
+        (EmbeddingBagOffsets(reduction="mean"), [tensor("5,3", f32), tensor("4"), tensor("2"), tensor("[]"), tensor("4", f32)], "reduction mean does not allow per_sample_weights"),
+        (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4"), tensor("2"), tensor("[]"), tensor("3", f32)], r"indices of shape \[4\] and per_sample_weights of shape \[3\] must have the same number of elements"),
+        (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4"), tensor("2", i32)], "indices is i64 and offsets is i32"),
+        (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4,1"), tensor("2")], r"indices must have rank 1, got shape \[4,1\]"),
+        (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4"), tensor("2"), tensor("1")], r"default_index must have rank 0, got shape \[1\]"),
+        (EmbeddingBagOffsets(), [tensor("[]", f32), tensor("4"), tensor("2")], "emb_table must have rank 1 or more, got shape"),
+        (EmbeddingBagOffsets(), [tensor("5,3", boolean), tensor("4"), tensor("2")], "emb_table must be of a numeric type, got boolean"),
+        (EmbeddingBagPacked(), [tensor("5,3", f32), tensor("4")], r"indices must have rank 2, got shape \[4\]"),
+        (EmbeddingBagPacked(), [tensor("5,3", f32), tensor("4,2", i8)], "indices must be i32 or i64, got i8"),
+        (EmbeddingBagPacked(), [tensor("5,3", f32), tensor("4,2"), tensor("4,2", f16)], "emb_table is f32 and per_sample_weights is f16"),
+        (EmbeddingSegmentsSum(), [tensor("5,3", f32), tensor("4"), tensor("3"), tensor("[]")], r"indices of shape \[4\] and segment_ids of shape \[3\] must have the same number of elements"),
+        (EmbeddingSegmentsSum(), [tensor("5,3", f32), tensor("4"), tensor("4"), tensor("1")], r"num_segments must have rank 0, got shape \[1\]"),
+    ],
+)  # fmt: skip
+def test_errors_of_bags(op: Operator, inputs: list[TensorType], message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        op.infer(*inputs)
