@@ -37,7 +37,7 @@ from ovir.kernels.blocked import integer_range
 from ovir.ops import import_all
 from ovir.ops.base.operator import Operator
 from ovir.runtime.executor import Executor
-from ovir.runtime.free import FreeStep
+from ovir.runtime.free_steps import FreeStep
 from ovir.runtime.listeners import Listener
 
 Array = np.ndarray[Any, Any]

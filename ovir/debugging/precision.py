@@ -24,7 +24,7 @@ from ovir.kernels.narrow import NARROW
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.emulation import Emulation
-from ovir.runtime.partial import PartialRuns, Tensors
+from ovir.runtime.partial_runs import PartialRuns, Tensors
 
 Range = tuple[float, float]
 

@@ -23,7 +23,7 @@ from ovir.kernels.blocked import contiguous_copy
 from ovir.runtime.arena import SlotMemory, Span
 from ovir.runtime.binder import Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
 from ovir.runtime.failures import failed, memory_errors_named, out_of_memory
-from ovir.runtime.free import FreeStep, FreeStepContext
+from ovir.runtime.free_steps import FreeStep, FreeStepContext
 from ovir.runtime.listeners import Listener, ListenerFailed
 from ovir.runtime.memory import refuse_what_does_not_fit
 from ovir.runtime.plan import Plan, Step

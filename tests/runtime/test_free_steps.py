@@ -9,7 +9,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.runtime.free import FreeStep
+from ovir.runtime.free_steps import FreeStep
 
 
 def chosen() -> Net:

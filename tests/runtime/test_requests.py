@@ -1,10 +1,12 @@
-"""What a request owns and keeps: results given away, state, plans of taps, one run at a time."""
+"""Compiled models, requests and results: what they own, keep and share, and how they are shown."""
 
+import copy
 import gc
+import pickle
 import re
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -244,3 +246,70 @@ def test_values_of_variables_are_arrays() -> None:
     (variable,) = counter(fails=False).compiled().create_infer_request().query_state()
     with pytest.raises(ovir.InputError, match="the value of variable 'v' must be a NumPy array, got list"):
         variable.value = [1, 2]  # type: ignore[assignment]
+
+
+# --------------------------------------------------------------------------- representations and copies
+
+
+def running_total() -> ovir.CompiledModel:
+    """A model that adds its input to a state."""
+    net = Net()
+    x = net.parameter("x", "2,3")
+    zero = net.const(np.zeros((2, 3), np.float32))
+    state = net.op("ReadValue", zero, opset=6, variable_id="v", variable_type="f32", variable_shape="2,3")
+    total = net.op("Add", state, x, name="total")
+    net.op("Assign", total, opset=6, variable_id="v")
+    net.result(total)
+    return net.compiled()
+
+
+def test_a_compiled_model_shows_its_inputs_and_outputs() -> None:
+    assert repr(running_total()) == "<CompiledModel 'test': x f32[2,3] -> total f32[2,3]>"
+
+
+def test_a_request_shows_its_variables() -> None:
+    request = running_total().create_infer_request()
+    assert repr(request.query_state()) == "[<Variable 'v': not assigned>]"
+    request.infer([ONES])
+    assert repr(request) == "<InferRequest of 'test': idle, variables: v>"
+    assert repr(request.query_state()) == "[<Variable 'v': float32[2, 3]>]"
+    request.reset_state()
+    assert repr(request.query_state()) == "[<Variable 'v': not assigned>]"
+
+
+def test_results_show_names_types_and_shapes() -> None:
+    assert repr(running_total()([ONES])) == "<Results: total float32[2, 3]>"
+
+
+def test_a_long_list_of_outputs_is_shortened() -> None:
+    net = Net()
+    x = net.parameter("x", "2,3")
+    for i in range(8):
+        net.result(net.op("Abs", x, name=f"abs{i}"))
+    shown = repr(net.compiled()([ONES]))
+    assert shown.startswith("<Results: abs0 float32[2, 3], abs1 ")
+    assert shown.endswith("abs5 float32[2, 3], and 2 more>")
+
+
+DUPLICATES = pytest.mark.parametrize("duplicate", [lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy])
+
+
+@DUPLICATES
+def test_a_copy_of_a_compiled_model_has_a_state_of_its_own(duplicate: Callable[[Any], Any]) -> None:
+    compiled = running_total()
+    compiled([ONES])
+    other = duplicate(compiled)
+    np.testing.assert_array_equal(other([ONES])["total"], ONES)
+    np.testing.assert_array_equal(compiled([ONES])["total"], 2 * ONES)
+
+
+@DUPLICATES
+def test_requests_are_not_copied(duplicate: Callable[[Any], Any]) -> None:
+    with pytest.raises(ovir.InputError, match="InferRequest objects cannot be pickled") as caught:
+        duplicate(running_total().create_infer_request())
+    assert "pickle the compiled model, and create a request where it is restored" in str(caught.value)
+
+
+def test_results_can_be_pickled() -> None:
+    restored = pickle.loads(pickle.dumps(running_total()([ONES])))
+    np.testing.assert_array_equal(restored["total"], ONES)
