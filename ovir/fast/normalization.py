@@ -1,4 +1,4 @@
-"""Normalizations as products with their factors, and SoftMax without the largest element of each slice."""
+"""Normalizations whose sums are products of BLAS, and SoftMax without the largest element of each slice."""
 
 from __future__ import annotations
 
@@ -105,23 +105,22 @@ def mvn6(op: MVN6, binder: Binder, *inputs: Array) -> bool:
 def normalize_l2(op: NormalizeL2, binder: Binder, *inputs: Array) -> bool:
     data, axes = inputs
     along = op.axes(axes, data.ndim) if binder.is_constant(1) and data.ndim else []
-    if data.dtype not in (np.float32, np.float64) or not data.size or not along:
-        return False
-    norm = bind_squares(binder, data, along)
-    limit = np.add if op.eps_mode == "add" else maximum
-    call_elementwise(binder, limit, norm, number(op.eps, data), norm)
-    call_elementwise(binder, np.sqrt, norm, norm)
-    call_elementwise(binder, np.divide, data, norm, same_order(binder, data))
-    return True
+    return _bind_divided(binder, data, along, np.add if op.eps_mode == "add" else maximum, op.eps)
 
 
 @fast(GRN, in_f32=True)
 def grn(op: GRN, binder: Binder, *inputs: Array) -> bool:
-    (data,) = inputs
-    if data.dtype not in (np.float32, np.float64) or not data.size:
+    return _bind_divided(binder, inputs[0], [1], np.add, op.bias)
+
+
+def _bind_divided(
+    binder: Binder, data: Array, axes: Sequence[int], combine: Callable[..., object], value: float
+) -> bool:
+    """Bind data divided by the root of its sum of squares along axes, which is combined with a value before."""
+    if data.dtype not in (np.float32, np.float64) or not data.size or not axes:
         return False
-    norm = bind_squares(binder, data, [1])
-    call_elementwise(binder, np.add, norm, number(op.bias, data), norm)
+    norm = bind_squares(binder, data, axes)
+    call_elementwise(binder, combine, norm, number(value, data), norm)
     call_elementwise(binder, np.sqrt, norm, norm)
     call_elementwise(binder, np.divide, data, norm, same_order(binder, data))
     return True

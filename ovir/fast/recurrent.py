@@ -25,7 +25,7 @@ from ovir.ops.recurrent import Activation, CellBase, GruBase, LstmBase, LSTMCell
 StepCalls = Callable[..., list[Call]]
 
 _ORDERS = {1: (0,), 3: (0, 1, 2), 4: (0, 1, 3, 2)}
-"""The order of the packed gates by their number: f applies to all but the last."""
+"""The order in which gates are packed, by their number: f applies to all but the last."""
 
 
 def packed(rows: Array, order: Sequence[int], f: Activation) -> Array:
@@ -236,7 +236,7 @@ def _step_calls(op: RecurrentBase, binder: Binder, weights: Array, batch: int, b
 # --------------------------------------------------------------------------- the operations
 
 
-@fast(CellBase)
+@fast(CellBase, in_f32=True)
 def cell(op: CellBase, binder: Binder, *inputs: Array) -> bool:
     count = len(op.output_types)
     x, states, weights = inputs[0], inputs[1 : 1 + count], inputs[1 + count : 4 + count]
@@ -250,7 +250,7 @@ def cell(op: CellBase, binder: Binder, *inputs: Array) -> bool:
     return True
 
 
-@fast(LSTMCell1)
+@fast(LSTMCell1, in_f32=True)
 def lstm_cell(op: LSTMCell1, binder: Binder, *inputs: Array) -> bool:
     if op.weights_format != "fico" or op.input_forget:
         return False
@@ -259,7 +259,7 @@ def lstm_cell(op: LSTMCell1, binder: Binder, *inputs: Array) -> bool:
     return cell(op, binder, *inputs)
 
 
-@fast(SequenceBase)
+@fast(SequenceBase, in_f32=True)
 def sequence(op: SequenceBase, binder: Binder, *inputs: Array) -> bool:
     x, *states, lengths, w, r, b = inputs
     constant = range(len(inputs) - 4, len(inputs))
