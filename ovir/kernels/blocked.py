@@ -1,14 +1,14 @@
 """Run kernels block by block: blocks stay in a cache, and threads share them where there are enough.
 
-``apply`` takes a kernel with the signature of a NumPy ufunc. ``map_blocks`` and ``map_slices`` take ``kernel(x, y)``
-for real-valued functions: it fills ``y`` from ``x``, which have the same shape and type and never share memory.
+``apply`` takes a kernel with the signature of a NumPy ufunc. ``map_blocks`` takes ``kernel(x, y)`` for real-valued
+functions: it fills ``y`` from ``x``, which have the same shape and type and never share memory.
 Integers arrive as float64, and the result is rounded to nearest, ties to even, as devices do. f16, bf16 and the 8-bit
 floats arrive as float32, and the result is rounded once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -32,9 +32,6 @@ _HEAVY, _LIGHT = 1 << 17, 1 << 21
 _COPIED = 3 << 14
 # With this many elements per value of an 8- or 16-bit type, computing all values once is cheaper.
 _TIMES_A_CODE = 4
-# Reducing the last axis costs NumPy one call per row; rows shorter than this are transposed first.
-SHORT = 24
-
 _SMALL_INTEGERS = tuple(np.dtype(t) for t in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.uint2))
 
 
@@ -231,100 +228,3 @@ class _Apart:
 def _has_rows(array: Array) -> bool:
     """Return whether elements lie side by side along the last axis, so that passes over them are fast."""
     return bool(array.strides[-1] == array.itemsize)
-
-
-# --------------------------------------------------------------------------- slices
-
-
-def map_rows(function: Callable[[slice], object], rows: int, length: int, *, heavy: bool = True) -> None:
-    """Call ``function`` on blocks of rows of ``width`` elements. ``heavy``: see ``apply``."""
-    least = _HEAVY if heavy else _LIGHT
-    places = _places((rows,), -(-rows // _block_count(rows * length, least)))
-
-    def run(start: int, stop: int) -> None:
-        with np.errstate(all="ignore"):
-            for (place,) in places[start:stop]:
-                function(place)
-
-    run_blocks(run, len(places), -(-least * len(places) // max(rows * length, 1)))
-
-
-def map_slices(
-    kernel: Callable[[Array, Array, int], object],
-    data: Array,
-    axes: Sequence[int],
-    out: Array | None = None,
-    *,
-    heavy: bool = True,
-    short: int = SHORT,
-) -> Array:
-    """Apply a kernel to the slices of ``data`` along ``axes`` (not negative), each independent of the others.
-
-    ``kernel(x, y, axis)`` receives 2-D blocks of whole slices that lie along ``axis``; slices of fewer than ``short``
-    elements lie along the first axis. ``out`` may be ``data`` itself. ``heavy``: see ``apply``; reductions are slower
-    than reading memory.
-    """
-    out = result_array(data, out)
-    if not out.size:
-        return out
-    if not data.ndim:  # whose axis 0 may be named
-        map_slices(kernel, data.reshape(1), [0] if axes else [], out.reshape(1))
-        return out
-    along = sorted(axes)
-    if not along:  # each element is a slice of its own
-        map_slices(kernel, data[..., np.newaxis], [data.ndim], out[..., np.newaxis])
-        return out
-    if along[-1] - along[0] >= len(along):  # axes that are not adjacent are moved to the end
-        order = [axis for axis in range(data.ndim) if axis not in along] + along
-        # Where the moved axes have size 1, or the data lies in another order, this is a view of the data and no copy.
-        moved = np.ascontiguousarray(data.transpose(order))
-        target = None if np.may_share_memory(moved, data) else moved
-        last = range(data.ndim - len(along), data.ndim)
-        result = map_slices(kernel, moved, last, target, heavy=heavy, short=short)
-        np.copyto(out.transpose(order), result)
-        return out
-    outer, length = prod(data.shape[: along[0]]), prod(data.shape[axis] for axis in along)
-    inner = prod(data.shape[along[-1] + 1 :])
-    x, y = (np.ascontiguousarray(a).reshape(outer, length, inner) for a in (data, out))
-    if inner == 1:
-        _map_rows(kernel, x[:, :, 0], y[:, :, 0], heavy, length < short)
-    else:
-        _map_columns(kernel, x, y, _HEAVY if heavy else _LIGHT)
-    return out
-
-
-def _map_rows(kernel: Callable[[Array, Array, int], object], x: Array, y: Array, heavy: bool, stand: bool) -> None:
-    step = _Apart(lambda a, b: kernel(a, b, 0 if stand else 1), x.dtype)
-
-    def run(rows: slice) -> None:
-        _slices(step, x[rows].T, y[rows].T) if stand else _slices(step, x[rows], y[rows])
-
-    map_rows(run, len(x), x.shape[1], heavy=heavy)
-
-
-def _map_columns(kernel: Callable[[Array, Array, int], object], x: Array, y: Array, least: int) -> None:
-    outer, length, inner = x.shape
-    # Narrow blocks would leave most of each cache line unread.
-    width = min(max(-(-inner // -(-_block_count(x.size, least) // outer)), 64), inner)
-    parts = -(-inner // width)
-    step = _Apart(lambda a, b: kernel(a, b, 0), x.dtype)
-
-    def run(start: int, stop: int) -> None:
-        with np.errstate(all="ignore"):
-            for item in range(start, stop):
-                o, part = divmod(item, parts)
-                columns = slice(part * width, (part + 1) * width)
-                _slices(step, x[o, :, columns], y[o, :, columns])
-
-    run_blocks(run, outer * parts, max(least // (length * width), 1))
-
-
-def _slices(step: _Apart, x: Array, y: Array) -> None:
-    """Run the kernel on one block: convert it to the kernel's type and order, and its result to the output's."""
-    computed = compute_dtype(x.dtype)
-    if y.dtype == computed and _has_rows(y):
-        step(x, out=y)
-        return
-    result = np.empty(y.shape, computed)
-    step(np.ascontiguousarray(half.converted(x, computed)), out=result)
-    half.copy(result, y)

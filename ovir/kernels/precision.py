@@ -21,13 +21,6 @@ def as_f32(data: Array) -> Array:
     return half.converted(data, np.dtype(np.float32))
 
 
-def work_array(shape: tuple[int, ...], dtype: np.dtype[Any], out: Array | None) -> Array:
-    """Return the array in which to compute a result of type ``dtype``: ``out`` if it has the computing type, else a new
-    one."""
-    computed = compute_dtype(dtype)
-    return out if out is not None and computed == dtype else np.empty(shape, computed)
-
-
 def stored(result: Array, dtype: np.dtype[Any], out: Array | None = None) -> Array:
     """Return a computed result as an array of type ``dtype``, written to ``out`` if given."""
     if result is out:

@@ -11,7 +11,7 @@ import pytest
 
 from ovir.core.arrays import Array
 from ovir.kernels import blocked
-from ovir.kernels.blocked import apply, contiguous_copy, map_blocks, map_rows, map_slices
+from ovir.kernels.blocked import apply, contiguous_copy, map_blocks
 
 
 def sigmoid(x: Array, y: Array) -> None:
@@ -35,16 +35,6 @@ def test_blocks_cover_the_whole(block: int, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(blocked, name, block)
     data = np.random.default_rng(1).standard_normal((6, 50, 31)).astype(np.float32)
     np.testing.assert_array_equal(apply(np.add, (data, data[0]), heavy=True), data + data[0])
-    for axes in ([0], [1], [2], [0, 2], [1, 2], [0, 1, 2]):
-        result = map_slices(lambda x, y, axis: np.divide(x, np.abs(x).max(axis, keepdims=True), out=y), data, axes)
-        np.testing.assert_array_equal(result, data / np.abs(data).max(tuple(axes), keepdims=True))
-    seen = np.zeros(50, int)
-
-    def count(rows: slice) -> None:
-        seen[rows] += 1
-
-    map_rows(count, 50, 3)
-    assert (seen == 1).all()
 
 
 def test_copies_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:

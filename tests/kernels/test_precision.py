@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.kernels.precision import as_computed, as_f32, stored, work_array
+from ovir.kernels.precision import as_computed, as_f32, rounded, stored
 
 
 @pytest.mark.parametrize(
@@ -20,15 +20,6 @@ def test_types(dtype: Any, computed: Any) -> None:
     assert as_computed(data).dtype == computed
     assert as_f32(data).dtype == np.float32
     assert as_f32(data).tolist() == [1.5, -2]
-    assert work_array((2,), np.dtype(dtype), None).dtype == computed
-
-
-def test_out_is_computed_in_where_its_type_allows() -> None:
-    out = np.empty(3, np.float32)
-    assert work_array((3,), out.dtype, out) is out
-    assert stored(out, out.dtype, out) is out
-    narrow = np.empty(3, np.float16)
-    assert work_array((3,), narrow.dtype, narrow).dtype == np.float32
 
 
 def test_stored() -> None:
@@ -40,3 +31,10 @@ def test_stored() -> None:
         assert out is None or copy is out
     assert stored(result, np.dtype(np.float16)).dtype == np.float16
     assert stored(np.float32(2.5).reshape(()), np.dtype(np.float32)).shape == ()
+
+
+def test_rounded() -> None:
+    reals = np.array([0.5, 1.5, -2.75])
+    assert rounded(reals, np.dtype(np.int8)).tolist() == [0, 2, -3]
+    assert rounded(reals, np.dtype(np.float16)).tolist() == [0.5, 1.5, -2.75]
+    assert rounded(reals, np.dtype(np.float64)) is reals
