@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ovir.export.export_onnx import export_onnx
     from ovir.export.exported import Exported
     from ovir.graph.layers import Layer, Port
-    from ovir.hybrid.compiled import compile_model
+    from ovir.hybrid.compile_model import compile_model
     from ovir.ir.writing.save import to_python
     from ovir.model import Model, read_model, save_model
     from ovir.ops.base.attributes import attribute
@@ -126,7 +126,7 @@ _NAMES = {
     "ovir.export.export_onnx": ("export_onnx",),
     "ovir.export.exported": ("Exported",),
     "ovir.graph.layers": ("Layer", "Port"),
-    "ovir.hybrid.compiled": ("compile_model",),
+    "ovir.hybrid.compile_model": ("compile_model",),
     "ovir.ir.writing.save": ("to_python",),
     "ovir.model": ("Model", "read_model", "save_model"),
     "ovir.ops.base.attributes": ("attribute",),

@@ -8,9 +8,9 @@ import numpy as np
 
 import ovir
 from ovir.core.arrays import Array
-from ovir.export.exporter import export_model
+from ovir.export.model_exporter import export_model
 from ovir.export.session import OnnxRuntimeSession, ReferenceSession
-from ovir.export.types import held_as
+from ovir.export.support import held_as
 
 RELATIVE = {2: 1e-2, 4: 1e-4, 8: 1e-6}
 """The difference that results of a size in bytes may have, as a part of the largest one."""

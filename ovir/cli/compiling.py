@@ -11,7 +11,7 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.codes import NO_RESULT, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError
-from ovir.hybrid.compiled import ENGINES, compile_model
+from ovir.hybrid.compile_model import ENGINES, compile_model
 from ovir.kernels.narrow import NARROW
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel

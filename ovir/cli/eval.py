@@ -183,7 +183,7 @@ def _other_side(arguments: argparse.Namespace, model: Model, index: int, config:
     """Return the evaluation of what ``--against`` names."""
     from ovir.debugging.side import Partners
     from ovir.debugging.sides import open_side
-    from ovir.hybrid.compiled import compile_model
+    from ovir.hybrid.compile_model import compile_model
 
     arguments.other = arguments.against  # what `ovir compare` calls it
     against = open_other(arguments, model)

@@ -15,7 +15,7 @@ from ovir.debugging.walk import Depths
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import plural
 from ovir.export.exported import Exported
-from ovir.export.session import OnnxRuntimeSession, ReferenceSession, Session
+from ovir.export.session import OnnxRuntimeSession, OnnxSession, ReferenceSession
 from ovir.graph.layers import Layer
 from ovir.model import Model
 from ovir.ops.state import ReadValueBase
@@ -79,7 +79,7 @@ def verify_export(
     criterion = criterion or Criterion()
     rounding = _rounding(model)
     try:
-        session: Session = OnnxRuntimeSession(exported)
+        session: OnnxSession = OnnxRuntimeSession(exported)
         return Verification("onnxruntime", list(_compared(model, exported, inputs, session, criterion)), None, rounding)
     except ImportError:
         reason = "onnxruntime is not installed"
@@ -102,7 +102,7 @@ def _rounding(model: Model) -> str | None:
 
 
 def _compared(
-    model: Model, exported: Exported, inputs: Sequence[Array], session: Session, criterion: Criterion
+    model: Model, exported: Exported, inputs: Sequence[Array], session: OnnxSession, criterion: Criterion
 ) -> Iterator[VerifiedOutput]:
     request = CompiledModel(model).create_infer_request()
     readers = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)}

@@ -31,8 +31,8 @@ def export_onnx(
     """
     require_packages("the export", "onnx", "onnx", "onnx_ir")
     with stage("loading onnx"):
-        from ovir.export.exporter import export_model
-        from ovir.export.opsets import default_opset
+        from ovir.export.model_exporter import export_model
+        from ovir.export.support import default_opset
 
     if not isinstance(model, Model):
         from ovir.model import read_model  # only this convenience needs the reader

@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32, i64
-from ovir.export.graph import Graph, Tensor
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import rounded_away
 from ovir.export.sizes import positions_below, scalar_size_of
 from ovir.kernels.resample_taps import Method, Taps

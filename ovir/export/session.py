@@ -18,12 +18,12 @@ from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import RunError
 from ovir.export.exported import LARGEST_FILE, Exported, size_of_weights
-from ovir.export.types import data_type, spelled
+from ovir.export.support import data_type, spelled
 from ovir.ir.weights import decode, encode
 from ovir.kernels import parallel
 
 
-class Session(Protocol):
+class OnnxSession(Protocol):
     """An ONNX model that is ready to run."""
 
     def run(self, arrays: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:

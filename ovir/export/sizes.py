@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.element_types import i64
 from ovir.core.shapes import UNKNOWN, PartialShape, as_dimension
-from ovir.export.graph import Graph, Tensor
+from ovir.export.onnx_graph import Graph, Tensor
 
 Size = int | Tensor
 """A number, or a tensor of i64 with shape [1]."""
@@ -134,6 +134,16 @@ def vector(graph: Graph, sizes: Sequence[Size]) -> Tensor:
         if size is not None:
             parts.append(size)
     return graph.Concat(*parts, axis=0)
+
+
+def of_rank(graph: Graph, tensor: Tensor, rank: int) -> Tensor:
+    """Return a tensor whose rank is known because the operation takes no other."""
+    return tensor if tensor.rank is not None else graph.shaped(tensor, [UNKNOWN] * rank)
+
+
+def part(graph: Graph, data: Tensor, start: int, stop: Size, axis: int = 0) -> Tensor:
+    """Return the elements along an axis from ``start`` up to ``stop``, which is excluded."""
+    return graph.Slice(data, [start], vector(graph, [stop]), [axis])
 
 
 def reshaped(graph: Graph, tensor: Tensor, sizes: Sequence[Size]) -> Tensor:

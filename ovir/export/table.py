@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from ovir.export.registry import IN_PARTS_BY_NUMPY, exporter_of
+from ovir.export.exporters import IN_PARTS_BY_NUMPY, exporter_of
 from ovir.ops import find
 from ovir.ops.base.opsets import OPERATIONS
 

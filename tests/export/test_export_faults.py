@@ -18,11 +18,11 @@ for package in ("onnx", "onnx_ir", "onnxruntime"):
 from export_comparison import check_exported  # noqa: E402  (it imports these packages)
 
 from ovir.core.element_types import ElementType  # noqa: E402
-from ovir.export.exporter import export_model  # noqa: E402
-from ovir.export.graph import Graph  # noqa: E402
-from ovir.export.opsets import default_opset  # noqa: E402
+from ovir.export.model_exporter import export_model  # noqa: E402
+from ovir.export.onnx_graph import Graph  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
 from ovir.export.sizes import compute  # noqa: E402
+from ovir.export.support import default_opset  # noqa: E402
 
 RANDOM = np.random.default_rng(5)
 both_opsets = pytest.mark.parametrize("opset", [17, default_opset()])

@@ -17,8 +17,8 @@ for package in ("onnx", "onnx_ir", "onnxruntime"):
 
 from export_comparison import check_exported  # noqa: E402  (it imports these packages)
 
-from ovir.export.opsets import default_opset  # noqa: E402
-from ovir.export.registry import IN_PARTS_BY_NUMPY, exporter_of  # noqa: E402
+from ovir.export.exporters import IN_PARTS_BY_NUMPY, exporter_of  # noqa: E402
+from ovir.export.support import default_opset  # noqa: E402
 from ovir.export.table import NOT_EXPORTED, rows, with_table  # noqa: E402
 from ovir.ops import find  # noqa: E402
 

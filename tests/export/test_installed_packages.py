@@ -18,20 +18,19 @@ import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 
 from ovir.core.element_types import f16, f32  # noqa: E402
-from ovir.export import graph as graph_module  # noqa: E402
-from ovir.export import opsets  # noqa: E402
-from ovir.export.exporter import export_model  # noqa: E402
-from ovir.export.graph import Graph, NotExportable  # noqa: E402
-from ovir.export.opsets import TESTED_OPSET, default_opset, kernel_types  # noqa: E402
+from ovir.export import onnx_graph, support  # noqa: E402
+from ovir.export.model_exporter import export_model  # noqa: E402
+from ovir.export.onnx_graph import Graph, NotExportable  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
+from ovir.export.support import TESTED_OPSET, default_opset, kernel_types  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_remembered() -> Iterator[None]:
-    for function in (default_opset, opsets._kernels):
+    for function in (default_opset, support._kernels):
         function.cache_clear()
     yield
-    for function in (default_opset, opsets._kernels):
+    for function in (default_opset, support._kernels):
         function.cache_clear()
 
 
@@ -58,7 +57,7 @@ def test_default_opset_with_an_onnxruntime_that_refuses_newer_models(monkeypatch
 
 def test_newer_packages_do_not_change_the_default_opset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx.defs, "onnx_opset_version", lambda: 99)
-    monkeypatch.setattr(opsets, "_is_run", lambda opset: True)
+    monkeypatch.setattr(support, "_is_run", lambda opset: True)
     assert default_opset() == TESTED_OPSET
 
 
@@ -95,12 +94,12 @@ def sum_of_halves() -> ovir.Model:
 def test_casts_end_whatever_kernels_there_are(
     monkeypatch: pytest.MonkeyPatch, opset: int, known: frozenset[str] | None
 ) -> None:
-    monkeypatch.setattr(graph_module, "kernel_types", lambda *_: known)
+    monkeypatch.setattr(onnx_graph, "kernel_types", lambda *_: known)
     assert len(export_model(sum_of_halves(), opset).onnx.graph) > 0
 
 
 def test_cast_of_a_type_that_it_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph_module, "_allowed", lambda schema, variable: frozenset({"tensor(float)", "tensor(bool)"}))
+    monkeypatch.setattr(onnx_graph, "_allowed", lambda schema, variable: frozenset({"tensor(float)", "tensor(bool)"}))
     graph = Graph(17)
     with pytest.raises(NotExportable, match="Cast of opset 17 does not take element type f16"):
         graph.cast(graph.constant(np.ones(100, np.float16), f16), f32)

@@ -12,8 +12,8 @@ from ovir.diagnostics.codes import INTERNAL
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the export and its engine need {package}")
 
-from ovir.export.opsets import OLDEST_OPSET, default_opset  # noqa: E402  (it imports these packages)
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
+from ovir.export.support import OLDEST_OPSET, default_opset  # noqa: E402  (it imports these packages)
 
 SHARED = Path(__file__).parents[3] / "shared"
 FILES = sorted(path for kind in ("models", "irs") for path in SHARED.glob(f"{kind}/*/model.xml"))

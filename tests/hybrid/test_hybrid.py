@@ -13,8 +13,8 @@ from fuzz.cases import VERSIONS, Case, make_case
 import ovir
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
-from ovir.export.registry import IN_PARTS_BY_NUMPY
-from ovir.hybrid.compiled import HybridModel, compile_model
+from ovir.export.exporters import IN_PARTS_BY_NUMPY
+from ovir.hybrid.compile_model import HybridModel, compile_model
 
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the engine onnxruntime needs {package}")
@@ -138,9 +138,9 @@ def test_options_of_numpy_are_refused(option: dict[str, Any]) -> None:
 
 
 def test_what_onnxruntime_refuses_runs_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ovir.hybrid import hybrid_model
+    from ovir.hybrid import partition
 
-    whole = hybrid_model.OnnxRuntimeSession
+    whole = partition.OnnxRuntimeSession
 
     def refuse(exported: Any, **options: Any) -> Any:
         if any(node.op_type == "LogSoftmax" and node.name == "side" for node in exported.onnx.graph):
@@ -150,7 +150,7 @@ def test_what_onnxruntime_refuses_runs_with_numpy(monkeypatch: pytest.MonkeyPatc
             raise ovir.RunError(diagnose(ENGINE, text))
         return whole(exported, **options)
 
-    monkeypatch.setattr(hybrid_model, "OnnxRuntimeSession", refuse)
+    monkeypatch.setattr(partition, "OnnxRuntimeSession", refuse)
     model = model_with_gap()
     compiled = compile_model(model, engine="onnxruntime")
     assert sorted(layer.name for layer in compiled.numpy_layers) == ["side", "twice"]

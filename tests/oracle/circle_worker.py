@@ -21,9 +21,9 @@ import openvino as ov
 from onnx.backend.test.case.node import collect_testcases
 
 import ovir
-from ovir.export.exporter import export_model
-from ovir.export.opsets import default_opset
+from ovir.export.model_exporter import export_model
 from ovir.export.session import OnnxRuntimeSession, ReferenceSession
+from ovir.export.support import default_opset
 
 warnings.simplefilter("ignore")
 core = ov.Core()

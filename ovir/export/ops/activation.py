@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 
 from ovir.core.element_types import f32, i64
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import of_reals, scalar
-from ovir.export.registry import exports
 from ovir.kernels.blocked import integer_range
 from ovir.ops.activation import (
     Clamp,

@@ -7,11 +7,11 @@ from math import prod
 import numpy as np
 
 from ovir.core.element_types import ElementType, f64, i64
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import real_type, reduced
-from ovir.export.registry import exports
 from ovir.export.sizes import positions_below, scalar_size_of, size_of
-from ovir.export.windows import static_sizes
+from ovir.export.sliding_windows import static_sizes
 from ovir.ops.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
 
 _NOT_FINITE = "NaN and infinities spread over their row if the data does not divide into equal windows"

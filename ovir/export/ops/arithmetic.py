@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.element_types import f64, i32
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.ops.normalization import BIAS, SCALE, root_mean_square, with_parameter
 from ovir.export.parts import aligned, saturated, truncated, wrapped
-from ovir.export.registry import exports
 from ovir.ops.arithmetic import (
     Add,
     ArithmeticBase,

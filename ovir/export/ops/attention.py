@@ -8,9 +8,9 @@ import numpy as np
 
 from ovir.core.element_types import boolean, f32, f64
 from ovir.core.shapes import Dimension
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import scalar, swapped
-from ovir.export.registry import exports
 from ovir.ops.attention import ScaledDotProductAttention
 
 _SMALL = 1 << 16

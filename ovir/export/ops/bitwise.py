@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ovir.core.element_types import ElementType, boolean, i64, u1, u3, u6, u8, u32, u64
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import aligned, wrapped
-from ovir.export.registry import exports
 from ovir.ops.bitwise import (
     BitwiseAnd,
     BitwiseBase,

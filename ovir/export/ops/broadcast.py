@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import as_list, reshaped, shape_of, sizes_of
 from ovir.ops.broadcast import Broadcast1, Broadcast3, Tile
 

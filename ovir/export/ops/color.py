@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.element_types import ElementType, i32, u8
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import real_type
-from ovir.export.registry import exports
 from ovir.export.sizes import LAST, Size, compute, reshaped, size_of, vector
 from ovir.ops.color import (
     BGRtoNV12,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import aligned
-from ovir.export.registry import exports
 from ovir.ops.comparison import (
     ComparisonBase,
     Equal,

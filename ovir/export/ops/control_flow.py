@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from ovir.core.element_types import boolean, i64
 from ovir.core.shapes import PartialShape
-from ovir.export.bodies import Body, ExportableBody
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.loops import ExportableBody, ExportedBody
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import reduced
-from ovir.export.registry import exports
 from ovir.export.sizes import FIRST, Size, as_scalar, size_of
 from ovir.ops.base.bodies import BodyMap, InputMap, OutputMap
 from ovir.ops.control_flow import If, IterationBase, Loop, TensorIterator, by_output
@@ -157,7 +157,7 @@ class _Iteration:
             carried.append(given[edge.parameter])
         return given, [tensor for tensor in carried if tensor is not None]
 
-    def _last(self, item: OutputMap, body: Body, results: list[Tensor]) -> int:
+    def _last(self, item: OutputMap, body: ExportedBody, results: list[Tensor]) -> int:
         """Return the position of a carried tensor that is an output, which is added if no back edge carries it."""
         for position, edge in enumerate(self.op.wiring["body"].back_edges):
             if edge.result == item.result:
@@ -192,7 +192,7 @@ class _Iteration:
         return graph.Reshape(moved, sizes, allowzero=1)
 
 
-def _at_least_1d(body: Body, item: OutputMap) -> Tensor:
+def _at_least_1d(body: ExportedBody, item: OutputMap) -> Tensor:
     result = body.outputs[item.result]
     return body.graph.Reshape(result, [1]) if result.rank == 0 else result
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from ovir.core.element_types import f32, f64, i64
 from ovir.core.shapes import UNKNOWN
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
-from ovir.export.windows import has_same_pads, padded, same_padded, static_pads, static_sizes, summed_products
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
+from ovir.export.sliding_windows import has_same_pads, padded, same_padded, static_pads, static_sizes, summed_products
 from ovir.ops.convolution import BinaryConvolution, Convolution, ForwardConvolutionBase, GroupConvolution
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from ovir.core.element_types import i64
 from ovir.core.shapes import Dimension
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.ops.convolution import is_computed_by_taps, without_groups
-from ovir.export.registry import exports
 from ovir.export.sizes import FIRST
-from ovir.export.windows import Pads, padded, static_sizes, summed_products
+from ovir.export.sliding_windows import Pads, padded, static_sizes, summed_products
 from ovir.kernels.windows import extent
 from ovir.ops.base.spatial import SAME
 from ovir.ops.convolution_backprop import (

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ovir.core.element_types import f32, i64
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import reduced
-from ovir.export.ranking import of_rank, part
-from ovir.export.registry import exports
-from ovir.export.sizes import Size, compute, expanded, positions_below, reshaped, sizes_of, vector
+from ovir.export.sizes import Size, compute, expanded, of_rank, part, positions_below, reshaped, sizes_of, vector
 from ovir.ops.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen
 
 _LIMITS = "NaN may count as any number"

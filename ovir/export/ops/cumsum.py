@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ovir.core.element_types import i64
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import as_scalar
 from ovir.ops.cumsum import CumSum
 

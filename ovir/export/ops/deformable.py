@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.element_types import f32, f64, i64
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import positions_below, size_of
-from ovir.export.windows import Pads, static_pads
+from ovir.export.sliding_windows import Pads, static_pads
 from ovir.ops.deformable import DeformableBase, DeformableConvolution1, DeformableConvolution8
 
 

@@ -8,7 +8,9 @@ from functools import partial
 import numpy as np
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import (
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
+from ovir.export.selection import (
     LOWEST,
     NEVER,
     NOT_FINITE,
@@ -17,13 +19,15 @@ from ovir.export.boxes import (
     corners,
     decoded,
     halves,
+    order,
+    padded,
+    picked,
+    ranks,
     selected,
     selection,
+    top,
 )
-from ovir.export.graph import Graph, Tensor
-from ovir.export.ranking import of_rank, order, padded, part, picked, ranks, top
-from ovir.export.registry import exports
-from ovir.export.sizes import Size, compute, positions_below, product, reshaped, size_of, vector
+from ovir.export.sizes import Size, compute, of_rank, part, positions_below, product, reshaped, size_of, vector
 from ovir.ops.detection_output import DetectionOutput1, DetectionOutput8, DetectionOutputBase
 
 _CENTER_SIZE = "caffe.PriorBoxParameter.CENTER_SIZE"

@@ -9,9 +9,9 @@ import numpy as np
 
 from ovir.core.element_types import i64
 from ovir.core.shapes import UNKNOWN
-from ovir.export.graph import Graph, Operand, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Operand, Tensor
 from ovir.export.parts import real_type
-from ovir.export.registry import exports
 from ovir.export.sizes import LAST, compute, scalar_size_of, size_of, vector
 from ovir.ops.fourier import DFT, IDFT, IRDFT, ISTFT, RDFT, STFT, FourierBase
 

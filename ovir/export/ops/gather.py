@@ -6,8 +6,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import Dimension
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import LAST, as_list, inverse, vector, with_axis_first
 from ovir.ops.gather import Gather1, Gather7, Gather8, GatherBase, GatherElements
 

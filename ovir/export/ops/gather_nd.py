@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ovir.core.element_types import i64
 from ovir.core.shapes import Dimension, PartialShape
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import LAST, positions_below, reshaped, size_of, sizes_of, vector
 from ovir.ops.gather_nd import GatherND5, GatherND8, GatherTree
 

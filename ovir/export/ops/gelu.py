@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from ovir.core.element_types import f32, f64
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.ops.unary import erf
 from ovir.export.parts import of_reals
-from ovir.export.registry import exports
 from ovir.ops.gelu import Gelu2, Gelu7
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.element_types import boolean, f32, f64, i32, i64, string
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import as_list, as_scalar, positions_below
 from ovir.ops.generate import Eye, OneHot1, OneHot16, Range1, Range4, RangeBase
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ovir.core.element_types import f32, f64
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.resampling import truncated_to
 from ovir.ops.grid_sample import GridSample
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ovir.core.element_types import i64
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import swapped
-from ovir.export.registry import exports
 from ovir.ops.grouped_matmul import GroupedMatMul
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ovir.core.element_types import boolean, f32, i64
 from ovir.core.shapes import PartialShape
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import swapped
-from ovir.export.registry import exports
 from ovir.export.sizes import LAST, positions_below, scalar_size_of
 from ovir.ops.linalg import Einsum, Inverse
 

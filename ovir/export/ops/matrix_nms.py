@@ -7,13 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.element_types import f32, i64
-from ovir.export.bodies import Step, loop
-from ovir.export.boxes import NEVER, NOT_FINITE, Selection, best_of_images, halves, outputs, upright, without_background
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.loops import LoopStep, loop
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import reduced
-from ovir.export.ranking import column, of_rank, part, picked, top
-from ovir.export.registry import exports
-from ovir.export.sizes import compute, expanded, positions_below, product, reshaped, sizes_of, vector
+from ovir.export.selection import (
+    NEVER,
+    NOT_FINITE,
+    Selection,
+    best_of_images,
+    column,
+    halves,
+    outputs,
+    picked,
+    top,
+    upright,
+    without_background,
+)
+from ovir.export.sizes import compute, expanded, of_rank, part, positions_below, product, reshaped, sizes_of, vector
 from ovir.ops.matrix_nms import MatrixNms
 
 
@@ -31,7 +42,7 @@ def matrix_nms(graph: Graph, op: MatrixNms, boxes: Tensor, scores: Tensor) -> Se
     table = upright(graph, low, high, op.last_pixel)
     blank = expanded(graph, graph.number(NEVER, f32), [count])
 
-    def step(body: Graph, number: Tensor, states: Sequence[Tensor]) -> Step:
+    def step(body: Graph, number: Tensor, states: Sequence[Tensor]) -> LoopStep:
         row, place = (body.Gather(data, number, axis=0) for data in (values, indices))
         eligible = body.Greater(row, float(np.float32(op.score_threshold)))
         some = body.Max(reduced(body, "ReduceSum", body.cast(eligible, i64), [0]), 1)
@@ -39,7 +50,7 @@ def matrix_nms(graph: Graph, op: MatrixNms, boxes: Tensor, scores: Tensor) -> Se
         image = body.Div(number, body.Squeeze(vector(body, [compute(body, "Max", classes, 1)])))
         own = body.Gather(body.Gather(table, image, axis=0), place, axis=0)
         final = body.Where(eligible, body.Mul(row, _decay(body, op, own)), NEVER)
-        return Step([], [body.ScatterElements(blank, place, final, axis=0)])
+        return LoopStep([], [body.ScatterElements(blank, place, final, axis=0)])
 
     (final,) = loop(graph, rows, [], step)
     final = reshaped(graph, final, [images, classes, count])

@@ -8,7 +8,9 @@ from functools import partial
 import numpy as np
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import (
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
+from ovir.export.selection import (
     NEVER,
     NOT_FINITE,
     Select,
@@ -18,16 +20,14 @@ from ovir.export.boxes import (
     halves,
     just_below,
     outputs,
+    picked,
     removing,
     selected,
     selection,
     upright,
     without_background,
 )
-from ovir.export.graph import Graph, Tensor
-from ovir.export.ranking import of_rank, picked
-from ovir.export.registry import exports
-from ovir.export.sizes import Size, expanded, positions_below, reshaped, size_of, sizes_of, vector
+from ovir.export.sizes import Size, expanded, of_rank, positions_below, reshaped, size_of, sizes_of, vector
 from ovir.ops.multiclass_nms import MulticlassNms8, MulticlassNms9
 
 _TO = "NonMaxSuppression, TopK; a Loop if nms_eta is below 1"

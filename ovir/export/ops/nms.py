@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import NOT_FINITE, greedy, halves, removing, selected, upright
-from ovir.export.graph import Graph, Tensor
-from ovir.export.ranking import of_rank, order, padded, part
-from ovir.export.registry import exports
-from ovir.export.sizes import Size, compute, product, size_of, sizes_of, vector
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
+from ovir.export.selection import NOT_FINITE, greedy, halves, order, padded, removing, selected, upright
+from ovir.export.sizes import Size, compute, of_rank, part, product, size_of, sizes_of, vector
 from ovir.ops.base.suppression import SuppressionBase
 from ovir.ops.nms import (
     NonMaxSuppression1,

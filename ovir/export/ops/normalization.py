@@ -10,9 +10,9 @@ import onnx_ir as ir
 
 from ovir.core.element_types import f32
 from ovir.core.shapes import PartialShape
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import of_reals, per_channel, reduced
-from ovir.export.registry import exports
 from ovir.ops.normalization import GRN, LRN, MVN2, MVN6, GroupNormalization, LogSoftmax, NormalizeL2, SoftMax1, SoftMax8
 
 # --------------------------------------------------------------------------- exponentials

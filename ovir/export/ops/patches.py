@@ -8,8 +8,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i32
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import (
     Size,
     as_list,

@@ -9,11 +9,11 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32, f64, i64
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import real_type
-from ovir.export.registry import exports
 from ovir.export.sizes import positions_below
-from ovir.export.windows import PoolWindows
+from ovir.export.sliding_windows import PoolWindows
 from ovir.kernels.blocked import lowest_finite
 from ovir.kernels.windows import Window
 from ovir.ops.pooling import AvgPool1, AvgPool14, AvgPool16, AvgPoolBase, MaxPool1, MaxPool8, MaxPool14, MaxPoolBase

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ovir.core.element_types import f32, f64
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import of_reals, scalar, with_trailing
-from ovir.export.registry import exports
 from ovir.ops.prelu import PReLU
 
 

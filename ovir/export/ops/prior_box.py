@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.ops.prior_box import PriorBox1, PriorBox8, PriorBoxBase, PriorBoxClustered
 
 

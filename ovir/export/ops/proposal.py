@@ -7,11 +7,23 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import GAPS, NOT_FINITE, clipped, corners, decoded, halves, selected, shifted
-from ovir.export.graph import Graph, Tensor
-from ovir.export.ranking import column, group_counts, of_rank, part, picked, top
-from ovir.export.registry import exports
-from ovir.export.sizes import Size, compute, positions_below, product, reshaped, sizes_of
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
+from ovir.export.selection import (
+    GAPS,
+    NOT_FINITE,
+    clipped,
+    column,
+    corners,
+    decoded,
+    group_counts,
+    halves,
+    picked,
+    selected,
+    shifted,
+    top,
+)
+from ovir.export.sizes import Size, compute, of_rank, part, positions_below, product, reshaped, sizes_of
 from ovir.ops.proposal import Proposal1, Proposal4, ProposalBase, anchors
 
 _LIMITS = f"{GAPS}; {NOT_FINITE}"

@@ -9,10 +9,10 @@ import numpy as np
 
 from ovir.core.element_types import f64, i32, i64
 from ovir.core.shapes import UNKNOWN, Dimension
-from ovir.export.bodies import Step, loop
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.loops import LoopStep, loop
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import split_evenly
-from ovir.export.registry import exports
 from ovir.export.sizes import FIRST, LAST, Size, size_of, vector
 from ovir.ops.recurrent import (
     CellBase,
@@ -285,14 +285,14 @@ def _one_direction(
     last = graph.Sub(graph.Squeeze(vector(graph, [time])), 1)
     counts = None if lengths is None else graph.Unsqueeze(graph.cast(lengths, i64), [1])
 
-    def step(body: Graph, number: Tensor, before: Sequence[Tensor]) -> Step:
+    def step(body: Graph, number: Tensor, before: Sequence[Tensor]) -> LoopStep:
         at = body.Sub(last, number) if is_reverse else number
         after = _cell(body, op, body.Gather(inputs, at, axis=0), before, turned, rest)
         if counts is None:
-            return Step(after, [body.Identity(after[0])])
+            return LoopStep(after, [body.Identity(after[0])])
         runs = body.Less(at, counts)
         kept = [body.Where(runs, new, old) for new, old in zip(after, before, strict=True)]
-        return Step(kept, [body.Where(runs, after[0], body.number(0, x.element_type))])
+        return LoopStep(kept, [body.Where(runs, after[0], body.number(0, x.element_type))])
 
     found = loop(graph, time, states, step)
     after, outputs = found[: len(states)], found[len(states)]

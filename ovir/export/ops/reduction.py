@@ -8,9 +8,9 @@ from math import prod
 import numpy as np
 
 from ovir.core.element_types import f64, i64, u64
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import reduced, saturated
-from ovir.export.registry import exports
 from ovir.kernels.blocked import integer_range, lowest_finite
 from ovir.ops.reduction import (
     ReduceL1,

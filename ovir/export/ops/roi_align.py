@@ -7,10 +7,10 @@ from math import isnan
 import numpy as np
 
 from ovir.core.element_types import i64
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import real_type
-from ovir.export.regions import Pixels, columns, listed, sampled, zero_unless
-from ovir.export.registry import exports
+from ovir.export.pixels import Pixels, columns, listed, sampled, zero_unless
 from ovir.ops.roi_align import ROIAlign3, ROIAlign9
 
 _MODES = {"asymmetric": "output_half_pixel", "half_pixel_for_nn": "half_pixel", "half_pixel": "half_pixel"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.element_types import f32, f64, i64
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import real_type, reduced, rounded_away
-from ovir.export.regions import Pixels, columns, greatest, listed, positions_shaped, zero_unless
-from ovir.export.registry import exports
+from ovir.export.pixels import Pixels, columns, greatest, listed, positions_shaped, zero_unless
 from ovir.kernels.blocked import lowest_finite
 from ovir.ops.roi_pooling import PSROIPooling, ROIPooling
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ovir.core.element_types import ElementType, i64
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
+from ovir.export.ops.sorting import positions
 from ovir.export.parts import real_type, reduced
-from ovir.export.ranking import positions
-from ovir.export.registry import exports
 from ovir.export.sizes import LAST, as_list, as_scalar, positions_below
 from ovir.kernels.blocked import lowest_finite
 from ovir.ops.segments import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.shapes import Dimension, PartialShape
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import Size, as_list, compute, positions_below, shape_of, sizes_of, vector
 from ovir.ops.shape import Reshape, ShapeOf1, ShapeOf3, Squeeze1, Squeeze15, Transpose, Unsqueeze
 

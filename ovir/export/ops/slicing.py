@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ovir.core.shapes import UNKNOWN
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import FIRST, LAST, Size, as_list, items, positions_below, shape_of, vector
 from ovir.ops.slicing import Slice, SliceScatter, StridedSlice
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ovir.core.element_types import ElementType, boolean, f32, f64, i32, i64, u8, u64
-from ovir.export.graph import Graph, Tensor
-from ovir.export.ranking import positions
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import as_list
 from ovir.ops.sorting import Bucketize, NonZero, SearchSorted, TopK1, TopK3, TopK11, Unique
 
@@ -88,6 +87,34 @@ def search_sorted(graph: Graph, op: SearchSorted, sorted_sequence: Tensor, value
     rows, values = (graph.shaped(graph.cast(tensor, compared), tensor.shape) for tensor in (sorted_sequence, values))
     is_before = graph.LessOrEqual if op.right_mode else graph.Less
     return graph.cast(positions(graph, rows, values, is_before), op.output_type)
+
+
+_FEW = 16
+"""With up to this many elements, each is compared."""
+
+
+def positions(graph: Graph, rows: Tensor, values: Tensor, is_before: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Return how many elements of a sorted sequence precede each value, as i64.
+
+    ``rows`` has one dimension, or the dimensions of ``values`` except the last; then each row of values is searched in
+    its own row. ``is_before(element, value)`` is true for the first elements of a sequence and false for the others.
+    """
+    rank = graph.rank(rows, "the sorted sequence")
+    length = rows.shape[-1]
+    if not length.is_static or length.length <= _FEW:
+        elements = rows if rank == 1 else graph.Unsqueeze(rows, [-2])
+        precede = is_before(elements, graph.Unsqueeze(values, [-1]))
+        axis = -1 if values.rank is None else values.rank  # onnxruntime keeps an empty axis -1
+        return graph.ReduceSum(graph.cast(precede, i64), [axis], keepdims=0)
+    pick = graph.Gather if rank == 1 else graph.GatherElements
+    found = graph.Expand(np.array(0, np.int64), graph.Shape(values))
+    for step in reversed([1 << bit for bit in range(length.length.bit_length())]):
+        wanted = graph.Add(found, step)
+        place = graph.Min(wanted, length.length)
+        element = pick(rows, graph.Sub(place, 1), axis=rank - 1)
+        goes_on = graph.And(graph.LessOrEqual(wanted, length.length), is_before(element, values))
+        found = graph.Where(goes_on, wanted, found)
+    return found
 
 
 def _compared_in(*types: ElementType) -> ElementType:

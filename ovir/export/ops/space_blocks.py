@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ovir.core.element_types import f16, f32, f64, i8, u8
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import Size, compute, items, product, reshaped, sizes_of, vector
 from ovir.ops.space_blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.element_types import i64
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import as_list
 from ovir.ops.sparse import SparseFillEmptyRows
 

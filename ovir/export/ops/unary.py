@@ -12,9 +12,9 @@ from math import pi, sqrt
 import numpy as np
 
 from ovir.core.element_types import f32, f64, i8
-from ovir.export.graph import Graph, Tensor
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import of_reals, saturated, wrapped
-from ovir.export.registry import exports
 from ovir.kernels.blocked import integer_range
 from ovir.kernels.erf import ERF_FAR, ERF_NEAR
 from ovir.ops.unary import (

@@ -7,8 +7,8 @@ from math import prod
 
 import numpy as np
 
-from ovir.export.graph import Graph, Tensor
-from ovir.export.registry import exports
+from ovir.export.exporters import exports
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import LAST, scalar_size_of
 from ovir.ops.yolo import RegionYolo, ReorgYolo
 

@@ -16,11 +16,11 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import NOT_EXPORTED
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import ExportError, InputError
-from ovir.export.bodies import Body, ExportableBody
 from ovir.export.exported import Exported
-from ovir.export.graph import Graph, NotExportable, Tensor
-from ovir.export.opsets import OLDEST_OPSET
-from ovir.export.registry import exporter_of, why_not_exported
+from ovir.export.exporters import exporter_of, why_not_exported
+from ovir.export.loops import ExportableBody, ExportedBody
+from ovir.export.onnx_graph import Graph, NotExportable, Tensor
+from ovir.export.support import OLDEST_OPSET
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import default_name, take_name
 from ovir.graph.rt_info import RtInfo
@@ -95,14 +95,14 @@ class _LayersExporter:
             value = ir.Value(type=ir.TensorType(ir.DataType.FLOAT))
             self.tensors[port] = Tensor(value, port.element_type, port.shape, port.type.constant)
 
-    def body(self, body: Model, name: str, given: Sequence[Tensor | None]) -> Body:
+    def body(self, body: Model, name: str, given: Sequence[Tensor | None]) -> ExportedBody:
         """Export a body whose parameters are inputs of a new graph, or, where ``given``, tensors around it."""
         child = _LayersExporter(body, self.graph.child(), self)
         for port, tensor in zip(body.inputs, given, strict=True):
             child.tensors[port] = tensor or child.input(port)
         child.add_layers(_live(body))
         inputs = [child.tensors[port] for port, tensor in zip(body.inputs, given, strict=True) if tensor is None]
-        return Body(child.graph, inputs, [child.tensors[_source(port)] for port in body.outputs], name)
+        return ExportedBody(child.graph, inputs, [child.tensors[_source(port)] for port in body.outputs], name)
 
     def input(self, port: Port) -> Tensor:
         """Return a new input of the graph for a Parameter or a variable."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ovir.export.graph import Tensor
+from ovir.export.onnx_graph import Tensor
 from ovir.ops.base.operator import Operator
 
 Export = Callable[..., "Tensor | Sequence[Tensor]"]

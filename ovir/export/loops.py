@@ -10,13 +10,13 @@ import onnx_ir as ir
 from ovir.core.element_types import ElementType, boolean, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.export.graph import Graph, Tensor
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import Size, vector
 from ovir.model import Model
 
 
 @dataclass
-class Body:
+class ExportedBody:
     """An exported body: its graph, to which nodes can be added, and the tensors of its parameters and results."""
 
     graph: Graph
@@ -42,7 +42,7 @@ class ExportableBody:
     """A body that is exported with ``export``."""
 
     model: Model
-    export: Callable[[Sequence[Tensor | None]], Body]
+    export: Callable[[Sequence[Tensor | None]], ExportedBody]
     """Export the body. A parameter for which a tensor is given reads it; the others become inputs of the graph."""
 
     @property
@@ -57,7 +57,7 @@ class ExportableBody:
 
 
 @dataclass(frozen=True)
-class Step:
+class LoopStep:
     """The results of a step of a loop: the next states, tensors that are stacked over all steps, and whether the loop
     goes on, by default always."""
 
@@ -67,7 +67,7 @@ class Step:
 
 
 def loop(
-    graph: Graph, steps: Size, states: Sequence[Tensor], step: Callable[[Graph, Tensor, Sequence[Tensor]], Step]
+    graph: Graph, steps: Size, states: Sequence[Tensor], step: Callable[[Graph, Tensor, Sequence[Tensor]], LoopStep]
 ) -> list[Tensor]:
     """Run at most ``steps`` steps; return the last states, and then what was stacked along a new first dimension.
 

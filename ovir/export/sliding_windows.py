@@ -9,7 +9,7 @@ from typing import Any
 
 from ovir.core.element_types import ElementType, i32, i64
 from ovir.core.shapes import Dimension
-from ovir.export.graph import Graph, Tensor
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import LAST
 from ovir.kernels.windows import extent
 from ovir.ops.base.spatial import SAME, UndilatedWindowBase, output_size, resolve_pads

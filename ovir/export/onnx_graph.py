@@ -15,8 +15,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f8e4m3, f8e5m2, f8e8m0, f16, f32, i64, string
 from ovir.core.shapes import PartialShape, static_shape
 from ovir.diagnostics.wording import filled
-from ovir.export.opsets import kernel_types
-from ovir.export.types import computed_as, data_type, has_kernel, held_as, since, spelled, spelling
+from ovir.export.support import computed_as, data_type, has_kernel, held_as, kernel_types, since, spelled, spelling
 
 UNKNOWN = PartialShape(None)
 

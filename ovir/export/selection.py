@@ -1,17 +1,20 @@
-"""Boxes: how they are moved, and how the best of overlapping ones are selected, all in f32."""
+"""Boxes: how they are moved, and how the best of overlapping ones are selected, all in f32.
+
+Equal scores stay in order, as TopK takes the first of equal elements.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
-from ovir.core.element_types import f32
-from ovir.export.bodies import Step, loop
-from ovir.export.graph import Graph, Tensor
-from ovir.export.ranking import column, group_counts, order, picked, ranks, top
-from ovir.export.sizes import Size, compute, positions_below, product, reshaped, sizes_of, vector
+from ovir.core.element_types import f32, i64
+from ovir.export.loops import LoopStep, loop
+from ovir.export.onnx_graph import Graph, Tensor
+from ovir.export.sizes import Size, compute, expanded, part, positions_below, product, reshaped, sizes_of, vector
 from ovir.ops.base.image_nms import ImageNmsBase
 
 LOWEST = float(np.finfo(np.float32).min)
@@ -21,6 +24,61 @@ NOT_FINITE = "boxes and scores that are NaN or infinite may give other results"
 """A limit of the operations that select boxes."""
 GAPS = "boxes shorter than a pixel that are less than a pixel apart count as overlapping"
 """A limit where the last pixel belongs to a box: NonMaxSuppression knows lengths only, not gaps."""
+
+
+# --------------------------------------------------------------------------- rows, their order and their groups
+
+
+def top(graph: Graph, data: Tensor, count: Size) -> tuple[Tensor, Tensor]:
+    """Return the ``count`` highest elements along the last axis, in descending order, and their indices."""
+    values, indices = graph.node("TopK", data, vector(graph, [count]), outputs=2, axis=-1)
+    return values, indices
+
+
+def order(graph: Graph, key: Tensor, *, descending: bool = False) -> Tensor:
+    """Return the order of the elements of a 1-D tensor."""
+    return graph.node("TopK", key, graph.Shape(key), outputs=2, axis=0, largest=int(descending))[1]
+
+
+def column(graph: Graph, rows: Tensor, index: int) -> Tensor:
+    """Return a column of a matrix, 1-D."""
+    return graph.Gather(rows, graph.constant(index, i64), axis=1)
+
+
+def picked(graph: Graph, data: Tensor, *indices: Tensor) -> Tensor:
+    """Return ``data[i, j, ...]`` for each position of the 1-D indices."""
+    if len(indices) == 1:
+        return graph.Gather(data, indices[0], axis=0)
+    stacked = [graph.Unsqueeze(i, [-1]) for i in indices]
+    return graph.GatherND(data, graph.Concat(*stacked, axis=1))
+
+
+def group_counts(graph: Graph, groups: Tensor, count: Size) -> Tensor:
+    """Return how many elements each of the groups 0, 1, ... has; ``groups`` is 1-D."""
+    if count == 1:
+        return graph.Shape(groups)
+    same = graph.Equal(graph.Unsqueeze(positions_below(graph, count), [1]), graph.Unsqueeze(groups, [0]))
+    return graph.ReduceSum(graph.cast(same, i64), [1], keepdims=0)
+
+
+def group_starts(graph: Graph, counts: Tensor) -> Tensor:
+    """Return how many elements precede each group."""
+    return graph.CumSum(counts, graph.constant(0, i64), exclusive=1)
+
+
+def ranks(graph: Graph, groups: Tensor, count: Size) -> Tensor:
+    """Return the position of each element in its group; the numbers of the groups do not decrease."""
+    numbers = positions_below(graph, graph.Shape(groups))
+    if count == 1:
+        return numbers
+    starts = group_starts(graph, group_counts(graph, groups, count))
+    return graph.Sub(numbers, graph.Gather(starts, groups, axis=0))
+
+
+def padded(graph: Graph, rows: Tensor, count: Size, value: Any, *others: Size) -> Tensor:
+    """Return exactly ``count`` rows: the first ones, and then rows of a number; a row has the sizes ``others``."""
+    rest = expanded(graph, graph.number(value, rows.element_type), [count, *others])
+    return part(graph, graph.Concat(rows, rest, axis=0), 0, count)
 
 
 # --------------------------------------------------------------------------- moved and clipped
@@ -187,7 +245,7 @@ def greedy(
     steps = compute(graph, "Min", most, count)
     steps = compute(graph, "Mul", steps, compute(graph, "Min", images, classes, 1))  # without rows there is no maximum
 
-    def step(body: Graph, number: Tensor, states: Sequence[Tensor]) -> Step:
+    def step(body: Graph, number: Tensor, states: Sequence[Tensor]) -> LoopStep:
         (current,) = states
         best = body.ArgMax(current, axis=2, keepdims=1)
         highest = body.GatherElements(current, best, axis=2)
@@ -195,7 +253,7 @@ def greedy(
         chosen = body.node("Split", body.GatherND(table, best, batch_dims=1), [1] * 5, axis=2, outputs=5)
         found = update(body, current, _overlap(body, every, chosen), number)
         gone = body.Expand(body.number(NEVER, scores.element_type), body.Shape(best))
-        return Step([body.ScatterElements(found, best, gone, axis=2)], [best, highest], goes_on)
+        return LoopStep([body.ScatterElements(found, best, gone, axis=2)], [best, highest], goes_on)
 
     _, places, finals = loop(graph, steps, [start], step)
     places, finals = (graph.Transpose(graph.Squeeze(x, [3]), perm=[1, 2, 0]) for x in (places, finals))
