@@ -2,42 +2,34 @@
 
 # PYTHON_ARGCOMPLETE_OK: argcomplete looks for this word at the beginning of what a console script imports.
 
-import _signal  # type: ignore[import-not-found]  # `signal` imports it, too, but first enum, which takes time
 import atexit
 import os
 import sys
 
-_status = 0
+_status = 130
 
 
 def command() -> None:
-    """Run the command line of this process and exit.
-
-    While modules are imported there is nothing to clean up: Ctrl-C ends the process at once. From then on,
-    ``ovir.cli.signals`` handles it.
-    """
+    """Run the command line of this process and exit."""
     global _status
-    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # not ignored, as under nohup
-        _signal.signal(_signal.SIGINT, _interrupt)
-    atexit.register(_exit)  # as the first one, which is called last
-    if "_ARGCOMPLETE" in os.environ:
-        from ovir.cli.completion import complete
+    atexit.register(_leave)  # as the first one, which is called last
+    try:
+        from ovir.cli.signals import requests
 
-        complete()
-    from ovir.cli.main import main
-    from ovir.cli.signals import requests
+        requests.handle_signals()
+        if "_ARGCOMPLETE" in os.environ:
+            from ovir.cli.completion import complete
 
-    requests.handle_signals()
-    _status = main()
+            complete()
+        from ovir.cli.main import main
+
+        _status = main()
+    except KeyboardInterrupt:  # before the signals are handled
+        os.write(2, b"interrupted\n")
     sys.exit(_status)
 
 
-def _interrupt(*_: object) -> None:
-    os.write(2, b"interrupted\n")
-    os._exit(130)
-
-
-def _exit() -> None:
+def _leave() -> None:
     """Leave the process, which has printed everything.
 
     The interpreter would dispose of all objects one by one, without calling handlers of signals any more: Ctrl-C would

@@ -5,17 +5,25 @@ from __future__ import annotations
 import argparse
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from ovir.core.files import unwritable
+import ovir
+from ovir.cli.output import print_diagnostics, print_message
+from ovir.core.files import is_special, unwritable
+from ovir.core.progress import stage
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.errors import InputError, ModelError
-from ovir.diagnostics.wording import readable
+from ovir.diagnostics.wording import escaped, readable
 from ovir.graph.names import input_named
 from ovir.inference.models import reshape_undeclared
 from ovir.model import Model, read_model
+
+if TYPE_CHECKING:
+    from ovir.debugging.sides import Against
+    from ovir.reports.page import Page
 
 Commands = Any  # argparse has no public name for the type that add_subparsers returns
 
@@ -225,3 +233,192 @@ def split_name(model: Model, text: str) -> tuple[str | None, str]:
 def raise_usage_error(message: str, hint: str | None = None) -> NoReturn:
     """Raise InputError for a command line that makes no sense."""
     raise InputError.usage(message, hint=hint)
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", action="append", default=[], metavar="KEY=VALUE", help="a property of the device; may be repeated"
+    )
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="the most seconds that a run of the device takes")
+
+
+def add_tolerances(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rtol", type=amount, metavar="X", help="the relative tolerance (default: by element type)")
+    parser.add_argument("--atol", type=amount, metavar="X", help="the absolute tolerance, also of integers")
+    parser.add_argument(
+        "--metric", metavar="NAME=LIMIT", help="a limit in place of tolerances, such as cosine=0.999 or sqnr_db=40"
+    )
+
+
+def config_of(texts: list[str]) -> dict[str, str]:
+    """Return the properties of the device."""
+    for text in texts:
+        if not text.partition("=")[0] or "=" not in text:
+            raise_usage_error(f"--config {text}: expected KEY=VALUE, as in INFERENCE_PRECISION_HINT=bf16")
+    return {key: value for key, _, value in (text.partition("=") for text in texts)}
+
+
+def sides_of(arguments: argparse.Namespace) -> tuple[Against, str | None]:
+    """Return what to compare with, and the device for a second model."""
+    other, against = arguments.other, arguments.against
+    if other is None and against is None:
+        raise_usage_error("there is nothing to compare with: give a second model, or --against", _WAYS)
+    if other is None:
+        return str(against), None
+    if against is not None and not against.startswith("openvino"):
+        raise_usage_error(f"--against {against}: a second model runs in ovir, or on openvino:DEVICE")
+    return str(other), against
+
+
+_WAYS = "as in --against openvino:CPU, --against onnx:model.onnx or --against recorded.npz"
+
+
+def open_other(arguments: argparse.Namespace, model: Model) -> Against:
+    """Return the second model, in the shapes that ``--shape`` gives for the first one."""
+    if not arguments.other.lower().endswith(".xml"):
+        return str(arguments.other)
+    other = read_model(arguments.other)
+    print_diagnostics(other.diagnostics)
+    shapes = {}
+    for index, shape in parse_shapes(model, arguments.shape).items():
+        names = {model.inputs[index].layer.name, *model.inputs[index].names}
+        own = (i for i, port in enumerate(other.inputs) if names & {port.layer.name, *port.names})
+        shapes[next(own, index)] = shape
+    if shapes:
+        reshape_undeclared(other, shapes)
+    return other
+
+
+def is_recorded(against: Against) -> bool:
+    return (
+        isinstance(against, str) and against.lower().endswith(".npz") and not against.startswith(("onnx:", "openvino"))
+    )
+
+
+def add_workers(parser: argparse.ArgumentParser, default: str = "one for each core") -> None:
+    parser.add_argument(
+        "--workers", type=positive, metavar="N", help=f"use N processes of this machine (default: {default})"
+    )
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="use the workers of a dask cluster, as in tcp://host:8786; local starts one on this machine",
+    )
+
+
+@contextmanager
+def opened_workers(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the arguments ``executor`` and ``workers`` for ``ovir.map`` and ``map_tasks``."""
+    from ovir.workers.executors import open_executor  # importing it takes longer than most commands run
+
+    if arguments.dask is None:
+        yield {"executor": None, "workers": arguments.workers}
+        return
+    if arguments.dask != "local" and arguments.workers is not None:
+        raise_usage_error("--workers is for processes of this machine: give either it or the address of a cluster")
+    with open_executor(dask=arguments.dask, workers=arguments.workers) as executor:
+        yield {"executor": executor, "workers": None}
+
+
+def add_html(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--html", type=output_file, metavar="FILE.html", help="also write a report for a browser, in one file"
+    )
+
+
+def check_html(arguments: argparse.Namespace) -> None:
+    """Raise an error if the report cannot be written, before the work that produces it."""
+    if arguments.html is not None:
+        from ovir.reports.writing import require_report
+
+        check_target("--html", arguments.html, ".html")
+        require_report(arguments.html)
+
+
+def write_html(arguments: argparse.Namespace, make: Callable[[], Page]) -> None:
+    """Write the report that ``make`` returns, if the option asks for it."""
+    if arguments.html is not None:
+        from ovir.reports.writing import write_report
+
+        with stage("writing the report"):
+            write_report(make(), arguments.html, ovir.__version__)
+        print_message(f"{escaped(arguments.html)}: report written")
+
+
+# --------------------------------------------------------------------------- files that commands write
+
+
+class OutputFile(FileName):
+    """The path of a file that a command writes."""
+
+
+def output_file(text: str) -> OutputFile:
+    """Convert the text of an argument that names a file to write."""
+    return OutputFile(file_name(text))
+
+
+def refuse_overwriting(arguments: argparse.Namespace, *others: str) -> None:
+    """Raise a usage error if an output of a command is one of its inputs or of the other files that it reads, or if two
+    outputs are the same file.
+
+    Links to a file are the file. The parser of a command sets ``may_replace_model`` if it can write its model in place
+    of the older one, and ``saved_beside`` to the endings of what it writes beside the .xml of a model.
+    """
+    values = vars(arguments)
+    inputs = [*others, *(file for name, value in values.items() for file in _inputs(name, value))]
+    written: dict[object, str] = {}
+    for name, target in values.items():
+        if not isinstance(target, OutputFile) or target == "-" or is_special(target):
+            continue
+        option = f"--{name.replace('_', '-')}"
+        files = files_of(target)
+        if target.lower().endswith(".xml"):
+            files += [os.path.splitext(target)[0] + ending for ending in getattr(arguments, "saved_beside", ())]
+        if getattr(arguments, "may_replace_model", False) and _identity(target) == _identity(arguments.model):
+            own = set(map(_identity, files_of(arguments.model)))
+            _refuse(option, files, [file for file in inputs if _identity(file) not in own])
+        else:
+            _refuse(option, files, inputs)
+        for file in files:
+            other = written.setdefault(_identity(file), option)
+            if other != option:
+                raise_usage_error(f"{option} {target}: {other} writes the same file")
+
+
+def _refuse(option: str, outputs: Iterable[str], inputs: Iterable[str]) -> None:
+    """Raise a usage error if a file that an option writes is one of the inputs."""
+    known = {_identity(file): file for file in inputs}
+    for output in outputs:
+        if os.path.exists(output) and (file := known.get(_identity(output))) is not None:
+            what = "a model" if file.lower().endswith((".xml", ".bin")) else f"the input {file}"
+            raise_usage_error(f"{option} {output}: {what} would be overwritten; give another name")
+
+
+def files_of(path: str) -> list[str]:
+    """Return a path with the file of data that belongs to it."""
+    stem, ending = os.path.splitext(path)
+    data = {".xml": f"{stem}.bin", ".py": f"{stem}.npz", ".onnx": f"{path}.data"}.get(ending.lower())
+    return [path] if data is None else [path, data]
+
+
+def _inputs(name: str, value: object) -> Iterator[str]:
+    """Yield the files that an argument may name, with the weights of models."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _inputs(name, item)
+    elif isinstance(value, str) and name == "input":
+        for start in (0, *(i + 1 for i, character in enumerate(value) if character == "=")):  # names may contain "="
+            head, key, _ = value[start:].partition(".npz:")
+            yield f"{head}.npz" if key else head
+    elif isinstance(value, FileName) and not isinstance(value, OutputFile):
+        path = value.removeprefix("onnx:")
+        yield from files_of(path) if path.lower().endswith(".xml") else [path]
+
+
+def _identity(path: str) -> object:
+    """Return the same object for all links to a file."""
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError):  # there is no such file
+        return os.path.realpath(path) if "\0" not in path else path
+    return state.st_dev, state.st_ino

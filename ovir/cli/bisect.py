@@ -8,19 +8,34 @@ from typing import Any
 
 from ovir.cli.arguments import (
     add_command,
+    add_device,
     add_json,
     add_model,
     add_shape,
+    add_tolerances,
+    config_of,
     file_name,
+    is_recorded,
     open_model,
+    open_other,
+    output_file,
+    sides_of,
 )
-from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
-from ovir.cli.output import format_count, format_number, print_diagnostics, print_message, say, say_json, say_table
-from ovir.cli.outputs import output_file
+from ovir.cli.inputs import add_input_sets, inputs_of, random_note
+from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.output import (
+    DONE,
+    UNUSABLE,
+    WRONG,
+    format_count,
+    format_number,
+    print_diagnostics,
+    print_message,
+    say,
+    say_json,
+    say_table,
+)
 from ovir.cli.progress import reported
-from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other, sides_of
-from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.debugging.bisect import bisect
 from ovir.debugging.bisection import PART_ENDINGS, Bisection, Probe, Suspect
 from ovir.diagnostics.wording import plural, readable

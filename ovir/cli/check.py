@@ -4,31 +4,248 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
+from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ovir.cli.arguments import add_command, check_target, file_name, raise_usage_error
+import ovir
+from ovir.checks.checker import check
+from ovir.cli.arguments import (
+    add_command,
+    add_html,
+    add_workers,
+    check_html,
+    check_target,
+    file_name,
+    opened_workers,
+    output_file,
+    raise_usage_error,
+    refuse_overwriting,
+    write_html,
+)
 from ovir.cli.check_config import Settings, find_settings, must_be_reported, parse_codes
-from ovir.cli.check_files import check_each, find_files, nothing_checked
-from ovir.cli.check_output import annotation, coloured, counts_of, say_counts, say_times, write_sarif
-from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.html import add_html, check_html, write_html
 from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
-from ovir.cli.output import print_message, say, say_json
-from ovir.cli.outputs import output_file, refuse_overwriting
-from ovir.cli.status import DONE, UNUSABLE, status_of
-from ovir.cli.workers import add_workers, opened_workers
+from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.output import DONE, UNUSABLE, print_message, say, say_json, say_table, status_of
+from ovir.cli.terminal import has_colors
+from ovir.core.files import write_text
 from ovir.core.progress import counted
-from ovir.diagnostics.codes import NOT_IR, Severity
-from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.codes import CODES, NOT_IR, UNREADABLE, Severity
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import plural
 
 if TYPE_CHECKING:
     from ovir.reports.page import Page
+
+Checked = tuple[list[Diagnostic], dict[str, float]]
+"""The diagnostics of a file, and the seconds that each stage took."""
+
+
+def find_files(given: Sequence[str]) -> tuple[list[tuple[str, bool]], list[Diagnostic]]:
+    """Return every file to check, each once, with whether it was found in a folder; and the errors of folders."""
+    found: dict[str, tuple[str, bool]] = {}
+    wrong: list[Diagnostic] = []
+    for name in given:
+        if os.path.isdir(name):
+            inside = _inside(name, wrong)
+            if not inside:
+                wrong.append(diagnose(UNREADABLE, "the folder holds no .xml file", Place(name)))
+            for path in inside:
+                found.setdefault(os.path.realpath(path), (path, True))
+        else:
+            found[os.path.realpath(name)] = (name, False)
+    return list(found.values()), wrong
+
+
+def _inside(folder: str, wrong: list[Diagnostic]) -> list[str]:
+    """Return the .xml files in a folder and its subfolders; add a folder that cannot be read to ``wrong``."""
+
+    def refused(error: OSError) -> None:
+        wrong.append(diagnose(UNREADABLE, f"cannot read the folder: {error.strerror}", Place(str(error.filename))))
+
+    paths = (os.path.join(root, file) for root, _, files in os.walk(folder, onerror=refused) for file in files)
+    return sorted(path for path in paths if path.lower().endswith(".xml") and os.path.isfile(path))
+
+
+def nothing_checked(files: int, given: Sequence[str]) -> Diagnostic:
+    """Return an error if the folders hold .xml files but no model, because a run that checked nothing must not pass."""
+    folder = next(name for name in given if os.path.isdir(name))
+    message = f"no OpenVINO IR was found: {plural(files, '.xml file')} with another root element than <net>"
+    return diagnose(UNREADABLE, message, Place(folder))
+
+
+def check_each(
+    names: Sequence[str],
+    weights: str | None,
+    settings: Settings,
+    extensions: Sequence[str],
+    workers: dict[str, Any] | None = None,
+) -> Generator[Checked]:
+    """Yield the diagnostics of each file in order.
+
+    ``workers`` are the arguments of ``map_tasks`` that say who checks them. Without them, this process does, and the
+    processes of a pool join in if that takes long.
+    """
+    one = partial(
+        _check_file,
+        folder=os.getcwd(),
+        weights=weights,
+        need_weights=not settings.no_weights,
+        runtime=settings.runtime,
+        skip=frozenset(code for code in CODES if not settings.wants(code)),
+        extensions=tuple(extensions),
+    )
+    left = iter(names)
+    if workers is None:
+        start = perf_counter()
+        for done, name in enumerate(left, 1):
+            yield one(name)
+            if perf_counter() - start > _PATIENCE and len(names) - done > 1:
+                break
+        workers = {}
+    remaining = list(left)
+    if remaining:
+        yield from _check_by_workers(one, remaining, workers)
+
+
+_PATIENCE = 1.0
+"""Seconds after which other processes join in; starting them takes about as long."""
+
+
+def _check_by_workers(
+    one: Callable[[str], Checked], names: Sequence[str], workers: dict[str, Any]
+) -> Iterator[Checked]:
+    from ovir.workers.tasks import map_tasks  # importing it takes longer than checking a small file
+
+    with map_tasks(one, names, chunk=_chunk(names), **workers) as outcomes:
+        for outcome in outcomes:
+            if outcome.error is None:
+                yield outcome.result
+            else:  # such as a worker that died
+                yield [replace(found, file=outcome.item) for found in outcome.error.diagnostics], {}
+
+
+def _chunk(names: Sequence[str]) -> int:
+    """Return how many files are handed over together: many of small files, as it takes as long to hand one over."""
+    sizes = [os.path.getsize(name) if os.path.isfile(name) else 0 for name in names]
+    fair = len(names) // 16  # so that no worker has to wait long for others at the end
+    return max(1, min(_MOST, fair, _TASK * len(names) // max(1, sum(sizes))))
+
+
+_TASK = 200_000
+"""The bytes of XML of one task."""
+_MOST = 32
+"""The most files of one task."""
+
+
+def _check_file(
+    name: str,
+    folder: str,
+    weights: str | None,
+    need_weights: bool,
+    runtime: tuple[int, int] | None,
+    skip: frozenset[str],
+    extensions: Sequence[str],
+) -> Checked:
+    """Check a file, whose name is relative to ``folder``, which need not be the current one of a worker."""
+    load_extensions(os.path.join(folder, path) for path in extensions)
+    root = "" if folder == os.getcwd() else os.path.join(folder, "")
+    times: dict[str, float] = {}
+    found = check(
+        os.path.join(root, name),
+        weights and os.path.join(root, weights),
+        need_weights=need_weights,
+        runtime=runtime,
+        skip=skip,
+        clock=times.__setitem__,
+    )
+    if root and not os.path.isabs(name):
+        found = [replace(d, file=d.file and d.file.removeprefix(root)) for d in found]
+    return found, times
+
+
+_COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
+
+
+def coloured(found: Diagnostic) -> str:
+    """Return the diagnostic as a text, with its severity in colour on a terminal that supports it."""
+    text = str(found)
+    if not has_colors(sys.stdout):
+        return text
+    label = f"{found.severity}[{found.code}]"
+    return text.replace(label, f"\x1b[1;{_COLOURS[found.severity]}m{label}\x1b[0m", 1)
+
+
+def annotation(found: Diagnostic) -> str:
+    """Return the diagnostic as a command of GitHub Actions, which shows it next to the line.
+
+    Source: workflow commands, in the documentation of GitHub Actions
+    """
+    kind = {Severity.INFO: "notice"}.get(found.severity, found.severity.value)
+    properties = {"file": found.file, "line": found.line, "col": found.column, "title": found.code}
+    given = ",".join(f"{key}={_escaped_property(str(value))}" for key, value in properties.items() if value is not None)
+    layer = f"{found.layer}: " if found.layer else ""
+    hint = f"\nhint: {found.hint}" if found.hint else ""
+    return f"::{kind} {given}::{_escaped(f'{layer}{found.message}{hint}')}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escaped_property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def counts_of(diagnostics: Sequence[Diagnostic]) -> str:
+    """Return the numbers of errors, warnings and infos as a text."""
+    counts = Counter(found.severity for found in diagnostics)
+    return ", ".join(plural(counts[s], s) for s in Severity if counts[s]) or "nothing found"
+
+
+def say_counts(diagnostics: Sequence[Diagnostic]) -> None:
+    """Print the count of each code, and the counts of each file, the worst first."""
+    by_code = Counter((found.code, found.severity) for found in diagnostics)
+    files = {kind: len({d.file for d in diagnostics if (d.code, d.severity) == kind}) for kind in by_code}
+    rows = [
+        (code, severity, count, files[code, severity], CODES[code].meaning)
+        for (code, severity), count in sorted(by_code.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    if not rows:
+        return
+    say_table(("code", "severity", ">found", ">files", "meaning"), rows)
+    by_file: dict[str, list[Diagnostic]] = {}
+    for found in diagnostics:
+        by_file.setdefault(found.file or "", []).append(found)
+    tables = {file: [sum(d.severity is s for d in found) for s in Severity] for file, found in by_file.items()}
+    worst = sorted(tables.items(), key=lambda item: ([-count for count in item[1]], item[0]))
+    say_table(("file", ">errors", ">warnings", ">infos"), [(file, *counts) for file, counts in worst], title="")
+
+
+def say_times(times: Counter[str]) -> None:
+    total = sum(times.values()) or 1.0
+    for stage, seconds in times.items():
+        print_message(f"{stage:<10} {seconds * 1e3:9.1f} ms  {seconds / total:4.0%}")
+    print_message(f"outside inference: {1 - times['inference'] / total:.0%}")
+
+
+def write_sarif(target: str, diagnostics: Sequence[Diagnostic]) -> None:
+    """Write the SARIF log to a file, or to stdout for ``-``."""
+    import json
+
+    from ovir.io.sarif import to_sarif
+
+    log = to_sarif(diagnostics, ovir.__version__)
+    if target == "-":
+        say_json(log)
+        return
+    write_text(target, json.dumps(log, indent=1) + "\n", "write the SARIF log")
 
 
 def add_to(commands: Any) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from ovir.cli.status import is_unreadable
+from ovir.cli.output import is_unreadable
 from ovir.diagnostics.codes import CODES, INTERNAL, NO_WEIGHTS, OUT_OF_MEMORY, WORKER_DIED, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError

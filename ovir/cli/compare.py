@@ -1,37 +1,263 @@
-"""``ovir compare``: find the layers at which a model differs from a device, another model or a recording."""
+"""The tables of ``ovir compare``."""
 
 from __future__ import annotations
 
 import argparse
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ovir.cli.arguments import (
     add_command,
+    add_device,
+    add_html,
     add_json,
     add_model,
     add_shape,
+    add_tolerances,
+    add_workers,
+    check_html,
+    config_of,
     file_name,
+    is_recorded,
     open_model,
+    open_other,
+    opened_workers,
     positive,
     raise_usage_error,
+    sides_of,
+    write_html,
 )
-from ovir.cli.compare_output import print_comparison
-from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.html import add_html, check_html, write_html
-from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
+from ovir.cli.inputs import add_input_sets, inputs_of, random_note
 from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
-from ovir.cli.output import print_diagnostics, say_json
+from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.output import (
+    DONE,
+    UNUSABLE,
+    WRONG,
+    format_count,
+    format_number,
+    print_diagnostics,
+    say,
+    say_json,
+    say_table,
+)
 from ovir.cli.progress import reported
-from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other, sides_of
-from ovir.cli.status import DONE, UNUSABLE, WRONG
-from ovir.cli.workers import add_workers, opened_workers
 from ovir.debugging.compare import compare
-from ovir.debugging.comparison import Comparison
-from ovir.debugging.side import Mode
+from ovir.debugging.comparison import Comparison, LayerDifference, TensorDifference
+from ovir.debugging.side import Mode, NotCompared
+from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model
 
 if TYPE_CHECKING:
     from ovir.reports.page import Page
+
+_METRICS = (">max abs", ">max rel", ">mean", ">RMSE", ">cosine", ">SQNR dB", ">beyond", ">nonfinite")
+
+
+def print_comparison(found: Comparison, limit: int | None) -> None:
+    """Print the result for people, with ``limit`` layers."""
+    for line in _head(found):
+        say(readable(line))
+    if found.outputs:
+        say()
+        _print_outputs(found)
+    if found.layers:
+        say()
+        _print_layers(found, limit)
+    if found.not_compared:
+        say()
+        for line in _not_compared(found.not_compared):
+            say(readable(line))
+
+
+def _head(found: Comparison) -> Iterator[str]:
+    sets = f"{plural(found.sets, 'set')} of inputs"
+    precision = "" if found.precision is None else f", which computes in {found.precision}"
+    yield f"{found.model} against {found.against}{precision}: {_MODES[found.mode]}, {sets}"
+    yield _verdict(found)
+    first, largest = found.first, found.largest
+    if first is not None:
+        yield f"first layer beyond tolerance: {_described(found, first)}"
+    if largest is not None and largest is not first:
+        yield f"largest contributor: {_described(found, largest)}"
+    if first is None and not found.within and found.layers:
+        yield _FAILED if found.failed else _ADVICE[found.mode]
+    beyond = [tensor.element_type for tensor in _tensors(found) if not tensor.within]
+    if found.precision in _NARROW and ("f32" in beyond or "f64" in beyond):
+        yield f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32"
+
+
+def _verdict(found: Comparison) -> str:
+    """Return in a few words what was found."""
+    is_beyond = not all(tensor.within for tensor in _tensors(found))
+    text = "within tolerance" if found.within else "beyond tolerance" if is_beyond else "the other side fails"
+    return text if found.outputs or found.failed else f"{text}, but no output was compared"
+
+
+def _tensors(found: Comparison) -> list[TensorDifference]:
+    return [*(item.tensor for item in found.outputs), *(item.tensor for item in found.layers)]
+
+
+_NARROW = ("bf16", "f16")
+
+_MODES = {"outputs": "outputs", "isolated": "outputs, and layers alone", "cumulative": "outputs and layers"}
+_ADVICE = {
+    "isolated": "no layer alone is beyond tolerance: errors add up, or the device computes several layers as one; "
+    "--cumulative shows where errors grow",
+    "cumulative": "no tensor between layers is beyond tolerance",
+}
+_FAILED = "the device fails on the whole model, but on no layer alone: `ovir reduce` finds the smallest part that fails"
+
+
+def _described(found: Comparison, layer: LayerDifference) -> str:
+    """Return a layer with what is wrong with it, in one line."""
+    worst = layer.tensor.worst
+    text = f"{layer.type} '{layer.name}' (id {layer.id})"
+    if layer.has_bodies:
+        text += f", compared as a whole with its {'bodies' if layer.type == 'If' else 'body'}"
+    if layer.other is not None:
+        text += f", '{layer.other}' in the other model"
+    if found.sets > 1:
+        text += f", with {layer.tensor.worst_input}"
+    if worst.problem is not None:
+        return f"{text}: {worst.problem}"
+    if worst.position is None:
+        return text
+    actual, reference = found.values
+    place = ",".join(map(str, worst.position))
+    share = f"{format_count(worst.beyond)} of {plural(worst.size, 'element')} beyond"
+    values = f"[{place}] {actual} {_value(worst.actual)}, {reference} {_value(worst.reference)}"
+    if (metric := found.criterion.metric) is not None:
+        value = format_number(getattr(worst, metric))
+        return f"{text}: {metric} {value}, the limit is {found.criterion.limit:g}; {values}"
+    return f"{text}: {values}, {share}"
+
+
+def _value(value: float | int | str | None) -> str:
+    return repr(value) if isinstance(value, str) else format_number(value)
+
+
+def _print_outputs(found: Comparison) -> None:
+    has_scores = any(item.tensor.agreement for item in found.outputs)
+    columns = ["output", "type", *_METRICS, *_set_columns(found), *((">top-1", ">top-5") if has_scores else ())]
+    rows = []
+    notes: dict[str, int] = {}
+    for item in found.outputs:
+        row = [
+            item.name,
+            _type_text(item.tensor),
+            *_metrics(found, item.tensor, notes),
+            *_set_cells(found, item.tensor),
+        ]
+        if has_scores:
+            agreement = item.tensor.agreement
+            row += ["-", "-"] if agreement is None else [f"{agreement.top1:.1%}", f"{agreement.top5:.1%}"]
+        rows.append(row)
+    say_table(columns, rows)
+    _print_notes(notes)
+
+
+def _print_notes(notes: dict[str, int]) -> None:
+    for text, number in notes.items():
+        say(readable(f"({number}) {text}"))
+
+
+def _print_layers(found: Comparison, limit: int | None) -> None:
+    layers = found.ranked()
+    first, largest = found.first, found.largest
+    rows = []
+    notes: dict[str, int] = {}
+    for layer in layers[:limit]:
+        marks = [name for name, marked in (("first", first), ("largest", largest)) if marked is layer]
+        mark = ", ".join(marks) or ("" if layer.within else "beyond")
+        name = layer.name if len({layer.output, 0}) == 1 else f"{layer.name}:{layer.output}"
+        row = [mark, layer.id, name, layer.type, _type_text(layer.tensor)]
+        rows.append([*row, *_metrics(found, layer.tensor, notes), *_set_cells(found, layer.tensor)])
+    say("layers in the order of the noise that they add; those beyond tolerance come first")
+    say_table(["", ">id", "layer", "type", "tensor", *_METRICS, *_set_columns(found)], rows)
+    _print_notes(notes)
+    if limit is not None and len(layers) > limit:
+        say(f"and {plural(len(layers) - limit, 'more layer')}; --all shows all")
+
+
+def _metrics(found: Comparison, tensor: TensorDifference, notes: dict[str, int]) -> list[str]:
+    """Return the cells of a tensor; a long problem becomes a note with a number."""
+    worst = tensor.worst
+    if worst.problem is not None:
+        is_short = len(worst.problem) <= _SHORT
+        text = worst.problem if is_short else f"see ({notes.setdefault(worst.problem, len(notes) + 1)})"
+        return [text, *["-"] * (len(_METRICS) - 1)]
+    numbers = (worst.max_abs, worst.max_rel, worst.mean_abs, worst.rmse)
+    return [
+        *(format_number(None if value is None else float(f"{value:.3g}")) for value in numbers),
+        "-" if worst.cosine is None else f"{worst.cosine:.6f}",
+        "-" if worst.sqnr_db is None else f"{worst.sqnr_db:.1f}",
+        format_count(worst.beyond),
+        _nonfinite(found, tensor),
+    ]
+
+
+def _nonfinite(found: Comparison, tensor: TensorDifference) -> str:
+    """Return the numbers of NaN and infinities, with the side that has them."""
+    worst = tensor.worst
+    numbers = [
+        (count[side], name, where)
+        for where, side in zip(found.values, (1, 0), strict=True)
+        for name, count in (("NaN", worst.nan), ("Inf", worst.inf))
+    ]
+    return ", ".join(f"{format_count(count)} {name} {where}" for count, name, where in numbers if count) or "-"
+
+
+def _set_columns(found: Comparison) -> Sequence[str]:
+    return (">mean SQNR", "worst input") if found.sets > 1 else ()
+
+
+def _set_cells(found: Comparison, tensor: TensorDifference) -> Sequence[str]:
+    if found.sets == 1:
+        return ()
+    mean = tensor.means["sqnr_db"]
+    return "-" if mean is None else f"{mean:.1f}", tensor.worst_input
+
+
+def _type_text(tensor: TensorDifference) -> str:
+    return f"{tensor.element_type}[{','.join(map(str, tensor.shape))}]"
+
+
+def _not_compared(layers: Sequence[NotCompared]) -> Iterator[str]:
+    """Yield a line for each reason, with the first layers."""
+    by_reason: dict[str, list[NotCompared]] = defaultdict(list)
+    for layer in layers:
+        by_reason[layer.reason].append(layer)
+    for reason, group in by_reason.items():
+        names = ", ".join(f"{layer.type} '{layer.name}'" for layer in group[:_SHOWN])
+        more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
+        text = reason if len(group) == 1 else _in_plural(reason)
+        yield f"not compared: {plural(len(group), 'layer')}, because {text}: {names}{more}"
+
+
+def _in_plural(reason: str) -> str:
+    """Return why several layers are not compared, from the reason for one."""
+    for one, many in _PLURALS.items():
+        if reason.startswith(one):
+            return many + reason.removeprefix(one)
+    return reason
+
+
+_PLURALS = {
+    "it was": "they were",
+    "it is in": "they are in",
+    "it is": "each is",
+    "it cannot": "they cannot",
+    "it draws": "they draw",
+    "it only sets": "they only set",
+    "its outputs": "their outputs",
+    "nothing reads its outputs": "nothing reads their outputs",
+    "the other model has no such layer": "the other model has no such layers",
+}
+_SHORT = 40  # characters
+_SHOWN = 3  # layers
+
 
 LIMIT = 20
 """The number of layers that are shown unless the options say otherwise."""

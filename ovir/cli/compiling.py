@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from ovir.cli.arguments import add_legacy_io, open_model, positive, raise_usage_error
+from ovir.cli.arguments import (
+    add_legacy_io,
+    open_model,
+    positive,
+    raise_usage_error,
+)
 from ovir.cli.output import print_diagnostics
 from ovir.core.arrays import Array
 from ovir.diagnostics.codes import NO_RESULT, Severity

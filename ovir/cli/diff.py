@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.diff import diff
 from ovir.analysis.differences import Diff, LayerDiff
-from ovir.cli.arguments import add_command, add_json, add_legacy_io, amount, file_name, natural
-from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.html import add_html, check_html, write_html
-from ovir.cli.output import print_message, say, say_json
-from ovir.cli.status import DONE, UNUSABLE, WRONG
+from ovir.cli.arguments import (
+    add_command,
+    add_html,
+    add_json,
+    add_legacy_io,
+    amount,
+    check_html,
+    file_name,
+    natural,
+    write_html,
+)
+from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.output import DONE, UNUSABLE, WRONG, print_message, say, say_json
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.diagnostics.wording import plural, readable
 from ovir.model import read_model

@@ -13,13 +13,22 @@ from ovir.cli.arguments import (
     add_shape,
     natural,
     open_model,
+    output_file,
     raise_usage_error,
 )
-from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import format_count, format_number, print_diagnostics, print_message, say, say_json, say_table
-from ovir.cli.outputs import output_file
-from ovir.cli.run_inputs import add_inputs, collect, save_inputs
-from ovir.cli.status import DONE, WRONG
+from ovir.cli.inputs import add_inputs, collect, save_inputs
+from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.output import (
+    DONE,
+    WRONG,
+    format_count,
+    format_number,
+    print_diagnostics,
+    print_message,
+    say,
+    say_json,
+    say_table,
+)
 from ovir.core.arrays import Array
 from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model

@@ -6,13 +6,10 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ovir.cli.arguments import add_command, add_json, add_model
-from ovir.cli.edit_steps import is_layer, tensor_key
-from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import print_diagnostics, print_message, say, say_json, say_table
-from ovir.cli.outputs import output_file
-from ovir.cli.saved import saved_as_json
-from ovir.cli.status import DONE
+from ovir.cli.arguments import add_command, add_json, add_model, output_file
+from ovir.cli.edit import is_layer, tensor_key
+from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.output import DONE, print_diagnostics, print_message, saved_as_json, say, say_json, say_table
 from ovir.diagnostics.wording import readable
 from ovir.editing.keys import TensorKey, tensor_names
 from ovir.model import Model, read_model, save_model

@@ -9,10 +9,8 @@ from typing import Any
 from ovir.analysis.dynamic_dimensions import Origins, is_only_declared, name_of
 from ovir.checks.recovering import Recovered
 from ovir.cli.arguments import add_command, add_json, add_legacy_io, add_model, add_shape
-from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import say, say_json, say_table
-from ovir.cli.recovering import add_no_weights, open_recovering
-from ovir.cli.status import status_of
+from ovir.cli.opening import add_extension, add_no_weights, load_extensions, open_recovering
+from ovir.cli.output import say, say_json, say_table, status_of
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 

@@ -12,12 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn, TextIO
 
 import ovir
-from ovir.cli.arguments import HelpFormatter
-from ovir.cli.output import print_message
-from ovir.cli.outputs import refuse_overwriting
+from ovir.cli.arguments import HelpFormatter, refuse_overwriting
+from ovir.cli.output import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, print_message, status_of
 from ovir.cli.progress import showing_progress
 from ovir.cli.signals import Terminated, requests
-from ovir.cli.status import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, status_of
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, OvirError

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ovir.cli.arguments import check_target, raise_usage_error
-from ovir.cli.outputs import output_file
+from ovir.cli.arguments import check_target, output_file, raise_usage_error
 from ovir.core.files import write_text
 from ovir.model import Model
 

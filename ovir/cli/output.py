@@ -1,16 +1,37 @@
-"""Output of the commands: tables, JSON and numbers on stdout, messages on stderr."""
+"""Output of the commands: tables, JSON and numbers on stdout, messages on stderr, and exit statuses."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from ovir.cli.terminal import columns_of, has_colors, last_line
+from ovir.core.files import target_paths
 from ovir.core.progress import stage
+from ovir.diagnostics.codes import CODES, NO_ENGINE, UNWRITABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.wording import escaped, plural
+from ovir.graph.layers import Port
+from ovir.model import Model
+
+DONE, WRONG, UNUSABLE = 0, 1, 2
+"""Nothing is wrong; the model or its data is at fault; wrong usage, or a file cannot be read at all."""
+INTERRUPTED, BROKEN_PIPE = 130, 141
+
+
+def is_unreadable(found: Diagnostic) -> bool:
+    """Return whether the file itself is unusable: missing, of another format, or truncated."""
+    return CODES[found.code].unusable
+
+
+def status_of(diagnostics: Iterable[Diagnostic], failing: Collection[Severity] = (Severity.ERROR,)) -> int:
+    """Return the exit status of a command; diagnostics of the severities ``failing`` count as faults."""
+    found = list(diagnostics)
+    if any(is_unreadable(d) or d.code in (USAGE.id, UNWRITABLE.id, NO_ENGINE.id) for d in found):
+        return UNUSABLE
+    return WRONG if any(d.severity in failing for d in found) else DONE
 
 
 def say(text: str = "") -> None:
@@ -136,3 +157,31 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return str(value)
+
+
+def saved_as_json(model: Model, path: str | None, keys_before: Collection[str]) -> dict[str, Any]:
+    """Return what has been written to ``path``, or would have been.
+
+    ``keys_before`` are the keys of the layers from which it was made.
+    """
+    keys = dict.fromkeys(layer.key for layer in model.walk())
+    return {
+        "files": [] if path is None else list(target_paths(path)),
+        "name": model.name,
+        "inputs": [port_as_json(port) for port in model.inputs],
+        "outputs": [port_as_json(port) for port in model.outputs],
+        "layers": len(model.layers),
+        "added": [key for key in keys if key not in keys_before],
+        "removed": [key for key in keys_before if key not in keys],
+    }
+
+
+def port_as_json(port: Port) -> dict[str, Any]:
+    """Return names and type of an input or output."""
+    return {
+        "name": port.any_name,
+        "names": sorted(port.names),
+        "layer": port.layer.name,
+        "shape": str(port.shape),
+        "type": str(port.element_type),
+    }

@@ -13,14 +13,23 @@ from ovir.cli.arguments import (
     add_shape,
     amount,
     open_model,
+    output_file,
     raise_usage_error,
 )
-from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
-from ovir.cli.output import format_number, print_diagnostics, print_message, say, say_json, say_table
-from ovir.cli.outputs import output_file
+from ovir.cli.inputs import add_input_sets, inputs_of, random_note
+from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.output import (
+    DONE,
+    UNUSABLE,
+    WRONG,
+    format_number,
+    print_diagnostics,
+    print_message,
+    say,
+    say_json,
+    say_table,
+)
 from ovir.cli.progress import reported
-from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model
 

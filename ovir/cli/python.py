@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ovir.cli.arguments import add_command, add_model, check_target, raise_usage_error
-from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.arguments import add_command, add_model, check_target, output_file, raise_usage_error
+from ovir.cli.opening import add_extension, load_extensions
 from ovir.cli.output import say
-from ovir.cli.outputs import output_file
 from ovir.diagnostics.wording import plural, size_text
 from ovir.ir.writing.save import program_of, to_python
 from ovir.model import read_model

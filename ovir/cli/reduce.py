@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ovir.cli.arguments import add_command, add_json, add_model, file_name, natural, seconds
-from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import print_message, say, say_json, say_table
-from ovir.cli.outputs import output_file
+from ovir.cli.arguments import add_command, add_json, add_model, file_name, natural, output_file, seconds
+from ovir.cli.inputs import add_inputs, collect, save_inputs
+from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.output import DONE, print_message, say, say_json, say_table
 from ovir.cli.progress import reported
-from ovir.cli.run_inputs import add_inputs, collect, save_inputs
-from ovir.cli.status import DONE
 from ovir.core.arrays import Array
 from ovir.debugging.failure_checks import status_text
 from ovir.debugging.reduce import Reduction, reduce

@@ -3,42 +3,280 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from ovir.analysis.metrics import top_scores
+from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
 from ovir.cli.arguments import (
     add_command,
+    add_html,
     add_json,
     add_model,
     add_shape,
+    add_workers,
+    check_html,
     check_target,
     natural,
+    output_file,
     positive,
     raise_usage_error,
+    write_html,
 )
 from ovir.cli.compiling import add_compiling, compiled_as, named_arrays, open_runnable, taps_of
-from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.html import add_html, check_html, write_html
-from ovir.cli.input_sets import add_input_files, refuse_folders
+from ovir.cli.inputs import add_input_files, add_inputs, collect, refuse_folders, save_inputs
 from ovir.cli.node_data import add_node_data, ranges_for_node_data, write_run_data
-from ovir.cli.output import listed_layers, print_diagnostics, print_message
-from ovir.cli.outputs import output_file
-from ovir.cli.report import Report
-from ovir.cli.run_inputs import add_inputs, collect, save_inputs
-from ovir.cli.status import DONE, WRONG
-from ovir.cli.workers import add_workers
+from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.output import (
+    DONE,
+    WRONG,
+    format_number,
+    listed_layers,
+    print_diagnostics,
+    print_message,
+    say,
+    say_json,
+    say_table,
+)
 from ovir.core.arrays import Array
 from ovir.core.files import replaced_file
 from ovir.core.progress import stage
+from ovir.core.shapes import PartialShape
+from ovir.debugging.watch import Watch, WatchedInput, WatchEvent
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import escaped, plural, readable
+from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import Listener, steps_wanted_by
 from ovir.runtime.results import Results
 
 if TYPE_CHECKING:
-    from ovir.analysis.profile import Profile, RunTimes
+    from ovir.analysis.profile import Profile, RunTimes, Timing
+    from ovir.analysis.random_inputs import RandomInput
     from ovir.debugging.watch import Watch
+    from ovir.reports.page import Page
+
+IN_FULL = 1024
+"""JSON contains the values of tensors of up to this many elements."""
+FIRST_VALUES = 6
+ROWS = 10
+"""Scores of so many rows are shown; JSON has all."""
+SLOWEST = 20
+"""The table of the profile shows this many layers; JSON contains all of them."""
+
+
+@dataclass
+class Report:
+    """The results of one run."""
+
+    model: Model
+    feeds: Mapping[int, Array]
+    made: Sequence[RandomInput]
+    results: Results
+    profile: Profile | None
+    seconds: float
+    """The time of the first run."""
+    profiled: float
+    """The median time of the runs of the profile."""
+    times: RunTimes | None = None
+    """The times of the runs that ``--repeat`` asks for."""
+    top: int | None = None
+    """So many scores of each row are shown."""
+    watch: Watch | None = None
+
+    # ----- for people
+
+    def print_tables(self) -> None:
+        head = ("type", "shape", ">min", ">max", ">mean", ">nonfinite", "first values")
+        outputs = [(port.any_name, self.results[i]) for i, port in enumerate(self.model.outputs)]
+        say_table(("output", *head), (_row(name, array) for name, array in outputs))
+        for name, array in outputs:
+            if self.top is not None:
+                _print_scores(name, array, self.top)
+            elif classes := likely_classes(array):
+                shown = ", ".join(f"{c} ({p:.3f})" for c, p in classes[:10]) + (", ..." if len(classes) > 10 else "")
+                say(f"\n{readable(name)}: the most probable class by row: {shown}")
+        if self.results.taps:
+            say()
+            say_table(("tap", *head), (_row(name, array) for name, array in self._tapped()))
+        if self.watch is not None:
+            print_watch(self.watch)
+        if self.profile is not None:
+            self._print_profile(self.profile)
+        if self.times is not None:
+            from ovir.analysis.profile import WARM_UP
+
+            text = ", ".join(f"{name} {seconds * 1000:.3f}" for name, seconds in self.times.to_dict().items())
+            say(f"\n{plural(len(self.times.seconds), 'run')} after {WARM_UP} to warm up, in ms: {text}")
+
+    def _tapped(self) -> Iterator[tuple[str, Array]]:
+        for name, arrays in self.results.taps.items():
+            for index, array in enumerate(arrays):
+                yield (name if len(arrays) == 1 else f"{name}:{index}"), array
+
+    def _print_profile(self, profile: Profile) -> None:
+        types, layers = profile.types(), profile.layers()
+        runs = f"medians of {plural(profile.runs, 'run')}"
+        whole = f"of the run {self.profiled * 1000:.2f} ms"
+        say(f"\ntime in layers {profile.seconds * 1000:.2f} ms, {whole} ({runs})\n")
+        head = (">calls", ">ms", ">share")
+        say_table(("operation", *head), ((t.type, *_timing_cells(t, profile)) for t in types))
+        say()
+        say_table(
+            ("layer", "operation", *head), ((t.name, t.type, *_timing_cells(t, profile)) for t in layers[:SLOWEST])
+        )
+        if len(layers) > SLOWEST:
+            say(f"and {plural(len(layers) - SLOWEST, 'faster layer')}")
+
+    # ----- for browsers
+
+    def page(self) -> Page:
+        """Return the report for a browser."""
+        from ovir.reports.run_page import Ran, run_page
+
+        random = frozenset(self.model.inputs.index(item.port) for item in self.made)
+        ran = Ran(self.model, self.feeds, self.results, self.seconds, random, self.profile, self.times, self.watch)
+        return run_page(ran, self.top)
+
+    # ----- for programs
+
+    def print_json(self, seed: int | None) -> None:
+        random = {self.model.inputs.index(item.port) for item in self.made}
+        document: dict[str, Any] = {
+            "model": self.model.path,
+            "seed": seed,
+            "seconds": self.seconds,
+            "inputs": [
+                {"name": port.any_name, **_tensor(self.feeds[i]), "random": i in random}
+                for i, port in enumerate(self.model.inputs)
+            ],
+            "outputs": [
+                {"name": port.any_name, "names": sorted(port.names), **_tensor(self.results[i]), **self._top(i)}
+                for i, port in enumerate(self.model.outputs)
+            ],
+            "taps": {name: [_tensor(a) for a in arrays] for name, arrays in self.results.taps.items()},
+            "diagnostics": [d.to_dict() for d in (*self.model.diagnostics, *self.results.diagnostics)],
+        }
+        if self.profile is not None:
+            document["profile"] = {
+                "seconds": self.profile.seconds,
+                "types": [{"type": t.type, "calls": t.calls, "seconds": t.seconds} for t in self.profile.types()],
+                "layers": [vars(t) for t in self.profile.layers()],
+            }
+        if self.watch is not None:
+            document.update(self.watch.to_dict())
+        if self.times is not None:
+            document["repeat"] = {"runs": list(self.times.seconds), **self.times.to_dict()}
+        say_json(document)
+
+    def _top(self, index: int) -> dict[str, Any]:
+        rows = top_scores(self.results[index], self.top) if self.top is not None else None
+        return {} if rows is None else {"top": [[score._asdict() for score in row] for row in rows]}
+
+
+def _print_scores(name: str, array: Array, count: int) -> None:
+    """Print the highest scores of each row, if the output has rows of scores."""
+    rows = top_scores(array, count)
+    if rows is None:
+        return
+    say()
+    shown = [(row, s.number, format_number(s.value)) for row, scores in enumerate(rows[:ROWS]) for s in scores]
+    say_table((">row", ">class", ">score"), shown, title=f"{readable(name)}: the highest scores by row")
+    if len(rows) > ROWS:
+        say(f"and {plural(len(rows) - ROWS, 'row')} more; --json has all")
+
+
+def _row(name: str, array: Array) -> tuple[str, ...]:
+    s = stats(array)
+    shape = str(PartialShape(array.shape))
+    mean = "-" if s.mean is None else f"{s.mean:.6g}"
+    return (
+        name,
+        type_name(array),
+        shape,
+        format_number(s.minimum),
+        format_number(s.maximum),
+        mean,
+        str(s.nonfinite),
+        _first(array),
+    )
+
+
+def _first(array: Array) -> str:
+    if array.dtype.kind in "TUSO":
+        values = [repr(str(x)) for x in islice(array.flat, FIRST_VALUES)]
+    else:
+        values = [format_number(x.item()) for x in as_numbers(array.reshape(-1)[:FIRST_VALUES])]
+    return " ".join(values) + (" ..." if array.size > FIRST_VALUES else "")
+
+
+def _timing_cells(timing: Timing, profile: Profile) -> tuple[str, str, str]:
+    share = timing.seconds / profile.seconds if profile.seconds else 0.0
+    return str(timing.calls), f"{timing.seconds * 1000:.3f}", f"{share:.1%}"
+
+
+def _tensor(array: Array) -> dict[str, Any]:
+    s = stats(array)
+    entry: dict[str, Any] = {
+        "shape": list(array.shape),
+        "type": type_name(array),
+        "min": s.minimum,
+        "max": s.maximum,
+        "mean": s.mean,
+        "nonfinite": s.nonfinite,
+    }
+    if array.size <= IN_FULL:
+        entry["values"] = array.tolist() if array.dtype.kind in "TUSOb" else as_numbers(array).tolist()
+    return entry
+
+
+_EVENTS = 20
+"""The table shows this many layers; JSON contains all of them."""
+_MARGINS = 10
+_CONTENTS = {"nan": "NaN", "inf": "infinity"}
+
+
+def print_watch(watch: Watch) -> None:
+    """Print the layers that made watched values, and those that are nearest to overflow."""
+    watched = ", ".join(map(str, watch.conditions))
+    say()
+    for name, what in watch.inputs:
+        say(readable(f"input '{name}' contains {_CONTENTS.get(what, f'values of {what}')}{_consequence(what)}"))
+    if watch.events:
+        head = ("layer", "operation", "what", ">value", "position", ">count", "inputs")
+        say_table(head, map(_watched_row, watch.events[:_EVENTS]), title=f"watched for {watched}:")
+        if (more := len(watch.events) - _EVENTS) > 0:
+            say(f"and {plural(more, 'layer')} more; --json has all")
+    else:
+        say(f"watched for {watched}: no {'other ' if watch.inputs else ''}layer makes such values")
+    _print_margins(watch)
+
+
+def _consequence(what: str) -> str:
+    return "; layers that depend on it are not reported" if what == "nan" else ""
+
+
+def _watched_row(event: WatchEvent) -> tuple[str, ...]:
+    where = f"[{','.join(map(str, event.position))}]" + (f" of call {event.call + 1}" if event.call else "")
+    inputs = "; ".join(map(_input, event.inputs))
+    what = event.what if event.inside is None else f"{event.what} in its {event.inside}"
+    return event.layer, event.type, what, format_number(event.value), where, f"{event.count:,}", inputs
+
+
+def _input(item: WatchedInput) -> str:
+    ends = f"{format_number(item.minimum)}..{format_number(item.maximum)}"
+    return f"{item.source} {ends}" + (f", {item.nonfinite:,} not finite" if item.nonfinite else "")
+
+
+def _print_margins(watch: Watch) -> None:
+    margins = watch.margins
+    for name in dict.fromkeys(name for margin in margins for name in margin.margins):
+        nearest = sorted(margins, key=lambda margin: margin.margins[name])[:_MARGINS]
+        say()
+        rows = [(m.layer, m.type, format_number(m.largest), format_number(m.margins[name])) for m in nearest]
+        say_table(("layer", "operation", ">largest", ">margin"), rows, title=f"nearest to overflow in {name}:")
 
 
 def add_to(commands: Any) -> None:

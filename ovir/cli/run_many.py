@@ -5,21 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ovir.cli.arguments import raise_usage_error
+from ovir.cli.arguments import opened_workers, raise_usage_error
 from ovir.cli.compiling import compiled_as, named_arrays, open_runnable, taps_of
-from ovir.cli.extensions import load_extensions
-from ovir.cli.failures import SHOWN, print_failures
-from ovir.cli.input_sets import input_files, refuse_single_inputs
-from ovir.cli.output import print_message, say, say_json
+from ovir.cli.inputs import input_files, refuse_single_inputs
+from ovir.cli.opening import load_extensions
+from ovir.cli.output import DONE, WRONG, print_message, say, say_json
 from ovir.cli.progress import advance
-from ovir.cli.status import DONE, WRONG
-from ovir.cli.workers import opened_workers
 from ovir.core.progress import stage
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.wording import escaped, plural
@@ -29,6 +26,28 @@ from ovir.runtime.compiled import CompiledModel
 
 if TYPE_CHECKING:
     from ovir.workers.map import MapError
+
+SHOWN = 20
+"""The number of different faults, and of kinds of warnings, that are printed."""
+_NAMED = 3
+"""The number of inputs of one fault that are named."""
+
+
+def print_failures(errors: Mapping[str, str], where: str, prefix: str = "failed") -> None:
+    """Print the errors of inputs by their name, with one line for all inputs that have the same.
+
+    ``where`` says what has the inputs that are not shown.
+    """
+    names: dict[str, list[str]] = {}
+    for name, error in errors.items():
+        names.setdefault(error.partition("\n")[0], []).append(escaped(name))
+    for error, failed in list(names.items())[:SHOWN]:
+        more = f" and {len(failed) - _NAMED:,} more" if len(failed) > _NAMED else ""
+        say(f"{escaped(prefix)}: {', '.join(failed[:_NAMED])}{more}: {error}")
+    shown = sum(min(len(failed), _NAMED) for failed in list(names.values())[:SHOWN])
+    if shown < len(errors):
+        say(f"{len(errors):,} inputs failed; {where} lists all of them")
+
 
 _WRITERS = 4
 """Threads that write results, because each waits for the disk."""

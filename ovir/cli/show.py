@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 from ovir.analysis.summary import Provenance, Summary, provenance, summarize
 from ovir.checks.recovering import Recovered
 from ovir.checks.releases import Need, oldest_release, release_text
-from ovir.cli.arguments import add_command, add_json, add_model, add_shape
-from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.html import add_html, check_html, write_html
-from ovir.cli.output import format_count, listed_layers, print_message, say, say_json, say_table
-from ovir.cli.recovering import add_no_weights, open_recovering
-from ovir.cli.saved import port_as_json
-from ovir.cli.status import status_of
+from ovir.cli.arguments import add_command, add_html, add_json, add_model, add_shape, check_html, write_html
+from ovir.cli.opening import add_extension, add_no_weights, load_extensions, open_recovering
+from ovir.cli.output import (
+    format_count,
+    listed_layers,
+    port_as_json,
+    print_message,
+    say,
+    say_json,
+    say_table,
+    status_of,
+)
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import escaped, plural, readable, size_text
 from ovir.graph.layers import Port

@@ -10,10 +10,8 @@ from ovir.analysis.diff import diff
 from ovir.checks.checker import check
 from ovir.checks.recovering import Recovered, read_recovering
 from ovir.cli.arguments import add_command, add_model, add_shape, file_name, natural
-from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import print_diagnostics, print_message, say
-from ovir.cli.recovering import add_no_weights, open_recovering
-from ovir.cli.status import DONE
+from ovir.cli.opening import add_extension, add_no_weights, load_extensions, open_recovering
+from ovir.cli.output import DONE, print_diagnostics, print_message, say
 from ovir.cli.terminal import last_line
 from ovir.debugging.compare import compare
 from ovir.diagnostics.diagnostic import Diagnostic

@@ -12,7 +12,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.cli import check_files
+from ovir.cli import check
 
 BAD = Path(__file__).parent.parent / "data" / "bad"
 WRONG_TYPE = "error[OVIR203]"
@@ -236,16 +236,16 @@ def test_processes_join_in_if_it_takes_long(cli: Any, monkeypatch: pytest.Monkey
     files = sorted(BAD.glob("OVIR2*.xml"))
     alone = cli("check", *files, "--json")
     handed: list[str] = []
-    by_workers = check_files._check_by_workers
+    by_workers = check._check_by_workers
 
     def spy(one: Any, names: list[str], workers: dict[str, Any]) -> Any:
         handed.extend(names)
         return by_workers(one, names, workers)
 
-    monkeypatch.setattr(check_files, "_check_by_workers", spy)
+    monkeypatch.setattr(check, "_check_by_workers", spy)
     assert cli("check", *files[:3], "--json").out
     assert handed == []
-    monkeypatch.setattr(check_files, "_PATIENCE", 0.0)
+    monkeypatch.setattr(check, "_PATIENCE", 0.0)
     assert cli("check", *files, "--json") == alone
     assert handed == [str(file) for file in files[1:]]
 

@@ -10,8 +10,8 @@ import pytest
 from builder import Net
 
 import ovir
+from ovir.cli.check import annotation
 from ovir.cli.check_config import Settings, find_settings
-from ovir.cli.check_output import annotation
 from ovir.diagnostics.codes import TOO_LARGE, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 
@@ -285,7 +285,7 @@ def test_what_is_not_requested_is_not_missed_in_the_baseline(cli: Any, project: 
 
 
 def test_the_summary_counts_the_files_of_each_severity(capsys: pytest.CaptureFixture[str]) -> None:
-    from ovir.cli.check_output import say_counts
+    from ovir.cli.check import say_counts
 
     found = [
         diagnose(TOO_LARGE, "m", Place(f"{i}.xml"), severity=s)

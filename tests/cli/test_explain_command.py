@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ovir
-from ovir.cli.markdown import lines_for_terminal
+from ovir.cli.terminal import lines_for_terminal
 from ovir.diagnostics import codes
 from ovir.diagnostics.codes import CODES
 

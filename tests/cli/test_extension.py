@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from builder import Net
 
-from ovir.cli import extensions
+from ovir.cli import opening
 from ovir.ops.base import registry
 
 MODULE = """
@@ -29,7 +29,7 @@ class Swirl(ovir.Operator):
 @pytest.fixture(autouse=True)
 def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_users", {})
-    monkeypatch.setattr(extensions, "_loaded", set())
+    monkeypatch.setattr(opening, "_loaded", set())
 
 
 @pytest.fixture

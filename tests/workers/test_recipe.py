@@ -112,7 +112,7 @@ def assert_doubles(compiled: ovir.CompiledModel) -> None:
 def test_operations_of_an_extension_are_found_by_their_file(twice: Path) -> None:
     extension = twice.with_name("doubling.py")
     extension.write_text(TWICE)
-    load = f"import ovir; from ovir.cli.extensions import load_extensions; load_extensions([{str(extension)!r}])"
+    load = f"import ovir; from ovir.cli.opening import load_extensions; load_extensions([{str(extension)!r}])"
     assert_doubles(restored_from(["-c", load + SAVES], twice))
 
 
