@@ -1,4 +1,4 @@
-"""The functions of opset7. Written by ``python -m ovir.build.make_stubs``: do not edit it by hand."""
+"""The functions of opset7. Written by ``python -m ovir.generate``."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,49 +1,24 @@
-"""Documents say what is: generated ones are those that the code generates today, and the options they name exist.
+"""Documents name commands, options, codes and operations that exist.
 
 What they link to and run is tested in test_documents_run.py."""
 
 import argparse
 import inspect
-import io
 import re
 import shlex
 import tomllib
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ovir.cli import reference
-from ovir.cli.main import main, parser
-from ovir.cli.ops import entries
+from ovir.analysis.operation_pages import entries
+from ovir.cli.main import parser
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 DIAGNOSTICS = (DOCS / "diagnostics.md").read_text(encoding="utf-8")
 IN_CI = (DOCS / "checking-in-ci.md").read_text(encoding="utf-8")
-
-
-def test_operations() -> None:
-    printed = io.StringIO()
-    with redirect_stdout(printed):
-        assert main(["ops", "--markdown"]) == 0
-    hint = "docs/operations.md is out of date: ovir ops --markdown > docs/operations.md"
-    assert printed.getvalue() == (DOCS / "operations.md").read_text(encoding="utf-8"), hint
-
-
-def test_commands() -> None:
-    hint = f"docs/reference/commands.md is out of date: {reference.COMMAND} > docs/reference/commands.md"
-    assert reference.page() == (DOCS / "reference" / "commands.md").read_text(encoding="utf-8"), hint
-
-
-def test_counts_of_operations() -> None:
-    pattern = r"Of the (\d+) operation versions of opsets 1 to 17, (\d+) are inferred and (\d+) are run"
-    declared = re.search(pattern, (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert declared is not None
-    listed = entries()
-    counts = [len(listed), sum(entry.infers for entry in listed), sum(entry.runs for entry in listed)]
-    assert [int(number) for number in declared.groups()] == counts
 
 
 def test_every_extra_is_in_the_table() -> None:

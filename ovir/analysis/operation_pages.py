@@ -1,4 +1,4 @@
-"""Describe one operation version for people who look it up, from what its class declares."""
+"""Descriptions of operation versions for people who look them up, from what their classes declare."""
 
 from __future__ import annotations
 
@@ -13,12 +13,86 @@ from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import ELEMENT_TYPE
 from ovir.diagnostics.errors import OperatorError
+from ovir.ops import find
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.opsets import OPERATIONS
 from ovir.ops.base.traits import input_names
+from ovir.ops.infrastructure import Parameter
 
 _KEYWORDS = ("bodies", "variable")
 """Parameters of ``infer`` that are no inputs."""
+
+
+# --------------------------------------------------------------------------- all operations
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One operation version."""
+
+    name: str
+    opset: int
+    opsets: str
+    """The opsets that contain this version, as ``8-16``."""
+    cls: type[Operator] | None
+
+    @property
+    def infers(self) -> bool:
+        return hasattr(self.cls, "infer")
+
+    @property
+    def runs(self) -> bool:
+        """Return whether ovir runs the operation; a Parameter counts, because the caller feeds it."""
+        return hasattr(self.cls, "run") or self.cls is Parameter
+
+    @property
+    def doc(self) -> str:
+        """Return the first sentence of its documentation."""
+        text = " ".join((self.cls.__doc__ or "").split("\n\n")[0].split()) if self.cls else ""
+        return text.split(". ")[0].rstrip(".:")
+
+
+def entries() -> list[Entry]:
+    """Return all operation versions, sorted by name."""
+    return [
+        Entry(version.type, version.opset, version.opsets, find(version.type, version.opset))
+        for versions in OPERATIONS.values()
+        for version in versions.values()
+    ]
+
+
+def totals(listed: list[Entry]) -> str:
+    """Return how many of the operation versions are inferred and run."""
+    infers, runs = sum(e.infers for e in listed), sum(e.runs for e in listed)
+    return f"{len(listed)} operation versions: {infers} inferred, {runs} run"
+
+
+def operations_page() -> str:
+    """Return the page docs/operations.md, a table of all operation versions."""
+    listed = entries()
+    lines = [
+        "# Operations",
+        "",
+        "Made by `ovir ops --markdown`. *Version* is the first opset that holds an operation so, *opsets* are all.",
+        "",
+        f"{totals(listed)}.",
+        "",
+        "| Operation | Version | Opsets | Inference | Kernel | What it is |",
+        "|---|---|---|---|---|---|",
+    ]
+    for e in listed:
+        doc = e.doc.replace("|", "\\|")
+        cells = (e.name, f"opset{e.opset}", e.opsets, yes_or_no(e.infers), yes_or_no(e.runs), doc)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+# --------------------------------------------------------------------------- one operation version
 
 
 @dataclass(frozen=True)

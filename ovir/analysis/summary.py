@@ -95,8 +95,8 @@ def not_run(model: Model) -> dict[str, int]:
 
 
 def _version(layer: Layer) -> str:
-    birth = opsets.resolve(layer.type, layer.version)
-    return f"{layer.type} of {layer.version}" if birth is None else f"{layer.type}-{birth}"
+    known = opsets.resolve(layer.type, layer.version)
+    return f"{layer.type} of {layer.version}" if known is None else f"{layer.type}-{known.opset}"
 
 
 def _constants(layers: Iterable[Layer]) -> Iterable[Const]:

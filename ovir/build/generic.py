@@ -13,7 +13,6 @@ from ovir.core.shapes import as_shape
 from ovir.core.tensor_types import TensorType
 from ovir.graph.layers import Layer, Port
 from ovir.ops.base import opsets
-from ovir.ops.base.extensions import is_extension
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import input_names
 
@@ -46,7 +45,7 @@ def create_layer(
     if cls is None:
         if outputs is None:
             why = f"no operation {type} of {version} is registered"
-            if not is_extension(type, version):
+            if not opsets.is_extension(type, version):
                 why = opsets.why_unresolved(type, version)[0]
             call.fail(f"{why}: its 'outputs' must be given")
         types = [_tensor_type(call, *item) for item in outputs]

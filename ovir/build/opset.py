@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-from ovir.build.function_names import functions
 from ovir.diagnostics.wording import did_you_mean
+from ovir.ops.base import opsets
 
 
 def contents(module: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
@@ -21,8 +22,17 @@ def contents(module: str) -> tuple[list[str], Callable[[str], Any], Callable[[],
             raise AttributeError(f"opset{opset} has no operation '{name}'{f'; {meant}' if meant else ''}")
         from ovir.build.functions import make_function  # imports NumPy and the operations' base classes
 
-        function = make_function(opset, name, *known[name])
+        version = known[name]
+        function = make_function(opset, name, version.type, version.opset)
         setattr(sys.modules[module], name, function)
         return function
 
     return list(known), load, lambda: list(known)
+
+
+@cache
+def functions(opset: int) -> dict[str, opsets.Version]:
+    """Return the operation version whose layers each function of an opset creates, by the name of the function."""
+    held = (opsets.resolve(type_name, f"opset{opset}") for type_name in opsets.OPERATIONS)
+    found = {name: version for version in held if version is not None for name in version.functions}
+    return dict(sorted(found.items()))

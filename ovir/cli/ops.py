@@ -4,50 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from ovir.analysis.operation_pages import described
+from ovir.analysis.operation_pages import Entry, described, entries, operations_page, totals, yes_or_no
 from ovir.cli.arguments import add_command, add_json, raise_usage_error
 from ovir.cli.output import say, say_json, say_table
-from ovir.ops import find
 from ovir.ops.base import opsets
-from ovir.ops.base.operator import Operator
-from ovir.ops.infrastructure import Parameter
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One operation version."""
-
-    name: str
-    opset: int
-    opsets: str
-    """The opsets that contain this version, as ``8-16``."""
-    cls: type[Operator] | None
-
-    @property
-    def infers(self) -> bool:
-        return hasattr(self.cls, "infer")
-
-    @property
-    def runs(self) -> bool:
-        """Return whether ovir runs the operation; a Parameter counts, because the caller feeds it."""
-        return hasattr(self.cls, "run") or self.cls is Parameter
-
-    @property
-    def doc(self) -> str:
-        """Return the first sentence of its documentation."""
-        text = " ".join((self.cls.__doc__ or "").split("\n\n")[0].split()) if self.cls else ""
-        return text.split(". ")[0].rstrip(".:")
-
-
-def entries() -> list[Entry]:
-    return [
-        Entry(type_name, birth, ",".join(p for p in ranges.split(",") if p != "x"), find(type_name, birth))
-        for type_name, versions in sorted(opsets.OPERATIONS.items(), key=lambda item: item[0].lower())
-        for birth, ranges in versions.items()
-    ]
 
 
 def add_to(commands: Any) -> None:
@@ -77,12 +39,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json([_as_json(entry) for entry in listed])
     elif arguments.markdown:
-        _print_markdown(listed)
+        say(operations_page().rstrip("\n"))
     else:
-        rows = ((e.name, f"opset{e.opset}", e.opsets, _yes(e.infers), _yes(e.runs)) for e in listed)
+        rows = ((e.name, f"opset{e.opset}", e.opsets, yes_or_no(e.infers), yes_or_no(e.runs)) for e in listed)
         say_table(("operation", "version", "opsets", "inference", "kernel"), rows)
         say()
-        say(_totals(listed))
+        say(totals(listed))
     return 0
 
 
@@ -123,7 +85,7 @@ def _lines(entry: Entry) -> Iterator[str]:
         width = max((len(first) for first, _ in lines), default=0)
         yield from (f"    {first:{width}}  {rest}".rstrip() for first, rest in lines)
     yield ""
-    yield f"  inference: {_yes(entry.infers)}, kernel: {_yes(entry.runs)}, specification: {page['source']}"
+    yield f"  inference: {yes_or_no(entry.infers)}, kernel: {yes_or_no(entry.runs)}, specification: {page['source']}"
 
 
 def _input_cells(item: dict[str, Any]) -> tuple[str, str]:
@@ -142,15 +104,6 @@ def _attribute_cells(item: dict[str, Any]) -> tuple[str, str]:
     return item["name"], ", ".join(parts)
 
 
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
-
-
-def _totals(listed: list[Entry]) -> str:
-    infers, runs = sum(e.infers for e in listed), sum(e.runs for e in listed)
-    return f"{len(listed)} operation versions: {infers} inferred, {runs} run"
-
-
 def _as_json(entry: Entry) -> dict[str, Any]:
     return {
         "type": entry.name,
@@ -159,17 +112,3 @@ def _as_json(entry: Entry) -> dict[str, Any]:
         "inference": entry.infers,
         "kernel": entry.runs,
     }
-
-
-def _print_markdown(listed: list[Entry]) -> None:
-    say("# Operations")
-    say()
-    say("Made by `ovir ops --markdown`. *Version* is the first opset that holds an operation so, *opsets* are all.")
-    say()
-    say(f"{_totals(listed)}.")
-    say()
-    say("| Operation | Version | Opsets | Inference | Kernel | What it is |")
-    say("|---|---|---|---|---|---|")
-    for e in listed:
-        doc = e.doc.replace("|", "\\|")
-        say(f"| {e.name} | opset{e.opset} | {e.opsets} | {_yes(e.infers)} | {_yes(e.runs)} | {doc} |")

@@ -1,20 +1,19 @@
-"""Write docs/reference/commands.md from the parser: ``python -m ovir.cli.reference > docs/reference/commands.md``."""
+"""The page docs/reference/commands.md, made from the parser."""
 
 from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Iterator
 from textwrap import dedent
 
 from ovir.cli.main import parser
 
-COMMAND = "python -m ovir.cli.reference"
-_HEAD = f"""\
+_HEAD = """\
 # Commands
 
-Every command with all of its arguments, as `ovir COMMAND --help` prints them; `{COMMAND}` writes this page.
+Every command with all of its arguments, as `ovir COMMAND --help` prints them.
+`python -m ovir.generate` writes this page.
 [Using the command line](../command-line.md) explains those that need more than a line.
 
 An argument in brackets may be left out, and one with `...` may be given several times. Options may stand anywhere
@@ -89,7 +88,3 @@ def _text(text: str) -> str:
     parts[1::2] = [f"`{part.strip('`')}`" for part in parts[1::2]]
     parts[::2] = [re.sub(r"([<*])", r"\\\1", part) for part in parts[::2]]
     return re.sub(r"docs/([\w-]+\.md)", r"[\1](../\1)", "".join(parts)).replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

@@ -1,10 +1,8 @@
-"""Write the table of docs/onnx.md: ``python -m ovir.export.table docs/onnx.md``."""
+"""The table of docs/onnx.md: what each operation version is exported as."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from ovir.export.exporters import IN_PARTS_BY_NUMPY, exporter_of
 from ovir.ops import find
@@ -19,7 +17,7 @@ _STRUCTURE = {
 }
 """The parts of an ONNX graph for the operations that make the structure of a model."""
 NOT_EXPORTED = "in parts by NumPy"
-_BEGIN, _END = "<!-- table: written by python -m ovir.export.table -->\n", "<!-- end of the table -->"
+_BEGIN, _END = "<!-- table: written by python -m ovir.generate -->\n", "<!-- end of the table -->"
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
@@ -58,13 +56,3 @@ def with_table(document: str) -> str:
     before, _, rest = document.partition(_BEGIN)
     _, _, after = rest.partition(_END)
     return f"{before}{_BEGIN}\n{markdown()}\n{_END}{after}"
-
-
-def main() -> None:
-    """Write the table into the given document."""
-    path = Path(sys.argv[1])
-    path.write_text(with_table(path.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -8,9 +8,48 @@ from ovir.diagnostics.codes import EXTENSION, UNKNOWN_OPSET, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.ops.base.extensions import TOKENIZERS, is_extension, is_extension_version
-from ovir.ops.base.opsets import NEWEST_OPSET
+from ovir.ops.base.opsets import NEWEST_OPSET, is_extension
 from ovir.ops.base.registry import registered_by_user
+
+TOKENIZERS = frozenset(
+    {
+        "BPETokenizer",
+        "ByteFallback",
+        "BytesToChars",
+        "CaseFold",
+        "CharsMapNormalization",
+        "CharsToBytes",
+        "CombineSegments",
+        "ContribStringJoin",
+        "ContribStringSplit",
+        "EqualStr",
+        "FuzeRagged",
+        "NormalizeUnicode",
+        "NumericToString",
+        "RaggedTensorPack",
+        "RaggedTensorUnpack",
+        "RaggedToDense",
+        "RaggedToRagged",
+        "RaggedToSparse",
+        "RegexNormalization",
+        "RegexSplit",
+        "SentencepieceDetokenizer",
+        "SentencepieceStreamDetokenizer",
+        "SentencepieceTokenizer",
+        "SpecialTokensSplit",
+        "StringTensorPack",
+        "StringTensorUnpack",
+        "StringToHashBucket",
+        "TrieTokenizer",
+        "Truncate",
+        "UTF8Validate",
+        "UnigramTokenizer",
+        "VocabDecoder",
+        "VocabEncoder",
+        "WordpieceTokenizer",
+    }
+)
+"""The operations of openvino_tokenizers, from its registration of them (release 2026)."""
 
 HOW_TO_REGISTER = "register the operations with `ovir.register`, in a module that `--extension MODULE.py` loads"
 """The hint for layers that need an extension."""
@@ -24,9 +63,14 @@ def missing_extensions(model: LayerGraph) -> list[Diagnostic]:
     which only extensions can have.
     """
     layers = list(_unregistered(model))
-    named = [layer for layer in layers if is_extension_version(layer.version)]
-    others = [layer for layer in layers if not is_extension_version(layer.version)]
+    named = [layer for layer in layers if _is_usual(layer.version)]
+    others = [layer for layer in layers if not _is_usual(layer.version)]
     return [*_extension_diagnostics(named), *_version_diagnostics(others)]
+
+
+def _is_usual(version: str) -> bool:
+    """Return whether applications give this version to operations that they add, unless they choose another."""
+    return version.lower() == "extension"
 
 
 def _extension_diagnostics(layers: Sequence[Layer]) -> Iterator[Diagnostic]:

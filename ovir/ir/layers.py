@@ -45,7 +45,6 @@ from ovir.ir.port_maps import BODY_OPERATIONS
 from ovir.ir.weights import WeightBytes
 from ovir.ops.base import opsets
 from ovir.ops.base.attributes import Attribute, ChoiceError, split_names
-from ovir.ops.base.extensions import is_extension
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const, Parameter
 
@@ -371,7 +370,7 @@ class LayerReader:
     def _unresolved(self, layer: Layer) -> None:
         if opsets.resolve(layer.type, layer.version) is not None:
             return  # the operation exists, but ovir does not implement it
-        if is_extension(layer.type, layer.version):
+        if opsets.is_extension(layer.type, layer.version):
             return  # reported once per file, by missing_extensions
         why, hint = opsets.why_unresolved(layer.type, layer.version)
         code = UNKNOWN_OPSET

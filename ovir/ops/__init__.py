@@ -8,7 +8,6 @@ from functools import cache
 from ovir.ops.base import opsets
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import registered, registered_by_user
-from ovir.ops.index import MODULES
 
 
 def resolve(type_name: str, version: str) -> type[Operator] | None:
@@ -18,9 +17,8 @@ def resolve(type_name: str, version: str) -> type[Operator] | None:
 
 @cache
 def _resolve(type_name: str, version: str) -> type[Operator] | None:
-    opset = opsets.resolve(type_name, version)
-    name = opsets.canonical_type(type_name)
-    return None if opset is None or name is None else find(name, opset)
+    known = opsets.resolve(type_name, version)
+    return None if known is None else find(known.type, known.opset)
 
 
 def find(type_name: str, opset: int) -> type[Operator] | None:
@@ -28,9 +26,9 @@ def find(type_name: str, opset: int) -> type[Operator] | None:
 
     The module of the operation is imported.
     """
-    module = MODULES.get(f"{type_name}-{opset}")
-    if module is not None:
-        importlib.import_module(f"{__name__}.{module}")
+    known = opsets.OPERATIONS.get(type_name, {}).get(opset)
+    if known is not None:
+        importlib.import_module(f"{__name__}.{known.module}")
     return registered(type_name, opset)
 
 

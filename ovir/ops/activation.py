@@ -73,7 +73,7 @@ class UnaryActivationBase(ActivationBase):
         raise NotImplementedError
 
 
-@operator("ReLU", opset=1)
+@operator("ReLU", opset=1, function="relu")
 class ReLU(UnaryActivationBase):
     """max(0, x); NaN stays NaN.
 
@@ -159,7 +159,7 @@ class Tanh(UnaryActivationBase):
         return [(np.tanh, (x, y))]
 
 
-@operator("HSigmoid", opset=5)
+@operator("HSigmoid", opset=5, function="hsigmoid")
 class HSigmoid(UnaryActivationBase):
     """min(max(x + 3, 0), 6) / 6.
 
@@ -172,7 +172,7 @@ class HSigmoid(UnaryActivationBase):
         return [(np.add, (x, number(3, x), y)), _clip(y, 0, 6, y), (np.divide, (y, number(6, x), y))]
 
 
-@operator("HSwish", opset=4)
+@operator("HSwish", opset=4, function="hswish")
 class HSwish(UnaryActivationBase):
     """x * min(max(x + 3, 0), 6) / 6.
 
@@ -312,7 +312,7 @@ class Mish(UnaryActivationBase):
         ]
 
 
-@operator("SoftPlus", opset=4)
+@operator("SoftPlus", opset=4, function="softplus")
 class SoftPlus(UnaryActivationBase):
     """ln(1 + e^x); equal to x for large x.
 
@@ -331,7 +331,7 @@ class SoftPlus(UnaryActivationBase):
         ]
 
 
-@operator("SoftSign", opset=9)
+@operator("SoftSign", opset=9, function="softsign")
 class SoftSign(UnaryActivationBase):
     """x / (1 + |x|).
 

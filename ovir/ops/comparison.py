@@ -152,7 +152,7 @@ class IsFinite(FloatTestBase):
         return np.isfinite(x, out=out)
 
 
-@operator("IsNaN", opset=10)
+@operator("IsNaN", opset=10, function="is_nan")
 class IsNaN(FloatTestBase):
     """Whether each number is NaN.
 

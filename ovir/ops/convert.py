@@ -89,7 +89,7 @@ class ConversionBase(Operator):
         return from_bounds(target, lower, upper, value.symbols)
 
 
-@operator("Convert", opset=1)
+@operator("Convert", opset=1, until=17)
 class Convert(ConversionBase):
     """Every element converted to the type ``destination_type``.
 

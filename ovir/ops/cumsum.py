@@ -13,7 +13,7 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
 
-@operator("CumSum", opset=3)
+@operator("CumSum", opset=3, alias="cumsum")
 class CumSum(Operator):
     """out[i] is the sum of the elements up to i along ``axis``; with ``exclusive`` the sum of those before i.
 

@@ -25,7 +25,7 @@ from ovir.ops.base.regions import RegionBase
 from ovir.ops.base.registry import operator
 
 
-@operator("ExperimentalDetectronPriorGridGenerator", opset=6)
+@operator("ExperimentalDetectronPriorGridGenerator", opset=6, is_extension=True)
 class ExperimentalDetectronPriorGridGenerator(Operator):
     """Every prior box at the center of every cell of a grid, ordered by row, cell and prior.
 
@@ -81,7 +81,7 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
         return out if self.flatten else out.reshape(*points, count, 4)
 
 
-@operator("ExperimentalDetectronROIFeatureExtractor", opset=6)
+@operator("ExperimentalDetectronROIFeatureExtractor", opset=6, is_extension=True)
 class ExperimentalDetectronROIFeatureExtractor(RegionBase):
     """ROIAlign of each region in one level of a pyramid of feature maps; the regions are the second output.
 
@@ -155,7 +155,7 @@ def _levels(boxes: Array, count: int) -> Array:
     return levels
 
 
-@operator("ExperimentalDetectronTopKROIs", opset=6)
+@operator("ExperimentalDetectronTopKROIs", opset=6, is_extension=True, function="experimental_detectron_topk_rois")
 class ExperimentalDetectronTopKROIs(RegionBase):
     """The ``max_rois`` regions with the highest probabilities, in descending order; the first of equal ones wins.
 
@@ -183,7 +183,7 @@ class ExperimentalDetectronTopKROIs(RegionBase):
         return chosen
 
 
-@operator("ExperimentalDetectronDetectionOutput", opset=6)
+@operator("ExperimentalDetectronDetectionOutput", opset=6, is_extension=True)
 class ExperimentalDetectronDetectionOutput(RegionBase):
     """Boxes, classes and scores detected in one image, padded with zeros to ``max_detections_per_image``.
 

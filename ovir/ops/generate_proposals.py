@@ -134,7 +134,7 @@ class GenerateProposals(GenerateProposalsBase):
         return stored(np.concatenate(best_boxes), dtype), stored(np.concatenate(best_scores), dtype), counts
 
 
-@operator("ExperimentalDetectronGenerateProposalsSingleImage", opset=6)
+@operator("ExperimentalDetectronGenerateProposalsSingleImage", opset=6, is_extension=True)
 class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
     """The proposals of a two-stage detector for one image, from predictions for anchors. See GenerateProposalsBase.
 

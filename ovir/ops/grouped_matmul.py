@@ -18,7 +18,7 @@ from ovir.ops.base.registry import operator
 from ovir.ops.matmul import matrix_product
 
 
-@operator("GroupedMatMul", opset=17)
+@operator("GroupedMatMul", opset=17, function="grouped_matmul")
 class GroupedMatMul(Operator):
     """The rows of ``a`` times the transposed matrix of their group; ``b`` is [groups, columns, length].
 

@@ -20,7 +20,7 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
 
-@operator("Parameter", opset=1)
+@operator("Parameter", opset=1, until=17)
 class Parameter(Operator):
     """An input of the model.
 
@@ -50,7 +50,7 @@ class Blob(Protocol):
         """Return a range of the flat array; ``start`` is a multiple of 8."""
 
 
-@operator("Const", opset=1)
+@operator("Const", opset=1, function="constant")
 class Const(Operator):
     """Data from the weights: ``size`` bytes at ``offset`` of the .bin.
 

@@ -58,7 +58,7 @@ class LogicalOr(LogicalBase):
     function = np.logical_or
 
 
-@operator("LogicalXor", opset=2)
+@operator("LogicalXor", opset=2, since=1)
 class LogicalXor(LogicalBase):
     """Whether exactly one element is true.
 
@@ -68,7 +68,7 @@ class LogicalXor(LogicalBase):
     function = np.logical_xor
 
 
-@operator("Xor", opset=1)
+@operator("Xor", opset=1, until=1)
 class Xor(LogicalXor):
     """Whether exactly one element is true: the name of LogicalXor in opset1.
 

@@ -18,7 +18,7 @@ from ovir.ops.base.registry import operator
 _ONE = Dimension(1, 1)
 
 
-@operator("MatMul", opset=1)
+@operator("MatMul", opset=1, function="matmul")
 class MatMul(Operator):
     """The matrix product of the last two axes; the axes before them are a batch and are broadcast.
 

@@ -87,7 +87,7 @@ class SoftMaxBase(AlongAxisBase):
         return np.asarray(exponentials / exponentials.sum(axis, keepdims=True))
 
 
-@operator("SoftMax", opset=1)
+@operator("SoftMax", opset=1, function="softmax")
 class SoftMax1(SoftMaxBase):
     """e^x / sum(e^x) along ``axis``; a slice with +inf, or of -inf only, is NaN.
 
@@ -97,7 +97,7 @@ class SoftMax1(SoftMaxBase):
     axis: int = attribute(default=1, minimum=0)
 
 
-@operator("SoftMax", opset=8)
+@operator("SoftMax", opset=8, function="softmax")
 class SoftMax8(SoftMaxBase):
     """e^x / sum(e^x) along ``axis``, which may be negative; a slice with +inf, or of -inf only, is NaN.
 
@@ -136,7 +136,7 @@ def _standardized(x: Array, axes: Sequence[int], eps: float, variance: bool = Tr
     return np.asarray(centred / (np.sqrt(mean_square) + eps if outside else np.sqrt(mean_square + eps)))
 
 
-@operator("MVN", opset=2)
+@operator("MVN", opset=2, since=1)
 class MVN2(NormalizationBase):
     """(x - mean) / sqrt(variance + eps); x - mean if ``normalize_variance`` is false.
 

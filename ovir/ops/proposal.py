@@ -217,7 +217,7 @@ class Proposal1(ProposalBase):
         return self.run_outputs(class_probs, bbox_deltas, image_shape)[0]
 
 
-@operator("Proposal", opset=4)
+@operator("Proposal", opset=4, is_extension=True)
 class Proposal4(ProposalBase):
     """Proposal-1 with a second output: the score of each region, [rows], 0 for missing regions.
 

@@ -19,7 +19,7 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
 
-@operator("Reverse", opset=1)
+@operator("Reverse", opset=1, until=1)
 class Reverse(Operator):
     """data with the order of its elements reversed along some axes.
 
@@ -143,7 +143,7 @@ def _rolled(size: int, distance: int) -> tuple[tuple[slice, slice], ...]:
     return (slice(front, None), slice(0, size - front)), (slice(0, front), slice(size - front, None))
 
 
-@operator("ShuffleChannels", opset=1)
+@operator("ShuffleChannels", opset=1, not_in=(2,))
 class ShuffleChannels(Operator):
     """``axis`` of data split into [group, size / group], transposed, and merged again.
 

@@ -237,7 +237,7 @@ class CellBase(RecurrentBase):
         return tuple(state.astype(x.dtype, copy=False) for state in after)
 
 
-@operator("RNNCell", opset=1)
+@operator("RNNCell", opset=1, not_in=(2,), is_extension=True)
 class RNNCell(CellBase, RnnBase):
     """One step of a recurrent network: H = f(X W^T + H R^T + B). See RecurrentBase.
 
@@ -255,7 +255,7 @@ class RNNCell(CellBase, RnnBase):
         return self.run_outputs(x, (initial_hidden_state,), w, r, b)[0]
 
 
-@operator("GRUCell", opset=3)
+@operator("GRUCell", opset=3, is_extension=True)
 class GRUCell(CellBase, GruBase):
     """One step of a network of gated recurrent units. See GruBase and RecurrentBase.
 

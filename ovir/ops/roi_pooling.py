@@ -51,7 +51,7 @@ class RoiPoolingBase(RegionBase):
 # --------------------------------------------------------------------------- ROIPooling
 
 
-@operator("ROIPooling", opset=2)
+@operator("ROIPooling", opset=2, since=1)
 class ROIPooling(RoiPoolingBase):
     """Regions of feature maps, each pooled to [C, pooled_h, pooled_w]. See RoiPoolingBase.
 

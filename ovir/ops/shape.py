@@ -48,7 +48,7 @@ class ShapeOf1(Operator):
         return TensorType(element_type, PartialShape([UNKNOWN if rank is None else rank]))
 
 
-@operator("ShapeOf", opset=3)
+@operator("ShapeOf", opset=3, until=17)
 class ShapeOf3(ShapeOf1):
     """The dimensions of a tensor as a 1-D tensor of ``output_type``; empty for a scalar.
 

@@ -19,7 +19,7 @@ from ovir.ops.base.traits import ALL
 # --------------------------------------------------------------------------- TopK
 
 
-@operator("TopK", opset=3)
+@operator("TopK", opset=3, function="topk")
 class TopK3(Operator):
     """The ``k`` largest (``mode`` max) or smallest (min) elements along ``axis``, and their indices.
 
@@ -72,7 +72,7 @@ class TopK3(Operator):
         return tuple(np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in (values, indices))  # type: ignore[return-value]
 
 
-@operator("TopK", opset=1)
+@operator("TopK", opset=1, function="topk")
 class TopK1(TopK3):
     """The ``k`` largest or smallest elements along ``axis``, and their indices. See TopK-3.
 
@@ -80,7 +80,7 @@ class TopK1(TopK3):
     """
 
 
-@operator("TopK", opset=11)
+@operator("TopK", opset=11, function="topk")
 class TopK11(TopK3):
     """The ``k`` largest or smallest elements along ``axis``, and their indices. See TopK-3.
 

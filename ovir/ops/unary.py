@@ -88,7 +88,7 @@ class RoundingBase(ExactUnaryBase):
 # --------------------------------------------------------------------------- integers of integers
 
 
-@operator("Abs", opset=1)
+@operator("Abs", opset=1, alias="absolute")
 class Abs(ExactUnaryBase):
     """The magnitude of each element; 127 for the smallest i8.
 
@@ -148,7 +148,7 @@ class Floor(RoundingBase):
     function = np.floor
 
 
-@operator("Ceiling", opset=1)
+@operator("Ceiling", opset=1, alias="ceil")
 class Ceiling(RoundingBase):
     """The least integer not below x.
 
@@ -382,7 +382,7 @@ class Erf(UnaryBase):
         return erf_passes(x, y, spare)
 
 
-@operator("ErfInv", opset=17)
+@operator("ErfInv", opset=17, function="erfinv")
 class ErfInv(UnaryBase):
     """The inverse of the Gauss error function: infinite at -1 and 1, NaN outside.
 

@@ -81,7 +81,7 @@ class RegionYolo(Operator):
         return out
 
 
-@operator("ReorgYolo", opset=2)
+@operator("ReorgYolo", opset=2, since=1)
 class ReorgYolo(Operator):
     """Area moved into channels: [N, C, H, W] to [N, C * s * s, H / s, W / s], where s is ``stride``.
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from ovir.analysis.operation_pages import described, inputs_of
-from ovir.cli.ops import entries
+from ovir.analysis.operation_pages import described, entries, inputs_of
 from ovir.ops import find
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from fuzz.cases import VERSIONS, make_case
@@ -19,7 +17,7 @@ from export_comparison import check_exported  # noqa: E402  (it imports these pa
 
 from ovir.export.exporters import IN_PARTS_BY_NUMPY, exporter_of  # noqa: E402
 from ovir.export.support import default_opset  # noqa: E402
-from ovir.export.table import NOT_EXPORTED, rows, with_table  # noqa: E402
+from ovir.export.table import NOT_EXPORTED, rows  # noqa: E402
 from ovir.ops import find  # noqa: E402
 
 EXPORTED = [
@@ -92,8 +90,3 @@ def test_operation(index: int, kind: str, birth: int, opset: int) -> None:
 def test_what_is_not_exported_has_a_reason() -> None:
     left = {name.rpartition("-")[0] for name, target, _ in rows() if target == NOT_EXPORTED}
     assert left == IN_PARTS_BY_NUMPY.keys()
-
-
-def test_table_in_the_documentation_is_current() -> None:
-    document = (Path(__file__).parents[2] / "docs" / "onnx.md").read_text(encoding="utf-8")
-    assert with_table(document) == document, "run python -m ovir.export.table docs/onnx.md"

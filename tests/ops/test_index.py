@@ -6,11 +6,6 @@ import subprocess
 import sys
 
 from ovir.ops import find
-from ovir.ops.make_index import COMMAND, INDEX, index_text
-
-
-def test_the_index_lists_every_operation() -> None:
-    assert index_text() == INDEX.read_text(encoding="utf-8"), f"ovir/ops/index.py is out of date: run `{COMMAND}`"
 
 
 def test_an_operation_that_no_opset_has_is_not_found() -> None:

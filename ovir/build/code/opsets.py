@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ovir.build.function_names import function_name, functions
+from ovir.build.opset import functions
 from ovir.graph.layers import Layer
-from ovir.ops.base.opsets import NEWEST_OPSET
-
-Version = tuple[str, int]
+from ovir.ops.base.opsets import NEWEST_OPSET, OPERATIONS, Version
 
 
 def version_of(layer: Layer) -> Version | None:
-    """Return type and first opset of a layer's operation; None if no opset has it."""
+    """Return the version of a layer's operation; None if no opset has it."""
     op = layer.operator
-    return (op.type, op.opset) if op is not None and op.opset else None
+    return OPERATIONS[op.type][op.opset] if op is not None and op.opset else None
 
 
 class Functions:
@@ -30,13 +28,12 @@ class Functions:
         held = {opset: set(functions(opset).values()) for opset in range(1, NEWEST_OPSET + 1)}
         self.main = max(held, key=lambda opset: (sum(n for v, n in counts.items() if v in held[opset]), -opset))
         self._main = held[self.main]
-        self.others = sorted({version[1] for version in counts if version not in self._main})
+        self.others = sorted({version.opset for version in counts if version not in self._main})
 
     def name(self, version: Version) -> str:
         """Return the function for an operation version, with its module."""
-        type_name, birth = version
-        module = "ops" if version in self._main else f"opset{birth}"
-        return f"{module}.{function_name(type_name)}"
+        module = "ops" if version in self._main else f"opset{version.opset}"
+        return f"{module}.{version.functions[0]}"
 
     @property
     def imports(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Write ``opset1.pyi`` to ``opset17.pyi``, which editors and type checkers read: ``python -m ovir.build.make_stubs``.
+"""The stubs ``opset1.pyi`` to ``opset17.pyi``, which editors and type checkers read.
 
 The stub of an opset defines the functions that are new or changed in it, and imports the others from the stub of the
 opset that has them first.
@@ -10,21 +10,17 @@ import inspect
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from ovir import ops
 from ovir.build import special
 from ovir.build.arguments import REQUIRED, Argument, Kind, arguments_of
-from ovir.build.function_names import functions
 from ovir.build.functions import documentation
+from ovir.build.opset import functions
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.opsets import NEWEST_OPSET
-
-COMMAND = "python -m ovir.build.make_stubs"
-FOLDER = Path(__file__).parent.parent
+from ovir.ops.base.opsets import Version
 
 _WIDTH = 120
 _TYPES = {
@@ -41,7 +37,7 @@ _TYPES = {
 }
 
 
-def stub_text(opset: int) -> str:
+def stub(opset: int) -> str:
     """Return the text of the stub of an opset."""
     before = functions(opset - 1)
     own = functions(opset)
@@ -50,7 +46,7 @@ def stub_text(opset: int) -> str:
     for name in own.keys() - new.keys():
         imports[_first_with(name, opset)].append(name)
     parts = [
-        f'"""The functions of opset{opset}. Written by ``{COMMAND}``: do not edit it by hand."""',
+        f'"""The functions of opset{opset}. Written by ``python -m ovir.generate``."""',
         "",
         "from collections.abc import Sequence",
         "from typing import Any",
@@ -60,7 +56,7 @@ def stub_text(opset: int) -> str:
         "from ovir.graph.layers import Layer",
         *(line for first in sorted(imports) for line in _import_lines(first, sorted(imports[first]))),
         "",
-        *(line for name, version in new.items() for line in _definition(name, *version)),
+        *(line for name, version in new.items() for line in _definition(name, version)),
     ]
     return "\n".join(parts)
 
@@ -81,8 +77,8 @@ def _import_lines(opset: int, names: list[str]) -> Iterator[str]:
     yield ")"
 
 
-def _definition(name: str, type_name: str, birth: int) -> Iterator[str]:
-    cls = ops.find(type_name, birth)
+def _definition(name: str, version: Version) -> Iterator[str]:
+    cls = ops.find(version.type, version.opset)
     assert cls is not None
     arguments, result = _arguments(cls)
     one_line = f"def {name}({', '.join(arguments)}) -> {result}:"
@@ -133,12 +129,3 @@ def _argument(argument: Argument) -> str:
     if argument.default is REQUIRED:
         return f"{argument.name}: {kind}"
     return f"{argument.name}: {kind} | None = {argument.shown_default!r}"
-
-
-def main() -> None:
-    for opset in range(1, NEWEST_OPSET + 1):
-        (FOLDER / f"opset{opset}.pyi").write_text(stub_text(opset), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

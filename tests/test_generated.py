@@ -1,0 +1,15 @@
+"""Files that ``python -m ovir.generate`` writes are up to date."""
+
+from __future__ import annotations
+
+import pytest
+
+from ovir.generate import COMMAND, FILES, generated
+
+pytestmark = pytest.mark.documents
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_file_is_up_to_date(name: str) -> None:
+    present, expected = generated(name)
+    assert present == expected, f"{name} is out of date: run `{COMMAND}`"
