@@ -13,7 +13,7 @@ from ovir.debugging.sides import Against, InputSet, as_model, input_sets, open_s
 from ovir.debugging.tensor_comparison import Criterion
 from ovir.io.input_files import InputFile
 from ovir.model import Model
-from ovir.workers.executors import Crew
+from ovir.workers.executors import Workers
 from ovir.workers.tasks import map_tasks
 
 _MOST = 50
@@ -94,7 +94,7 @@ def compare_by_workers(
     criterion = Criterion.of(rtol, atol, metric)
     names = [item.name for item in input_sets(model, files, samples, seed)]
     work = _Work(model, against, device, config or {}, timeout, mode, criterion, seed)
-    parts = _parts(files, len(names), Crew(executor, workers).size)
+    parts = _parts(files, len(names), Workers(executor, workers).size)
     found = _run(work, parts, executor, workers, progress)
     shown = "cumulative"
     if found.outputs_first:

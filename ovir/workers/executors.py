@@ -20,11 +20,11 @@ from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError, require_packages
 from ovir.kernels import parallel
-from ovir.workers.worker import Answer, Home, run_task, start_process, this_process
+from ovir.workers.worker import Answer, Origin, run_task, start_process, this_process
 
 
-class Crew:
-    """The workers of an executor; without one, processes of this machine that end with the crew.
+class Workers:
+    """The workers of an executor; without one, processes of this machine, which end when this is closed.
 
     ``workers`` is the number of processes of such a pool (default: one for each core).
     """
@@ -45,7 +45,7 @@ class Crew:
         """When a cluster was first seen without workers."""
         self.size = _size_of(executor) if executor is not None else workers or parallel.available()
         """The number of workers."""
-        self.home = Home(this_process())
+        self._origin = Origin(this_process())
 
     def submit(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Future[list[Answer] | None]:
         """Submit a task; raise what the executor raises if it cannot take it."""
@@ -55,7 +55,7 @@ class Crew:
                 self._pool = _new_pool(self.size)
             executor = self._pool
         with _starting_processes():  # which a pool does when it gets tasks
-            return executor.submit(run_task, function, items, self.home)
+            return executor.submit(run_task, function, items, self._origin)
 
     @property
     def is_own(self) -> bool:
@@ -141,7 +141,7 @@ def _size_of(executor: Executor) -> int:
     """Return the number of workers of an executor; the number of cores if it does not tell."""
     client = _dask_client(executor)
     if client is not None:
-        return sum(_dask_workers(client).values())
+        return _dask_threads(client)
     for name in ("_max_workers", "num_workers"):  # of the standard library and loky; of mpi4py
         size = getattr(executor, name, None)
         if isinstance(size, int) and size > 0:
@@ -154,32 +154,14 @@ def _dask_client(executor: Executor | None) -> Any:
     return getattr(executor, "_client", None) if type(executor).__module__.startswith("distributed.") else None
 
 
-def _dask_workers(client: Any) -> dict[str, int]:
-    """Return the number of threads of each worker by its address; RunError if no worker comes in time."""
+def _dask_threads(client: Any) -> int:
+    """Return the number of threads of all workers; raise RunError if no worker comes in time."""
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
     except TimeoutError:
         message = f"the cluster at {client.scheduler.address} has no workers"
         raise RunError(diagnose(ENGINE, message)) from None
-    threads: dict[str, int] = client.nthreads()
-    return threads
-
-
-def lanes(executor: Executor | None, workers: int | None) -> list[Crew]:
-    """Return crews of one worker each, so that tasks can be given to a worker that had others before.
-
-    Raise InputError for an executor whose workers cannot be chosen.
-    """
-    crew = Crew(executor, workers)  # checks the arguments
-    client = _dask_client(executor)
-    if executor is None:
-        return [Crew(workers=1) for _ in range(crew.size)]
-    if client is not None:
-        return [Crew(client.get_executor(workers=[address])) for address in _dask_workers(client)]
-    if crew.size == 1:
-        return [crew]
-    message = f"sessions need workers that can be chosen, which {type(executor).__name__} does not offer"
-    raise InputError.usage(message, hint="leave the executor out, or use one of dask, or with one worker")
+    return sum(client.nthreads().values())
 
 
 @contextmanager

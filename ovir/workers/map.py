@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 
@@ -61,38 +61,6 @@ class MapError(OvirError):
         return partial(MapError, index=self.index, name=self.name), self.diagnostics
 
 
-@overload
-def map(
-    model: CompiledModel | Model | str | os.PathLike[str],
-    inputs: Iterable[Any],
-    executor: Executor | None = None,
-    *,
-    taps: Sequence[str] = (),
-    batch: int | None = None,
-    chunksize: int = 1,
-    ordered: bool = True,
-    on_error: Literal["raise"] = "raise",
-    session: Sessions | None = None,
-    workers: int | None = None,
-) -> Mapped[MappedResults]: ...
-
-
-@overload
-def map(
-    model: CompiledModel | Model | str | os.PathLike[str],
-    inputs: Iterable[Any],
-    executor: Executor | None = None,
-    *,
-    taps: Sequence[str] = (),
-    batch: int | None = None,
-    chunksize: int = 1,
-    ordered: bool = True,
-    on_error: Literal["return"],
-    session: Sessions | None = None,
-    workers: int | None = None,
-) -> Mapped[MappedResults | MapError]: ...
-
-
 def map(
     model: CompiledModel | Model | str | os.PathLike[str],
     inputs: Iterable[Any],
@@ -105,7 +73,7 @@ def map(
     on_error: Literal["raise", "return"] = "raise",
     session: Sessions | None = None,
     workers: int | None = None,
-) -> Mapped[Any]:
+) -> Mapped:
     """Run a model on many inputs, on several processes or machines; return an iterator over the results.
 
     ``model`` is a compiled model, a model, or the path of an .xml. Each of ``inputs`` is what a run takes (a mapping, a
@@ -123,11 +91,11 @@ def map(
     compared with single runs. ``chunksize`` inputs go to a worker together, which saves time if runs are short or the
     executor is slow to hand out tasks. Unless ``ordered``, results come as they are ready. Variables start anew for
     each input; with ``session``, a key for each input or a function that returns it, the inputs with the same key run
-    in order on one worker, and share their variables.
+    in order, and each starts with the variables that the one before it has left.
 
     Each result is a ``Results`` with ``index``, ``name`` and ``seconds``. An input that fails raises MapError, after
     which the iteration can go on, or, with ``on_error="return"``, has the MapError as its result. If a worker dies, its
-    inputs run again, at most twice each.
+    inputs run once more, each alone.
 
     Raise InputError for wrong arguments, ReadError or ModelError if the model cannot be opened, WriteError if there is
     no space for temporary files, and RunError if workers cannot work at all.
@@ -151,6 +119,7 @@ def map(
             chunk=batch or chunksize,
             name=_name_of,
             session=None if session is None else _session_of,
+            after=Input.after,
         )
     except BaseException:
         _remove(folder)
@@ -182,11 +151,11 @@ def _require_arguments(
             raise InputError.usage(f"{one} and {other} exclude each other")
 
 
-Result = TypeVar("Result", covariant=True)
+class Mapped(Iterator[MappedResults]):
+    """The results of ``ovir.map``; with ``on_error="return"``, some of them are MapErrors.
 
-
-class Mapped(Iterator[Result], Generic[Result]):
-    """The results of ``ovir.map``. ``close``, or the end of a ``with`` block, ends the work early."""
+    ``close``, or the end of a ``with`` block, ends the work early.
+    """
 
     def __init__(
         self, model: Model, compiled: CompiledModel | None, tasks: Any, folder: str | None, *, raises: bool
@@ -198,7 +167,7 @@ class Mapped(Iterator[Result], Generic[Result]):
         self._raises = raises
         self._remove = weakref.finalize(self, _remove, folder)
 
-    def __next__(self) -> Result:
+    def __next__(self) -> MappedResults:
         try:
             outcome: Outcome[Input] = next(self._tasks)
         except BaseException:
@@ -208,11 +177,11 @@ class Mapped(Iterator[Result], Generic[Result]):
             error = _map_error(outcome, outcome.error)
             if self._raises:
                 raise error from outcome.error
-            return cast("Result", error)
+            return cast("MappedResults", error)
         done: RunResult = outcome.result
         result = MappedResults(self._ports, self._keys, done.arrays, done.taps, done.diagnostics)
         result.index, result.name, result.seconds = outcome.index, outcome.name, outcome.seconds
-        return cast("Result", result)
+        return result
 
     def close(self) -> None:
         """Stop the work, and the processes unless the caller started them."""

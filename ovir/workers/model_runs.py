@@ -37,6 +37,12 @@ class Input(NamedTuple):
     value: Any
     name: str
     session: Hashable = None
+    state: Mapping[str, Array] | None = None
+    """The values of variables that the run before it in its session has left."""
+
+    def after(self, result: RunResult) -> Input:
+        """Return the input with the state that an earlier run of its session has left."""
+        return self._replace(state=result.state)
 
 
 @dataclass(frozen=True)
@@ -68,12 +74,17 @@ class PickledInput:
         return _loaded_by(value, model)
 
 
+NO_STATE: Mapping[str, Array] = {}
+
+
 class RunResult(NamedTuple):
     """The arrays of one run, without the model, which the caller has."""
 
     arrays: list[Array]
     taps: dict[str, list[Array]]
     diagnostics: list[Diagnostic]
+    state: dict[str, Array] | None = None
+    """The values of variables after a run that belongs to a session."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +109,11 @@ class ModelRuns:
         """Run the model on an input; raise OvirError."""
         compiled = self._compiled()
         feeds = load(item.value, compiled.model)
-        return self._run(_request(self.token, item.session, compiled), feeds, is_new=item.session is None)
+        request = _request(self.token, compiled)
+        done = self._run(request, feeds, item.state or {})
+        if item.session is None:
+            return done
+        return done._replace(state={v.name: value for v in request.query_state() if (value := v.value) is not None})
 
     def on_all(self, items: Sequence[Input]) -> list[Answer]:
         """Run the model once on a batch of all items. If that fails, run it on each of them, to find the one at
@@ -109,7 +124,7 @@ class ModelRuns:
             try:
                 feeds = [load(item.value, compiled.model) for item in items]
                 batch, sizes = join_batch(compiled.model, feeds, self.batched)
-                done = self._run(_request(self.token, None, compiled), batch, is_new=True)
+                done = self._run(_request(self.token, compiled), batch)
             except OvirError:
                 pass  # one by one, each input has its own error
             else:
@@ -124,16 +139,17 @@ class ModelRuns:
         they differ, because the model mixes inputs."""
         if self.token in _verified:
             return
-        alone = self._run(_request(self.token, None, compiled), feeds, is_new=True).arrays
+        alone = self._run(_request(self.token, compiled), feeds).arrays
         if differs(alone, batched):
             message = "an input has another result in a batch than alone: layers mix the inputs"
             found = diagnose(USAGE, message, Place(compiled.model.path), hint="leave out batch")
             raise SetUpError(InputError(found))
         _verified.add(self.token)
 
-    def _run(self, request: InferRequest, feeds: Any, *, is_new: bool) -> RunResult:
-        if is_new:
-            request.reset_state()
+    def _run(self, request: InferRequest, feeds: Any, state: Mapping[str, Array] = NO_STATE) -> RunResult:
+        request.reset_state()
+        for variable in request.query_state() if state else ():
+            variable.value = state.get(variable.name)
         results = request.infer(feeds, taps=self.taps)
         return RunResult(list(results.values()), results.taps, results.diagnostics)
 
@@ -204,12 +220,12 @@ def _load_file(path: str | os.PathLike[str]) -> Mapping[str, Array] | Array:
 
 _verified: set[str] = set()
 """The models of which a batch has been compared with single runs."""
-_requests: dict[tuple[str, Hashable], InferRequest] = {}
+_requests: dict[tuple[str, int], InferRequest] = {}
 
 
-def _request(token: str, session: Hashable, compiled: CompiledModel) -> InferRequest:
-    """Return the request of a session, or the one that this thread uses for inputs without one."""
-    key = token, ("session", session) if session is not None else ("thread", threading.get_ident())
+def _request(token: str, compiled: CompiledModel) -> InferRequest:
+    """Return the request that this thread uses for a model."""
+    key = token, threading.get_ident()
     request = _requests.get(key)
     if request is None or request.compiled is not compiled:
         for other in [other for other in _requests if not is_open(other[0])]:

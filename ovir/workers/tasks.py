@@ -1,9 +1,13 @@
-"""Tasks: a function applied to many items by the workers of an executor, a few at a time."""
+"""Tasks: a function applied to many items by the workers of an executor, a few at a time.
+
+Scheduling is left to the executor. What is added here: items are taken as results are fetched, in order or not; a task
+that is lost with its worker runs once more, alone; and items of a session wait for each other.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -12,8 +16,7 @@ from typing import Any, Generic, Self, TypeVar
 from ovir.diagnostics.codes import ENGINE, WORKER_DIED
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, OvirError, RunError
-from ovir.diagnostics.wording import plural
-from ovir.workers.executors import Crew, is_cancelled, is_death, lanes, refuse_start_in_child
+from ovir.workers.executors import Workers, is_cancelled, is_death, refuse_start_in_child
 from ovir.workers.worker import Answer, SendsContent, SetUpError
 
 Item = TypeVar("Item")
@@ -22,8 +25,6 @@ _PER_WORKER = 3
 """The number of tasks that each worker has or waits for, so that it need not wait for the next one."""
 _LONG = 5.0
 """Seconds without any result, after which it is worth a look whether there are workers at all."""
-_MOST_RUNS = 3
-"""How many times a task runs whose worker dies each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,14 @@ class _Task(Generic[Item]):
 
     first: int
     items: list[Item]
-    lane: int = 0
-    key: Hashable = None
-    deaths: int = 0
-    """How many times its result was lost, because its worker died."""
+    session: Hashable = None
+    is_again: bool = False
+    """Whether it was lost with its worker before."""
     has_content: bool = False
+
+    def parts(self) -> Iterator[_Task[Item]]:
+        """Yield a task for each item."""
+        return (replace(self, first=self.first + i, items=[item]) for i, item in enumerate(self.items))
 
 
 def map_tasks(
@@ -63,6 +67,7 @@ def map_tasks(
     chunk: int = 1,
     name: Callable[[Item], str] = str,
     session: Callable[[Item], Hashable] | None = None,
+    after: Callable[[Item, Any], Item] | None = None,
 ) -> Tasks[Item]:
     """Return an iterator over the outcome of ``function(item)`` for each item.
 
@@ -70,16 +75,15 @@ def map_tasks(
     on this machine. Items are taken as results are fetched, a few per worker, and handed over in tasks of ``chunk``
     items. Outcomes come in the order of the items, or as they are ready. An item that raises has the error as its
     outcome; an exception of the iterable is raised after the outcomes of the items before it. When a worker dies, the
-    items that it may have died of run again, alone and at most twice.
+    items that it may have died of run once more, each alone.
 
-    Items of one ``session`` run on the same worker, in order. If that worker dies, the session cannot go on: its
-    further items fail.
+    Items of one ``session`` run one after the other: ``after`` makes of an item, and the result of the last one in its
+    session that has succeeded, the item that runs.
 
     Raise InputError for wrong arguments, and RunError if no item can be worked on at all.
     """
     refuse_start_in_child()
-    crews = [Crew(executor, workers)] if session is None else lanes(executor, workers)
-    return Tasks(function, items, crews, ordered=ordered, chunk=chunk, name=name, session=session)
+    return Tasks(function, items, Workers(executor, workers), ordered, chunk, name, session, after)
 
 
 class Tasks(Iterator[Outcome[Item]]):
@@ -89,35 +93,33 @@ class Tasks(Iterator[Outcome[Item]]):
         self,
         function: Callable[[Item], Any],
         items: Iterable[Item],
-        crews: Sequence[Crew],
-        *,
+        workers: Workers,
         ordered: bool,
         chunk: int,
         name: Callable[[Item], str],
         session: Callable[[Item], Hashable] | None,
+        after: Callable[[Item, Any], Item] | None,
     ) -> None:
         self._function = function
         self._with_content: Callable[[Item], Any] | None = None
         self._source = iter(items)
         self._source_error: Exception | None = None
-        self._crews = crews
+        self._workers = workers
         self._ordered = ordered
         self._chunk = chunk
         self._name = name
         self._session = session
-        self._lanes: dict[Hashable, int] = {}
-        self._begun: set[Hashable] = set()
-        """The sessions that have a state."""
-        self._lost: set[Hashable] = set()
+        self._after = after
+        self._last: dict[Hashable, Any] = {}
+        """The last result of each session."""
         self._waiting: deque[_Task[Item]] = deque()
-        self._suspects: deque[_Task[Item]] = deque()
-        """Tasks whose worker has died; each runs while no other does, so that the one to blame is known."""
+        self._lost: list[_Task[Item]] = []
+        """Tasks whose worker has died."""
         self._running: dict[Future[list[Answer] | None], _Task[Item]] = {}
         self._ready: dict[int, Outcome[Item]] = {}
         self._next = 0
         """The position of the outcome that comes next, if they are ordered."""
         self._taken = 0
-        self._deaths_before_work = 0
         self._has_worked = False
 
     # ----- iteration
@@ -128,7 +130,7 @@ class Tasks(Iterator[Outcome[Item]]):
                 self._submit_more()
                 if self._running:
                     self._collect()
-                elif not (self._ready or self._waiting or self._suspects):
+                elif not (self._ready or self._waiting):
                     self.close()
                     error, self._source_error = self._source_error, None
                     raise error or StopIteration
@@ -143,11 +145,9 @@ class Tasks(Iterator[Outcome[Item]]):
             future.cancel()
         self._running.clear()
         self._waiting.clear()
-        self._suspects.clear()
         self._ready.clear()
         self._source = iter(())
-        for crew in self._crews:
-            crew.close()
+        self._workers.close()
 
     def __enter__(self) -> Self:
         return self
@@ -173,28 +173,23 @@ class Tasks(Iterator[Outcome[Item]]):
 
     def _submit_more(self) -> None:
         """Submit tasks until each worker has enough to do."""
-        if self._suspects:
-            if not self._running:
-                self._submit(self._suspects.popleft())
-            return
-        size = sum(crew.size for crew in self._crews)
-        most = _PER_WORKER * size * (2 if self._ordered else 1)  # a slow item must not keep the others waiting
-        while len(self._running) < _PER_WORKER * size:
-            task = self._next_task(most * self._chunk)
-            if task is None or not self._submit(task):
+        most = _PER_WORKER * self._workers.size
+        ahead = most * self._chunk * (2 if self._ordered else 1)  # a slow item must not keep the others waiting
+        while len(self._running) < most and (task := self._next_task(ahead)) is not None:
+            if not self._submit(task):
                 return
 
-    def _next_task(self, most: int) -> _Task[Item] | None:
-        """Return a task that can run now, if there is one; at most ``most`` items are taken ahead."""
-        busy = {task.key for task in self._running.values()} if self._session is not None else set()
+    def _next_task(self, ahead: int) -> _Task[Item] | None:
+        """Return a task that can run now, if there is one; at most ``ahead`` items are taken ahead."""
+        busy = {task.session for task in self._running.values()} if self._session is not None else set()
         for position, task in enumerate(self._waiting):
-            if task.key not in busy:
+            if task.session not in busy:
                 del self._waiting[position]
                 return task
-        while self._taken - self._next < most and (new := self._new_task()) is not None:
-            if new.key not in busy:
+        while self._taken - self._next < ahead and (new := self._new_task()) is not None:
+            if new.session not in busy:
                 return new
-            self._waiting.append(new)  # executors need not keep the order of the inputs of a session
+            self._waiting.append(new)
         return None
 
     def _new_task(self) -> _Task[Item] | None:
@@ -207,39 +202,34 @@ class Tasks(Iterator[Outcome[Item]]):
         self._taken += len(items)
         if not items:
             return None
-        if self._session is None:
-            return _Task(first, items)
-        key = self._session(items[0])
-        return _Task(first, items, self._lanes.setdefault(key, len(self._lanes) % len(self._crews)), key)
+        return _Task(first, items, None if self._session is None else self._session(items[0]))
 
     def _submit(self, task: _Task[Item]) -> bool:
         """Submit a task; return whether the executor has taken it."""
-        if task.key in self._lost:
-            message = f"the state of session {task.key!r} is lost, because the worker that had it ended"
-            self._fail(task, RunError(diagnose(WORKER_DIED, message)))
-            return True
-        crew = self._crews[task.lane]
-        function = self._with_content if task.has_content and self._with_content is not None else self._function
         try:
-            future = crew.submit(function, task.items)
-        except BrokenExecutor:  # a worker died while it had nothing to do, or futures that tell so are running
+            self._running[self._submit_to(self._workers, task)] = task
+        except BrokenExecutor:  # a worker died while it had nothing to do, or its tasks are about to fail
             self._waiting.appendleft(task)
             if not self._running:
-                self._count_death()
-                crew.replace()
+                self._replace_workers()
             return False
         except RuntimeError as error:
             self.close()
             raise InputError.usage(f"the executor takes no tasks: {error}") from None
         except Exception as error:
-            if crew.is_own:
+            if self._workers.is_own:
                 self.close()
                 hint = "a ThreadPoolExecutor needs no processes"
                 raise RunError(diagnose(ENGINE, f"no worker can be started: {error}", hint=hint)) from None
             self._fail(task, _not_sent(error))  # dask pickles at once
-            return True
-        self._running[future] = task
         return True
+
+    def _submit_to(self, workers: Workers, task: _Task[Item]) -> Future[list[Answer] | None]:
+        function = self._with_content if task.has_content and self._with_content is not None else self._function
+        items = task.items
+        if self._after is not None and task.session in self._last:
+            items = [self._after(items[0], self._last[task.session])]
+        return workers.submit(function, items)
 
     # ----- tasks that end
 
@@ -247,26 +237,19 @@ class Tasks(Iterator[Outcome[Item]]):
         """Record the outcomes of tasks that end; return after a while if none does."""
         done, _ = wait(self._running, _LONG, FIRST_COMPLETED)
         if not done:
-            for crew in self._crews:
-                crew.require_workers()
-        died: list[_Task[Item]] = []
+            self._workers.require_workers()
         for future in done:
-            self._end(future, died)
-        for lane in {task.lane for task in died}:
-            crew = self._crews[lane]
-            if not crew.retries_itself:
-                others = [future for future, task in self._running.items() if task.lane == lane]
-                wait(others)
-                for future in others:
-                    self._end(future, died)
-                self._count_death()
-                crew.replace()
-        for task in sorted(died, key=lambda task: task.first):
-            self._suspect(task)
+            self._end(future, self._running.pop(future))
+        if self._lost:
+            wait(self._running)  # an executor that breaks ends all of its tasks
+            for future, task in list(self._running.items()):
+                self._end(future, task)
+            self._running.clear()
+            self._replace_workers()
+            self._run_lost()
 
-    def _end(self, future: Future[list[Answer] | None], died: list[_Task[Item]]) -> None:
-        """Record how a task has ended; add it to ``died`` if its worker has."""
-        task = self._running.pop(future)
+    def _end(self, future: Future[list[Answer] | None], task: _Task[Item]) -> None:
+        """Record how a task has ended."""
         try:
             answers = future.result()
         except SetUpError as error:
@@ -274,15 +257,20 @@ class Tasks(Iterator[Outcome[Item]]):
             raise error.error from None
         except BaseException as error:
             if is_death(error):
-                died.append(task)
+                if task.is_again or self._workers.retries_itself:
+                    hint = "it may need more memory than there is, or crash the process"
+                    message = "the worker ended whenever it ran this input"
+                    self._fail(task, RunError(diagnose(WORKER_DIED, message, hint=hint)))
+                else:
+                    self._lost.append(task)
             elif is_cancelled(error):
                 self.close()
                 raise RunError(diagnose(ENGINE, "the executor has cancelled a task, or has been shut down")) from None
             elif not isinstance(error, Exception):
                 raise
-            elif self._crews[task.lane].retries_itself and task.deaths < _MOST_RUNS - 1:
+            elif self._workers.retries_itself and not task.is_again:
                 # dask raises a ValueError where a worker dies whose result is being fetched.
-                self._waiting.append(replace(task, deaths=task.deaths + 1))
+                self._waiting.append(replace(task, is_again=True))
             else:
                 self._fail(task, _not_sent(error))
             return
@@ -290,9 +278,10 @@ class Tasks(Iterator[Outcome[Item]]):
         if answers is None:
             self._send_content(task)
             return
-        self._begun.add(task.key)
-        for position, (item, answer) in enumerate(zip(task.items, answers, strict=True)):
-            self._record(task.first + position, item, answer)
+        for part, answer in zip(task.parts(), answers, strict=True):
+            self._record(part.first, part.items[0], answer)
+            if self._session is not None and answer.error is None:
+                self._last[task.session] = answer.result
 
     def _send_content(self, task: _Task[Item]) -> None:
         """Run a task again with the content of the files that its worker cannot reach."""
@@ -303,44 +292,46 @@ class Tasks(Iterator[Outcome[Item]]):
             return
         if self._with_content is None:
             self._with_content = function.with_content()
-        for position, item in enumerate(task.items):
+        for part in task.parts():
             try:
-                items = [function.item_with_content(item)]
+                items = [function.item_with_content(part.items[0])]
             except OvirError as error:
-                self._record(task.first + position, item, Answer(None, error))
+                self._fail(part, error)
             else:
-                self._waiting.append(replace(task, first=task.first + position, items=items, has_content=True))
+                self._waiting.append(replace(part, items=items, has_content=True))
 
-    def _suspect(self, task: _Task[Item]) -> None:
-        """Run the items of a task again whose worker has died, or give up."""
-        deaths = task.deaths + 1
-        if task.key in self._begun and self._session is not None:
-            self._lost.add(task.key)
-            message = f"its worker ended, and the state of session {task.key!r} is lost with it"
-            self._fail(task, RunError(diagnose(WORKER_DIED, message)))
-        elif len(task.items) > 1:
-            for position, item in enumerate(task.items):
-                self._suspects.append(replace(task, first=task.first + position, items=[item], deaths=deaths))
-        elif deaths < _MOST_RUNS:
-            self._suspects.append(replace(task, deaths=deaths))
-        else:
-            message = f"the worker ended whenever it ran this input, {plural(deaths, 'time')}"
-            hint = "it may need more memory than there is, or crash the process"
-            self._fail(task, RunError(diagnose(WORKER_DIED, message, hint=hint)))
+    # ----- workers that die
 
-    def _count_death(self) -> None:
-        """Raise RunError if workers die before any of them has done anything."""
+    def _replace_workers(self) -> None:
+        """Replace workers that have died; raise RunError if new ones die before they have done anything."""
+        self._workers.replace()
         if self._has_worked:
             return
-        self._deaths_before_work += 1
-        if self._deaths_before_work >= _MOST_RUNS:
+        try:
+            self._workers.submit(self._function, []).result()
+        except BrokenExecutor:
             self.close()
             hint = "a script that starts processes needs `if __name__ == '__main__':` around what it runs"
-            raise RunError(diagnose(WORKER_DIED, "workers end before they have done any work", hint=hint))
+            message = "workers end before they have done any work"
+            raise RunError(diagnose(WORKER_DIED, message, hint=hint)) from None
+
+    def _run_lost(self) -> None:
+        """Run the items of lost tasks once more, each alone in a process, so that the one to blame is known."""
+        lost, self._lost = sorted(self._lost, key=lambda task: task.first), []
+        alone = Workers(workers=1)
+        try:
+            for part in (part for task in lost for part in replace(task, is_again=True).parts()):
+                future = self._submit_to(alone, part)
+                wait([future])
+                self._end(future, part)
+                if isinstance(future.exception(), BrokenExecutor):
+                    alone.close()  # the next task starts another process
+        finally:
+            alone.close()
 
     def _fail(self, task: _Task[Item], error: OvirError) -> None:
-        for position, item in enumerate(task.items):
-            self._record(task.first + position, item, Answer(None, error))
+        for part in task.parts():
+            self._record(part.first, part.items[0], Answer(None, error))
 
     def _record(self, index: int, item: Item, answer: Answer) -> None:
         self._ready[index] = Outcome(index, item, self._name(item), answer.result, answer.error, answer.seconds)

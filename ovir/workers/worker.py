@@ -62,7 +62,7 @@ class SendsContent(Protocol):
 
 
 @dataclass(frozen=True)
-class Home:
+class Origin:
     """The process that a task comes from."""
 
     process: tuple[str, int]
@@ -90,12 +90,12 @@ def _use_one_thread() -> None:
     threadpool_limits(1)
 
 
-def run_task(function: Callable[[Any], Any], items: Sequence[Any], home: Home) -> list[Answer] | None:
+def run_task(function: Callable[[Any], Any], items: Sequence[Any], origin: Origin) -> list[Answer] | None:
     """Return an answer for each item; None if this process needs files that it cannot reach.
 
     Raise SetUpError if the function cannot work on any item.
     """
-    home.prepare()
+    origin.prepare()
     try:
         if len(items) > 1 and isinstance(function, WorksOnSeveral):
             return function.on_all(items)

@@ -62,7 +62,7 @@ def test_an_input_that_kills_workers_of_dask_is_named(dask: Any, tmp_path: Path)
     assert "OVIR807" in str(results[2])
 
 
-def test_sessions_stay_on_one_worker_of_dask(dask: Any) -> None:
+def test_sessions_of_dask_share_their_state(dask: Any) -> None:
     results = ovir.map(counter(), [ONES] * 6, dask, session=[0, 1, 0, 2, 0, 1])
     assert [result[0][0] for result in results] == [1, 1, 2, 1, 3, 2]
 

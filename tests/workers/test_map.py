@@ -199,7 +199,7 @@ def test_an_input_that_always_kills_its_worker_is_named(tmp_path: Path) -> None:
     results = list(ovir.map(DIGITS, inputs, workers=2, on_error="return"))
     assert [isinstance(result, ovir.MapError) for result in results] == [i == 7 for i in range(20)]
     assert "OVIR807" in str(results[7])
-    assert "the killer: the worker ended whenever it ran this input, 3 times" in str(results[7])
+    assert "the killer: the worker ended whenever it ran this input" in str(results[7])
     assert len(os.listdir(tmp_path)) == 3
 
 
@@ -220,10 +220,10 @@ def test_workers_killed_in_the_middle_lose_nothing(ordered: bool, expected: np.n
 
 
 @pytest.mark.slow
-def test_workers_that_never_start_are_reported(tmp_path: Path) -> None:
-    inputs = [Killer(str(tmp_path), 99) for _ in range(50)]
-    with pytest.raises(ovir.RunError, match="workers end before they have done any work"):
-        list(ovir.map(DIGITS, inputs, workers=1, on_error="return"))
+def test_inputs_that_all_kill_their_workers_are_all_named(tmp_path: Path) -> None:
+    inputs = [Killer(str(tmp_path), 99) for _ in range(3)]
+    results = list(ovir.map(DIGITS, inputs, workers=1, on_error="return"))
+    assert ["OVIR807" in str(result) for result in results] == [True] * 3
 
 
 def test_a_model_that_cannot_run_is_one_error() -> None:
@@ -268,21 +268,19 @@ def test_a_function_gives_the_session() -> None:
     assert [result[0][0] for result in results] == [1, 5, 3, 11]
 
 
-def test_a_session_ends_with_its_worker(tmp_path: Path) -> None:
+def test_a_session_outlives_its_worker(tmp_path: Path) -> None:
     inputs: list[Any] = [ONES] * 6
-    inputs[2] = Killer(str(tmp_path), 1)
+    inputs[2] = Killer(str(tmp_path), 99)
     results = list(ovir.map(counter(), inputs, session=[0, 1, 0, 1, 0, 1], workers=2, on_error="return"))
-    assert [isinstance(result, ovir.MapError) for result in results] == [False, False, True, False, True, False]
-    assert "the state of session 0 is lost" in str(results[2])
-    assert results[5][0][0] == 3
+    assert [isinstance(result, ovir.MapError) for result in results] == [False, False, True, False, False, False]
+    assert "OVIR807" in str(results[2])
+    assert [results[i][0][0] for i in (0, 4, 1, 3, 5)] == [1, 2, 1, 2, 3]
 
 
-def test_sessions_need_workers_that_can_be_chosen() -> None:
-    with (
-        ThreadPoolExecutor(2) as pool,
-        pytest.raises(ovir.InputError, match="sessions need workers that can be chosen"),
-    ):
-        ovir.map(counter(), [ONES], pool, session=[0])
+def test_threads_that_share_sessions() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        results = ovir.map(counter(), [ONES] * 20, pool, session=[i % 3 for i in range(20)])
+        assert [result[0][0] for result in results] == [i // 3 + 1 for i in range(20)]
 
 
 # --------------------------------------------------------------------------- batches
@@ -380,8 +378,8 @@ def test_wrong_keys_of_sessions_are_refused(session: Any, message: str) -> None:
 
 def test_refused_arguments_leave_no_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with ThreadPoolExecutor(2) as pool, pytest.raises(ovir.InputError, match="sessions need workers"):
-        ovir.map(counter(), [ONES], pool, session=[0])
+    with pytest.raises(ovir.InputError, match="workers is for a pool of ovir"), ThreadPoolExecutor(2) as pool:
+        ovir.map(counter(), [ONES], pool, workers=2)
     assert not os.listdir(tmp_path)
 
 
