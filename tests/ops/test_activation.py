@@ -1,4 +1,4 @@
-"""Activation functions, SoftMax and LogSoftmax: known values, types, shapes, blocks and what is refused."""
+"""Activation functions: known values, types, shapes, blocks and what is refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from ovir.kernels import blocked
 from ovir.ops import activation as act
 from ovir.ops.base.operator import Operator
 from ovir.ops.gelu import Gelu2, Gelu7
-from ovir.ops.normalization import LogSoftmax, SoftMax1, SoftMax8
 from ovir.ops.prelu import PReLU
 
 INF, NAN = np.inf, np.nan
@@ -104,7 +103,6 @@ def test_prelu_slope_is_one_a_channel_where_it_can_be() -> None:
         (act.Clamp(min=-1e20, max=1e20), [-3, -1, 0, 2]),
         (act.Tanh(), [-1, -1, 0, 1]),
         (act.Sigmoid(), [0, 0, 0, 1]),
-        (SoftMax8(axis=0), [0, 0, 0, 1]),
     ],
 )
 def test_integers_are_rounded_to_the_nearest(op: Operator, y: list[int]) -> None:
@@ -155,7 +153,7 @@ def test_blocks_strides_and_buffers_do_not_show(
 
 def test_shapes_and_symbols_pass() -> None:
     data = tensor("?,2..5,3")
-    for op in (act.ReLU(), Gelu7(), act.Swish(), SoftMax8(axis=-1)):
+    for op in (act.ReLU(), Gelu7(), act.Swish()):
         assert op.infer(data).shape.dims[0] is data.shape.dims[0]
         assert str(op.infer(data)) == "f32[?,2..5,3]"
         assert str(op.infer(tensor("..."))) == "f32[...]"
@@ -173,8 +171,6 @@ def test_shapes_and_symbols_pass() -> None:
         (act.Selu(), [tensor("2"), tensor("2"), tensor("1")], r"alpha must have one element, got shape \[2\]"),
         (PReLU(), [tensor("2,3,4"), tensor("5")], r"slope of shape \[5\] does not match data"),
         (PReLU(), [tensor("2"), tensor("3,2")], r"slope of shape \[3,2\] does not match .* that can be broadcast"),
-        (SoftMax1(axis=2), [tensor("2,3")], r"axis 2 is outside \[-2, 1\] for data of shape \[2,3\]"),
-        (SoftMax8(axis=-3), [tensor("?,3")], r"axis -3 is outside \[-2, 1\] for data of shape \[\?,3\]"),
     ],
 )
 def test_refused(op: Operator, inputs: list[TensorType], message: str) -> None:
@@ -183,29 +179,8 @@ def test_refused(op: Operator, inputs: list[TensorType], message: str) -> None:
 
 
 def test_refused_attributes() -> None:
-    with pytest.raises(ValueError, match="attribute 'axis': -1 is below 0"):
-        SoftMax1(axis=-1)
     with pytest.raises(ValueError, match="'sin' is not one of erf, tanh"):
         Gelu7(approximation_mode="sin")
-
-
-# ----- SoftMax and LogSoftmax
-
-
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("shape", [(3, 4, 5), (2, 40, 3), (60, 30, 2)])
-def test_softmax(shape: tuple[int, ...], axis: int) -> None:
-    data = np.random.default_rng(1).standard_normal(shape)
-    expected = np.exp(data) / np.exp(data).sum(axis, keepdims=True)
-    np.testing.assert_allclose(applied(SoftMax8(axis=axis), data), expected, rtol=1e-5)
-    np.testing.assert_allclose(applied(LogSoftmax(axis=axis), data), np.log(expected), rtol=1e-5)
-
-
-def test_softmax_of_extremes() -> None:
-    np.testing.assert_allclose(applied(SoftMax8(axis=0), [1000, 1000, -INF]), [0.5, 0.5, 0])
-    assert np.isnan(applied(SoftMax8(axis=0), [-INF, -INF])).all()
-    np.testing.assert_array_equal(applied(SoftMax8(axis=0), 7), 1)
-    np.testing.assert_array_equal(applied(LogSoftmax(axis=0), 7), 0)
 
 
 def test_hard_sigmoid_of_nan_is_1() -> None:

@@ -1,4 +1,4 @@
-"""MVN, NormalizeL2, GRN, LRN, BatchNormInference, GroupNormalization."""
+"""SoftMax, LogSoftmax, MVN, NormalizeL2, GRN, LRN, BatchNormInference and GroupNormalization."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DATA = np.random.default_rng(0).standard_normal((2, 6, 3, 5))
 
 
 def check(op: Operator, expected: Any, *inputs: Any, data: int = 0) -> None:
-    """The result in several types, into a new array, a buffer, and the data itself."""
+    """Compare the result in several types; with ``out``, also into a buffer and the data itself."""
     for dtype, tolerance in ((np.float32, 1e-5), (np.float64, 1e-6), (np.float16, 3e-3), (ml_dtypes.bfloat16, 3e-2)):
         arrays = [np.asarray(x, dtype) if np.asarray(x).dtype.kind == "f" else np.asarray(x) for x in inputs]
         buffer, same = np.empty(arrays[data].shape, dtype), arrays[data].copy()
@@ -36,6 +36,33 @@ def check(op: Operator, expected: Any, *inputs: Any, data: int = 0) -> None:
             assert isinstance(result, np.ndarray)
             assert result.dtype == dtype
             np.testing.assert_allclose(result.astype(np.float64), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (2, 40, 3), (60, 30, 2)])
+def test_softmax(shape: tuple[int, ...], axis: int) -> None:
+    data = np.random.default_rng(1).standard_normal(shape)
+    expected = np.exp(data) / np.exp(data).sum(axis, keepdims=True)
+    check(norm.SoftMax8(axis=axis), expected, data)
+    check(norm.LogSoftmax(axis=axis), np.log(expected), data)
+
+
+def test_softmax_of_extremes() -> None:
+    softmax, log_softmax = norm.SoftMax8(axis=0).run, norm.LogSoftmax(axis=0).run
+    np.testing.assert_allclose(softmax(np.float32([1000, 1000, -np.inf])), [0.5, 0.5, 0])
+    assert np.isnan(softmax(np.float32([-np.inf, -np.inf]))).all()
+    np.testing.assert_array_equal(softmax(np.array(7, np.float32)), 1)
+    np.testing.assert_array_equal(log_softmax(np.array(7, np.float32)), 0)
+    assert softmax(np.zeros((0, 3), np.float32)).shape == (0, 3)
+
+
+def test_softmax_of_integers_is_rounded_to_the_nearest() -> None:
+    np.testing.assert_array_equal(norm.SoftMax8(axis=0).run(np.array([-3, -1, 0, 2], np.int32)), [0, 0, 0, 1])
+
+
+def test_softmax_1_counts_no_axis_from_the_end() -> None:
+    with pytest.raises(ValueError, match="attribute 'axis': -1 is below 0"):
+        norm.SoftMax1(axis=-1)
 
 
 @pytest.mark.parametrize("axes", [[1], [-1], [2, 3], [1, 2, 3], [0, 2, 3], [3, 0], [0, 1, 2, 3]])
@@ -120,6 +147,8 @@ def test_group_norm(groups: int) -> None:
         (norm.MVN6(), [tensor("?,2..5,3"), const([1])], "f32[?,2..5,3]"),
         (norm.MVN6(), [tensor("..."), const([1])], "f32[...]"),
         (norm.GRN(), [tensor("?,3")], "f32[?,3]"),
+        (norm.SoftMax8(axis=-1), [tensor("?,2..5,3")], "f32[?,2..5,3]"),
+        (norm.SoftMax8(axis=-1), [tensor("...")], "f32[...]"),
         (batch_norm.BatchNormInference5(), [tensor("?,?,4"), *[tensor("3")] * 4], "f32[?,3,4]"),
         (batch_norm.BatchNormInference5(), [tensor("..."), *[tensor("3")] * 4], "f32[...]"),
         (norm.GroupNormalization(num_groups=2), [tensor("?,3..6"), tensor("?"), tensor("4..9")], "f32[?,4..6]"),
@@ -138,6 +167,8 @@ def test_types(op: Operator, inputs: list[TensorType], result: str) -> None:
         (norm.MVN6(), [tensor("2,3"), tensor("1")], "axes must be of an integer type, got f32"),
         (norm.MVN2(reduction_axes=(1, -1)), [tensor("2,3")], r"reduction_axes \[1,-1\] are not distinct"),
         (norm.NormalizeL2(), [tensor("2,3"), const([[1]])], r"axes must have rank 0 or 1, got shape \[1,1\]"),
+        (norm.SoftMax1(axis=2), [tensor("2,3")], r"axis 2 is outside \[-2, 1\] for data of shape \[2,3\]"),
+        (norm.SoftMax8(axis=-3), [tensor("?,3")], r"axis -3 is outside \[-2, 1\] for data of shape \[\?,3\]"),
         (norm.GRN(), [tensor("2")], r"data must have rank 2 or 3 or 4, got shape \[2\]"),
         (LRN(), [tensor("2"), const([1])], r"axes 1 is outside \[-1, 0\]"),
         (
