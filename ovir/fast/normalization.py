@@ -16,7 +16,20 @@ from ovir.kernels.coalesce import in_order, memory_order
 from ovir.kernels.fast_calls import maximum
 from ovir.kernels.parallel import threads
 from ovir.kernels.passes import Spare, number
-from ovir.ops.normalization import GRN, LRN, MVN2, MVN6, GroupNormalization, LogSoftmax, NormalizeL2, SoftMaxBase
+from ovir.ops.normalization import (
+    GRN,
+    LRN,
+    MVN2,
+    MVN6,
+    BatchNormBase,
+    BatchNormInference1,
+    BatchNormInference5,
+    GroupNormalization,
+    LogSoftmax,
+    NormalizeL2,
+    SoftMaxBase,
+    per_channel,
+)
 
 # --------------------------------------------------------------------------- exponentials
 
@@ -223,3 +236,34 @@ def _bind_window_sums(binder: Binder, x: Array, axis: int, reach: int) -> None:
     for first in range(2 * reach + 1):
         if first != reach:
             call_elementwise(binder, np.add, x, np.moveaxis(padded[first : first + count], 0, axis), x)
+
+
+# --------------------------------------------------------------------------- given statistics
+
+
+@fast(BatchNormInference1, in_f32=True)
+def batch_norm_inference1(op: BatchNormInference1, binder: Binder, *inputs: Array) -> bool:
+    return _bind_batch_norm(op, binder, 2)
+
+
+@fast(BatchNormInference5, in_f32=True)
+def batch_norm_inference5(op: BatchNormInference5, binder: Binder, *inputs: Array) -> bool:
+    return _bind_batch_norm(op, binder, 0)
+
+
+def _bind_batch_norm(op: BatchNormBase, binder: Binder, position: int) -> bool:
+    """Bind the normalization of the input at ``position`` by all other inputs, which must be constant."""
+    data = binder.inputs[position]
+    others = [index for index in range(len(binder.inputs)) if index != position]
+    if data.dtype not in (np.float32, np.float64) or not all(map(binder.is_constant, others)):
+        return False
+    gamma, beta, mean, variance = (per_channel(binder.inputs[index], data.ndim) for index in others)
+    scale = gamma / np.sqrt(variance + data.dtype.type(op.epsilon))
+    out = binder.overwrite(position) if binder.may_overwrite(position) else binder.output(order=memory_order(data))
+    tiles = (tiled(array, data) for array in (mean, scale, beta))
+
+    def passes(x: Array, mean: Array, scale: Array, beta: Array, y: Array, spare: Spare) -> list[Call]:
+        return [(np.subtract, (x, mean, y)), (np.multiply, (y, scale, y)), (np.add, (y, beta, y))]
+
+    call_passes(binder, passes, data, *tiles, out, heavy=False)
+    return True

@@ -1,4 +1,5 @@
-"""Normalizations by the data's own statistics: SoftMax, MVN, NormalizeL2, GRN, GroupNormalization and LRN.
+"""Normalizations: SoftMax, MVN, NormalizeL2, GRN, GroupNormalization and LRN by the data's own statistics, and
+BatchNormInference by given ones.
 
 f16 and bf16 are computed in f32, integers in f64, and the result is rounded once.
 """
@@ -331,3 +332,64 @@ class LRN(NormalizationBase):
             sums = reduced_windows(np.add, sums, axis, window, size)
         scales = (self.bias + self.alpha / float(self.size) ** len(along) * sums) ** self.beta
         return rounded(x / scales, data.dtype).reshape(data.shape)
+
+
+# --------------------------------------------------------------------------- given statistics
+
+
+class BatchNormBase(NormalizationBase):
+    """Base of BatchNormInference: types and kernel for inputs in either order."""
+
+    epsilon: float = attribute(default=0.0, minimum=0, specified=True)
+
+    def normalized_type(self, data: TensorType, *channels: TensorType) -> TensorType:
+        names = ("data", "gamma", "beta", "mean", "variance")
+        element_type = self.merge_types(*(t.element_type for t in (data, *channels)), names=names)
+        self.require_real("data", element_type)
+        shape = data.shape
+        self.require_rank_at_least("data", shape, 2)
+        parameters = dict(zip(names[1:], (t.shape for t in channels), strict=True))
+        for name, given in parameters.items():
+            self.require_rank(name, given, 1)
+        count = self.merge_dims("channels", data=(shape, 1), **{name: (given, 0) for name, given in parameters.items()})
+        self.require(count.upper != 0, "data of shape {} must have at least one channel", shape)
+        return TensorType(element_type, shape.with_dim(1, count))
+
+    def normalized(self, data: Array, parameters: Sequence[Array]) -> Array:
+        gamma, beta, mean, variance = (per_channel(_computed(p), data.ndim) for p in parameters)
+        scale = gamma / np.sqrt(variance + self.epsilon)
+        return rounded((_computed(data) - mean) * scale + beta, data.dtype)
+
+
+@operator("BatchNormInference", opset=1)
+class BatchNormInference1(BatchNormBase):
+    """BatchNormInference-5 with the data as third input.
+
+    Source: BatchNormInference-1
+    """
+
+    inplace = (2,)
+
+    def infer(
+        self, gamma: TensorType, beta: TensorType, data: TensorType, mean: TensorType, variance: TensorType
+    ) -> TensorType:
+        return self.normalized_type(data, gamma, beta, mean, variance)
+
+    def run(self, gamma: Array, beta: Array, data: Array, mean: Array, variance: Array) -> Array:
+        return self.normalized(data, (gamma, beta, mean, variance))
+
+
+@operator("BatchNormInference", opset=5)
+class BatchNormInference5(BatchNormBase):
+    """gamma * (x - mean) / sqrt(variance + epsilon) + beta, with one value of each per channel, the second dimension.
+
+    Source: BatchNormInference-5
+    """
+
+    def infer(
+        self, data: TensorType, gamma: TensorType, beta: TensorType, mean: TensorType, variance: TensorType
+    ) -> TensorType:
+        return self.normalized_type(data, gamma, beta, mean, variance)
+
+    def run(self, data: Array, gamma: Array, beta: Array, mean: Array, variance: Array) -> Array:
+        return self.normalized(data, (gamma, beta, mean, variance))

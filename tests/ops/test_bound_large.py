@@ -17,7 +17,6 @@ from ovir.ops import activation as act
 from ovir.ops import reduction as red
 from ovir.ops.attention import ScaledDotProductAttention
 from ovir.ops.base.operator import Operator
-from ovir.ops.batch_norm import BatchNormInference5
 from ovir.ops.bitwise import BitwiseNot, BitwiseOr
 from ovir.ops.convolution import Convolution, GroupConvolution
 from ovir.ops.convolution_backprop import ConvolutionBackpropData, GroupConvolutionBackpropData
@@ -27,7 +26,17 @@ from ovir.ops.interpolate import Interpolate11
 from ovir.ops.linalg import Einsum
 from ovir.ops.logic import LogicalAnd, LogicalNot
 from ovir.ops.matmul import MatMul
-from ovir.ops.normalization import GRN, LRN, MVN2, MVN6, GroupNormalization, LogSoftmax, NormalizeL2, SoftMax8
+from ovir.ops.normalization import (
+    GRN,
+    LRN,
+    MVN2,
+    MVN6,
+    BatchNormInference5,
+    GroupNormalization,
+    LogSoftmax,
+    NormalizeL2,
+    SoftMax8,
+)
 from ovir.ops.pooling import AvgPool1, MaxPool1
 from ovir.ops.prelu import PReLU
 from ovir.ops.quantization import FakeQuantize

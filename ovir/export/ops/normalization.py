@@ -1,4 +1,4 @@
-"""SoftMax, LogSoftmax, MVN, GroupNormalization, NormalizeL2, GRN and LRN."""
+"""SoftMax, LogSoftmax, MVN, GroupNormalization, NormalizeL2, GRN, LRN and BatchNormInference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,19 @@ from ovir.core.shapes import PartialShape
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import of_reals, per_channel, reduced
-from ovir.ops.normalization import GRN, LRN, MVN2, MVN6, GroupNormalization, LogSoftmax, NormalizeL2, SoftMax1, SoftMax8
+from ovir.ops.normalization import (
+    GRN,
+    LRN,
+    MVN2,
+    MVN6,
+    BatchNormInference1,
+    BatchNormInference5,
+    GroupNormalization,
+    LogSoftmax,
+    NormalizeL2,
+    SoftMax1,
+    SoftMax8,
+)
 
 # --------------------------------------------------------------------------- exponentials
 
@@ -266,3 +278,34 @@ def _reshaped(graph: Graph, parameter: Tensor, sizes: tuple[int, ...]) -> Tensor
     if parameter.constant is not None and parameter.value.const_value is not None:
         return graph.constant(parameter.constant.reshape(sizes), parameter.element_type)
     return graph.Reshape(parameter, list(sizes))
+
+
+# --------------------------------------------------------------------------- given statistics
+
+
+@exports(BatchNormInference5, to="BatchNormalization")
+def batch_norm(
+    graph: Graph,
+    op: BatchNormInference1 | BatchNormInference5,
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+) -> Tensor:
+    """Export as BatchNormalization."""
+    return graph.BatchNormalization(data, gamma, beta, mean, variance, epsilon=op.epsilon)
+
+
+@exports(BatchNormInference1, to="BatchNormalization")
+def batch_norm_1(
+    graph: Graph,
+    op: BatchNormInference1,
+    gamma: Tensor,
+    beta: Tensor,
+    data: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+) -> Tensor:
+    """Export as BatchNormalization, whose data comes first."""
+    return batch_norm(graph, op, data, gamma, beta, mean, variance)
