@@ -69,7 +69,7 @@ class LoopStep:
 def loop(
     graph: Graph, steps: Size, states: Sequence[Tensor], step: Callable[[Graph, Tensor, Sequence[Tensor]], LoopStep]
 ) -> list[Tensor]:
-    """Run at most ``steps`` steps; return the last states, and then what was stacked along a new first dimension.
+    """Run at most ``steps`` steps; return the last states, and then the tensors stacked along a new first dimension.
 
     ``step`` gets the graph of the body, the number of the step and the states.
     """

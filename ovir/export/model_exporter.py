@@ -200,7 +200,7 @@ class _LayersExporter:
         return tensor
 
     def _known(self, tensor: Tensor, port: Port) -> Tensor:
-        """Return the tensor with what inference knows of the port."""
+        """Return the tensor with the shape and the constant that inference found for the port."""
         return Tensor(tensor.value, tensor.element_type, port.shape, port.type.constant)
 
     def _name(self, port: Port, tensor: Tensor) -> None:
@@ -342,7 +342,7 @@ def is_known_size(port: Port) -> bool:
 
 
 def _flat(rt_info: RtInfo) -> dict[str, str]:
-    """Return runtime information as names and texts, with ``/`` between the names of nested entries."""
+    """Return runtime information as names and strings, with ``/`` between the names of nested entries."""
     found: dict[str, str] = {}
     pending: list[tuple[str, Mapping[str, str | RtInfo]]] = [("", rt_info)]
     while pending:

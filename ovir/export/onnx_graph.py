@@ -45,7 +45,7 @@ class Tensor:
 
 
 Operand = Tensor | Array | np.generic | bool | int | float | Sequence[int] | Sequence[float] | None
-"""An input of a node: a tensor, what becomes a constant, or None for an optional input that is left out."""
+"""An input of a node: a tensor, a value that becomes a constant, or None for an optional input that is left out."""
 _BOUND_TYPES = frozenset(("Cast", "If", "Loop", "Scan"))
 """Operators that run in the types that they are given: a Cast before a Cast would need another one, without end, and
 bodies have types of their own."""
@@ -72,7 +72,7 @@ class Graph:
     """
 
     def __init__(self, opset: int, parent: Graph | None = None, *, needs_kernels: bool = False) -> None:
-        """Begin a graph; with ``needs_kernels``, what onnxruntime has no kernel for cannot be expressed."""
+        """Begin a graph; with ``needs_kernels``, nodes for which onnxruntime has no kernel are refused."""
         self.opset = opset
         self._needs_kernels: bool = parent._needs_kernels if parent else needs_kernels
         self.nodes: list[ir.Node] = []

@@ -141,7 +141,7 @@ def _array(value: Any) -> Array:
 
 
 def _plain(array: Array) -> Array:
-    """Return an array as ovir holds it: texts are no objects."""
+    """Return an array as ovir holds it: strings are not objects."""
     return array.astype(string.to_dtype()) if array.dtype.kind == "O" else np.asarray(array)
 
 

@@ -16,7 +16,7 @@ Size = int | Tensor
 
 FIRST = -(2**63)
 LAST = 2**63 - 1
-"""Positions before the first and behind the last element of any dimension."""
+"""Positions before the first and after the last element of any dimension."""
 
 
 def _truncated(a: int, b: int) -> int:

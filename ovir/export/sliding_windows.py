@@ -98,7 +98,7 @@ def tap(
     dilations: Sequence[int],
     at: Sequence[int],
 ) -> Tensor:
-    """Return what one tap reads in all windows over data, which is already padded: [N, C, *windows]."""
+    """Return the elements that one tap reads in all windows over padded data, [N, C, *windows]."""
     starts = [t * d for t, d in zip(at, dilations, strict=True)]
     # The last window ends at or before the end of the data, so the tap's last position is as far before it.
     rest = [extent(k, d) - 1 - start for k, d, start in zip(kernel, dilations, starts, strict=True)]

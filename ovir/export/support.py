@@ -172,7 +172,7 @@ hold the largest values of u64, but has the same bits, so that sums and products
 
 
 def held_as(element_type: ElementType, opset: int) -> ElementType | None:
-    """Return the type of the tensors that stand for an element type: itself where the opset has it, else a wider one;
+    """Return the type in which tensors of an element type are held: itself where the opset has it, else a wider one;
     None if there is none."""
     for found in (element_type, *_HELD_AS.get(element_type, ())):
         if found in _SINCE and _SINCE[found][1] <= opset:
@@ -196,7 +196,7 @@ def spelling(element_type: ElementType) -> str:
 
 
 def spelled(text: str) -> ElementType | None:
-    """Return the element type that a schema calls ``tensor(float)`` or the like; None for what is no such type."""
+    """Return the element type that a schema calls ``tensor(float)`` or the like; None for other strings."""
     return _BY_SPELLING.get(text)
 
 

@@ -57,7 +57,7 @@ def require_engine(engine: str) -> None:
 
 
 class HybridModel(CompiledModel):
-    """A model that onnxruntime runs, with NumPy for what ONNX cannot express.
+    """A model that onnxruntime runs, with NumPy for the layers that are not exported.
 
     ``parts`` are the parts that onnxruntime runs, ``numpy_layers`` the layers that NumPy runs, with the reason.
     """

@@ -29,7 +29,7 @@ class HybridPart:
 
     layers: list[Layer]
     exported: list[Layer]
-    """The layers and what they need of the layers that are computed from constants, in the order of the model."""
+    """The layers and the constant layers that they need, in the order of the model."""
     inputs: list[Port]
     outputs: list[Port]
 

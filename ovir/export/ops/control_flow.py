@@ -133,7 +133,7 @@ class _Iteration:
         return [arrays[item.external] for item in outputs]
 
     def _parameters(self, outer: Graph, iteration: Tensor) -> tuple[list[Tensor | None], list[Tensor]]:
-        """Return what each parameter of the body reads, and the parameters that are carried."""
+        """Return the source of each parameter of the body, and the parameters that are carried."""
         wiring, types = self.op.wiring["body"], self.exportable.parameters
         given: list[Tensor | None] = [None] * wiring.parameter_count
         for item in wiring.inputs:

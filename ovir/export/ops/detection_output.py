@@ -154,7 +154,7 @@ def _selected(
     high: Tensor,
     sizes: tuple[Size, Size, Size],
 ) -> Selection:
-    """Return what non-maximum suppression keeps, ordered by image, class and score."""
+    """Return the boxes that non-maximum suppression keeps, ordered by image, class and score."""
     least, offset = float(np.float32(op.confidence_threshold)), 0
     best = op.top_k if op.top_k >= 0 else None
     boxes = corners(graph, low, high)

@@ -124,7 +124,7 @@ def _axes_in_run(graph: Graph, data: Tensor, axes: Tensor) -> list[Tensor]:
 def _length(
     graph: Graph, signal_size: Tensor | None, place: int, data: Tensor, axis: int | Tensor, *, is_half: bool = False
 ) -> Tensor | None:
-    """Return the length of the signal along one of the axes as a scalar, None for what the size of the data says.
+    """Return the length of the signal along one of the axes as a scalar, None if it is the size of the data.
 
     ``is_half`` tells that the axis of the data holds half of the signal.
     """

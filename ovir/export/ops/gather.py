@@ -54,7 +54,7 @@ def _outside(data: Tensor, indices: Tensor, axis: int) -> Array | None:
 
 
 def _gathered_in_batches(graph: Graph, data: Tensor, indices: Tensor, axis: int, batch_dims: int) -> Tensor:
-    """Return slices that GatherND picks behind the batch dimensions, moved to where they belong."""
+    """Return the slices that GatherND picks after the batch dimensions, moved to the gathered axis."""
     rank, count = graph.rank(data), graph.rank(indices) - batch_dims
     if axis > batch_dims:
         order, _ = with_axis_first(rank, axis, batch_dims)
@@ -68,7 +68,7 @@ def _gathered_in_batches(graph: Graph, data: Tensor, indices: Tensor, axis: int,
 
 
 def _gathered_in_run(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor, batch_dims: int) -> Tensor:
-    """Return what is picked along an axis that the run chooses, of data reshaped to [batch, before, axis, after]."""
+    """Return the elements picked along an axis that the run chooses. The data becomes [batch, before, axis, after]."""
     shape, counts = graph.Shape(data), graph.Shape(indices)
     along = graph.Mod(as_list(graph, axis), graph.Shape(shape))
     batch = graph.constant(np.array([batch_dims]))

@@ -38,7 +38,7 @@ def eye(
 
 @exports(OneHot1, OneHot16, to="OneHot")
 def one_hot(graph: Graph, op: OneHot1, indices: Tensor, depth: Tensor, on_value: Tensor, off_value: Tensor) -> Tensor:
-    """Export as OneHot, with negative indices moved behind the last one where they set nothing."""
+    """Export as OneHot, with negative indices moved beyond the last one where they set nothing."""
     size = graph.cast(as_scalar(graph, depth), i64)
     chosen = graph.shaped(graph.cast(indices, i64), indices.shape)
     may_wrap = getattr(op, "negative_indices_mode", "") == "normalize"

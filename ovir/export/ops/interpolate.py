@@ -51,7 +51,7 @@ def _axes(graph: Graph, data: Tensor, axes: Tensor | None) -> list[int]:
 
 @dataclass
 class _Axis:
-    """An axis to be resized; None stands for what is known in a run only."""
+    """An axis to be resized; what only the run shows is None."""
 
     number: int
     place: int

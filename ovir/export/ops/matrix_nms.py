@@ -65,7 +65,7 @@ def matrix_nms(graph: Graph, op: MatrixNms, boxes: Tensor, scores: Tensor) -> Se
 
 
 def _decay(graph: Graph, op: MatrixNms, table: Tensor) -> Tensor:
-    """Return what the scores of candidates [n, 5] in descending order are multiplied by, [n]."""
+    """Return the factors [n] for the scores of candidates [n, 5], which are in descending order."""
     numbers = positions_below(graph, part(graph, graph.Shape(table), 0, 1))
     is_better = graph.Less(graph.Unsqueeze(numbers, [0]), graph.Unsqueeze(numbers, [1]))
     overlap = graph.Where(is_better, _overlaps(graph, op, table), 0.0)

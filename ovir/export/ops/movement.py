@@ -82,7 +82,7 @@ def _slices(graph: Graph, data: Tensor, axis: Tensor, lengths: Sequence[Size]) -
 def pad(
     graph: Graph, op: Pad1, data: Tensor, pads_begin: Tensor, pads_end: Tensor, pad_value: Tensor | None = None
 ) -> Tensor:
-    """Export as Pad, or, for what it cannot do, as Gather along each padded axis."""
+    """Export as Pad, or as Gather along each padded axis for modes and types that Pad lacks."""
     if data.rank == 0:
         return data
     value = as_scalar(graph, pad_value) if pad_value is not None and op.pad_mode == "constant" else None
@@ -99,7 +99,7 @@ def pad(
 
 
 def _removes_more(op: Pad1, data: Tensor, *pads: Tensor) -> bool:
-    """Return whether negative pads are known that remove what ONNX does not let them remove."""
+    """Return whether negative pads are known that remove more elements than ONNX allows."""
     for tensor in pads:
         for axis, number in enumerate([] if tensor.constant is None else tensor.constant.tolist()):
             if number < 0 and (op.pad_mode != "constant" or -number > data.shape[axis].lower):

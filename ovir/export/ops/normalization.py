@@ -203,7 +203,7 @@ _TAKES = {SCALE: ("LayerNormalization", "RMSNormalization"), BIAS: ("LayerNormal
 
 
 def with_parameter(graph: Graph, a: Tensor, b: Tensor, position: int) -> Tensor | None:
-    """Return a LayerNormalization that takes in what follows it: one tensor is its result, the other its scale or bias.
+    """Return a LayerNormalization with one more input: one tensor is its result, the other its scale or bias.
 
     Return None where neither is such a result, or where the node has that input already.
     """
@@ -243,7 +243,7 @@ def root_mean_square(graph: Graph, a: Tensor, b: Tensor) -> Tensor | None:
 
 
 def _inputs(value: ir.Value | None, op_type: str) -> tuple[ir.Value | None, ir.Value | None]:
-    """Return the first two inputs of the node that computes a tensor, None for what another operator computes."""
+    """Return the first two inputs of the node that computes a tensor; None if that is another operator."""
     node = None if value is None else value.producer()
     if node is None or node.op_type != op_type:
         return None, None

@@ -111,7 +111,7 @@ def _summed_at_places(graph: Graph, op: Col2Im, data: Tensor, image_size: Array,
 
 
 def _places_in_image(op: Col2Im, sizes: Sequence[int], kernel_size: Array) -> Array:
-    """Return the position in the image of each position of the kernel in each window; padding is behind the image."""
+    """Return the position in the image of each position of the kernel in each window; padding comes after the image."""
     per_axis = []
     for axis, (size, kernel) in enumerate(zip(sizes, kernel_size.tolist(), strict=True)):
         numbers = (op.strides[axis], op.dilations[axis], op.pads_begin[axis], op.pads_end[axis])

@@ -78,7 +78,7 @@ def slice_scatter(
 def _spans(
     graph: Graph, op: SliceScatter, data: Tensor, start: Tensor, stop: Tensor, step: Tensor, axes: Tensor | None
 ) -> list[Span] | None:
-    """Return what is sliced; None unless all axes are known and all steps are 1."""
+    """Return the slice of each axis; None unless all axes are known and all steps are 1."""
     is_known = data.rank is not None and step.constant is not None and (axes is None or axes.constant is not None)
     if not is_known or step.constant is None or any(number != 1 for number in step.constant):
         return None
@@ -89,7 +89,7 @@ def _spans(
 
 
 def _joined(graph: Graph, data: Tensor, updates: Tensor, spans: Sequence[Span]) -> Tensor:
-    """Return data of which a slice is replaced by updates: axis by axis, what is before it, the slice, and the rest."""
+    """Return data with a slice replaced by updates: axis by axis, the elements before it, the slice, and the rest."""
     (axis, begin, end), *others = spans
     size = data.shape[axis]
     if size.is_static and isinstance(begin, int) and isinstance(end, int):
