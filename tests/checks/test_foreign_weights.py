@@ -1,11 +1,18 @@
-"""The weights of another model: one error, and nothing that follows from it."""
+"""The weights of another model, and weights that are all zero: one report, and nothing that follows from it."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import pytest
 from builder import Net
 
 import ovir
+from ovir.cli.main import main
 
 
 def reductions(seed: int, axes: int = 5) -> Net:
@@ -144,3 +151,185 @@ def test_an_integer_beyond_the_exact_bounds_is_not_shown_as_another() -> None:
     assert found.message == "shape[0] must be at least -1, got -2^53 or less"
     assert found.hint is not None
     assert f"holds {-(2**62)}" in found.hint
+
+
+Handle = tuple[int, int]
+
+
+def zeros(*shape: int) -> Any:
+    return np.zeros(shape, np.float32)
+
+
+def numbers(*shape: int) -> Any:
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+def warnings(net: Net) -> list[ovir.Diagnostic]:
+    return [d for d in ovir.check(net.xml(), bytes(net.blob)) if d.code == "OVIR518"]
+
+
+# --------------------------------------------------------------------------- weights of one layer
+
+
+def stored(net: Net, array: Any) -> Handle:
+    return net.const(array, name="w")
+
+
+def reshaped(net: Net, array: Any) -> Handle:
+    source = net.op("Convert", stored(net, array.astype(np.float16).ravel()), destination_type="f32")
+    return net.op("Reshape", source, net.const(list(array.shape)), special_zero="false")
+
+
+def decompressed(net: Net, array: Any, zero_point: int = 0) -> Handle:
+    codes = net.op("Convert", stored(net, array.astype(np.uint8)), destination_type="f32")
+    point = net.op("Convert", net.const(np.uint8(zero_point)), destination_type="f32")
+    shifted = net.op("Subtract", codes, point, auto_broadcast="numpy")
+    return net.op("Multiply", shifted, net.const(numbers(1, 1)), auto_broadcast="numpy")
+
+
+def quantized(net: Net, array: Any) -> Handle:
+    low, high = net.const(np.float32(-1)), net.const(np.float32(1))
+    return net.op("FakeQuantize", stored(net, array), low, high, low, high, levels=255, auto_broadcast="numpy")
+
+
+FORMS = [stored, reshaped, decompressed, quantized]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("array", [zeros(8, 6), -zeros(8, 6)], ids=["0", "-0"])
+def test_zeros_in_every_form(form: Callable[[Net, Any], Handle], array: Any) -> None:
+    net = Net()
+    net.result(net.op("MatMul", net.parameter("x", "2,8"), form(net, array), name="product"))
+    (warning,) = warnings(net)
+    assert re.fullmatch(r"the weights 'b' are all zero: they are layer \d 'w' \(Const, opset1\)", warning.message)
+    assert warning.layer is not None
+    assert "'product' (MatMul, opset1)" in warning.layer
+    assert warning.severity is ovir.Severity.WARNING
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_one_number_is_enough(form: Callable[[Net, Any], Handle]) -> None:
+    array = zeros(100, 100)
+    array[99, 99] = 1
+    net = Net()
+    net.result(net.op("MatMul", net.parameter("x", "2,100"), form(net, array)))
+    assert not warnings(net)
+
+
+def test_codes_of_zero_with_a_zero_point_are_numbers() -> None:
+    net = Net()
+    net.result(net.op("MatMul", net.parameter("x", "2,8"), decompressed(net, zeros(8, 6), 128)))
+    assert not warnings(net)
+
+
+WINDOW = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "filters", "attributes"),
+    [
+        ("Convolution", "1,3,8,8", (4, 3, 2, 2), WINDOW),
+        ("GroupConvolution", "1,4,8,8", (4, 1, 1, 2, 2), WINDOW),
+        ("ConvolutionBackpropData", "1,3,8,8", (3, 4, 2, 2), WINDOW),
+        ("GroupConvolutionBackpropData", "1,4,8,8", (4, 1, 1, 2, 2), WINDOW),
+    ],
+)
+def test_convolutions(kind: str, shape: str, filters: tuple[int, ...], attributes: dict[str, str]) -> None:
+    net = Net()
+    net.result(net.op(kind, net.parameter("x", shape), net.const(zeros(*filters)), **attributes))
+    (warning,) = warnings(net)
+    assert warning.message.startswith("the weights 'filters' are all zero")
+
+
+def test_recurrent_layers_may_have_states_and_biases_of_zero() -> None:
+    for w, expected in (numbers(1, 16, 3), 0), (zeros(1, 16, 3), 1):
+        net = Net()
+        state = net.const(zeros(1, 1, 4))
+        weights = net.const(w), net.const(numbers(1, 16, 4)), net.const(zeros(1, 16))
+        lengths = net.const(np.array([5], np.int32))
+        x = net.parameter("x", "1,5,3")
+        net.result(net.op("LSTMSequence", x, state, state, lengths, *weights, opset=5, hidden_size=4, outputs=3))
+        assert len(warnings(net)) == expected
+
+
+def test_zeros_that_are_normal() -> None:
+    """A bias, a mask, a table of positions, and an initial state, in a model whose weights are numbers."""
+    net = Net()
+    x = net.op("MatMul", net.parameter("x", "2,8"), net.const(numbers(8, 8)))
+    for array in (zeros(8), zeros(2, 8), zeros(1, 8)):
+        x = net.op("Add", x, net.const(array), auto_broadcast="numpy")
+    net.result(net.op("MatMul", x, net.const(numbers(8, 4))))
+    assert not warnings(net)
+
+
+def test_integers_of_zero_are_normal() -> None:
+    """Axes, begins and pads are often zero; a model may have no other constants."""
+    net = Net()
+    x = net.parameter("x", "4,4")
+    for _ in range(4):
+        x = net.op("Pad", x, net.const([0, 0]), net.const([0, 0]), net.const(np.float32(0)), pad_mode="constant")
+    net.result(x)
+    assert not warnings(net)
+
+
+# --------------------------------------------------------------------------- whole files
+
+
+def blocks(count: int) -> Net:
+    """Products and sums, and a Reshape whose target is in the weights."""
+    net = Net()
+    x = net.parameter("x", "2,8")
+    for _ in range(count):
+        x = net.op("MatMul", x, net.const(numbers(8, 8)))
+        x = net.op("Add", x, net.const(numbers(8)), auto_broadcast="numpy")
+    net.result(net.op("Reshape", x, net.const([16]), special_zero="false"))
+    return net
+
+
+def test_a_file_without_contents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One diagnostic; that the target of the Reshape is zero, too, follows from it."""
+    net = blocks(3)
+    (tmp_path / "model.xml").write_text(net.xml())
+    (tmp_path / "model.bin").write_bytes(bytes(len(net.blob)))
+    assert main(["check", str(tmp_path / "model.xml"), "--no-config"]) == 1
+    assert capsys.readouterr().out == (
+        f"{tmp_path}/model.xml:2: error[OVIR518] model.bin holds hardly anything but zeros: 6 of its 6 constants of more "
+        "than one number are all zero; left out: 1 diagnostic that may follow from this\n"
+        "  hint: the file may have been made without its contents, such as by a copy that was interrupted\n"
+    )
+
+
+def test_a_file_without_contents_that_fits() -> None:
+    net = Net()
+    x = net.parameter("x", "2,8")
+    for _ in range(3):
+        x = net.op("MatMul", x, net.const(zeros(8, 8)))
+    net.result(x)
+    (warning,) = ovir.check(net.xml(), bytes(net.blob), skip=["OVIR705"])
+    assert (warning.code, warning.severity) == ("OVIR518", ovir.Severity.WARNING)
+
+
+def test_a_skipped_rule_leaves_nothing_out() -> None:
+    net = blocks(3)
+    assert {d.code for d in ovir.check(net.xml(), bytes(len(net.blob)), skip=["OVIR518"])} == {"OVIR401"}
+
+
+def test_nearly_all_constants() -> None:
+    """Errors are reported where some constants are numbers: they need not follow from the others."""
+    net = blocks(10)
+    weights = bytearray(len(net.blob))
+    weights[:256], weights[-8:] = net.blob[:256], net.blob[-8:]
+    (warning,) = ovir.check(net.xml(), bytes(weights), skip=["OVIR705"])
+    assert "19 of its 20 constants" in warning.message
+    assert warning.severity is ovir.Severity.WARNING
+    weights[-8:] = np.int64([17]).tobytes()
+    assert {d.code for d in ovir.check(net.xml(), bytes(weights), skip=["OVIR705"])} == {"OVIR518", "OVIR401"}
+
+
+def test_half_a_file() -> None:
+    """The zeros of several layers are summed up in one warning."""
+    net = blocks(10)
+    weights = bytes(net.blob[: len(net.blob) // 2]) + bytes(len(net.blob) - len(net.blob) // 2)
+    found = [d for d in ovir.check(net.xml(), weights) if d.code == "OVIR518"]
+    assert len(found) == 1
+    assert "3 more of this kind, for example on line " in found[0].message

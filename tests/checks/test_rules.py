@@ -1,4 +1,4 @@
-"""Rules on files that are wrong in other ways, too."""
+"""Rules and consequences: what is reported once, and summed up, where files are wrong in several ways."""
 
 from __future__ import annotations
 
@@ -153,3 +153,181 @@ def test_a_misspelt_attribute_that_the_specification_requires() -> None:
     )
     (read,) = ovir.read_model(net.xml(), bytes(net.blob)).diagnostics
     assert (read.message, str(read.severity)) == (found.message, "warning")
+
+
+def doubles(count: int) -> list[ovir.Diagnostic]:
+    net = Net()
+    x = net.parameter("x", "2,3")
+    for _ in range(count):
+        net.result(net.op("Convert", x, destination_type="f64"))
+    return ovir.check(net.xml())
+
+
+@pytest.mark.parametrize(("count", "reported"), [(3, 3), (4, 1), (6, 1)])
+def test_notes_of_many_layers(count: int, reported: int) -> None:
+    found = doubles(count)
+    assert [d.code for d in found] == ["OVIR704"] * reported
+    if reported == 1:
+        line = found[0].line
+        assert line is not None
+        expected = f"; {count - 1} more of this kind, for example on line "
+        assert expected in found[0].message
+
+
+def test_tensor_names_that_differ() -> None:
+    net = Net()
+    x = net.parameter("x", "2,3")
+    for i in range(10):
+        x = net.op("ReLU", x, name=f"relu{i}", names=[f"name{i % 5}"])
+    net.result(x)
+    (found,) = ovir.check(net.xml())
+    assert (found.code, found.layer_id) == ("OVIR214", 6)
+    assert found.message.startswith("layer 1 'relu0' (ReLU, opset1) has the same tensor name 'name0'; 4 more of this")
+    assert found.message.count("tensor name") == 3
+
+
+def test_attributes_that_are_not_known() -> None:
+    """They repeat where the message is the same."""
+    net = Net()
+    x = net.parameter("x", "2,3")
+    for i in range(5):
+        x = net.op("ReLU", x, colour="1")
+        x = net.op("Sigmoid", x, **{f"shade{i}": "1"})
+    net.result(x)
+    messages = [d.message for d in ovir.check(net.xml())]
+    assert len(messages) == 6
+    assert "4 more of this kind, for example on line" in messages[0]
+
+
+def test_errors_are_reported_one_by_one() -> None:
+    net = Net()
+    x = net.parameter("x", "2,3")
+    for _ in range(5):
+        x = net.op("Sparkle", x)
+    net.result(x)
+    assert [d.code for d in ovir.check(net.xml())] == ["OVIR201"] * 5
+
+
+def gathering(copied: bool = False) -> tuple[str, bytes]:
+    net = Net()
+    x = net.parameter("x", "2,3")
+    axes = net.const(np.array([1, 0]), name="order")
+    if copied:
+        axes = net.op("Reshape", axes, net.const(np.array([2])), name="copied", special_zero="false")
+    net.result(net.op("Transpose", x, axes, name="turned"))
+    return net.declared_xml(), bytes(net.blob)
+
+
+def with_type(text: str, name: str, element_type: str) -> str:
+    before, after = text.split(f'name="{name}"', 1)
+    return before + f'name="{name}"' + after.replace('element_type="i64"', f'element_type="{element_type}"', 1)
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_the_first_layer_that_cannot_read_it(copied: bool) -> None:
+    text, weights = gathering(copied)
+    (found,) = (d for d in ovir.check(with_type(text, "order", "f64"), weights) if d.code != "OVIR702")
+    assert (found.code, found.severity) == ("OVIR409", ovir.Severity.ERROR)
+    assert found.layer is not None
+    assert "'turned'" in found.layer
+    assert "must be of an integer type, got f64; layer 1 'order' (Const, opset1) on line " in found.message
+    assert found.message.endswith("declares type i64, but the Const itself has f64")
+    assert (
+        found.hint == "its size fits i64: change the attribute element_type of layer 1 'order' (Const, opset1) from f64"
+    )
+
+
+def test_a_type_of_another_size() -> None:
+    net = Net()
+    net.result(
+        net.op(
+            "Gather",
+            net.parameter("x", "2,3"),
+            net.const(np.array([1, 0]), name="rows"),
+            net.const(np.int64(0)),
+            opset=8,
+        )
+    )
+    (found,) = ovir.check(with_type(net.declared_xml(), "rows", "i32"), bytes(net.blob))
+    assert (found.code, found.severity) == ("OVIR405", ovir.Severity.WARNING)
+    assert "but the Const itself has i32; attribute 'size' is 16, but i32[2] needs 8 bytes" in found.message
+    assert found.hint is not None
+    assert found.hint.startswith("its size fits i64")
+
+
+def test_other_faults_of_the_file_remain() -> None:
+    text, weights = gathering()
+    text = with_type(text, "order", "f64").replace('name="x" type="Parameter"', 'name="x" colour="1" type="Parameter"')
+    assert {d.code for d in ovir.check(text, weights)} == {"OVIR304", "OVIR409"}
+
+
+def test_without_weights() -> None:
+    text, _ = gathering()
+    assert [d.code for d in ovir.check(with_type(text, "order", "f64"), need_weights=False)] == ["OVIR409"]
+
+
+def exchanged(kind: str, first: tuple[str, str], second: tuple[str, str], **options: int | str) -> str:
+    """A layer whose two inputs are exchanged, in a file that declares what was meant."""
+    net = Net()
+    a, b = net.parameter("a", *first), net.parameter("b", *second)
+    net.result(net.op(kind, a, b, name="both", **options))  # type: ignore[arg-type]
+    text = net.declared_xml()
+    for old, new in (("0", "x"), ("1", "0"), ("x", "1")):
+        text = text.replace(f'to-layer="2" to-port="{old}"', f'to-layer="2" to-port="{new}"')
+    return text
+
+
+def line_of(text: str, part: str) -> int:
+    return next(i for i, line in enumerate(text.splitlines(), 1) if part in line)
+
+
+def test_exchanged_inputs_are_one_error() -> None:
+    text = exchanged("Subtract", ("2,3", "f32"), ("2,1", "f32"))
+    to_0, to_1 = (line_of(text, f'to-layer="2" to-port="{port}"') for port in (0, 1))
+    (found,) = ovir.check(text)
+    assert (found.code, found.severity, found.line) == ("OVIR222", ovir.Severity.ERROR, to_0)
+    assert found.message == (
+        "the inputs look exchanged: "
+        f"port 0 declares f32[2,3] but gets f32[2,1] (layer 1 'b' (Parameter, opset1) by the edge on line {to_0}), "
+        f"port 1 declares f32[2,1] but gets f32[2,3] (layer 0 'a' (Parameter, opset1) by the edge on line {to_1})"
+    )
+    assert found.hint == f"exchange the input ports of the edges on lines {to_0} and {to_1}"
+    assert [d.code for d in ovir.read_model(text).diagnostics] == ["OVIR222"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second", "options", "code"),
+    [
+        ("MatMul", ("2,3", "f32"), ("3,4", "f32"), {}, "OVIR401"),
+        ("GatherND", ("2,3", "f32"), ("2,1", "i64"), {"opset": 8}, "OVIR409"),
+    ],
+)
+def test_inputs_that_the_operation_cannot_take_so(
+    kind: str, first: tuple[str, str], second: tuple[str, str], options: dict[str, int], code: str
+) -> None:
+    (found,) = ovir.check(exchanged(kind, first, second, **options))
+    assert (found.code, found.severity) == (code, ovir.Severity.ERROR)
+    assert found.message.startswith("the inputs look exchanged: port 0 declares ")
+    assert found.hint is not None
+    assert found.hint.startswith("exchange the input ports of the edges on lines ")
+
+
+def test_inputs_that_differ_otherwise_are_not_exchanged() -> None:
+    text = exchanged("Subtract", ("2,3", "f32"), ("2,1", "f32")).replace("<dim>1</dim>", "<dim>3</dim>")
+    assert "OVIR222" not in {d.code for d in ovir.check(text)}
+
+
+def test_an_edge_from_another_layer() -> None:
+    """The message names the edge and both layers."""
+    net = Net()
+    x = net.parameter("x", "2,3")
+    net.parameter("y", "4,5")
+    net.result(net.op("ReLU", x))
+    text = net.declared_xml().replace('<edge from-layer="0"', '<edge from-layer="1"')
+    (found,) = [d for d in ovir.check(text) if d.severity is ovir.Severity.ERROR and d.code == "OVIR406"]
+    line = line_of(text, '<edge from-layer="1"')
+    assert found.layer == "layer 2 'relu2' (ReLU, opset1)"
+    assert found.message == (
+        "input port 0 declares shape [2,3], but its tensor has [4,5] "
+        f"(layer 1 'y' (Parameter, opset1) by the edge on line {line})"
+    )

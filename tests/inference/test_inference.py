@@ -1,13 +1,16 @@
-"""How knowledge of shapes travels: intervals, symbols, and content through shape subgraphs."""
+"""Inference: how knowledge of shapes travels, and the contract of infer (see inference_contract.py)."""
 
+import inference_contract
 import numpy as np
 import pytest
 from builder import Net
+from inference_contract import watched_infer
 
 import ovir
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import TensorType, constant_type
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.traits import ALL
 from ovir.ops.unary import Sqrt
 from ovir.runtime.failures import explain_failure
 
@@ -233,3 +236,29 @@ def test_sizes_seen_only_in_a_run_are_told_with_the_layer(
     with pytest.raises(ovir.RunError, match=message) as caught:
         net.compiled()([np.ones(shape, np.float32) for shape in shapes])
     assert (caught.value.diagnostic.code, caught.value.diagnostic.layer_id) == ("OVIR801", 2)
+
+
+class Reader(Operator):
+    type = "Reader"
+    opset = 1
+    value_inputs = (1,)
+
+    def infer(self, data: TensorType, shape: TensorType) -> TensorType:
+        return data.with_value(data.value)
+
+
+def test_a_value_that_is_read_and_not_declared_is_a_fault() -> None:
+    known = constant_type(np.zeros(2, np.float32))
+    watched_infer(Reader.infer)(Reader(), known, known)
+    assert inference_contract.faults == ["Reader-1 reads the value of input 0: value_inputs is (1,)"]
+    inference_contract.faults.clear()
+
+
+def test_declared_value_inputs() -> None:
+    op = Reader()
+    assert [op.reads_value(i) for i in range(3)] == [False, True, False]
+
+    class All(Reader):
+        value_inputs = ALL
+
+    assert all(All().reads_value(i) for i in range(3))

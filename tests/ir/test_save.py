@@ -1,7 +1,9 @@
-"""Saved models: what is in the .xml, and that reading gives back what was saved."""
+"""Saved models: the contents of the .xml, and that reading gives back the model that was saved."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from builder import Net, document, layer_text
+from hypothesis import HealthCheck, given, settings
+from random_models import models
 
 import ovir
+from ovir.core.arrays import Array
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 from ovir.ops.infrastructure import Const, Parameter, Result
@@ -20,7 +25,7 @@ EXAMPLES = sorted(path for path in (Path(__file__).parents[2] / "examples" / "xm
 
 
 def saved(model: Model, folder: Path, **options: Any) -> tuple[Model, str, bytes]:
-    """Save a model, and return what is read from the files, and both files. A second save changes nothing."""
+    """Save a model, and return the model that is read again, and both files. A second save changes nothing."""
     path = folder / "saved.xml"
     ovir.save_model(model, path, **options)
     again = ovir.read_model(path)
@@ -31,10 +36,11 @@ def saved(model: Model, folder: Path, **options: Any) -> tuple[Model, str, bytes
 
 
 def described(model: Model) -> list[object]:
-    """All that is known of a model, except lines and places in the .bin."""
-    found: list[object] = [model.name, model.rt_info.to_dict()]
+    """Return everything that a model holds, except lines, offsets in the .bin, and the shapes of parameters of bodies."""
+    found: list[object] = [model.rt_info.to_dict(), model.name]
     for layer in model.file_order:
-        attributes = {key: value for key, value in layer.attributes.items() if key not in ("offset", "size")}
+        skipped = ("offset", "size") if layer.type == "Const" else ("shape",) if model.scope else ()
+        attributes = {key: value for key, value in layer.attributes.items() if key not in skipped}
         ports = [
             (
                 str(port.type),
@@ -44,12 +50,16 @@ def described(model: Model) -> list[object]:
             for port in (*layer.inputs, *layer.outputs)
         ]
         sources = [(p.source.layer.id, p.source.index) for p in layer.inputs if p.source is not None]
-        data = layer.operator.data.tolist() if isinstance(layer.operator, Const) else None
+        data = _content(layer.operator.data) if isinstance(layer.operator, Const) else None
         found.append(
             (layer.id, layer.name, layer.type, layer.version, attributes, ports, sources, data, layer.rt_info.to_dict())
         )
         found.extend((key, described(body)) for key, body in layer.bodies.items())
     return found
+
+
+def _content(data: Array) -> object:
+    return data.tolist() if data.dtype.kind == "T" else data.tobytes()
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -377,3 +387,168 @@ def test_a_wrong_model_is_an_error_and_nothing_is_written(tmp_path: Path) -> Non
     with pytest.raises(ovir.ModelError, match="input port 0"):
         ovir.save_model(model, tmp_path / "a.xml")
     assert list(tmp_path.iterdir()) == []
+
+
+BAD = Path(__file__).parent.parent / "data" / "bad"
+BIN = (BAD / "OVIR610_output_purpose.bin").read_bytes()
+LOOP = (BAD / "OVIR610_output_purpose.xml").read_text().replace("execution_conditon", "execution_condition")
+PAIRS = (BAD / "OVIR304_in_port_map.xml").read_text().replace("strid=", "stride=")
+
+
+def test_a_loop(tmp_path: Path) -> None:
+    model = ovir.read_model(LOOP, BIN)
+    again, text, _ = saved(model, tmp_path)
+    start = text.index("<port_map>")
+    lines = [line.strip() for line in text[start : text.index("<input>", start)].rstrip().splitlines()]
+    assert lines == [
+        "<port_map>",
+        '<input external_port_id="2" internal_layer_id="0" />',
+        '<output external_port_id="3" internal_layer_id="4" />',
+        '<input external_port_id="-1" internal_layer_id="1" purpose="current_iteration" />',
+        '<output external_port_id="-1" internal_layer_id="5" purpose="execution_condition" />',
+        "</port_map>",
+        "<back_edges>",
+        '<edge from-layer="4" to-layer="0" />',
+        "</back_edges>",
+    ]
+    feeds = [np.full(port.shape.to_tuple(), 3, port.element_type.to_dtype()) for port in model.inputs]
+    results = [ovir.compile_model(one)(feeds)[0].tolist() for one in (model, again)]
+    assert results[0] == results[1]
+
+
+def test_a_tensor_iterator(tmp_path: Path) -> None:
+    model = ovir.read_model(PAIRS)
+    again, text, _ = saved(model, tmp_path)
+    slicing = 'start="0" end="-1" stride="1" part_size="1"'
+    assert f'<input axis="0" external_port_id="1" internal_layer_id="1" {slicing} />' in text
+    assert f'<output axis="0" external_port_id="2" internal_layer_id="3" {slicing} />' in text
+    assert text.index("<port_map>") < text.index("<input>", text.index("<port_map>")) < text.index("<body>")
+    rng = np.random.default_rng(0)
+    feeds = [rng.random(port.shape.to_tuple(), np.float32) for port in model.inputs]
+    results = [ovir.compile_model(one)(feeds)[0].tolist() for one in (model, again)]
+    assert results[0] == results[1]
+
+
+def with_if() -> Model:
+    """If the condition holds, the sum of x and a constant, else their product."""
+    bodies = []
+    for key, kind in (("then", "Add"), ("else", "Multiply")):
+        body = Net()
+        x = body.parameter("x", "...")
+        result = body.result(body.op(kind, x, body.const(np.float32([2, 2, 2]), name=f"{key}/c")))
+        inner = body.xml()
+        inner = inner[inner.index("<layers>") : inner.index("</net>")]
+        ports = f'<input external_port_id="1" internal_layer_id="{x[0]}"/><output external_port_id="2" internal_layer_id="{result[0]}"/>'
+        bodies.append(f"<{key}_port_map>{ports}</{key}_port_map><{key}_body>{inner}</{key}_body>")
+    net = Net()
+    blob = np.float32([2, 2, 2]).tobytes()
+    net.blob += blob
+    branch = net.op("If", net.parameter("condition", "", "boolean"), net.parameter("x", "3"), opset=8, name="if")
+    net.result(branch)
+    number = f'<layer id="{branch[0]}"'
+    at = net.xml().index("</layer>", net.xml().index(number))
+    return ovir.read_model((net.xml()[:at] + "".join(bodies) + net.xml()[at:]).encode(), bytes(net.blob))
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_an_if(half: bool, tmp_path: Path) -> None:
+    model = with_if()
+    again, text, _ = saved(model, tmp_path, compress_to_fp16=half)
+    parts = ["<else_port_map>", "<then_port_map>", "<input>", "<output>", "<then_body>", "<else_body>"]
+    start = text.index('type="If"')
+    assert [text.index(part, start) for part in parts] == sorted(text.index(part, start) for part in parts)
+    for condition, expected in ((True, [3, 4, 5]), (False, [2, 4, 6])):
+        feeds = {"condition": np.array(condition), "x": np.float32([1, 2, 3])}
+        assert ovir.compile_model(again)(feeds)[0].tolist() == expected
+    then = again.layer("if").bodies["then"]
+    assert str(then.inputs[0].layer.attributes["shape"]) == "[3]"  # as the If gives it, not as the file declared it
+    assert then.layer("then/c").type == ("Convert" if half else "Const")
+    assert (tmp_path / "saved.bin").stat().st_size == (6 if half else 12)
+
+
+def test_an_edit_of_a_body_is_inferred_first(tmp_path: Path) -> None:
+    model = with_if()
+    body = model.layer("if").bodies["else"]
+    body.remove_layer(next(layer for layer in body.layers if layer.type == "Multiply"), bypass=True)
+    again, *_ = saved(model, tmp_path)
+    feeds = {"condition": np.array(False), "x": np.float32([1, 2, 3])}
+    assert ovir.compile_model(again)(feeds)[0].tolist() == [1, 2, 3]
+
+
+def test_a_body_whose_connection_is_not_known_is_an_error(tmp_path: Path) -> None:
+    model = with_if()
+    model.layer("if").operator.wiring = {}  # type: ignore[union-attr]
+    with pytest.raises(ovir.ModelError, match="it is not known how the body 'else' is connected with the layer"):
+        ovir.save_model(model, tmp_path / "a.xml")
+    assert list(tmp_path.iterdir()) == []
+
+
+ABOUT_THE_FILE = ("OVIR1", "OVIR3", "OVIR402", "OVIR403", "OVIR404", "OVIR405", "OVIR406", "OVIR407", "OVIR509")
+"""The beginnings of codes that say that a file contradicts itself or the specification of the format."""
+
+
+@pytest.mark.slow
+@given(models())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_random_models_are_the_same_after_a_round_trip(model: ovir.Model) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        one, two = Path(name) / "one.xml", Path(name) / "two.xml"
+        assert ovir.save_model(model, one) == []
+        again = ovir.read_model(one)
+        ovir.save_model(again, two)
+        assert one.read_bytes() == two.read_bytes()
+        assert one.with_suffix(".bin").read_bytes() == two.with_suffix(".bin").read_bytes()
+        assert [d for d in ovir.check(one) if d.code.startswith(ABOUT_THE_FILE)] == []
+    assert _operations(again) == _operations(model)
+    feeds = dict(ovir.random_inputs(model, seed=0))
+    assert _results(again, feeds) == _results(model, feeds)
+
+
+def _operations(model: ovir.Model) -> list[object]:
+    found: list[object] = [model.name]
+    for layer in model.walk():
+        op = layer.operator
+        skipped = ("offset", "size") if layer.type == "Const" else ("shape",) if layer.scope else ()
+        attributes = (
+            {} if op is None else {field: repr(getattr(op, field)) for field in op.fields if field not in skipped}
+        )
+        sources = [(port.source.layer.name, port.source.index) for port in layer.inputs if port.source is not None]
+        ports = [(str(port.type), sorted(port.own_names)) for port in layer.outputs]
+        found.append((layer.key, layer.id, layer.type, op and op.opset, attributes, sources, ports))
+    return found
+
+
+def _results(model: ovir.Model, feeds: dict[str, Any]) -> list[object]:
+    try:
+        return [(str(array.dtype), array.shape, array.tobytes()) for array in ovir.compile_model(model)(feeds).values()]
+    except ovir.OvirError as error:
+        return [error.diagnostic.message]
+
+
+_SHARED = Path(os.environ.get("OVIR_SHARED", Path(__file__).parents[3] / "shared"))
+_FILES = [path for kind in ("models", "irs", "opcases/cases") for path in sorted((_SHARED / kind).rglob("model.xml"))]
+"""Real models and operation cases, which are not part of the repository."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not _FILES, reason="there are no shared models beside the repository (or at OVIR_SHARED)")
+def test_shared_models_are_the_same_after_a_round_trip(tmp_path: Path) -> None:
+    faults = [fault for path in _FILES for fault in _faults(path, tmp_path)]
+    assert faults == []
+
+
+def _faults(path: Path, folder: Path) -> list[str]:
+    beside = path.with_name("model.synth.bin")
+    try:
+        model = ovir.read_model(path, beside if beside.exists() else None, legacy_io=True)
+    except ovir.OvirError:
+        return []  # whether it can be read is tested elsewhere
+    ovir.save_model(model, folder / "one.xml")
+    again = ovir.read_model(folder / "one.xml")
+    ovir.save_model(again, folder / "two.xml")
+    kept = described(again)[1:] == described(model)[1:]  # sections of rt_info of old files get their present names
+    faults = [] if kept else [f"{path}: the model differs"]
+    for end in (".xml", ".bin"):
+        if (folder / f"one{end}").read_bytes() != (folder / f"two{end}").read_bytes():
+            faults.append(f"{path}: the second {end} differs")
+    return faults

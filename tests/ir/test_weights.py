@@ -1,11 +1,23 @@
+"""Weights: reading a .bin, and the size and checksum by which a saved .xml names it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from builder import Net
 
+import ovir
 from ovir.core.element_types import ElementType
+from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OperatorError, ReadError
-from ovir.ir.weights import WeightBytes, decode
+from ovir.ir.weights import WeightBytes, WeightsMark, decode
 
 
 @pytest.mark.parametrize(
@@ -76,3 +88,187 @@ def test_git_lfs_pointer(tmp_path: Path) -> None:
     path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
     with pytest.raises(ReadError, match="git-LFS pointer"):
         WeightBytes.open(path)
+
+
+def model_of(value: float, size: int = 3) -> ovir.Model:
+    net = Net()
+    x = net.parameter("x", str(size))
+    net.result(net.op("Add", x, net.const(np.full(size, value, np.float32), name="c"), name="y"))
+    return net.model()
+
+
+def value_in(path: Path) -> float:
+    return float(ovir.read_model(path).layer("c").operator.data[0])  # type: ignore[union-attr]
+
+
+def errors_of(path: Path) -> list[Diagnostic]:
+    return [found for found in ovir.check(path) if found.severity == "error"]
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    ovir.save_model(model_of(1), tmp_path / "m.xml")
+    return tmp_path / "m.xml"
+
+
+def other_weights(target: Path, size: int) -> bytes:
+    """Put the .bin of another model beside a .xml; return it."""
+    other = target.parent / "other" / "m.xml"
+    other.parent.mkdir()
+    ovir.save_model(model_of(2, size), other)
+    data = other.with_suffix(".bin").read_bytes()
+    target.with_suffix(".bin").write_bytes(data)
+    return data
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_weights_of_another_size_are_refused(target: Path, size: int) -> None:
+    data = other_weights(target, size)
+    message = f"m.bin has {4 * size} bytes, but the .xml was saved with 12 bytes of weights"
+    xml = target.read_bytes()
+    for model, weights in (
+        *((target, given) for given in (None, data, BytesIO(data), target.with_suffix(".bin"))),
+        *((given, data) for given in (xml, xml.decode(), BytesIO(xml))),
+    ):
+        with pytest.raises(ovir.ReadError, match=message.replace("m.bin", "")) as caught:
+            ovir.read_model(model, weights)  # type: ignore[arg-type]
+        assert len(caught.value.diagnostics) == 1
+    (found,) = ovir.check(target)
+    assert (found.code, found.severity, found.line) == ("OVIR517", "error", 2)
+    assert found.message.endswith(message)
+    assert ovir.check(target, need_weights=False) == []
+
+
+def test_other_weights_of_the_same_size_are_found_by_a_check(target: Path) -> None:
+    other_weights(target, 3)
+    assert value_in(target) == 2
+    (found,) = ovir.check(target)
+    assert (found.code, found.severity) == ("OVIR517", "error")
+    assert found.message == "m.bin has the size, but not the checksum of the weights that the .xml was saved with"
+    ovir.save_model(target, target)
+    assert ovir.check(target) == []
+
+
+def test_one_changed_bit_is_found(target: Path) -> None:
+    data = bytearray(target.with_suffix(".bin").read_bytes())
+    data[5] ^= 16
+    target.with_suffix(".bin").write_bytes(data)
+    assert [found.code for found in ovir.check(target)] == ["OVIR517"]
+    assert ovir.check(target, skip=["OVIR517"]) == []
+
+
+def test_what_follows_from_other_weights_is_left_out(tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("x", "2,3")
+    net.result(net.op("Reshape", x, net.const(np.int64([3, 2])), name="y", special_zero=False))
+    ovir.save_model(net.model(), tmp_path / "m.xml")
+    (tmp_path / "m.bin").write_bytes(np.int64([5, 5]).tobytes())
+    (found,) = ovir.check(tmp_path / "m.xml")
+    assert found.code == "OVIR517"
+    assert "1 diagnostic that may follow from this" in found.message
+    (tmp_path / "m.bin").write_bytes(b"")
+    assert [found.code for found in ovir.check(tmp_path / "m.xml")] == ["OVIR517"]
+
+
+def test_missing_weights_are_missing(target: Path) -> None:
+    target.with_suffix(".bin").unlink()
+    assert [found.code for found in errors_of(target)] == ["OVIR501"]
+
+
+# --------------------------------------------------------------------------- the mark is no part of the model
+
+
+def test_the_mark_is_not_read_as_runtime_information(tmp_path: Path) -> None:
+    for entries in ("", '<framework value="onnx" />', "text<a>b</a>tail", '<a b="c">d<e />f</a>'):
+        model = model_of(1)
+        ovir.save_model(model, tmp_path / "m.xml")
+        text = (tmp_path / "m.xml").read_text()
+        before, _, after = text.partition("<rt_info>")
+        given = f"{before}<rt_info>{entries}</rt_info>{after.partition('</rt_info>')[2]}"
+        read = ovir.read_model(given.encode(), (tmp_path / "m.bin").read_bytes())
+        assert WeightsMark.find(given.encode()) is None
+        saved = []
+        for _ in range(3):
+            ovir.save_model(read, tmp_path / "m.xml")
+            saved.append((tmp_path / "m.xml").read_bytes())
+            again = ovir.read_model(tmp_path / "m.xml")
+            assert again.rt_info.to_dict() == read.rt_info.to_dict()
+            if any(item.text or item.tail for item in read.rt_info.elements):
+                assert again.rt_info == read.rt_info
+            assert not ovir.diff(read, again)
+            read = again
+        assert saved[0] == saved[1] == saved[2]
+        assert saved[0].count(b"ovir-weights") == 1
+
+
+def test_the_mark_follows_the_weights(target: Path) -> None:
+    model = ovir.read_model(target)
+    model.set_constant("c", np.float32([7, 8, 9]))
+    model.strip_rt_info()
+    ovir.save_model(model, target)
+    assert ovir.check(target) == []
+    mark = WeightsMark.find(target.read_bytes())
+    assert mark is not None
+    assert mark.has_checksum(np.fromfile(target.with_suffix(".bin"), np.uint8))
+
+
+def test_a_model_without_weights_has_no_mark(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("Relu", net.parameter("x", "3")))
+    ovir.save_model(net.model(), tmp_path / "m.xml")
+    assert b"<rt_info />" in (tmp_path / "m.xml").read_bytes()
+    (tmp_path / "m.bin").write_bytes(b"what another file needs")
+    assert errors_of(tmp_path / "m.xml") == []
+
+
+# --------------------------------------------------------------------------- a process is killed
+
+_SAVE = """
+import os, signal, sys
+import numpy as np, ovir
+target, moment = sys.argv[1], int(sys.argv[2])
+model = ovir.read_model(target)
+model.set_constant("c", np.full(3, 2, np.float32))
+count = 0
+def killing(function):
+    def call(*arguments):
+        global count
+        if count == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+        count += 1
+        return function(*arguments)
+    return call
+os.replace, os.rename, os.remove = map(killing, (os.replace, os.rename, os.remove))
+ovir.save_model(model, target)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="kills a process")
+def test_a_killed_save_leaves_one_of_the_two_models_or_an_error(tmp_path: Path) -> None:
+    outcomes = []
+    for moment in range(20):
+        target = tmp_path / str(moment) / "m.xml"
+        target.parent.mkdir()
+        ovir.save_model(model_of(1), target)
+        status = subprocess.run([sys.executable, "-c", _SAVE, target, str(moment)], check=False).returncode
+        if target.exists():
+            outcomes.append(str(value_in(target)))
+        else:
+            outcomes.append("error")
+            with pytest.raises(ovir.ReadError, match="saving the model was interrupted while its files were") as caught:
+                ovir.read_model(target)
+            hint = caught.value.diagnostic.hint or ""
+            assert errors_of(target)[0].hint == hint
+            words = hint.partition("or move ")[2].partition(": this")[0].replace(" and ", " to ").split(" to ")
+            for old, new in zip(words[::2], words[1::2], strict=True):
+                os.rename(old, new)
+            assert value_in(target) == 1
+            assert ovir.check(target) == []
+        if status == 0:
+            break
+        assert status == -signal.SIGKILL
+    assert outcomes[0] == "1.0"
+    assert outcomes[-1] == "2.0"
+    assert set(outcomes) == {"1.0", "error", "2.0"}
+    assert outcomes == sorted(outcomes, key=["1.0", "error", "2.0"].index)

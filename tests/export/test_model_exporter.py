@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -93,3 +94,10 @@ def test_other_endings_are_refused_so_that_no_ir_is_overwritten(tmp_path: Path, 
 def test_opset_that_is_no_integer(tmp_path: Path) -> None:
     with pytest.raises(ovir.InputError, match="opset must be an integer, got '21'"):
         ovir.export_onnx(softmax_net().model(), tmp_path / "model.onnx", "21")  # type: ignore[arg-type]
+
+
+def test_the_example_exports_a_model_that_onnxruntime_runs(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="the example needs onnxruntime")
+    example = Path(__file__).parents[2] / "examples" / "export_to_onnx.py"
+    assert runpy.run_path(str(example))["main"](tmp_path) == 1.0
+    assert (tmp_path / "digits.onnx").stat().st_size > 20_000

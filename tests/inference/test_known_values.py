@@ -1,0 +1,560 @@
+"""Known values and sizes: computed when they are asked for, at any depth, at little cost, in types that may not hold them."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net, output
+
+import ovir
+from ovir.cli import main
+from ovir.core.values import MAX_ELEMENTS
+from ovir.ops import import_all
+from ovir.ops.arithmetic import Add
+from ovir.ops.base.operator import Operator
+
+DEPTH = 20_000
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, cls: type[Operator], method: str) -> list[str]:
+    calls: list[str] = []
+    original = getattr(cls, method)
+
+    def counted(self: Operator, *arguments: Any, **keywords: Any) -> Any:
+        calls.append(method)
+        return original(self, *arguments, **keywords)
+
+    monkeypatch.setattr(cls, method, counted)
+    return calls
+
+
+def test_no_kernel_runs_for_a_chain_of_reals(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = count_calls(monkeypatch, Add, "run")
+    net = Net()
+    x = net.parameter("x", "1,64")
+    for i in range(20):
+        x = net.op("Add", x, net.const(np.full((1, 64), i, np.float32)))
+    net.result(x)
+    model = net.model()
+    assert not calls
+    assert model.outputs[0].type.value is None  # now it is asked for
+    assert calls
+
+
+def test_a_value_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = count_calls(monkeypatch, Add, "run")
+    net = Net()
+    total = net.op("Add", net.const(np.int64([2, 3])), net.const(np.int64([1, 1])))
+    for name in ("a", "b"):
+        net.result(net.op("Reshape", net.parameter(name, "12"), total, special_zero="false"))
+    model = net.model()
+    assert [str(port.shape) for port in model.outputs] == ["[3,4]", "[3,4]"]
+    assert len(calls) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["Add", "Reshape", "Slice"])
+def test_chains_longer_than_the_stack_is_deep(kind: str) -> None:
+    net = Net()
+    shape = net.op("ShapeOf", net.parameter("x", "?,4"), opset=3, output_type="i64")
+    others = {
+        "Add": [np.int64([0, 0])],
+        "Reshape": [np.int64([2])],
+        "Slice": [np.int64([0]), np.int64([2]), np.int64([1])],
+    }[kind]
+    constants = [net.const(array) for array in others]
+    attributes = {"special_zero": "false"} if kind == "Reshape" else {}
+    for _ in range(DEPTH):
+        shape = net.op(kind, shape, *constants, opset=8 if kind == "Slice" else 1, **attributes)
+    net.result(net.op("Reshape", net.parameter("data", "?"), shape, special_zero="false"))
+    assert str(net.model().outputs[0].shape) == "[?,4]"
+
+
+@pytest.mark.parametrize(
+    ("kind", "opset", "attributes"),
+    [
+        ("Convolution", 1, {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}),
+        (
+            "GroupConvolutionBackpropData",
+            1,
+            {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"},
+        ),
+    ],
+)
+def test_kernels_that_may_take_long_are_not_run(
+    monkeypatch: pytest.MonkeyPatch, kind: str, opset: int, attributes: dict[str, str]
+) -> None:
+    cls = ovir.ops.find(kind, opset)
+    assert cls is not None
+    calls = count_calls(monkeypatch, cls, "run")
+    net = Net()
+    filters = np.ones((1, 1, 1, 1, 1) if kind.startswith("Group") else (1, 1, 1, 1), np.float32)
+    net.result(
+        net.op(kind, net.const(np.ones((1, 1, 2, 2), np.float32)), net.const(filters), opset=opset, **attributes)
+    )
+    assert net.model().outputs[0].type.value is None
+    assert not calls
+
+
+def test_values_of_large_tensors_are_not_computed() -> None:
+    net = Net()
+    large = net.const(np.zeros(17 * MAX_ELEMENTS, np.int64))
+    net.result(net.op("Gather", large, net.const(np.int64([0, 1])), net.const(np.int64(0)), opset=8))
+    assert net.model().outputs[0].type.value is None
+
+
+Build = Callable[[Net], tuple[int, int]]
+SECONDS, MEMORY = 0.3, 100 << 20
+
+_rng = np.random.default_rng(0)
+
+
+def _ints(net: Net, *values: int) -> tuple[int, int]:
+    return net.const(np.int64(values))
+
+
+def _ones(net: Net, *shape: int, dtype: Any = np.float32) -> tuple[int, int]:
+    return net.const(np.ones(shape, dtype))
+
+
+def _interpolate(net: Net, dtype: Any = np.float32, size: int = 2, **attributes: Any) -> tuple[int, int]:
+    inputs = (
+        _ones(net, 1, 1, 2, 2, dtype=dtype),
+        _ints(net, size, size),
+        net.const(np.float32([1, 1])),
+        _ints(net, 2, 3),
+    )
+    return net.op("Interpolate", *inputs, opset=4, shape_calculation_mode="sizes", **attributes)
+
+
+def _suppression(net: Net, kind: str, opset: int, boxes: int, classes: int = 1, *rest: Any) -> tuple[int, int]:
+    width = 5 if kind == "NMSRotated" else 4
+    places = _rng.random((1, boxes, width), np.float32)
+    places[..., 2:] += 1
+    scores = _rng.random((1, classes, boxes), np.float32)
+    inputs = [net.const(array) for array in (places, scores, *rest)]
+    return net.op(kind, *inputs, opset=opset, outputs=3, **({} if rest else {"background_class": -1}))
+
+
+def _broadcast(net: Net, *shape: int) -> tuple[int, int]:
+    return net.op("Broadcast", net.const(np.float32(0)), _ints(net, *shape), opset=3)
+
+
+def _doubled(net: Net) -> tuple[int, int]:
+    last = _broadcast(net, 1 << 20)
+    for _ in range(10):
+        last = net.op("Concat", last, last, axis=0)
+    return last
+
+
+def _many(net: Net) -> tuple[int, int]:
+    return net.op("Concat", *(net.op("Exp", _broadcast(net, 1 << 22)) for _ in range(40)), axis=0)
+
+
+def _unknown_range(net: Net) -> tuple[int, int]:
+    total = net.op("ReduceSum", net.const(np.full(1000, 1e6, np.float32)), _ints(net, 0), keep_dims="false")
+    stop = net.op("Convert", total, destination_type="i64")
+    numbers = net.const(np.int64(0)), stop, net.const(np.int64(1))
+    return net.op("Range", *numbers, opset=4, output_type="i64")
+
+
+WINDOW = {"strides": "9000,9000", "pads_begin": "9000,9000", "pads_end": "9000,9000", "dilations": "1,1"}
+PADDED = {"pads_begin": "0,0,5000,0", "pads_end": "0,0,0,5000", "antialias": "true"}
+FIVE = np.int64(16000), np.float32(0.99), np.float32(0)
+
+MODELS: dict[str, Build] = {
+    "Interpolate to 100 MB": lambda net: _interpolate(net, size=5000, mode="linear_onnx"),
+    "Interpolate of padded f32": lambda net: _interpolate(net, mode="cubic", **PADDED),
+    "Interpolate of padded i32": lambda net: _interpolate(net, np.int32, mode="linear", **PADDED),
+    "SparseFillEmptyRows": lambda net: net.op(
+        "SparseFillEmptyRows",
+        _ones(net, 2),
+        _ints(net, 10**9, 3),
+        net.const(np.int64([[0, 0], [1, 1]])),
+        net.const(np.float32(0)),
+        opset=16,
+        outputs=3,
+    ),
+    "GroupConvolutionBackpropData": lambda net: net.op(
+        "GroupConvolutionBackpropData",
+        _ones(net, 1, 64, 8, 8, dtype=np.float64),
+        _ones(net, 8, 8, 8, 3, 3, dtype=np.float64),
+        strides="60,60",
+        pads_begin="0,0",
+        pads_end="0,0",
+        dilations="1,1",
+    ),
+    "Convolution": lambda net: net.op(
+        "Convolution", _ones(net, 1, 1, 2, 2, dtype=np.int32), _ones(net, 1, 1, 1, 1, dtype=np.int32), **WINDOW
+    ),
+    "ExtractImagePatches": lambda net: net.op(
+        "ExtractImagePatches",
+        _ones(net, 1, 1, 100, 100),
+        opset=3,
+        sizes="50,50",
+        strides="1,1",
+        rates="1,1",
+        auto_pad="valid",
+    ),
+    "ExperimentalDetectronROIFeatureExtractor": lambda net: net.op(
+        "ExperimentalDetectronROIFeatureExtractor",
+        _ones(net, 10, 4),
+        _ones(net, 1, 4, 16, 16),
+        opset=6,
+        outputs=2,
+        output_size=1000,
+        sampling_ratio=2,
+        pyramid_scales="4",
+        aligned="false",
+    ),
+    "NonMaxSuppression of many boxes": lambda net: _suppression(net, "NonMaxSuppression", 9, 16000, 1, *FIVE),
+    "NonMaxSuppression of many classes": lambda net: _suppression(
+        net, "NonMaxSuppression", 9, 256, 256, *FIVE, np.float32(0.5)
+    ),
+    "NMSRotated": lambda net: _suppression(net, "NMSRotated", 13, 4000, 1, *FIVE),
+    "MatrixNms": lambda net: _suppression(net, "MatrixNms", 8, 16000),
+    "MulticlassNms": lambda net: _suppression(net, "MulticlassNms", 9, 8000, 2),
+    "Range": lambda net: net.op("Range", *(net.const(np.int64(n)) for n in (0, 10**9, 1)), opset=4, output_type="i64"),
+    "Range of unknown length": _unknown_range,
+    "Tile": lambda net: net.op("Tile", _ones(net, 10, 10), _ints(net, 10**4, 10**4)),
+    "Broadcast": lambda net: _broadcast(net, 10**4, 10**5),
+    "Concat of itself, ten times": _doubled,
+    "many constants of 16 MB": _many,
+    "OneHot": lambda net: net.op(
+        "OneHot", _ints(net, 1, 2), net.const(np.int64(10**9)), *(net.const(np.float32(n)) for n in (1, 0)), axis=-1
+    ),
+    "Eye": lambda net: net.op(
+        "Eye", *(net.const(np.int64(n)) for n in (30000, 30000, 0)), opset=9, output_type="f32"
+    ),
+    "RandomUniform": lambda net: net.op(
+        "RandomUniform", _ints(net, 30000, 30000), *(net.const(np.float32(n)) for n in (0, 1)), opset=8, output_type="f32"
+    ),
+    "Pad": lambda net: net.op(
+        "Pad", _ones(net, 2, 2), _ints(net, 30000, 0), _ints(net, 0, 30000), net.const(np.float32(0)), pad_mode="constant"
+    ),
+    "MatMul of f64": lambda net: net.op(
+        "MatMul", _ones(net, 1000, 1000, dtype=np.float64), _ones(net, 1000, 1000, dtype=np.float64)
+    ),
+    "Einsum": lambda net: net.op(
+        "Einsum", *(_ones(net, 200, dtype=np.int32) for _ in range(4)), opset=7, equation="a,b,c,d->"
+    ),
+    "DFT": lambda net: net.op("DFT", _ones(net, 2, 2), _ints(net, 0), _ints(net, 2 * 10**7), opset=7),
+    "GatherTree": lambda net: net.op(
+        "GatherTree",
+        *(net.const(np.zeros((20000, 1, 1), np.int32)) for _ in range(2)),
+        net.const(np.int32([20000])),
+        net.const(np.int32(1)),
+    ),
+    "GRUSequence": lambda net: net.op(
+        "GRUSequence",
+        _ones(net, 1, 20000, 1),
+        _ones(net, 1, 1, 2),
+        net.const(np.int32([20000])),
+        _ones(net, 1, 6, 1),
+        _ones(net, 1, 6, 2),
+        _ones(net, 1, 6),
+        opset=5,
+        outputs=2,
+        hidden_size=2,
+        direction="forward",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _imported() -> None:
+    import_all()
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "1")))
+    ovir.check(net.xml().encode())
+    net.compiled()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", MODELS.values(), ids=MODELS)
+def test_nothing_large_is_computed_ahead(build: Build) -> None:
+    net = Net()
+    made = build(net)
+    for index in range(net.layers[-1].count("names=")):
+        net.result(output(made, index))
+    text, weights = net.xml().encode(), bytes(net.blob)
+    tracemalloc.start()
+    try:
+        start = time.process_time()
+        assert not [d for d in ovir.check(text, weights) if d.severity is ovir.Severity.ERROR]
+        checked = time.process_time()
+        model = ovir.read_model(text, weights)
+        read = time.process_time()
+        ovir.compile_model(model)
+        compiled = time.process_time()
+        assert max(checked - start, read - checked, compiled - read) < SECONDS
+        assert tracemalloc.get_traced_memory()[1] - len(weights) < MEMORY
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_cheap_is_folded() -> None:
+    net = Net()
+    weights = net.const(np.ones((512, 512), np.float16))
+    converted = net.op("Convert", weights, destination_type="f32")
+    scaled = net.op("Multiply", converted, net.const(np.float32(2)))
+    net.result(net.op("MatMul", net.parameter("x", "1,512"), scaled))
+    assert [step.layer.type for step in net.compiled().plan().steps] == ["MatMul"]
+
+
+def test_exact_shapes_of_few_boxes() -> None:
+    net = Net()
+    net.result(_suppression(net, "NonMaxSuppression", 9, 3, 1, *FIVE))
+    assert net.model().outputs[0].shape.is_static
+
+
+Port = tuple[int, int]
+Compute = Callable[[Net, Port], Port]
+
+TYPES = ["u8", "i8", "u4", "i4", "i16", "u16", "i32", "u32", "u64", "f16", "bf16", "f32", "f64", "f8e4m3", "f8e5m2"]
+SIZES = [300, 0, 1, 7, 16, 17, 127, 128, 255, 256, 257, 449, 2049, 32768, 46341, 65520, 65536, 2**24 + 1, 300]
+
+
+def number(net: Net, value: int, element_type: str) -> Port:
+    return net.const(np.array([value]), element_type)
+
+
+def there_and_back(element_type: str) -> Compute:
+    """Return what compares a size with itself, converted to a type and back."""
+
+    def compute(net: Net, size: Port) -> Port:
+        converted = net.op("Convert", size, destination_type=element_type)
+        return net.op("Equal", size, net.op("Convert", converted, destination_type="i64"))
+
+    return compute
+
+
+def like(net: Net, size: Port) -> Port:
+    converted = net.op("ConvertLike", size, number(net, 1, "u8"))
+    return net.op("Equal", size, net.op("Convert", converted, destination_type="i64"))
+
+
+def comparison(element_type: str, kind: str, operand: int, relation: str, limit: int) -> Compute:
+    """Return what compares the result of an operation in a type with a limit."""
+
+    def compute(net: Net, size: Port) -> Port:
+        converted = net.op("Convert", size, destination_type=element_type)
+        result = net.op(kind, converted, number(net, operand, element_type))
+        return net.op(relation, result, number(net, limit, element_type))
+
+    return compute
+
+
+def square(element_type: str) -> Compute:
+    def compute(net: Net, size: Port) -> Port:
+        converted = net.op("Convert", size, destination_type=element_type)
+        return net.op("GreaterEqual", net.op("Multiply", converted, converted), number(net, 0, element_type))
+
+    return compute
+
+
+def product_of_all(element_type: str) -> Compute:
+    def compute(net: Net, size: Port) -> Port:
+        converted = net.op("Convert", size, destination_type=element_type)
+        both = net.op("Concat", converted, converted, axis=0)
+        product = net.op("ReduceProd", both, net.const(np.array([0])), keep_dims="true")
+        return net.op("GreaterEqual", product, number(net, 0, element_type))
+
+    return compute
+
+
+def unary(element_type: str, kind: str) -> Compute:
+    def compute(net: Net, size: Port) -> Port:
+        converted = net.op("Convert", size, destination_type=element_type)
+        return net.op("LessEqual", net.op(kind, converted), number(net, 0, element_type))
+
+    return compute
+
+
+CASES: dict[str, Compute] = {
+    **{f"{element_type} and back": there_and_back(element_type) for element_type in TYPES},
+    "like u8": like,
+    "u8 + 1": comparison("u8", "Add", 1, "GreaterEqual", 1),
+    "i16 + 1": comparison("i16", "Add", 1, "Less", 1),
+    "u32 - 5": comparison("u32", "Subtract", 5, "LessEqual", 100),
+    "u64 - 5": comparison("u64", "Subtract", 5, "LessEqual", 100),
+    "min(u8, 5)": comparison("u8", "Minimum", 5, "LessEqual", 5),
+    "i32 * 100000": comparison("i32", "Multiply", 100_000, "GreaterEqual", 0),
+    "f16 * 0": comparison("f16", "Multiply", 0, "Equal", 0),
+    "f16 mod 3": comparison("f16", "FloorMod", 3, "Less", 3),
+    "f8e4m3 + 0": comparison("f8e4m3", "Add", 0, "GreaterEqual", 0),
+    "i32 squared": square("i32"),
+    "i32 product": product_of_all("i32"),
+    "-u32": unary("u32", "Negative"),
+    "|i8|": unary("i8", "Abs"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compute", CASES.values(), ids=CASES)
+def test_what_is_folded_is_what_a_run_computes(compute: Compute) -> None:
+    folded, computed = Net(), Net()
+    data = folded.parameter("x", "?", "u8")
+    folded.result(compute(folded, folded.op("ShapeOf", data, opset=3)))
+    computed.result(compute(computed, computed.parameter("size", "1", "i64")))
+    request, oracle = (net.compiled().create_infer_request() for net in (folded, computed))
+    for size in SIZES:
+        expected = oracle.infer([np.array([size])])[0]
+        for _ in range(3):
+            assert request.infer([np.zeros(size, np.uint8)])[0] == expected, size
+
+
+def test_a_size_that_fits_is_folded() -> None:
+    net = Net()
+    size = net.op("ShapeOf", net.parameter("x", "1..200", "u8"), opset=3)
+    net.result(there_and_back("u8")(net, size))
+    known = net.model().outputs[0].type.constant
+    assert known is not None
+    assert known.tolist() == [True]
+
+
+def test_the_magnitude_of_the_smallest_integer_is_not_known_to_be_positive() -> None:
+    net = Net()
+    net.result(net.op("GreaterEqual", net.op("Abs", net.parameter("x", "1", "i32")), number(net, 0, "i32")))
+    request = net.compiled().create_infer_request()
+    for value in (5, -(2**31), -5, -(2**31)):
+        assert request.infer([np.int32([value])])[0] == (value > -(2**31))
+
+
+HUGE, LARGEST = 2**62, 2**63 - 1
+RANK = "a shape has at most 64 dimensions, got"
+SIZE = "is larger than any memory"
+
+
+def _parameter(shape: str) -> Net:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", shape)))
+    return net
+
+
+def _constant(shape: str) -> Net:
+    net = Net()
+    net.result(net.op("Const", element_type="f32", shape=shape, offset="0", size="0"))
+    return net
+
+
+def _behind(kind: str, *values: list[int], opset: int = 1, **attributes: str) -> Net:
+    net = Net()
+    inputs = [net.const(np.int64(value)) for value in values]
+    net.result(net.op(kind, net.parameter("x", "2,3"), *inputs, opset=opset, **attributes))
+    return net
+
+
+def _message(net: Net) -> str:
+    """Return the message of ``read_model``, after a test that ``check`` has the same with its line."""
+    text, weights = net.xml().encode(), bytes(net.blob)
+    with pytest.raises(ovir.ModelError) as caught:
+        ovir.read_model(text, weights)
+    errors = [d for d in ovir.check(text, weights) if d.severity is ovir.Severity.ERROR]
+    assert [(d.message, d.line) for d in errors] == [(caught.value.diagnostic.message, caught.value.diagnostic.line)]
+    assert errors[0].line
+    assert errors[0].layer_id is not None
+    return errors[0].message
+
+
+@pytest.mark.parametrize("count", [65, 1000, 1_000_000])
+@pytest.mark.parametrize("size", ["1", "?", "0", "2..5"])
+def test_ranks_of_parameters(count: int, size: str) -> None:
+    assert _message(_parameter(",".join([size] * count))) == f"attribute 'shape': {RANK} {count}"
+
+
+def test_ranks_of_constants() -> None:
+    assert _message(_constant(",".join(["1"] * 65))) == f"{RANK} 65"
+    assert "a list has at most 65536 items, got 1000000" in _message(_constant(",".join(["1"] * 1_000_000)))
+
+
+@pytest.mark.slow
+def test_a_shape_of_40_megabytes() -> None:
+    text = _parameter(",".join(["7"] * 20_000_000)).xml().encode()
+    start = time.process_time()
+    with pytest.raises(ovir.ModelError, match=RANK):
+        ovir.read_model(text)
+    assert time.process_time() - start < 2
+
+
+def test_dims_of_a_port() -> None:
+    text = (
+        _parameter("?")
+        .xml()
+        .replace('<port id="0" precision="UNSPECIFIED"/>', f'<port id="0">{"<dim>1</dim>" * 65}</port>')
+    )
+    errors = [d for d in ovir.check(text.encode()) if d.severity is ovir.Severity.ERROR]
+    assert [d.message for d in errors if RANK in d.message] == [f"port 0: {RANK} 65"] * 2
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [f"{HUGE}", f"{LARGEST}", f"{HUGE},0", f"0,{LARGEST},{LARGEST}", f"{LARGEST},{LARGEST}", f"{2**31},{2**31}"],
+)
+def test_sizes(shape: str) -> None:
+    assert _message(_parameter(shape)) == f"output 0, f32[{shape}], {SIZE}"
+    assert SIZE in _message(_constant(shape))
+
+
+@pytest.mark.parametrize("shape", [f"0..{LARGEST}", "1," * 63 + "1", f"0,{2**60}", "0"])
+def test_what_can_be_held(shape: str) -> None:
+    assert ovir.read_model(_parameter(shape).xml().encode()).outputs[0].shape == ovir.PartialShape.parse(shape)
+
+
+@pytest.mark.parametrize(
+    ("net", "message"),
+    [
+        (_behind("Reshape", [1] * 65, special_zero="false"), f"{RANK} 65"),
+        (_behind("Broadcast", [1] * 64 + [2, 3], opset=3), f"{RANK} 66"),
+        (_behind("Tile", [1] * 70), f"{RANK} 70"),
+        (_behind("Unsqueeze", list(range(70))), f"{RANK} 72"),
+        (_behind("Broadcast", [HUGE, 2, 3], opset=3), SIZE),
+        (_behind("Broadcast", [LARGEST, LARGEST, 0, 2, 3], opset=3), SIZE),
+        (_behind("Tile", [HUGE, HUGE]), SIZE),
+    ],
+)
+def test_results(net: Net, message: str) -> None:
+    assert message in _message(net)
+
+
+def test_only_the_first_tensor_is_reported() -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.op("Exp", net.parameter("x", f"{HUGE}"))))
+    assert SIZE in _message(net)
+
+
+def test_ranks_that_only_a_run_knows() -> None:
+    net = Net()
+    net.result(net.op("Reshape", net.parameter("x", "?"), net.parameter("shape", "?", "i64"), special_zero="false"))
+    with pytest.raises(ovir.RunError, match=RANK):
+        net.compiled()([np.ones(1, np.float32), np.ones(65, np.int64)])
+
+
+@pytest.mark.parametrize(
+    "reshape",
+    [
+        lambda model: model.reshape([1] * 65),
+        lambda model: model.reshape({"x": ",".join(["1"] * 65)}),
+        lambda model: model.reshape(ovir.PartialShape([-1] * 65)),
+    ],
+)
+def test_reshape(reshape: Callable[[ovir.Model], None]) -> None:
+    with pytest.raises((ovir.InputError, ValueError), match=RANK):
+        reshape(_parameter("...").model())
+
+
+def test_reshape_to_what_no_memory_holds() -> None:
+    with pytest.raises(ovir.ModelError, match=SIZE):
+        _parameter("...").model().reshape([HUGE, 0])
+
+
+@pytest.mark.parametrize(("shape", "message"), [(",".join(["1"] * 65), RANK), (f"{HUGE},0", SIZE)])
+def test_the_option_shape(tmp_path, capsys: pytest.CaptureFixture[str], shape: str, message: str) -> None:
+    path = _parameter("...").write(tmp_path)
+    assert main.main(["infer", str(path), "--shape", shape]) != 0
+    assert message in "".join(capsys.readouterr())
