@@ -77,8 +77,6 @@ class _Walk:
     def __init__(self, plan: Plan, certain: bool) -> None:
         self.plan = plan
         self.certain = certain
-        self._copied = plan.borrowed.intersection(plan.results)
-        """The slots of views that are results, which a run copies."""
         self.most = self.now = self.unknown = self.body_weights = 0
         self._holders: list[set[int]] = []
         """By allocation: the slots that show it."""
@@ -89,9 +87,10 @@ class _Walk:
     def step(self, index: int, step: Step) -> None:
         inside = self._bodies(index)
         for position, slot in enumerate(step.outputs):
-            if step.operator.views and slot not in self._copied:
-                self._show(slot, {a for source in step.inputs for a in self._shown.get(source, ())})
-            else:
+            seen = {a for source in step.inputs for a in self._shown.get(source, ())} if step.operator.views else set()
+            if seen or (step.operator.views and slot not in self.plan.results):
+                self._show(slot, seen)
+            else:  # a result that is a view of an input is copied
                 port = step.layer.outputs[position]
                 size = None if self.certain and not port.shape.is_static else _bytes(port)
                 self.unknown += size is None

@@ -69,8 +69,6 @@ class Plan:
     """The slots of constants that follow from the file alone, whatever the shapes of the inputs are."""
     open_variables: tuple[str, ...] = ()
     """The variables whose shapes inference does not know."""
-    borrowed: frozenset[int] = frozenset()
-    """The slots that may share memory with inputs, constants, variables or bodies."""
     is_watched: bool = False
     """Whether listeners see the tensors of each step, so that all outputs are wanted and no input is overwritten."""
 

@@ -127,7 +127,6 @@ class _Builder:
         self.decompressed: set[int] = set()
         """Slots of constants that decompression has made, or that are made from these."""
         self.independent: set[int] = set()
-        self.borrowed: set[int] = set()
         self.rounded: dict[tuple[int, tuple[Layer, int] | None], int] = {}
         """The slots of rounded constants, by the slot of the constant and, if it matters, by what reads it."""
 
@@ -150,7 +149,7 @@ class _Builder:
 
     def add(self, layer: Layer) -> None:
         if layer.type == "Parameter":
-            self.borrowed.add(self.slot(layer.outputs[0]))
+            self.slot(layer.outputs[0])
         if layer in self.needed:
             _require_sources(layer)
         if layer not in self.needed or layer.type in ("Parameter", "Result") or layer in self.decompressions.absorbed:
@@ -184,9 +183,6 @@ class _Builder:
         if kernel is None:
             shape = layer.inputs[0].shape if layer.inputs else None
             op = rewritten(op, shape, [self.constants.get(slot) for slot in inputs])
-        # The results of a body are overwritten when it runs again.
-        if layer.bodies or not op.pure or (op.views and not self.borrowed.isdisjoint(inputs)):
-            self.borrowed.update(outputs)
         is_open = self._is_open(layer, op) and len(inputs) == len(layer.inputs)
         inputs, rounded = self._round_constants(layer, op, inputs)
         is_plain = kernel is None and bool(op.opset) and rounded is None
@@ -319,7 +315,6 @@ class _Builder:
     def _set_constants(self, slots: tuple[int, ...], arrays: tuple[Array, ...]) -> None:
         for slot, array in zip(slots, arrays, strict=True):
             self.constants[slot] = _frozen(array)
-            self.borrowed.add(slot)
 
     def finish(self) -> Plan:
         results = [self.slot(port.source) for port in self.model.outputs if port.source is not None]
@@ -339,7 +334,6 @@ class _Builder:
             self.bodies,
             frozenset(self.independent & constants.keys()),
             self._open_variables(),
-            frozenset(self.borrowed),
         )
 
     def _open_variables(self) -> tuple[str, ...]:
