@@ -16,7 +16,7 @@ from pathlib import Path
 from ovir.analysis.operation_pages import entries, operations_page
 from ovir.build.stubs import stub
 from ovir.cli.reference import page as commands_page
-from ovir.export.table import with_table
+from ovir.export.exporters import with_table
 from ovir.ops import import_all
 from ovir.ops.base.opsets import NEWEST_OPSET
 from ovir.ops.base.registry import declared_versions

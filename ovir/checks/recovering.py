@@ -1,7 +1,7 @@
 """Reads a model that may be at fault, or that has no weights, as far as it can be understood.
 
 ``read_model`` refuses such a file. Here inference continues with the declared types after a fault, so that every layer
-before and behind it can be shown.
+before and after it can be shown.
 """
 
 from __future__ import annotations

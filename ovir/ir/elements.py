@@ -64,7 +64,7 @@ def line_of(element: etree._Element) -> int | None:
 
 def _line_before_texts(element: etree._Element, line: int) -> int:
     """Return the line of an element without text in or after it, computed from the line of the next text."""
-    behind = 0
+    after = 0
     for _ in range(_FAR):
         following = element[0] if len(element) else element.getnext()
         while following is None:
@@ -72,12 +72,12 @@ def _line_before_texts(element: etree._Element, line: int) -> int:
             if parent is None:
                 return line
             element = parent
-            behind += (element.tail or "").count("\n")
+            after += (element.tail or "").count("\n")
             following = element.getnext()
         element = following
         text = element.text or ("" if len(element) else element.tail)
         if text:
-            return (element.sourceline or line) - text.count("\n") - behind
+            return (element.sourceline or line) - text.count("\n") - after
     return line
 
 

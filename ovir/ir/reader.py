@@ -36,7 +36,7 @@ from ovir.inference.models import infer_into
 from ovir.ir.edges import Gaps, connect, parse_edges
 from ovir.ir.elements import line_of, read_model_info, tag_of
 from ovir.ir.extensions import missing_extensions
-from ovir.ir.layers import LayerReader
+from ovir.ir.layer_reader import LayerReader
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
 from ovir.ir.repair import cut_cycles, layers_by_id
 from ovir.ir.source import Source, find_weights, parse_xml

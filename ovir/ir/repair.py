@@ -83,8 +83,8 @@ _MAX_DUPLICATES = 20
 
 def _in_order(position: int, number: int, found: Sequence[Layer]) -> bool:
     """Return whether ids would still increase from layer to layer, as in files that OpenVINO writes."""
-    before, behind = found[max(position - 1, 0) : position], found[position + 1 : position + 2]
-    return all(other.id < number for other in before) and all(number < other.id for other in behind)
+    before, after = found[max(position - 1, 0) : position], found[position + 1 : position + 2]
+    return all(other.id < number for other in before) and all(number < other.id for other in after)
 
 
 def cut_cycles(layers: Mapping[int, Layer], diagnostics: Diagnostics) -> None:

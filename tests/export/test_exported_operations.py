@@ -19,10 +19,9 @@ for package in ("onnx", "onnx_ir", "onnxruntime"):
 
 from export_comparison import check_exported  # noqa: E402  (it imports these packages)
 
-from ovir.export.exporters import IN_PARTS_BY_NUMPY, exporter_of  # noqa: E402
+from ovir.export.exporters import IN_PARTS_BY_NUMPY, NOT_EXPORTED, exporter_of, rows  # noqa: E402  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
 from ovir.export.support import OLDEST_OPSET, default_opset  # noqa: E402
-from ovir.export.table import NOT_EXPORTED, rows  # noqa: E402
 from ovir.ops import find  # noqa: E402
 
 EXPORTED = [

@@ -60,7 +60,7 @@ STRUCTURAL = {"Parameter", "Result", "Const", "ReadValue", "Assign", "If", "Loop
 ADDED = {
     "ir/extensions.py": {"StringTensorPack", "StringTensorUnpack"},
     "ir/legacy.py": {"Convert", "Subtract"},
-    "ir/writing/half.py": {"Convert"},
+    "ir/writing/compression.py": {"Convert"},
     "runtime/decompression.py": {"MatMul", "GroupedMatMul"},
     "graph/layers.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
     "debugging/precision.py": {

@@ -30,7 +30,7 @@ from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import repeated_names
 from ovir.ir.elements import line_of
-from ovir.ir.layers import misspelt_attributes
+from ovir.ir.layer_reader import misspelt_attributes
 from ovir.ops.base.traits import method_signature
 
 

@@ -74,9 +74,9 @@ def _gathered_in_run(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor, 
     batch = graph.constant(np.array([batch_dims]))
     if batch_dims < 0:
         batch = graph.Add(batch, graph.Shape(counts))
-    behind = graph.Add(along, 1)
+    beyond = graph.Add(along, 1)
     batches, before, after = (
-        graph.Slice(shape, first, last) for first, last in (([0], batch), (batch, along), (behind, [LAST]))
+        graph.Slice(shape, first, last) for first, last in (([0], batch), (batch, along), (beyond, [LAST]))
     )
     picked = graph.Slice(counts, batch, [LAST])
     sizes = [graph.ReduceProd(part, keepdims=1) for part in (batches, before, graph.Gather(shape, along), after)]

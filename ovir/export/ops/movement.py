@@ -127,15 +127,15 @@ def _padded_by_index(
 
 def _places(graph: Graph, mode: str, places: Tensor, size: Size) -> Tensor:
     """Return where the elements come from that are wanted at some places; ``size`` stands for the constant."""
-    behind = vector(graph, [size])
+    beyond = vector(graph, [size])
     last = vector(graph, [compute(graph, "Sub", size, 1)])
     if mode == "constant":
-        inside = graph.And(graph.GreaterOrEqual(places, 0), graph.Less(places, behind))
-        return graph.Where(inside, places, behind)
+        inside = graph.And(graph.GreaterOrEqual(places, 0), graph.Less(places, beyond))
+        return graph.Where(inside, places, beyond)
     if mode == "edge":
         return graph.Min(graph.Max(places, 0), last)
     if mode == "reflect":
         places = graph.Abs(places)
         return graph.Min(places, graph.Sub(graph.Mul(last, 2), places))
     places = graph.Max(places, graph.Sub(-1, places))
-    return graph.Min(places, graph.Sub(graph.Add(last, behind), places))
+    return graph.Min(places, graph.Sub(graph.Add(last, beyond), places))

@@ -20,7 +20,7 @@ from ovir.inference.models import infer_model, infer_shapes
 from ovir.ir.legacy import apply_legacy_io
 from ovir.ir.reader import read
 from ovir.ir.writing.blobs import BlobWriter
-from ovir.ir.writing.half import compress_to_f16
+from ovir.ir.writing.compression import compress_to_f16
 from ovir.ir.writing.net import NetWriter
 
 G = TypeVar("G", bound=LayerGraph)

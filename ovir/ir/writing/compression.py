@@ -1,4 +1,4 @@
-"""Stores constants of f32 and f64 as f16, with a Convert behind each, as ``openvino.save_model`` does."""
+"""Stores constants of f32 and f64 as f16, each followed by a Convert, as ``openvino.save_model`` does."""
 
 from __future__ import annotations
 
