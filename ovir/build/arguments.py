@@ -1,4 +1,17 @@
-"""The arguments of the functions that create layers, made from what the classes of the operations declare."""
+"""The arguments of the functions that create layers, made from what the classes of the operations declare.
+
+A function takes the required inputs, required attributes, optional inputs and optional attributes of its operation, in
+this order, unless OpenVINO's function has other names, another order or other defaults. Then ``arguments`` of the class
+lists the arguments, in words:
+
+- ``axis`` is the input or attribute of this name, and ``min_value:min`` is an argument with a name of its own for the
+  input or attribute ``min``.
+- An argument is required unless ``=`` follows: ``axis=`` has the default of the class (None for an input), ``size=5``
+  has this one.
+- ``nodes:*`` is a list of all inputs, and ``attrs:**`` is a dictionary of attributes.
+
+Inputs and attributes that are not listed become keywords, after ``name``.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +22,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from ovir.build.signatures import SIGNATURES
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.ops.base.attributes import Attribute
@@ -17,7 +29,6 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import method_signature
 
 REQUIRED = inspect.Parameter.empty
-_SIGNATURE_OF = {key: signature for signature, keys in SIGNATURES.items() for key in keys.split()}
 
 
 class Kind(Enum):
@@ -61,11 +72,10 @@ def arguments_of(cls: type[Operator]) -> tuple[Argument, ...]:
     """Return the arguments of the function that creates layers of an operation, without those that all functions
     have."""
     known = {argument.source: argument for argument in _declared(cls)}
-    text = _SIGNATURE_OF.get(f"{cls.type}-{cls.opset}")
-    if text is None:
+    if not cls.arguments:
         required = [a for a in known.values() if a.default is REQUIRED]
         return (*required, *(a for a in known.values() if a.default is not REQUIRED))
-    listed = [_listed(word, known) for word in text.split()]
+    listed = [_listed(word, known) for word in cls.arguments.split()]
     named = {argument.source for argument in listed}
     is_covered = any(argument.kind is Kind.ATTRIBUTES for argument in listed)
     rest = [a for source, a in known.items() if source not in named and source != "*"]
@@ -87,7 +97,7 @@ def _declared(cls: type[Operator]) -> Iterator[Argument]:
 
 
 def _listed(word: str, known: dict[str, Argument]) -> Argument:
-    """Return the argument for a word of a signature."""
+    """Return the argument for a word of ``arguments``."""
     word, has_default, text = word.partition("=")
     name, _, source = word.partition(":")
     if source == "**":

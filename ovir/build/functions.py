@@ -10,7 +10,6 @@ from ovir import ops
 from ovir.build import special
 from ovir.build.arguments import REQUIRED, Argument, Kind, arguments_of, inputs_of, signature_of
 from ovir.build.creation import Call, Options, constant, create, ports_of
-from ovir.build.signatures import FILLERS
 from ovir.build.values import as_attribute
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.wording import did_you_mean
@@ -104,9 +103,10 @@ class _Creator:
     def _filler(self, call: Call, index: int, later: int, ports: Mapping[int, Port]) -> Port:
         """Return the constant in place of an input that is left out although a later one is given."""
         argument = self.inputs[index]
-        if argument.source not in FILLERS:
+        filler = next(((value, like) for name, value, like in self.cls.fillers if name == argument.source), None)
+        if filler is None:
             call.fail(f"argument '{argument.name}' is missing, which comes before '{self.inputs[later].name}'")
-        value, like = FILLERS[argument.source]
+        value, like = filler
         same = next((ports.get(i) for i, a in enumerate(self.inputs) if a.source == like), None)
         return constant(call, argument.name, value, ElementType.parse(like) if same is None else same.element_type)
 

@@ -73,13 +73,14 @@ class UnaryActivationBase(ActivationBase):
         raise NotImplementedError
 
 
-@operator("ReLU", opset=1, function="relu")
+@operator("ReLU", opset=1, function_name="relu")
 class ReLU(UnaryActivationBase):
     """max(0, x); NaN stays NaN.
 
     Source: ReLU-1
     """
 
+    arguments = "node:data"
     monotone = (0,)
 
     heavy = False
@@ -100,6 +101,7 @@ class Clamp(UnaryActivationBase):
     Source: Clamp-1
     """
 
+    arguments = "data min_value:min max_value:max"
     min: float = attribute()
     max: float = attribute()
     monotone = (0,)
@@ -155,11 +157,13 @@ class Tanh(UnaryActivationBase):
     Source: Tanh-1
     """
 
+    arguments = "node:data"
+
     def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
         return [(np.tanh, (x, y))]
 
 
-@operator("HSigmoid", opset=5, function="hsigmoid")
+@operator("HSigmoid", opset=5, function_name="hsigmoid")
 class HSigmoid(UnaryActivationBase):
     """min(max(x + 3, 0), 6) / 6.
 
@@ -172,7 +176,7 @@ class HSigmoid(UnaryActivationBase):
         return [(np.add, (x, number(3, x), y)), _clip(y, 0, 6, y), (np.divide, (y, number(6, x), y))]
 
 
-@operator("HSwish", opset=4, function="hswish")
+@operator("HSwish", opset=4, function_name="hswish")
 class HSwish(UnaryActivationBase):
     """x * min(max(x + 3, 0), 6) / 6.
 
@@ -227,6 +231,7 @@ class Elu(UnaryActivationBase):
     Source: Elu-1
     """
 
+    arguments = "data alpha"
     alpha: float = attribute(default=0.0, specified=True)
 
     def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
@@ -240,6 +245,7 @@ class Selu(ActivationBase):
     Source: Selu-1
     """
 
+    arguments = "data alpha lambda_value:lambda_"
     real_only = True
 
     def infer(self, data: TensorType, alpha: TensorType, lambda_: TensorType) -> TensorType:
@@ -312,7 +318,7 @@ class Mish(UnaryActivationBase):
         ]
 
 
-@operator("SoftPlus", opset=4, function="softplus")
+@operator("SoftPlus", opset=4, function_name="softplus")
 class SoftPlus(UnaryActivationBase):
     """ln(1 + e^x); equal to x for large x.
 
@@ -331,13 +337,14 @@ class SoftPlus(UnaryActivationBase):
         ]
 
 
-@operator("SoftSign", opset=9, function="softsign")
+@operator("SoftSign", opset=9, function_name="softsign")
 class SoftSign(UnaryActivationBase):
     """x / (1 + |x|).
 
     Source: SoftSign-9
     """
 
+    arguments = "node:data"
     real_only = True
     heavy = False
 

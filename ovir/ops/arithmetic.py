@@ -307,6 +307,8 @@ class SquaredDifference(ArithmeticBase):
     Source: SquaredDifference-1
     """
 
+    arguments = "x1:a x2:b auto_broadcast="
+
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         np.subtract(a, b, out=out)
         return np.square(out, out=out)

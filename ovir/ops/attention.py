@@ -32,6 +32,8 @@ class ScaledDotProductAttention(Operator):
     Source: ScaledDotProductAttention-13
     """
 
+    arguments = "query key value attention_mask= scale= causal="
+    fillers = (("attention_mask", 0, "query"),)
     domains = by_input(attention_mask=ONE)
     causal: bool = attribute(default=False, specified=True)
 

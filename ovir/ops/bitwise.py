@@ -76,6 +76,7 @@ class ShiftBase(BitwiseBase):
     processors, only its lowest 5 bits count, or the lowest 6 for 64-bit types.
     """
 
+    arguments = "arg0:a arg1:b auto_broadcast="
     domains = by_input(b=Between(0, 3))
 
     def result_type(self, element_type: ElementType) -> ElementType:
@@ -122,6 +123,7 @@ class BitwiseNot(Operator):
     Source: BitwiseNot-13
     """
 
+    arguments = "node:data"
     inplace = (0,)
 
     def infer(self, data: TensorType) -> TensorType:

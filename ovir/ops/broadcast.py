@@ -34,6 +34,7 @@ class Broadcast3(Operator):
     Source: Broadcast-3
     """
 
+    arguments = "data target_shape axes_mapping= broadcast_spec:mode="
     domains = by_input(target_shape=_longest_axis, axes_mapping=Axis("target_shape"))
     mode: str = attribute(default="numpy", choices=("numpy", "explicit", "none", "bidirectional", "pdpd"))
     start_axis = 0
@@ -164,6 +165,7 @@ class Broadcast1(Broadcast3):
     Source: Broadcast-1
     """
 
+    arguments = "data target_shape axes_mapping= mode="
     mode: str = attribute(default="numpy", choices=("numpy", "explicit", "none", "pdpd"))
     start_axis: int = attribute(default=0, name="mode.auto_broadcast_axis")
 

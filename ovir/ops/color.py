@@ -127,6 +127,8 @@ class Nv12ToRgbBase(YuvToRgbBase):
     2].
     """
 
+    arguments = "arg:data arg_uv:uv="
+
     def infer(self, data: TensorType, uv: TensorType | None = None) -> TensorType:
         planes = [data] if uv is None else [data, uv]
         return self.infer_outputs(planes, ("Y", "UV"), (1, 2))
@@ -172,6 +174,8 @@ class I420ToRgbBase(YuvToRgbBase):
     One input is [batch, height * 3 / 2, width, 1]; three are [batch, height, width, 1] and twice [batch, height / 2,
     width / 2, 1].
     """
+
+    arguments = "arg:data arg_u:u= arg_v:v="
 
     def infer(self, data: TensorType, u: TensorType | None = None, v: TensorType | None = None) -> TensorType:
         planes = [plane for plane in (data, u, v) if plane is not None]

@@ -152,7 +152,7 @@ class IsFinite(FloatTestBase):
         return np.isfinite(x, out=out)
 
 
-@operator("IsNaN", opset=10, function="is_nan")
+@operator("IsNaN", opset=10, function_name="is_nan")
 class IsNaN(FloatTestBase):
     """Whether each number is NaN.
 
@@ -170,6 +170,7 @@ class IsInf(FloatTestBase):
     Source: IsInf-10
     """
 
+    arguments = "data attributes:**="
     detect_negative: bool = attribute(default=True)
     detect_positive: bool = attribute(default=True)
 

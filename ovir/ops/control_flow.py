@@ -333,7 +333,7 @@ def _widened_dimension(given: Dimension, result: Dimension) -> Dimension:
 # --------------------------------------------------------------------------- the operations
 
 
-@operator("If", opset=8, function="if_op")
+@operator("If", opset=8, function_name="if_op")
 class If(BodyOperatorBase):
     """The results of the body `then` if `cond` is true, otherwise of the body `else`.
 

@@ -101,6 +101,7 @@ class Convert(ConversionBase):
     Source: Convert-1
     """
 
+    arguments = "data destination_type"
     converts = True
     decompresses = (0,)
     destination_type: ElementType = attribute(default=dynamic, specified=True)
@@ -148,6 +149,7 @@ class ConvertPromoteTypes(ConversionBase):
     Source: ConvertPromoteTypes-14
     """
 
+    arguments = "left_node:a right_node:b promote_unsafe=False pytorch_scalar_promotion= u64_integer_promotion_target="
     passes = (0, 1)
     promote_unsafe: bool = attribute()
     pytorch_scalar_promotion: bool = attribute(default=False)

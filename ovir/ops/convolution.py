@@ -101,6 +101,8 @@ class ConvolutionBase(SlidingWindowBase):
 class ForwardConvolutionBase(ConvolutionBase):
     """Base of convolutions whose filters are [groups, outputs, inputs, *kernel] after ``grouped``."""
 
+    arguments = "data filters strides pads_begin pads_end dilations auto_pad="
+
     def grouped(self, filters: Array) -> Array:
         raise NotImplementedError
 
@@ -188,6 +190,7 @@ class BinaryConvolution(ForwardConvolutionBase):
     Source: BinaryConvolution-1
     """
 
+    arguments = "data filters strides pads_begin pads_end dilations mode pad_value auto_pad="
     mode: str = attribute(default="xnor-popcount", choices=("xnor-popcount",), specified=True)
     pad_value: float = attribute(default=0.0, specified=True)
 

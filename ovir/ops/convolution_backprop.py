@@ -25,6 +25,7 @@ from ovir.ops.convolution import ConvolutionBase, mixed_channels, spatial_dims
 class TransposedConvolutionBase(ConvolutionBase):
     """Base of transposed convolutions whose filters are [groups, inputs, outputs, *kernel] after ``grouped``."""
 
+    arguments = "data filters strides output_shape= pads_begin= pads_end= dilations= auto_pad= output_padding="
     domains = by_input(output_shape=Between(1, 8))
     output_padding: tuple[int, ...] = attribute(default=())
 

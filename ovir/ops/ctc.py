@@ -62,6 +62,7 @@ class CTCGreedyDecoder(CtcGreedyDecoderBase):
     Source: CTCGreedyDecoder-1
     """
 
+    arguments = "data sequence_mask merge_repeated:ctc_merge_repeated="
     domains = by_input(sequence_mask=ONE)
     ctc_merge_repeated: bool = attribute(default=True)
 

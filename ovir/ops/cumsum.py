@@ -22,6 +22,7 @@ class CumSum(Operator):
     Source: CumSum-3
     """
 
+    arguments = "arg:data axis exclusive= reverse="
     domains = by_input(axis=Axis("data"))
     exclusive: bool = attribute(default=False)
     reverse: bool = attribute(default=False)

@@ -142,6 +142,11 @@ class DeformableConvolution1(DeformableBase):
     Source: DeformableConvolution-1
     """
 
+    arguments = (
+        "data deformable_values:offsets filters strides pads_begin pads_end dilations auto_pad= group=1 "
+        "deformable_group=1"
+    )
+
     def infer(self, data: TensorType, offsets: TensorType, filters: TensorType) -> TensorType:
         return self.infer_outputs(data, offsets, filters)
 
@@ -156,6 +161,10 @@ class DeformableConvolution8(DeformableBase):
     Source: DeformableConvolution-8
     """
 
+    arguments = (
+        "data offsets filters strides pads_begin pads_end dilations mask= auto_pad= group=1 "
+        "deformable_group=1 bilinear_interpolation_pad="
+    )
     bilinear_interpolation_pad: bool = attribute(default=False)
 
     def infer(

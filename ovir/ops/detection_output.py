@@ -43,6 +43,7 @@ class DetectionOutputBase(Operator):
     ordered by prior. Everything is computed in f32.
     """
 
+    arguments = "box_logits class_preds proposals attrs:** aux_class_preds= aux_box_preds="
     bounded = False
 
     background_label_id: int = attribute(default=0)

@@ -155,7 +155,7 @@ def _levels(boxes: Array, count: int) -> Array:
     return levels
 
 
-@operator("ExperimentalDetectronTopKROIs", opset=6, is_extension=True, function="experimental_detectron_topk_rois")
+@operator("ExperimentalDetectronTopKROIs", opset=6, is_extension=True, function_name="experimental_detectron_topk_rois")
 class ExperimentalDetectronTopKROIs(RegionBase):
     """The ``max_rois`` regions with the highest probabilities, in descending order; the first of equal ones wins.
 

@@ -288,6 +288,7 @@ class STFT(ShortTimeFourierBase):
     Source: STFT-15
     """
 
+    arguments = "data:signal window frame_size frame_step transpose_frames"
     domains = by_input(frame_size=Length("window", axis=0, full=True), frame_step=SMALL)
     transpose_frames: bool = attribute(default=False, specified=True)
 
@@ -341,6 +342,7 @@ class ISTFT(ShortTimeFourierBase):
     Source: ISTFT-16
     """
 
+    arguments = "data window frame_size frame_step center normalized signal_length="
     domains = by_input(frame_size=_frame_of_bins, frame_step=SMALL, signal_length=Between(8, 64))
     center: bool = attribute(default=False, specified=True)
     normalized: bool = attribute(default=False, specified=True)

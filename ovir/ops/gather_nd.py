@@ -108,6 +108,7 @@ class GatherTree(Operator):
     Source: GatherTree-1
     """
 
+    arguments = "step_ids parent_idx:parent_ids max_seq_len end_token"
     bounded = False  # it takes a step in Python for each time
     domains = by_input(parent_ids=Index("step_ids", axis=-1, checked=False), max_seq_len=Length("step_ids", axis=0))
 

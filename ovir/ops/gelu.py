@@ -22,6 +22,7 @@ class Gelu2(UnaryActivationBase):
     Source: Gelu-2
     """
 
+    arguments = "node:data"
     real_only = True
 
     def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
@@ -35,6 +36,7 @@ class Gelu7(Gelu2):
     Source: Gelu-7
     """
 
+    arguments = "data approximation_mode"
     approximation_mode: str = attribute(default="erf", choices=("erf", "tanh"))
 
     def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:

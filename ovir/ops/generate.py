@@ -220,6 +220,7 @@ class OneHot1(Operator):
     Source: OneHot-1
     """
 
+    arguments = "indices depth on_value off_value axis"
     domains = by_input(indices=Below("depth"), depth=Between(2, 8))
     axis: int = attribute(default=0, specified=True)
 
@@ -271,6 +272,7 @@ class OneHot16(OneHot1):
     Source: OneHot-16
     """
 
+    arguments = OneHot1.arguments + " negative_indices_mode="
     negative_indices_mode: str = attribute(default="ignore_negative", choices=("ignore_negative", "normalize"))
 
     def _normalized(self, indices: Array, depth: int) -> Array:

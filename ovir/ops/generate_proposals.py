@@ -76,6 +76,10 @@ class GenerateProposals(GenerateProposalsBase):
     Source: GenerateProposals-9
     """
 
+    arguments = (
+        "im_info anchors deltas scores min_size nms_threshold pre_nms_count post_nms_count normalized= "
+        "nms_eta= roi_num_type="
+    )
     post_nms_count: int = attribute(minimum=0)
     pre_nms_count: int = attribute(minimum=0)
     normalized: bool = attribute(default=True)

@@ -60,6 +60,7 @@ class GridSample(Operator):
     Source: GridSample-9
     """
 
+    arguments = "data grid attributes:**"
     align_corners: bool = attribute(default=False)
     mode: str = attribute(default="bilinear", choices=("bilinear", "bicubic", "nearest"))
     padding_mode: str = attribute(default="zeros", choices=("zeros", "border", "reflection"))

@@ -18,7 +18,7 @@ from ovir.ops.base.registry import operator
 from ovir.ops.matmul import matrix_product
 
 
-@operator("GroupedMatMul", opset=17, function="grouped_matmul")
+@operator("GroupedMatMul", opset=17, function_name="grouped_matmul")
 class GroupedMatMul(Operator):
     """The rows of ``a`` times the transposed matrix of their group; ``b`` is [groups, columns, length].
 
@@ -32,6 +32,7 @@ class GroupedMatMul(Operator):
     Source: GroupedMatMul-17
     """
 
+    arguments = "mat_a:a mat_b:b offsets="
     domains = by_input(offsets=Length("a", axis=0, full=True))
     multiplied = ("a", "b")
 

@@ -50,7 +50,7 @@ class Blob(Protocol):
         """Return a range of the flat array; ``start`` is a multiple of 8."""
 
 
-@operator("Const", opset=1, function="constant")
+@operator("Const", opset=1, function_name="constant")
 class Const(Operator):
     """Data from the weights: ``size`` bytes at ``offset`` of the .bin.
 

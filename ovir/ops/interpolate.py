@@ -157,6 +157,7 @@ class Interpolate1(InterpolateBase):
     Source: Interpolate-1
     """
 
+    arguments = "image:data output_shape:target_spatial_shape attrs:**"
     domains = by_input(target_spatial_shape=SMALL)
     axes: tuple[int, ...] = attribute()
     mode: str = attribute(default="", choices=("nearest", "linear", "linear_onnx", "cubic", "area"), specified=True)
@@ -242,6 +243,10 @@ class Interpolate4(Interpolate4Base):
     Source: Interpolate-4
     """
 
+    arguments = (
+        "image:data output_shape:sizes scales mode shape_calculation_mode pads_begin= pads_end= "
+        "coordinate_transformation_mode= nearest_mode= antialias= cube_coeff= axes="
+    )
     domains = by_input(sizes=SMALL, scales=SMALL, axes=Axis("data"))
     value_inputs = (1, 2, 3)
     exact_inputs = (1, 2)
@@ -272,6 +277,10 @@ class Interpolate11(Interpolate4Base):
     Source: Interpolate-11
     """
 
+    arguments = (
+        "image scales_or_sizes mode shape_calculation_mode pads_begin= pads_end= "
+        "coordinate_transformation_mode= nearest_mode= antialias= cube_coeff= axes="
+    )
     domains = by_input(scales_or_sizes=SMALL, axes=Axis("image"))
     mode: str = attribute(
         default="nearest",

@@ -83,6 +83,7 @@ class LogicalNot(Operator):
     Source: LogicalNot-1
     """
 
+    arguments = "node:data"
     inplace = (0,)
 
     def infer(self, data: TensorType) -> TensorType:

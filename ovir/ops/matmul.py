@@ -18,7 +18,7 @@ from ovir.ops.base.registry import operator
 _ONE = Dimension(1, 1)
 
 
-@operator("MatMul", opset=1, function="matmul")
+@operator("MatMul", opset=1, function_name="matmul")
 class MatMul(Operator):
     """The matrix product of the last two axes; the axes before them are a batch and are broadcast.
 
@@ -31,6 +31,7 @@ class MatMul(Operator):
     Source: MatMul-1
     """
 
+    arguments = "data_a:a data_b:b transpose_a transpose_b"
     guards_sizes = True
     same_types = (0, 1)
     multiplied = ("a", "b")

@@ -31,6 +31,10 @@ class MatrixNms(ImageNmsBase):
     Source: MatrixNonMaxSuppression-8
     """
 
+    arguments = (
+        "boxes scores sort_result_type= sort_result_across_batch= output_type= score_threshold= nms_top_k= "
+        "keep_top_k= background_class= decay_function= gaussian_sigma= post_threshold= normalized="
+    )
     decay_function: str = attribute(default="linear", choices=("gaussian", "linear"))
     gaussian_sigma: float = attribute(default=2.0)
     post_threshold: float = attribute(default=0.0)

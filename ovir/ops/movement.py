@@ -29,6 +29,7 @@ class Concat(Operator):
     Source: Concat-1
     """
 
+    arguments = "nodes:* axis"
     guards_sizes = True
 
     axis: int = attribute()
@@ -198,6 +199,7 @@ class Pad1(Operator):
     Source: Pad-1
     """
 
+    arguments = "arg:data pads_begin pads_end pad_mode arg_pad_value:pad_value="
     domains = by_input(pads_begin=Between(0, 1), pads_end=Between(0, 1))
     pad_mode: str = attribute(default="constant", choices=("constant", "edge", "reflect", "symmetric"), specified=True)
 

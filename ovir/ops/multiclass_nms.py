@@ -31,6 +31,10 @@ class MulticlassNms8(ImageNmsBase):
     Source: MulticlassNonMaxSuppression-8
     """
 
+    arguments = (
+        "boxes scores sort_result_type= sort_result_across_batch= output_type= iou_threshold= "
+        "score_threshold= nms_top_k= keep_top_k= background_class= nms_eta= normalized="
+    )
     iou_threshold: float = attribute(default=0.0)
     nms_eta: float = attribute(default=1.0, minimum=0.0)
 
@@ -90,6 +94,10 @@ class MulticlassNms9(MulticlassNms8):
     Source: MulticlassNonMaxSuppression-9
     """
 
+    arguments = (
+        "boxes scores roisnum= sort_result_type= sort_result_across_batch= output_type= iou_threshold= "
+        "score_threshold= nms_top_k= keep_top_k= background_class= nms_eta= normalized="
+    )
     domains = by_input(roisnum=_shares_of_boxes)
 
     def infer(self, boxes: TensorType, scores: TensorType, roisnum: TensorType | None = None) -> tuple[TensorType, ...]:

@@ -34,6 +34,7 @@ class NonMaxSuppressionBase(SuppressionBase):
     """
 
     domains = by_input(max_output_boxes_per_class=SMALL)
+    fillers = (("max_output_boxes_per_class", 0, "i64"), ("iou_threshold", 0, "f32"), ("score_threshold", 0, "f32"))
     box_encoding: str = attribute(default="corner", choices=("corner", "center"))
 
     def overlaps(self, boxes: Array) -> Overlaps:
@@ -50,6 +51,9 @@ class NonMaxSuppression1(NonMaxSuppressionBase):
     Source: NonMaxSuppression-1
     """
 
+    arguments = (
+        "boxes scores max_output_boxes_per_class= iou_threshold= score_threshold= box_encoding= sort_result_descending="
+    )
     output_type: ElementType = i64
     only_scalars = True
 
@@ -90,6 +94,7 @@ class NonMaxSuppression3(NonMaxSuppression1):
     Source: NonMaxSuppression-3
     """
 
+    arguments = NonMaxSuppression1.arguments + " output_type="
     output_type: ElementType = attribute(default=i64)
 
 
@@ -115,6 +120,10 @@ class NonMaxSuppression9(NonMaxSuppressionBase):
     Source: NonMaxSuppression-9
     """
 
+    arguments = (
+        "boxes scores max_output_boxes_per_class= iou_threshold= score_threshold= soft_nms_sigma= "
+        "box_encoding= sort_result_descending= output_type="
+    )
     output_type: ElementType = attribute(default=i64)
 
     def require_floats(self, name: str, element_type: ElementType) -> None:

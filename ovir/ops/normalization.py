@@ -64,6 +64,7 @@ def _sum_of_squares(x: Array, axes: Sequence[int]) -> Array:
 class AlongAxisBase(NormalizationBase):
     """Base of operations that normalize the slices along one axis."""
 
+    arguments = "data axis"
     axis: int
 
     def infer(self, data: TensorType) -> TensorType:
@@ -88,7 +89,7 @@ class SoftMaxBase(AlongAxisBase):
         return np.asarray(exponentials / exponentials.sum(axis, keepdims=True))
 
 
-@operator("SoftMax", opset=1, function="softmax")
+@operator("SoftMax", opset=1, function_name="softmax")
 class SoftMax1(SoftMaxBase):
     """e^x / sum(e^x) along ``axis``; a slice with +inf, or of -inf only, is NaN.
 
@@ -98,7 +99,7 @@ class SoftMax1(SoftMaxBase):
     axis: int = attribute(default=1, minimum=0)
 
 
-@operator("SoftMax", opset=8, function="softmax")
+@operator("SoftMax", opset=8, function_name="softmax")
 class SoftMax8(SoftMaxBase):
     """e^x / sum(e^x) along ``axis``, which may be negative; a slice with +inf, or of -inf only, is NaN.
 
@@ -147,6 +148,7 @@ class MVN2(NormalizationBase):
     Source: MVN-2
     """
 
+    arguments = "data across_channels=False normalize_variance= eps="
     # The specification requires either across_channels or reduction_axes, so neither is ``specified``.
     across_channels: bool = attribute(default=True)
     normalize_variance: bool = attribute(default=False, specified=True)
@@ -175,6 +177,7 @@ class MVN6(NormalizationBase):
     Source: MVN-6
     """
 
+    arguments = "data axes normalize_variance eps eps_mode"
     domains = by_input(axes=Axis("data"))
     eps: float = attribute(default=1e-6, specified=True)
     normalize_variance: bool = attribute(default=False, specified=True)
@@ -209,6 +212,7 @@ class NormalizeL2(NormalizationBase):
     Source: NormalizeL2-1
     """
 
+    arguments = "data axes eps eps_mode"
     domains = by_input(axes=Axis("data"))
     eps: float = attribute(default=0.0, specified=True)
     eps_mode: str = attribute(default="add", choices=("add", "max"), specified=True)
@@ -237,6 +241,7 @@ class GRN(NormalizationBase):
     Source: GRN-1
     """
 
+    arguments = "data bias"
     bias: float = attribute(default=1.0, specified=True)
 
     def infer(self, data: TensorType) -> TensorType:
@@ -259,6 +264,7 @@ class GroupNormalization(NormalizationBase):
     Source: GroupNormalization-12
     """
 
+    arguments = "data scale bias num_groups epsilon"
     num_groups: int = attribute(minimum=1)
     epsilon: float = attribute(default=0.0, specified=True)
 
@@ -308,6 +314,7 @@ class LRN(NormalizationBase):
     Source: LRN-1
     """
 
+    arguments = "data axes alpha= beta= bias= size=5"
     domains = by_input(axes=Axis("data"))
     alpha: float = attribute(default=1.0, specified=True)
     beta: float = attribute(default=0.5, specified=True)
@@ -340,6 +347,7 @@ class LRN(NormalizationBase):
 class BatchNormBase(NormalizationBase):
     """Base of BatchNormInference: types and kernel for inputs in either order."""
 
+    arguments = "data gamma beta mean variance epsilon"
     epsilon: float = attribute(default=0.0, minimum=0, specified=True)
 
     def normalized_type(self, data: TensorType, *channels: TensorType) -> TensorType:

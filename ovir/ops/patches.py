@@ -31,6 +31,7 @@ class ExtractImagePatches(Operator):
     Source: ExtractImagePatches-3
     """
 
+    arguments = "image:data sizes strides rates auto_pad"
     bounded = False
     sizes: tuple[int, ...] = attribute(minimum=1)
     strides: tuple[int, ...] = attribute(minimum=1)

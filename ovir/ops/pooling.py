@@ -86,6 +86,8 @@ class MaxPool1(MaxPoolBase):
     Source: MaxPool-1
     """
 
+    arguments = "data strides pads_begin pads_end kernel_shape:kernel rounding_type= auto_pad="
+
     def infer(self, data: TensorType) -> TensorType:
         return TensorType(data.element_type, self.pooled(data))
 
@@ -106,6 +108,10 @@ class MaxPool8(MaxPoolBase):
     Source: MaxPool-8
     """
 
+    arguments = (
+        "data strides dilations pads_begin pads_end kernel_shape:kernel rounding_type= auto_pad= "
+        "index_element_type= axis="
+    )
     dilations: tuple[int, ...] = attribute(default=(), minimum=1)
     index_element_type: ElementType = attribute(default=i64)
     axis: int = attribute(default=0)
@@ -219,6 +225,8 @@ class AvgPool1(AvgPoolBase):
     Source: AvgPool-1
     """
 
+    arguments = "data_batch:data strides pads_begin pads_end kernel_shape:kernel exclude_pad rounding_type= auto_pad="
+
 
 @operator("AvgPool", opset=14)
 class AvgPool14(AvgPool1):
@@ -237,5 +245,9 @@ class AvgPool16(AvgPoolBase):
     Source: AvgPool-16
     """
 
+    arguments = (
+        "data_batch:data strides pads_begin pads_end kernel_shape:kernel exclude_pad rounding_type= auto_pad= "
+        "dilations="
+    )
     dilations: tuple[int, ...] = attribute(default=(), minimum=1)
     rounding_type: str = attribute(default="floor", choices=_TORCH)

@@ -18,7 +18,7 @@ from ovir.ops.activation import ActivationBase
 from ovir.ops.base.registry import operator
 
 
-@operator("PReLU", opset=1, function="prelu")
+@operator("PReLU", opset=1, function_name="prelu")
 class PReLU(ActivationBase):
     """x for x >= 0, else slope * x.
 

@@ -118,6 +118,7 @@ class PriorBox1(PriorBoxBase):
     Source: PriorBox-1
     """
 
+    arguments = "layer_shape:output_size image_shape:image_size attrs:**"
     min_size: tuple[float, ...] = attribute(default=())
     max_size: tuple[float, ...] = attribute(default=())
     aspect_ratio: tuple[float, ...] = attribute(default=())
@@ -269,6 +270,7 @@ class PriorBoxClustered(PriorBoxBase):
     Source: PriorBoxClustered-1
     """
 
+    arguments = "output_size image_size attrs:**"
     step: float = attribute(default=0.0)
     step_w: float = attribute(default=0.0)
     step_h: float = attribute(default=0.0)

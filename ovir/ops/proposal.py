@@ -39,6 +39,7 @@ class ProposalBase(Operator):
     Equal scores are ordered by point, then by anchor. Everything is computed in f32.
     """
 
+    arguments = "class_probs bbox_deltas image_shape attrs:**"
     bounded = False
 
     base_size: int = attribute(default=0, minimum=0, specified=True)

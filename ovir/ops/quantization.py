@@ -35,6 +35,7 @@ class FakeQuantize(ElementwiseBase):
     Source: FakeQuantize-1
     """
 
+    arguments = "data:x input_low input_high output_low output_high levels auto_broadcast="
     levels: int = attribute(minimum=2)
 
     quantizes = True
@@ -118,6 +119,7 @@ class FakeConvert(Operator):
     Source: FakeConvert-13
     """
 
+    arguments = "data scale shift= destination_type='f8e4m3'"
     destination_type: str = attribute(choices=("f8e4m3", "f8e5m2"))
 
     quantizes = True

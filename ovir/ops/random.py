@@ -54,6 +54,7 @@ class RandomUniform(RandomBase):
     Source: RandomUniform-8
     """
 
+    arguments = "output_shape:shape min_val:minval max_val:maxval output_type global_seed= op_seed= alignment="
     domains = by_input(shape=SMALL, minval=ZERO, maxval=ONE)
     output_type: ElementType = attribute()
     alignment: str = attribute(default="tensorflow", choices=("tensorflow", "pytorch"))
@@ -185,6 +186,7 @@ class Multinomial(RandomBase):
     Source: Multinomial-13
     """
 
+    arguments = "probs num_samples convert_type with_replacement log_probs global_seed= op_seed="
     domains = by_input(num_samples=SMALL)
     convert_type: ElementType = attribute()
     with_replacement: bool = attribute(default=False, specified=True)

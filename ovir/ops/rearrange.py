@@ -62,6 +62,7 @@ class ReverseSequence(Operator):
     Source: ReverseSequence-1
     """
 
+    arguments = "input:data seq_lengths batch_axis seq_axis"
     domains = by_input(seq_lengths=Length("data", axis="seq_axis"))
     passes = (0,)
     batch_axis: int = attribute(default=0)
@@ -150,6 +151,7 @@ class ShuffleChannels(Operator):
     Source: ShuffleChannels-1
     """
 
+    arguments = "data axis group"
     passes = (0,)
     carries = (0,)
 

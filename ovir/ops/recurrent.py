@@ -246,6 +246,8 @@ class RNNCell(CellBase, RnnBase):
     Source: RNNCell-3
     """
 
+    arguments = "X:x initial_hidden_state W:w R:r B:b hidden_size activations activations_alpha activations_beta clip="
+
     def infer(
         self, x: TensorType, initial_hidden_state: TensorType, w: TensorType, r: TensorType, b: TensorType
     ) -> tuple[TensorType, ...]:
@@ -265,6 +267,11 @@ class GRUCell(CellBase, GruBase):
 
     Source: GRUCell-3
     """
+
+    arguments = (
+        "X:x initial_hidden_state W:w R:r B:b hidden_size activations= activations_alpha= activations_beta= "
+        "clip= linear_before_reset="
+    )
 
     def infer(
         self,
@@ -296,6 +303,11 @@ class LSTMCell4(CellBase, LstmBase):
 
     Source: LSTMCell-1
     """
+
+    arguments = (
+        "X:x initial_hidden_state initial_cell_state W:w R:r B:b hidden_size activations= activations_alpha= "
+        "activations_beta= clip="
+    )
 
     def infer(
         self,
@@ -490,6 +502,11 @@ class RNNSequence(HiddenSequenceBase, RnnBase):
     Source: RNNSequence-5
     """
 
+    arguments = (
+        "X:x initial_hidden_state sequence_lengths W:w R:r B:b hidden_size direction activations= "
+        "activations_alpha= activations_beta= clip="
+    )
+
 
 @operator("GRUSequence", opset=5)
 class GRUSequence(HiddenSequenceBase, GruBase):
@@ -497,6 +514,11 @@ class GRUSequence(HiddenSequenceBase, GruBase):
 
     Source: GRUSequence-5
     """
+
+    arguments = (
+        "X:x initial_hidden_state sequence_lengths W:w R:r B:b hidden_size direction activations= "
+        "activations_alpha= activations_beta= clip= linear_before_reset="
+    )
 
 
 @operator("LSTMSequence", opset=5)
@@ -507,6 +529,11 @@ class LSTMSequence(SequenceBase, LstmBase):
 
     Source: LSTMSequence-5
     """
+
+    arguments = (
+        "X:x initial_hidden_state initial_cell_state sequence_lengths W:w R:r B:b hidden_size direction "
+        "activations= activations_alpha= activations_beta= clip="
+    )
 
     def infer(
         self,

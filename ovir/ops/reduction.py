@@ -35,6 +35,7 @@ class ReductionBase(Operator):
     With ``keep_dims`` the reduced dimensions become 1, otherwise they are removed.
     """
 
+    arguments = "node:data reduction_axes:axes keep_dims="
     domains = by_input(axes=Axis("data"))
     keep_dims: bool = attribute(default=False)
 

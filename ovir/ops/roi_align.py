@@ -80,6 +80,7 @@ class ROIAlign3(RoiAlignBase):
     Source: ROIAlign-3
     """
 
+    arguments = "data rois batch_indices pooled_h pooled_w sampling_ratio spatial_scale mode"
     mode: str = attribute(default="avg", choices=("avg", "max"), specified=True)
 
     aligned_mode: str = "asymmetric"
@@ -106,6 +107,7 @@ class ROIAlign9(ROIAlign3):
     Source: ROIAlign-9
     """
 
+    arguments = ROIAlign3.arguments + " aligned_mode="
     aligned_mode: str = attribute(default="asymmetric", choices=("asymmetric", "half_pixel_for_nn", "half_pixel"))
 
 
@@ -119,6 +121,7 @@ class ROIAlignRotated(RoiAlignBase):
     Source: ROIAlignRotated-15
     """
 
+    arguments = "data rois batch_indices pooled_h pooled_w sampling_ratio spatial_scale clockwise_mode"
     clockwise_mode: bool = attribute(default=False)
 
     columns = 5

@@ -66,6 +66,7 @@ class ROIPooling(RoiPoolingBase):
     Source: ROIPooling-1
     """
 
+    arguments = "input:data coords:rois output_roi= spatial_scale=None method="
     output_size: tuple[int, ...] = attribute(default=(), minimum=0)
     output_roi: tuple[int, ...] = attribute(default=(), minimum=0)
     pooled_h: int = attribute(default=0, minimum=0, specified=True)
@@ -161,6 +162,7 @@ class PSROIPooling(RoiPoolingBase):
     Source: PSROIPooling-1
     """
 
+    arguments = "input:data coords:rois output_dim group_size spatial_scale spatial_bins_x spatial_bins_y mode"
     output_dim: int = attribute(minimum=1)
     group_size: int = attribute(minimum=1)
     spatial_scale: float = attribute()
@@ -257,6 +259,10 @@ class DeformablePSROIPooling(RoiPoolingBase):
     Source: DeformablePSROIPooling-1
     """
 
+    arguments = (
+        "feature_maps:data coords:rois output_dim spatial_scale group_size= mode= spatial_bins_x= "
+        "spatial_bins_y= trans_std= part_size= offsets="
+    )
     output_dim: int = attribute(minimum=1)
     spatial_scale: float = attribute(default=0.0, specified=True)
     group_size: int = attribute(default=1, minimum=1)

@@ -92,6 +92,7 @@ class EmbeddingBagBase(Operator):
     f16 and bf16 are summed in f32 and rounded once; integers wrap around. An index outside [0, num_emb-1] is an error.
     """
 
+    fillers = (("default_index", -1, "indices"),)
     reduction: str = "sum"
 
     def check(
@@ -269,6 +270,7 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
     Source: EmbeddingSegmentsSum-3
     """
 
+    arguments = "emb_table indices segment_ids num_segments= default_index= per_sample_weights="
     domains = by_input(
         indices=Index("emb_table"),
         segment_ids=Below("num_segments", order="sorted"),

@@ -23,6 +23,7 @@ class Select(ElementwiseBase):
     Source: Select-1
     """
 
+    arguments = "cond then_node:then else_node:other auto_broadcast="
     passes = (1, 2)
     same_types = (1, 2)
     inplace = (1, 2)

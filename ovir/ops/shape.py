@@ -76,6 +76,7 @@ class Reshape(Operator):
     Source: Reshape-1
     """
 
+    arguments = "node:data output_shape:shape special_zero"
     domains = by_input(shape=PATTERN)
     decompresses = (0,)
     special_zero: bool = attribute(default=False, specified=True)
@@ -272,6 +273,7 @@ class Squeeze1(AxesBase):
     Source: Squeeze-1
     """
 
+    arguments = "data axes"
     domains = by_input(axes=_axis_of_size_1)
 
     def infer(self, data: TensorType, axes: TensorType | None = None) -> TensorType:
@@ -316,6 +318,7 @@ class Squeeze15(Squeeze1):
     Source: Squeeze-15
     """
 
+    arguments = "data axes= allow_axis_skip="
     allow_axis_skip: bool = attribute(default=False)
 
     def _stays_open(self, axis: int, chosen: Sequence[int]) -> bool:
@@ -365,6 +368,7 @@ class Transpose(Operator):
     Source: Transpose-1
     """
 
+    arguments = "data input_order:order"
     domains = by_input(order=Axis("data"))
     decompresses = (0,)
     views = True

@@ -275,6 +275,7 @@ class StridedSlice(SlicingBase):
     Source: StridedSlice-1
     """
 
+    arguments = "data begin end strides:stride begin_mask end_mask new_axis_mask= shrink_axis_mask= ellipsis_mask="
     domains = by_input(begin=ZERO, end=Length("data", axis=None), stride=ONE)
     begin_mask: tuple[int, ...] = attribute()
     end_mask: tuple[int, ...] = attribute(default=(), specified=True)

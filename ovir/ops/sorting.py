@@ -19,7 +19,7 @@ from ovir.ops.base.traits import ALL
 # --------------------------------------------------------------------------- TopK
 
 
-@operator("TopK", opset=3, function="topk")
+@operator("TopK", opset=3, function_name="topk")
 class TopK3(Operator):
     """The ``k`` largest (``mode`` max) or smallest (min) elements along ``axis``, and their indices.
 
@@ -30,6 +30,7 @@ class TopK3(Operator):
     Source: TopK-3
     """
 
+    arguments = "data k axis mode sort index_element_type="
     domains = by_input(k=Length("data", axis="axis"))
     passes = (0,)
     axis: int = attribute(default=0, specified=True)
@@ -72,15 +73,17 @@ class TopK3(Operator):
         return tuple(np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in (values, indices))  # type: ignore[return-value]
 
 
-@operator("TopK", opset=1, function="topk")
+@operator("TopK", opset=1, function_name="topk")
 class TopK1(TopK3):
     """The ``k`` largest or smallest elements along ``axis``, and their indices. See TopK-3.
 
     Source: TopK-1
     """
 
+    arguments = "data k axis mode sort"
 
-@operator("TopK", opset=11, function="topk")
+
+@operator("TopK", opset=11, function_name="topk")
 class TopK11(TopK3):
     """The ``k`` largest or smallest elements along ``axis``, and their indices. See TopK-3.
 
@@ -89,6 +92,7 @@ class TopK11(TopK3):
     Source: TopK-11
     """
 
+    arguments = TopK3.arguments + " stable="
     stable: bool = attribute(default=False)
 
 
@@ -246,6 +250,7 @@ class Bucketize(SearchSortedBase):
     Source: Bucketize-3
     """
 
+    arguments = "data buckets output_type='i64' with_right_bound="
     domains = by_input(buckets=SORTED)
     output_type: ElementType = attribute()
     with_right_bound: bool = attribute(default=True)
@@ -274,6 +279,7 @@ class SearchSorted(SearchSortedBase):
     Source: SearchSorted-15
     """
 
+    arguments = "sorted_sequence values right_mode="
     domains = by_input(sorted_sequence=SORTED)
     right_mode: bool = attribute(default=False)
 

@@ -192,6 +192,8 @@ class DepthToSpace(DepthSpaceBase):
     Source: DepthToSpace-1
     """
 
+    arguments = "node:data mode block_size=1"
+
     def infer(self, data: TensorType) -> TensorType:
         self.require_space(data.shape)
         if data.shape.rank is None:
@@ -226,6 +228,8 @@ class SpaceToDepth(DepthSpaceBase):
 
     Source: SpaceToDepth-1
     """
+
+    arguments = "data mode block_size=1"
 
     def infer(self, data: TensorType) -> TensorType:
         self.require_space(data.shape)

@@ -84,6 +84,7 @@ class ReadValue6(ReadValueBase):
     Source: ReadValue-6
     """
 
+    arguments = "init_value= variable_id=None variable_type= variable_shape="
     variable_type: ElementType = attribute(default=dynamic, specified=True)
     variable_shape: PartialShape = attribute(default=PartialShape(None), specified=True)
 

@@ -27,6 +27,7 @@ from ovir.ops.base.registry import operator
 class UnaryBase(Operator):
     """Base of functions whose result has the type and shape of the input."""
 
+    arguments = "node:data"
     inplace = (0,)
     heavy = True
     """Whether computing an element costs many times as much as reading it."""
@@ -165,6 +166,7 @@ class Round(RoundingBase):
     Source: Round-5
     """
 
+    arguments = "data mode="
     mode: str = attribute(default="half_to_even", choices=("half_to_even", "half_away_from_zero"))
 
     def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
@@ -382,7 +384,7 @@ class Erf(UnaryBase):
         return erf_passes(x, y, spare)
 
 
-@operator("ErfInv", opset=17, function="erfinv")
+@operator("ErfInv", opset=17, function_name="erfinv")
 class ErfInv(UnaryBase):
     """The inverse of the Gauss error function: infinite at -1 and 1, NaN outside.
 

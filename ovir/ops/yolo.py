@@ -27,6 +27,7 @@ class RegionYolo(Operator):
     Source: RegionYolo-1
     """
 
+    arguments = "input:data coords classes num do_softmax mask axis end_axis anchors="
     anchors: tuple[float, ...] = attribute(default=())
     axis: int = attribute(default=0, specified=True)
     coords: int = attribute(default=0, minimum=0, specified=True)
@@ -91,6 +92,7 @@ class ReorgYolo(Operator):
     Source: ReorgYolo-1
     """
 
+    arguments = "input:data stride"
     # The specification has one number; OpenVINO keeps one for each axis, writes both and reads the first.
     stride: tuple[int, ...] = attribute(minimum=1)
     carries = (0,)

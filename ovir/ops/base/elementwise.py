@@ -101,6 +101,7 @@ def require_plain(op: Operator) -> None:
 class BinaryBase(ElementwiseBase):
     """Base of elementwise operations of two inputs ``a`` and ``b`` of one type."""
 
+    arguments = "left_node:a right_node:b auto_broadcast="
     neutral: float | None = None
     """The ``b`` that leaves every ``a`` unchanged; if ``commutes``, also the ``a`` that leaves every ``b``
     unchanged."""

@@ -46,7 +46,7 @@ def operator(
     until: int | None = None,
     not_in: tuple[int, ...] = (),
     is_extension: bool = False,
-    function: str | None = None,
+    function_name: str | None = None,
     alias: str | None = None,
 ) -> Callable[[T], T]:
     """Register a class as the version of ``type_name`` that ``opset`` introduces.
@@ -54,8 +54,8 @@ def operator(
     ``type_name`` is the type as files spell it (``Const``, ``ReLU``). Without ``until``, opsets hold the version until
     the next version of the operation. ``since`` is the first opset that holds it, where OpenVINO names a later one,
     and ``not_in`` has those that lack it. With ``is_extension``, ``extension`` and ``experimental`` in a file mean this
-    version, too. ``function`` is the name of the function that creates layers, where it is not the type in snake case,
-    and ``alias`` is its second name.
+    version, too. ``function_name`` is the name of the function that creates layers, where it is not the type in snake
+    case, and ``alias`` is its second name.
 
     ``python -m ovir.generate`` writes what is declared here into ``ovir/ops/index.py``, which is read at run time.
     """
@@ -65,7 +65,7 @@ def operator(
         key = type_name, opset
         if key in _operations:
             raise ValueError(f"{type_name} of opset{opset} is registered twice")
-        name = function or _snake_case(type_name)
+        name = function_name or _snake_case(type_name)
         functions = (name,) if alias is None else (name, alias)
         _operations[key] = _Declaration(cls, since or opset, until, not_in, is_extension, functions)
         return cls

@@ -44,6 +44,12 @@ class Traits:
     longer than the operation."""
     domains: ClassVar[Mapping[str, DomainRule]] = MappingProxyType({})
     """The values that inputs may take, by the input's name; see ``ovir.ops.base.domains``."""
+    arguments: ClassVar[str] = ""
+    """The arguments of OpenVINO's function that creates layers, where they are not the inputs and attributes in their
+    usual order; see ``ovir.build.arguments``."""
+    fillers: ClassVar[tuple[tuple[str, float, str], ...]] = ()
+    """The constants that take the place of an optional input when a later one is given: the name of the input, the
+    value, and the element type or the input that has the same one."""
     converts: ClassVar[bool] = False
     """Whether the output is exactly input 0 in another element type."""
     scales: ClassVar[bool] = False
