@@ -96,7 +96,7 @@ _NOT_STARTED = (126, 127)
 
 _OVIR = [
     *(sys.executable, "-P", "-c"),
-    f"import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r}); "
+    f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); "
     "from ovir.__main__ import command; sys.exit(command())",
 ]
 """How to run the ``ovir`` that runs now, whichever one the search path of the shell has."""

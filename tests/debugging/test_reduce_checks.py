@@ -87,9 +87,12 @@ def test_children_end_with_a_command_that_takes_too_long(tmp_path: Path) -> None
     assert not mark.exists()
 
 
-def test_ovir_in_a_command_is_this_one(net: Path) -> None:
-    command = Command("ovir show {}")
-    assert command(str(net)) == 0
+def test_ovir_in_a_command_is_this_one(net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "other" / "ovir"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("raise SystemExit(99)\n")
+    monkeypatch.setenv("PYTHONPATH", str(other.parent))
+    assert Command("ovir show {}")(str(net)) == 0
     assert Command("ovir show {} --no-such-option")(str(net)) == 2
 
 
