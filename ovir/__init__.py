@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     from ovir.core.element_types import ElementType
     from ovir.core.shapes import Dimension, PartialShape
     from ovir.core.tensor_types import TensorType
-    from ovir.debugging.bisect import bisect
-    from ovir.debugging.bisection import Bisection
-    from ovir.debugging.compare import compare
-    from ovir.debugging.comparison import Comparison
+    from ovir.debugging.bisect import Bisection, bisect
+    from ovir.debugging.compare import Comparison, compare
     from ovir.debugging.precision import LayerSensitivity, Precision, precision
     from ovir.debugging.reduce import Reduction, ReductionStep, reduce
     from ovir.debugging.watch import Watch, WatchEvent
@@ -105,10 +103,8 @@ _NAMES = {
     "ovir.core.element_types": ("ElementType",),
     "ovir.core.shapes": ("Dimension", "PartialShape"),
     "ovir.core.tensor_types": ("TensorType",),
-    "ovir.debugging.bisect": ("bisect",),
-    "ovir.debugging.bisection": ("Bisection",),
-    "ovir.debugging.compare": ("compare",),
-    "ovir.debugging.comparison": ("Comparison",),
+    "ovir.debugging.bisect": ("Bisection", "bisect"),
+    "ovir.debugging.compare": ("Comparison", "compare"),
     "ovir.debugging.precision": ("LayerSensitivity", "Precision", "precision"),
     "ovir.debugging.reduce": ("Reduction", "ReductionStep", "reduce"),
     "ovir.debugging.watch": ("Watch", "WatchEvent"),

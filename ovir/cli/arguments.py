@@ -22,7 +22,7 @@ from ovir.inference.models import reshape_undeclared
 from ovir.model import Model, read_model
 
 if TYPE_CHECKING:
-    from ovir.debugging.sides import Against
+    from ovir.debugging.comparison_setup import Against
     from ovir.reports.page import Page
 
 Commands = Any  # argparse has no public name for the type that add_subparsers returns

@@ -36,8 +36,7 @@ from ovir.cli.output import (
     say_table,
 )
 from ovir.cli.progress import reported
-from ovir.debugging.bisect import bisect
-from ovir.debugging.bisection import PART_ENDINGS, Bisection, Probe, Suspect
+from ovir.debugging.bisect import PART_ENDINGS, Bisection, Probe, Suspect, bisect
 from ovir.diagnostics.wording import plural, readable
 
 

@@ -43,9 +43,8 @@ from ovir.cli.output import (
     say_table,
 )
 from ovir.cli.progress import reported
-from ovir.debugging.compare import compare
-from ovir.debugging.comparison import Comparison, LayerDifference, TensorDifference
-from ovir.debugging.side import Mode, NotCompared
+from ovir.debugging.compare import Comparison, LayerDifference, TensorDifference, compare
+from ovir.debugging.sides import LayerMode, NotCompared
 from ovir.diagnostics.wording import plural, readable
 from ovir.model import Model
 
@@ -321,7 +320,7 @@ def run(arguments: argparse.Namespace) -> int:
         against = open_other(arguments, model)
     recorded = is_recorded(against)
     inputs = inputs_of(model, arguments, is_recorded=recorded)
-    mode: Mode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
+    mode: LayerMode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
     options: dict[str, Any] = {
         "samples": arguments.samples,
         "seed": arguments.seed or 0,

@@ -42,14 +42,14 @@ from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.results import output_keys
 
 if TYPE_CHECKING:
-    from ovir.debugging.side import Side as OtherSide
+    from ovir.debugging.sides import Side
 
 SHOWN = 20
 """The most classes that are printed; JSON has all."""
 
 
 @dataclass
-class Side:
+class EvaluatedSide:
     """A model with its evaluation, and the errors of inputs by their name."""
 
     name: str
@@ -62,7 +62,7 @@ class Side:
         self.failed[name] = "\n".join(text.replace(f"{name}: ", "", 1) for text in texts)
 
 
-def evaluation_as_json(sides: Sequence[Side]) -> dict[str, Any]:
+def evaluation_as_json(sides: Sequence[EvaluatedSide]) -> dict[str, Any]:
     """Return the evaluations of one or two models, and the difference of two."""
     models = [
         {
@@ -78,7 +78,7 @@ def evaluation_as_json(sides: Sequence[Side]) -> dict[str, Any]:
     return {**models[0], "against": models[1], "difference": difference.to_dict()}
 
 
-def print_evaluation(sides: Sequence[Side]) -> None:
+def print_evaluation(sides: Sequence[EvaluatedSide]) -> None:
     """Print the same for people."""
     for side in sides:
         say(readable(f"{side.name}: {_value_text(side.evaluation)}"))
@@ -253,9 +253,9 @@ class _Task:
     batch: int | None
     workers: dict[str, Any]
 
-    def evaluated(self, name: str, runs: Runs) -> Side:
+    def evaluated(self, name: str, runs: Runs) -> EvaluatedSide:
         """Return the evaluation of a model, which runs meanwhile."""
-        side = Side(name, Evaluation(self.metric))
+        side = EvaluatedSide(name, Evaluation(self.metric))
         with closing(runs), stage("evaluating", len(self.files)) as progress:
             for file, output in runs:
                 try:
@@ -275,7 +275,7 @@ class _Task:
             for result in results:
                 yield self.files[result.index], result if isinstance(result, MapError) else result[index]
 
-    def by_side(self, side: OtherSide, model: Model, index: int) -> Runs:
+    def by_side(self, side: Side, model: Model, index: int) -> Runs:
         """Run a model on the inputs in another engine, one after the other."""
         from ovir.engines.process import EngineMissingError
         from ovir.runtime.inputs import collect_inputs
@@ -293,10 +293,12 @@ class _Task:
             yield file, output
 
 
-def _other_side(arguments: argparse.Namespace, model: Model, index: int, config: dict[str, str], task: _Task) -> Side:
+def _other_side(
+    arguments: argparse.Namespace, model: Model, index: int, config: dict[str, str], task: _Task
+) -> EvaluatedSide:
     """Return the evaluation of what ``--against`` names."""
-    from ovir.debugging.side import Partners
-    from ovir.debugging.sides import open_side
+    from ovir.debugging.comparison_setup import open_side
+    from ovir.debugging.sides import Partners
     from ovir.hybrid.compile_model import compile_model
 
     arguments.other = arguments.against  # what `ovir compare` calls it

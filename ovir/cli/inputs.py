@@ -23,7 +23,7 @@ from ovir.model import Model
 
 if TYPE_CHECKING:
     from ovir.analysis.random_inputs import RandomInput
-    from ovir.debugging.sides import Inputs
+    from ovir.debugging.comparison_setup import GivenInputs
     from ovir.io.input_files import InputFile
 _ARRAYS = (".npy", ".npz")
 
@@ -303,7 +303,7 @@ def add_input_sets(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=natural, metavar="N", help="seed of the first random inputs (default: 0)")
 
 
-def inputs_of(model: Model, arguments: argparse.Namespace, *, is_recorded: bool = False) -> Inputs:
+def inputs_of(model: Model, arguments: argparse.Namespace, *, is_recorded: bool = False) -> GivenInputs:
     """Return the inputs as ``ovir.compare`` takes them: None for random ones, and for those that a recording has.
 
     With a seed, the inputs for a recording are the random ones of ``ovir run --seed N``, which may have made it.
@@ -340,7 +340,7 @@ def random_note(arguments: argparse.Namespace, *, is_recorded: bool = False) -> 
     return f"random inputs: {plural(arguments.samples or 1, 'set')}, seed {arguments.seed or 0}"
 
 
-def _saved(model: Model, arguments: argparse.Namespace) -> Inputs:
+def _saved(model: Model, arguments: argparse.Namespace) -> GivenInputs:
     from ovir.analysis.random_inputs import random_inputs
     from ovir.io.tensor_files import save_npz
 

@@ -85,7 +85,8 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from ovir.debugging.precision import lost_marks, precision
+    from ovir.debugging.exact_layers import lost_marks
+    from ovir.debugging.precision import precision
 
     if arguments.output is not None and arguments.to == "int8":
         hint = "quantize the model with NNCF and give it the printed names as ignored_scope"
@@ -117,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> None:
-    from ovir.debugging.precision import with_exact_layers
+    from ovir.debugging.exact_layers import with_exact_layers
     from ovir.model import save_model
 
     print_diagnostics(save_model(with_exact_layers(model, found.keep), path))

@@ -1,40 +1,321 @@
-"""Find the first diverging layer of a model."""
+"""``ovir.bisect``: finds the first layer at which another side differs from a model."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
 from ovir.core.files import target_paths
 from ovir.debugging import candidates
-from ovir.debugging.bisection import (
-    Bisection,
-    Judge,
-    Probe,
-    Reproducer,
-    Suspect,
-    Verdict,
-    probe_of,
-    run_on,
-    smallest_part,
-    suspect_of,
-)
-from ovir.debugging.candidates import Stage
-from ovir.debugging.compare import Progress, Session
-from ovir.debugging.comparison import TensorDifference, severity
-from ovir.debugging.devices import DeviceSide
-from ovir.debugging.references import Recorded
-from ovir.debugging.side import Side
-from ovir.debugging.sides import Against, Inputs, InputSet, as_model, open_side, sets_for
-from ovir.debugging.tensor_comparison import Criterion
-from ovir.diagnostics.errors import OvirError
+from ovir.debugging.candidates import Candidate, count
+from ovir.debugging.compare import Session, TensorDifference
+from ovir.debugging.comparison_setup import Against, GivenInputs, InputSet, Progress, as_model, open_side, sets_for
+from ovir.debugging.reduce import ReductionSearch
+from ovir.debugging.searches import least
+from ovir.debugging.sides import Device, Side
+from ovir.debugging.tensor_comparison import Criterion, TensorComparison, severity
+from ovir.debugging.tensor_sides import Recorded
+from ovir.debugging.walk import Depths, Walk, WalkPlan
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.errors import ModelError, OvirError, RunError
 from ovir.diagnostics.wording import plural
+from ovir.engines.process import EngineMissingError
 from ovir.graph.layers import Layer, Port
-from ovir.model import Model
+from ovir.graph.names import distinct_names
+from ovir.io.tensor_files import save_npz
+from ovir.model import Model, save_model
 from ovir.runtime.compiled import CompiledModel
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How far the outputs of a model on the other side agree with what ovir computes."""
+
+    within: bool
+    tensor: str | None = None
+    """The name of the output that differs most from what is allowed."""
+    comparison: TensorComparison | None = None
+    """The comparison of that output."""
+    problem: str | None = None
+    """What the other side failed at; that counts as a difference."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The beginning of a model up to a layer, and whether its tensors agree."""
+
+    count: int
+    """The number of layers of the beginning, without Parameters, Results, Consts and what follows from constants."""
+    id: int
+    """The id of its last layer."""
+    name: str
+    """The key of its last layer."""
+    type: str
+    """The operation of its last layer, such as ``Convolution``."""
+    version: str
+    """The opset of its last layer, such as ``opset1``."""
+    verdict: Verdict
+    """Whether its outputs agree, as ``within``, and how far they differ."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the probe for JSON."""
+        verdict, found = self.verdict, self.verdict.comparison
+        return {
+            "count": self.count,
+            "id": self.id,
+            "name": self.name,
+            "type": self.type,
+            "version": self.version,
+            "within": verdict.within,
+            "tensor": verdict.tensor,
+            "max_abs": None if found is None else found.max_abs,
+            "max_rel": None if found is None else found.max_rel,
+            "sqnr_db": None if found is None else found.sqnr_db,
+            "problem": verdict.problem or (None if found is None else found.problem),
+        }
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A layer that may be at fault, or that was not compared."""
+
+    id: int
+    """The id of the layer."""
+    name: str
+    """The key of the layer."""
+    type: str
+    """The operation, such as ``Convolution``."""
+    version: str
+    """The opset, such as ``opset1``."""
+    reason: str | None = None
+    """Why not all of its tensors were compared; None if they were."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the layer for JSON."""
+        return asdict(self)
+
+
+@dataclass
+class Part:
+    """The smallest part of a model that was found to differ, with inputs for which it does."""
+
+    model: Model
+    """The part, whose inputs are the tensors before it."""
+    layers: int
+    """The number of layers, without Parameters, Results, Consts and Assigns."""
+    files: list[str] = field(default_factory=list)
+    """Where it is saved, with its inputs, what ovir computes and what the other side computes."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the part for JSON, without the model."""
+        names = [layer.key for layer in self.model.layers if layer.inputs and layer.outputs]
+        return {"layers": self.layers, "names": names, "files": self.files}
+
+
+@dataclass
+class Bisection:
+    """The result of ``ovir.bisect``: true if no difference was found."""
+
+    model: str
+    """The path or the name of the model."""
+    against: str
+    """What the model was compared with, such as ``OpenVINO 2026.4.1 on CPU``."""
+    layers: int
+    """The number of layers that were searched."""
+    runs: int
+    """The number of runs on the other side."""
+    criterion: Criterion
+    sets: int = 1
+    """The number of sets of inputs."""
+    searched_set: int = 0
+    """The number of the set that was searched, from 0: the first one for which something differs, or the last one."""
+    probes: list[Probe] = field(default_factory=list)
+    """The beginnings of the model of which it is known whether they agree, the shortest first."""
+    suspects: list[Suspect] = field(default_factory=list)
+    """The layers of which at least one is at fault, in the order of the run; empty if nothing differs.
+
+    There are several if tensors before the first one that differs could not be compared."""
+    between: list[str] = field(default_factory=list)
+    """The names of the tensors that the suspects are computed from: inputs, and tensors that agree.
+
+    Empty on a device."""
+    not_compared: list[Suspect] = field(default_factory=list)
+    """The layers of which not all tensors could be compared."""
+    part: Part | None = None
+    """The smallest part that was found to differ; None without ``output``, or if nothing differs."""
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    """What else is worth knowing, and what the other side failed at."""
+
+    @property
+    def within(self) -> bool:
+        """Return whether all that was compared is within the tolerance."""
+        return all(probe.verdict.within for probe in self.probes)
+
+    def __bool__(self) -> bool:
+        return self.within
+
+    @property
+    def first(self) -> Probe | None:
+        """Return the shortest beginning beyond the tolerance; its last layer is the first that is seen to differ."""
+        return next((probe for probe in self.probes if not probe.verdict.within), None)
+
+    @property
+    def recovered(self) -> Probe | None:
+        """Return the first beginning behind the first diverging layer that is within the tolerance again.
+
+        If there is one, errors are not monotone: the layer that spoils the outputs may be another one.
+        """
+        first = self.first
+        if first is None:
+            return None
+        return next((p for p in self.probes if p.count > first.count and p.verdict.within), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as dictionaries, lists, texts and numbers."""
+        first, recovered = self.first, self.recovered
+        return {
+            "within": self.within,
+            "first": None if first is None else first.to_dict(),
+            "recovered": None if recovered is None else recovered.to_dict(),
+            "suspects": [item.to_dict() for item in self.suspects],
+            "between": self.between,
+            "not_compared": [item.to_dict() for item in self.not_compared],
+            "model": self.model,
+            "against": self.against,
+            "layers": self.layers,
+            "runs": self.runs,
+            "sets": self.sets,
+            "searched_set": self.searched_set,
+            "tolerance": self.criterion.to_dict(),
+            "probes": [probe.to_dict() for probe in self.probes],
+            "part": None if self.part is None else self.part.to_dict(),
+            "diagnostics": [item.to_dict() for item in self.diagnostics],
+        }
+
+
+def suspect_of(layer: Layer, reason: str | None = None) -> Suspect:
+    """Return a layer as one that may be at fault."""
+    return Suspect(layer.id, layer.key, layer.type, layer.version, reason)
+
+
+def probe_of(count: int, layer: Layer, verdict: Verdict) -> Probe:
+    """Return the probe of the beginning that ends with a layer."""
+    return Probe(count, layer.id, layer.key, layer.type, layer.version, verdict)
+
+
+_ARRAYS = ("_input.npz", "_expected.npz", "_actual.npz")
+_OTHER = "_other.xml"
+PART_ENDINGS = (*_ARRAYS, _OTHER, "_other.bin")
+"""The endings of the files beside a part, each after the name of the part."""
+
+
+@dataclass(frozen=True)
+class Reproducer:
+    """A part of a model that differs from another side."""
+
+    model: Model
+    feeds: Sequence[Array]
+    """The inputs for which it differs."""
+    actual: Sequence[Array] | None
+    """The outputs of the other side; None if it fails."""
+    other: Model | None = None
+    """The same part of a second model."""
+
+    def named(self, arrays: Sequence[Array]) -> dict[str, Array]:
+        """Return outputs by names under which no two of them are the same."""
+        names = [port.any_name for port in self.model.outputs]
+        own = [name if names.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(names)]
+        return dict(zip(own, arrays, strict=True))
+
+    def save(self, target: Path) -> Part:
+        """Write the part as an IR, and beside it its inputs, the outputs of ovir and of the other side.
+
+        The files have the name of the part, with ``_input.npz``, ``_expected.npz`` and ``_actual.npz``. The part of a
+        second model is written with ``_other.xml``.
+        """
+        files: list[Path] = []
+        models = {target: self.model}
+        if self.other is not None:
+            models[target.with_name(f"{target.stem}{_OTHER}")] = self.other
+        for path, model in models.items():
+            save_model(model, path)
+            files += [path, path.with_suffix(".bin")]
+        arrays = [dict(zip(distinct_names(self.model.inputs), self.feeds, strict=True))]
+        arrays.append(self.named(list(CompiledModel(self.model)(list(self.feeds)).values())))
+        if self.actual is not None:
+            arrays.append(self.named(self.actual))
+        for ending, tensors in zip(_ARRAYS, arrays, strict=False):
+            files.append(target.with_name(f"{target.stem}{ending}"))
+            save_npz(files[-1], tensors)
+        return Part(self.model, count(self.model), [os.fspath(file) for file in files])
+
+
+def smallest_part(whole: Candidate, judge: Judge) -> Candidate:
+    """Return the smallest part of a diverging model that still diverges for the values that its inputs have in it."""
+
+    def attempt(candidate: Candidate, _: str) -> bool:
+        try:
+            return not judge(candidate.model, candidate.feeds).within
+        except RunError:  # ovir cannot run it alone
+            return False
+
+    search = ReductionSearch(whole, attempt)
+    search.remove_context()
+    return search.best
+
+
+def run_on(device: Device, whole: Candidate) -> Reproducer:
+    """Return a part with what a device computes for it."""
+    actual = None
+    with suppress(RunError):  # the device may fail, which the report says
+        actual = device.run(whole.model, whole.feeds)
+    return Reproducer(whole.model, whole.feeds, actual)
+
+
+class Judge:
+    """Runs models in ovir and on a device, and compares all outputs."""
+
+    def __init__(self, device: Device, criterion: Criterion) -> None:
+        self.runs = 0
+        self._device = device
+        self._criterion = criterion
+
+    def __call__(self, model: Model, feeds: Sequence[Array]) -> Verdict:
+        """Return how far the outputs agree. Raises RunError if ovir cannot run the model."""
+        depths = Depths()
+        walk = Walk(WalkPlan(model, with_constants=False), feeds)
+        for step in walk:
+            depths.of(step)
+        expected = walk.finish()
+        self.runs += 1
+        try:
+            found = self._device.run(model, feeds)
+        except EngineMissingError:
+            raise
+        except (RunError, ModelError) as error:
+            return Verdict(within=False, problem=error.diagnostic.message)
+        worst: tuple[Port, TensorComparison] | None = None
+        for port, actual, reference in zip(model.outputs, found, expected, strict=True):
+            terms, steps = depths.of_port(port.source) if port.source is not None else (0.0, 0.0)
+            tolerance = self._criterion.between(_type(port, reference), actual, self._device.precision, terms, steps)
+            compared = self._criterion.compare(actual, reference, tolerance)
+            if worst is None or severity(compared) > severity(worst[1]):
+                worst = port, compared
+        if worst is None:
+            return Verdict(within=True)
+        return Verdict(worst[1].within, worst[0].any_name, worst[1])
+
+
+def _type(port: Port, array: Array) -> ElementType:
+    return ElementType.from_dtype(array.dtype) if port.element_type.is_dynamic else port.element_type
+
 
 MOST_EXTRA = 4
 """The number of probes in addition to the binary search, which show whether errors are monotone."""
@@ -48,10 +329,10 @@ class PrefixSearch:
     model, except at its end.
     """
 
-    def __init__(self, stage: Stage, judge: Judge, progress: Callable[[int, int, str], None] | None = None) -> None:
+    def __init__(self, whole: Candidate, judge: Judge, progress: Progress | None = None) -> None:
         """Prepare the search. ``progress`` is called with the number of layers excluded, their total and the runs."""
-        self.stage = stage
-        self.layers = candidates.layers_of(stage)
+        self.whole = whole
+        self.layers = candidates.layers_of(whole)
         self.probes: dict[int, Probe] = {}
         self._judge = judge
         self._progress = progress
@@ -69,30 +350,27 @@ class PrefixSearch:
                 first = self._first(0, middle)
         return first
 
-    def part(self, count: int) -> Stage:
+    def part(self, count: int) -> Candidate:
         """Return the beginning of this many layers."""
         if count == len(self.layers):
-            return self.stage
-        part = candidates.without(self.stage, self.layers[count:])
+            return self.whole
+        part = candidates.without(self.whole, self.layers[count:])
         assert part is not None  # it has at least one layer
         return part
 
     def _first(self, agreeing: int, diverging: int) -> int:
         """Return the shortest beginning that diverges between two lengths, of which the second diverges."""
-        while diverging - agreeing > 1:
-            middle = (agreeing + diverging) // 2
-            if self._agrees(middle):
-                agreeing = middle
-            else:
-                diverging = middle
+
+        def narrowed(agreeing: int, diverging: int) -> None:
             if self._progress is not None:
                 done = len(self.layers) - (diverging - agreeing)
                 self._progress(done, len(self.layers), plural(self._judge.runs, "run"))
-        return diverging
+
+        return least(agreeing, diverging, lambda count: not self._agrees(count), narrowed=narrowed)
 
     def _agrees(self, count: int) -> bool:
         if count not in self.probes:
-            self.probes[count] = probe_of(count, self.stage.model.layer(self.layers[count - 1]), self._verdict(count))
+            self.probes[count] = probe_of(count, self.whole.model.layer(self.layers[count - 1]), self._verdict(count))
         return self.probes[count].verdict.within
 
     def _verdict(self, count: int) -> Verdict:
@@ -119,11 +397,11 @@ class TensorSearch:
     tolerance have grown into the one that was found, and the search goes back past tensors that are not equal.
     """
 
-    def __init__(self, stage: Stage, side: Side, criterion: Criterion) -> None:
-        self._stage = stage
+    def __init__(self, whole: Candidate, side: Side, criterion: Criterion) -> None:
+        self._whole = whole
         self._side = side
         self._criterion = criterion
-        self._layers = [layer for layer in map(stage.model.layer, candidates.layers_of(stage)) if not layer.is_dead]
+        self._layers = [layer for layer in map(whole.model.layer, candidates.layers_of(whole)) if not layer.is_dead]
         self._known: dict[Port, TensorDifference] = {}
         """The tensors that were compared."""
         self._reasons: dict[str, str] = {}
@@ -133,8 +411,8 @@ class TensorSearch:
 
     def run(self, found: Bisection, progress: Progress | None) -> None:
         """Compare all tensors that the other side has, and enter in ``found`` what follows from them."""
-        session = Session(self._stage.model, self._side, self._criterion, progress)
-        compared = session.run([InputSet(_NAME, lambda: self._stage.feeds)], "cumulative")
+        session = Session(self._whole.model, self._side, self._criterion, progress)
+        compared = session.run([InputSet(_NAME, lambda: self._whole.feeds)], "cumulative")
         self._collect(session)
         found.runs, found.layers, found.diagnostics = 1, len(self._layers), compared.diagnostics
         found.not_compared = [x for layer in self._layers if (x := self._suspect(layer)).reason is not None]
@@ -151,11 +429,11 @@ class TensorSearch:
             self._judge_outputs(found)
 
     def _collect(self, session: Session) -> None:
-        for layer in self._stage.model.layers:
+        for layer in self._whole.model.layers:
             for position, tally in session.found.layers.get(layer.key, {}).items():
                 self._known[layer.outputs[position]] = tally.difference([_NAME])
         for index, tally in session.found.outputs.items():
-            port, difference = self._stage.model.outputs[index].source, tally.difference([_NAME])
+            port, difference = self._whole.model.outputs[index].source, tally.difference([_NAME])
             if port is not None and (port not in self._known or self._known[port].within):
                 self._known[port] = difference  # a device may fail at the whole model alone
         self._reasons = session.found.skipped
@@ -170,7 +448,7 @@ class TensorSearch:
 
     def _first_that_differ(self) -> list[Port]:
         """Return the tensors beyond the tolerance of the first layer that has any."""
-        fixed = [layer for layer in self._stage.model.layers if layer.id in self._stage.constant_layers]
+        fixed = [layer for layer in self._whole.model.layers if layer.id in self._whole.constant_layers]
         for layer in (*self._layers, *fixed):
             differing = [port for port in layer.outputs if port in self._known and not self._known[port].within]
             if differing:
@@ -178,7 +456,7 @@ class TensorSearch:
         return []
 
     def _outputs(self) -> list[Port]:
-        ports = [port.source for port in self._stage.model.outputs if port.source is not None]
+        ports = [port.source for port in self._whole.model.outputs if port.source is not None]
         return [port for port in ports if port.layer.type != "Parameter"]
 
     def _first_missing_output(self) -> list[Port]:
@@ -230,14 +508,14 @@ class TensorSearch:
         while pending:
             for port in pending.pop().inputs:
                 source = port.source
-                if source is None or source.layer.id in self._stage.constant_layers:
+                if source is None or source.layer.id in self._whole.constant_layers:
                     continue
                 if source in cut or source.layer.type == "Parameter":
                     inputs.add(source)
                 elif source.layer not in layers:
                     layers.add(source.layer)
                     pending.append(source.layer)
-        return layers, [port for layer in self._stage.model.layers for port in layer.outputs if port in inputs]
+        return layers, [port for layer in self._whole.model.layers for port in layer.outputs if port in inputs]
 
     def _shows(self, ends: Sequence[Port], agreeing: Collection[Port], session: Session) -> bool:
         """Keep the part between tensors if it differs from the other side; return whether it does.
@@ -247,8 +525,8 @@ class TensorSearch:
         """
         cuts = [agreeing, {port for port in agreeing if port.element_type.is_real}]
         parts = [self._before(ends, cut)[1] for cut in cuts]
-        tensors = session.tensors(self._stage.feeds, {*ends, *(port for inputs in parts for port in inputs)})
-        tensors.update(zip(self._stage.model.inputs, self._stage.feeds, strict=True))
+        tensors = session.tensors(self._whole.feeds, {*ends, *(port for inputs in parts for port in inputs)})
+        tensors.update(zip(self._whole.model.inputs, self._whole.feeds, strict=True))
         for inputs in parts:
             if not all(port in tensors for port in inputs):  # the other side fails this time
                 return False
@@ -264,7 +542,7 @@ class TensorSearch:
 
     def _part(self, inputs: Sequence[Port], ends: Sequence[Port], tensors: Mapping[Port, Array]) -> Reproducer:
         """Return the part between tensors, fed with the other side's; raise OvirError if ovir cannot run it."""
-        part = self._stage.model.extract(inputs=inputs, outputs=ends)
+        part = self._whole.model.extract(inputs=inputs, outputs=ends)
         feeds = [_typed(tensors[port], port) for port in inputs]
         CompiledModel(part)(feeds)
         other = None if self._side.partners is None else self._side.partners.part(inputs, ends)
@@ -293,7 +571,7 @@ def bisect(
     model: Model | str | os.PathLike[str],
     against: Against = "openvino:CPU",
     *,
-    inputs: Inputs = None,
+    inputs: GivenInputs = None,
     samples: int | None = None,
     seed: int = 0,
     device: str | None = None,
@@ -330,13 +608,13 @@ def bisect(
     with open_side(first, against, device, None, config, timeout) as side:
         runs, sets = 0, sets_for(first, side, inputs, samples, seed)
         for number, load in enumerate(sets):
-            stage = Stage(first, given=dict(enumerate(load())))
+            whole = Candidate(first, given=dict(enumerate(load())))
             name = first.path or first.name or "the model"
-            found = Bisection(name, side.description, len(candidates.layers_of(stage)), 0, criterion)
-            if isinstance(side, DeviceSide) and side.partners.b is first:
-                reproducer = _on_device(found, stage, side, progress, is_saved=target is not None)
+            found = Bisection(name, side.description, len(candidates.layers_of(whole)), 0, criterion)
+            if side.device is not None:
+                reproducer = _on_device(found, whole, side.device, progress, is_saved=target is not None)
             else:
-                search = TensorSearch(stage, side, criterion)
+                search = TensorSearch(whole, side, criterion)
                 search.run(found, progress)
                 reproducer = search.reproducer
             found.runs += runs
@@ -349,19 +627,19 @@ def bisect(
 
 
 def _on_device(
-    found: Bisection, stage: Stage, side: DeviceSide, progress: Progress | None, *, is_saved: bool
+    found: Bisection, whole: Candidate, device: Device, progress: Progress | None, *, is_saved: bool
 ) -> Reproducer | None:
     """Find the layer by running beginnings of the model; return the smallest part that differs if it is to be saved."""
-    judge = Judge(side.device, found.criterion)
-    search = PrefixSearch(stage, judge, progress)
+    judge = Judge(device, found.criterion)
+    search = PrefixSearch(whole, judge, progress)
     length = search.run()
     found.probes = [search.probes[count] for count in sorted(search.probes)]
     reproducer = None
     if length is not None:
-        found.suspects = [suspect_of(stage.model.layer(search.layers[length - 1]))]
+        found.suspects = [suspect_of(whole.model.layer(search.layers[length - 1]))]
         if is_saved:
             if progress is not None:
                 progress(len(search.layers) - length, len(search.layers), "looking for the smallest part")
-            reproducer = run_on(side.device, smallest_part(search.part(length), judge))
+            reproducer = run_on(device, smallest_part(search.part(length), judge))
     found.runs = judge.runs
     return reproducer

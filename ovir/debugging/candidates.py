@@ -1,4 +1,4 @@
-"""Models on the way to a smaller one: parts of a stage, smaller dimensions and simpler constants."""
+"""Candidates of a reduction: parts of a model, smaller dimensions and simpler constants."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from ovir.ops.infrastructure import Const
 from ovir.runtime.compiled import CompiledModel
 
 
-class Stage:
-    """A model, and the stage that it was made of.
+class Candidate:
+    """A model with arrays for its inputs, and the candidate that it was made from.
 
-    ``sources`` are the tensors of the earlier stage that the inputs of this one stand for, so that values can be
-    computed for the inputs of the whole model. Values are computed when they are first needed.
+    ``sources`` are the tensors of the earlier candidate that the inputs of this one stand for. The arrays are computed
+    from the inputs of the whole model when they are first needed.
     """
 
     def __init__(
         self,
         model: Model,
-        before: Stage | None = None,
+        before: Candidate | None = None,
         sources: Sequence[Port] = (),
         given: Mapping[int, Array] | None = None,
         seed: int = 0,
@@ -53,11 +53,11 @@ class Stage:
     @property
     def feeds(self) -> list[Array]:
         """Return an array for each input of the model."""
-        waiting: list[Stage] = []
-        stage: Stage | None = self
-        while stage is not None and stage._feeds is None:  # chains of stages may be long
-            waiting.append(stage)
-            stage = stage._before
+        waiting: list[Candidate] = []
+        candidate: Candidate | None = self
+        while candidate is not None and candidate._feeds is None:  # chains of candidates may be long
+            waiting.append(candidate)
+            candidate = candidate._before
         for later in reversed(waiting):
             later._feeds = later._make_feeds()
             later._before, later._sources = None, []  # frees the models before
@@ -87,7 +87,7 @@ class Stage:
         drawn = list(random_inputs(self.model, self._seed).values())
         return [fits.get(i, array) for i, array in enumerate(drawn)]
 
-    def _computed(self, before: Stage) -> dict[int, Array]:
+    def _computed(self, before: Candidate) -> dict[int, Array]:
         own = dict(zip(before.model.inputs, before.feeds, strict=True))
         others = [port for port in self._sources if port not in own]
         with suppress(OvirError):  # the fault that is looked for may be one of ovir's own
@@ -115,16 +115,16 @@ class Fill(StrEnum):
     """All inputs of the model remain, although nothing may read them, because the check may feed them."""
 
 
-def layers_of(stage: Stage) -> list[int]:
+def layers_of(candidate: Candidate) -> list[int]:
     """Return the ids of the layers that compute something from inputs or states, in topological order."""
-    fixed = stage.constant_layers
-    return [layer.id for layer in stage.model.layers if layer.type not in _ENDS and layer.id not in fixed]
+    fixed = candidate.constant_layers
+    return [layer.id for layer in candidate.model.layers if layer.type not in _ENDS and layer.id not in fixed]
 
 
-def constant_layers_of(stage: Stage) -> list[int]:
+def constant_layers_of(candidate: Candidate) -> list[int]:
     """Return the ids of the layers, without Consts, that are computed from constants alone."""
-    fixed = stage.constant_layers
-    return [layer.id for layer in stage.model.layers if layer.type not in _ENDS and layer.id in fixed]
+    fixed = candidate.constant_layers
+    return [layer.id for layer in candidate.model.layers if layer.type not in _ENDS and layer.id in fixed]
 
 
 def count(model: Model) -> int:
@@ -135,32 +135,34 @@ def count(model: Model) -> int:
 # --------------------------------------------------------------------------- parts
 
 
-def without(stage: Stage, removed: Collection[int], fill: Fill = Fill.PARAMETERS) -> Stage | None:
+def without(candidate: Candidate, removed: Collection[int], fill: Fill = Fill.PARAMETERS) -> Candidate | None:
     """Return the part of a model without some layers; all tensors that only they have read are outputs."""
-    kept = _kept(stage, removed)
+    kept = _kept(candidate, removed)
     if not kept:
         return None
-    inputs = _own_inputs(stage.model, kept, everything=fill is Fill.CONSTANTS)
+    inputs = _own_inputs(candidate.model, kept, everything=fill is Fill.CONSTANTS)
     own = len(inputs)
     inputs += dict.fromkeys(
-        source for port in _inputs(_with_constants(stage, kept, removed)) if (source := _cut(port, removed)) is not None
+        source
+        for port in _inputs(_with_constants(candidate, kept, removed))
+        if (source := _cut(port, removed)) is not None
     )
-    part = stage.model.extract(inputs=inputs, outputs=_open_ends(kept))
-    if count(part) >= count(stage.model):  # an Assign has brought back what it depends on
+    part = candidate.model.extract(inputs=inputs, outputs=_open_ends(kept))
+    if count(part) >= count(candidate.model):  # an Assign has brought back what it depends on
         return None
-    constants = [i for i in range(own, len(inputs)) if _becomes_constant(stage, inputs[i], fill)]
-    if constants and not _fix(stage, part, {i: inputs[i] for i in constants}):
+    constants = [i for i in range(own, len(inputs)) if _becomes_constant(candidate, inputs[i], fill)]
+    if constants and not _fix(candidate, part, {i: inputs[i] for i in constants}):
         return None
-    return Stage(part, stage, [port for i, port in enumerate(inputs) if i not in constants])
+    return Candidate(part, candidate, [port for i, port in enumerate(inputs) if i not in constants])
 
 
-def _kept(stage: Stage, removed: Collection[int]) -> list[Layer]:
+def _kept(candidate: Candidate, removed: Collection[int]) -> list[Layer]:
     """Return the layers whose tensors a part is to compute; constants follow them."""
-    left = [layer for layer in stage.model.layers if layer.type not in _ENDS and layer.id not in removed]
-    return [layer for layer in left if layer.id not in stage.constant_layers] or left
+    left = [layer for layer in candidate.model.layers if layer.type not in _ENDS and layer.id not in removed]
+    return [layer for layer in left if layer.id not in candidate.constant_layers] or left
 
 
-def _with_constants(stage: Stage, kept: Sequence[Layer], removed: Collection[int]) -> list[Layer]:
+def _with_constants(candidate: Candidate, kept: Sequence[Layer], removed: Collection[int]) -> list[Layer]:
     """Return the layers with those that compute their inputs from constants and are not removed."""
     found = dict.fromkeys(kept)
     pending = list(kept)
@@ -169,7 +171,7 @@ def _with_constants(stage: Stage, kept: Sequence[Layer], removed: Collection[int
             layer = port.source.layer if port.source is not None else None
             if layer is None or layer in found or layer.id in removed:
                 continue
-            if layer.id in stage.constant_layers:
+            if layer.id in candidate.constant_layers:
                 found[layer] = None
                 pending.append(layer)
     return list(found)
@@ -202,13 +204,13 @@ def _open_ends(kept: Sequence[Layer]) -> list[Port]:
     return found
 
 
-def _becomes_constant(stage: Stage, port: Port, fill: Fill) -> bool:
-    if port.layer.id in stage.constant_layers or port.type.constant is not None:
+def _becomes_constant(candidate: Candidate, port: Port, fill: Fill) -> bool:
+    if port.layer.id in candidate.constant_layers or port.type.constant is not None:
         return True
     return fill is Fill.CONSTANTS or (fill is Fill.MIXED and not port.element_type.is_real)
 
 
-def _fix(stage: Stage, part: Model, sources: dict[int, Port]) -> bool:
+def _fix(candidate: Candidate, part: Model, sources: dict[int, Port]) -> bool:
     """Replace inputs of a part by the values that their tensors have; return False if they cannot be replaced.
 
     A constant with NaN or infinity would hide the layer that makes it.
@@ -216,7 +218,7 @@ def _fix(stage: Stage, part: Model, sources: dict[int, Port]) -> bool:
     ports = [part.inputs[i] for i in sources]
     known = {source: array for source in sources.values() if (array := source.type.constant) is not None}
     others = [source for source in sources.values() if source not in known]
-    known |= dict(zip(others, stage.values(others), strict=True))
+    known |= dict(zip(others, candidate.values(others), strict=True))
     with part.editing():
         for port, source in zip(ports, sources.values(), strict=True):
             operator = as_constant(source, known[source])
@@ -226,49 +228,49 @@ def _fix(stage: Stage, part: Model, sources: dict[int, Port]) -> bool:
     return True
 
 
-def with_outputs(stage: Stage, removed: Collection[int]) -> Stage | None:
+def with_outputs(candidate: Candidate, removed: Collection[int]) -> Candidate | None:
     """Return the model without some outputs, given by the ids of their Results; all inputs remain."""
-    model = stage.model
+    model = candidate.model
     wanted = dict.fromkeys(port.source for port in model.outputs if port.layer.id not in removed)
     tensors = [port for port in wanted if port is not None]
     if not tensors:
         return None
-    return Stage(model.extract(inputs=list(model.inputs), outputs=tensors), stage, model.inputs)
+    return Candidate(model.extract(inputs=list(model.inputs), outputs=tensors), candidate, model.inputs)
 
 
-def without_inputs(stage: Stage, removed: Collection[int]) -> Stage | None:
+def without_inputs(candidate: Candidate, removed: Collection[int]) -> Candidate | None:
     """Return the model without some inputs that nothing reads, given by the ids of their layers."""
-    model = stage.model.clone()
+    model = candidate.model.clone()
     with model.editing():
         for number in removed:
             model.remove_layer(model.layer(number))
-    return Stage(model, stage, [port for port in stage.model.inputs if port.layer.id not in removed])
+    return Candidate(model, candidate, [port for port in candidate.model.inputs if port.layer.id not in removed])
 
 
-def bodies(stage: Stage) -> Iterator[Stage]:
+def bodies(candidate: Candidate) -> Iterator[Candidate]:
     """Yield the bodies of layers as models."""
-    for layer in stage.model.layers:
+    for layer in candidate.model.layers:
         for body in layer.bodies.values():
             outputs = dict.fromkeys(port.source for port in body.outputs if port.source is not None)
             with suppress(OvirError):  # such as a body that returns constants alone
-                yield Stage(stage.model.extract(outputs=list(outputs)), stage)
+                yield Candidate(candidate.model.extract(outputs=list(outputs)), candidate)
 
 
 # --------------------------------------------------------------------------- past layers
 
 
-def paths(stage: Stage) -> list[LayerPath]:
+def paths(candidate: Candidate) -> list[LayerPath]:
     """Return the paths of the layers that have an input of the same type as an output, layers of bodies included."""
-    return [path for path, layer in _walk(stage.model) if any(_same_type(layer, port) for port in layer.outputs)]
+    return [path for path, layer in _walk(candidate.model) if any(_same_type(layer, port) for port in layer.outputs)]
 
 
-def past(stage: Stage, bypassed: Collection[LayerPath], *, shortest: bool) -> Stage | None:
+def past(candidate: Candidate, bypassed: Collection[LayerPath], *, shortest: bool) -> Candidate | None:
     """Return the model in which the readers of layers read an input of the same type instead.
 
     Of several such inputs, ``shortest`` chooses the one that comes first in topological order, so that whole branches
     are left out; otherwise it is the one that comes last, so that branches remain and shortcuts are left out.
     """
-    model = stage.model.clone()
+    model = candidate.model.clone()
     place = {layer: i for i, layer in enumerate(model.walk())}
     moved = False
     with model.editing():
@@ -278,7 +280,7 @@ def past(stage: Stage, bypassed: Collection[LayerPath], *, shortest: bool) -> St
         if not moved:
             return None
         model.prune()
-    return Stage(model, stage, stage.model.inputs)
+    return Candidate(model, candidate, candidate.model.inputs)
 
 
 def _walk(model: Model, start: LayerPath = ()) -> Iterator[tuple[LayerPath, Layer]]:
@@ -314,11 +316,11 @@ _LARGEST_SHAPE = 16
 """Integer constants of at most this many elements may be shapes, so that sizes in them are replaced, too."""
 
 
-def sizes(stage: Stage) -> list[int]:
+def sizes(candidate: Candidate) -> list[int]:
     """Return the different sizes of dimensions of inputs and constants that can be reduced, the largest first."""
     found = {
         dim.lower
-        for layer in stage.model.layers
+        for layer in candidate.model.layers
         if layer.type in ("Parameter", "Const")
         for dim in (layer.shape if layer.shape.rank is not None else ())
         if dim.is_static and dim.lower > 1
@@ -326,7 +328,7 @@ def sizes(stage: Stage) -> list[int]:
     return sorted(found, reverse=True)
 
 
-def resized(size: int, wanted: int) -> Iterator[Callable[[Stage], Stage]]:
+def resized(size: int, wanted: int) -> Iterator[Callable[[Candidate], Candidate]]:
     """Yield ways to make dimensions of one size smaller.
 
     First all dimensions of this size are replaced, because the layers between inputs and constants often need equal
@@ -337,8 +339,8 @@ def resized(size: int, wanted: int) -> Iterator[Callable[[Stage], Stage]]:
     yield partial(_resized, size=size, wanted=wanted, in_constants=False, in_shapes=False)
 
 
-def _resized(stage: Stage, size: int, wanted: int, in_constants: bool, in_shapes: bool) -> Stage:
-    model = stage.model.clone()
+def _resized(candidate: Candidate, size: int, wanted: int, in_constants: bool, in_shapes: bool) -> Candidate:
+    model = candidate.model.clone()
     with model.editing():
         model.reshape({i: _replaced(port.shape, size, wanted) for i, port in enumerate(model.inputs)})
         for layer in list(model.layers) if in_constants else ():
@@ -349,7 +351,7 @@ def _resized(stage: Stage, size: int, wanted: int, in_constants: bool, in_shapes
                 _set(layer, op, op.data[tuple(slice(wanted if dim == size else None) for dim in op.shape)])
             elif in_shapes and _may_be_shape(op) and (op.data == size).any():
                 _set(layer, op, np.where(op.data == size, op.data.dtype.type(wanted), op.data))
-    return Stage(model, stage, stage.model.inputs)
+    return Candidate(model, candidate, candidate.model.inputs)
 
 
 def _replaced(shape: PartialShape, size: int, wanted: int) -> PartialShape:
@@ -362,14 +364,14 @@ def _set(layer: Layer, op: Const, array: Array) -> None:
     set_data(layer, Const.of(array, op.element_type))
 
 
-def static(stage: Stage) -> Stage | None:
+def static(candidate: Candidate) -> Candidate | None:
     """Return the model whose inputs have size 1, or the least that is allowed, where they are dynamic."""
-    if all(port.shape.is_static or port.shape.rank is None for port in stage.model.inputs):
+    if all(port.shape.is_static or port.shape.rank is None for port in candidate.model.inputs):
         return None
-    model = stage.model.clone()
+    model = candidate.model.clone()
     shapes = {i: port.shape for i, port in enumerate(model.inputs) if port.shape.rank is not None}
     model.reshape({i: [d if d.is_static else max(1, d.lower) for d in shape] for i, shape in shapes.items()})
-    return Stage(model, stage, stage.model.inputs)
+    return Candidate(model, candidate, candidate.model.inputs)
 
 
 def _may_be_shape(op: Const) -> bool:
@@ -379,9 +381,9 @@ def _may_be_shape(op: Const) -> bool:
 # --------------------------------------------------------------------------- values
 
 
-def varied_constants(stage: Stage) -> list[int]:
+def varied_constants(candidate: Candidate) -> list[int]:
     """Return the ids of constants of numbers that are not all equal, without those that may be shapes."""
-    return [layer.id for layer in stage.model.layers if isinstance(op := layer.operator, Const) and _varies(op)]
+    return [layer.id for layer in candidate.model.layers if isinstance(op := layer.operator, Const) and _varies(op)]
 
 
 def _varies(op: Const) -> bool:
@@ -392,9 +394,9 @@ def _varies(op: Const) -> bool:
     return not bool(((numbers == first) | (np.isnan(numbers) & np.isnan(first))).all())
 
 
-def with_equal_elements(stage: Stage, constants: Collection[int]) -> Stage:
+def with_equal_elements(candidate: Candidate, constants: Collection[int]) -> Candidate:
     """Return the model in which all elements of constants are equal to the one that is largest in size, or NaN."""
-    model = stage.model.clone()
+    model = candidate.model.clone()
     with model.editing():
         for number in constants:
             layer = model.layer(number)
@@ -402,19 +404,19 @@ def with_equal_elements(stage: Stage, constants: Collection[int]) -> Stage:
             data = layer.operator.data
             largest = int(np.argmax(np.abs(as_numbers(data))))  # NaN counts as larger than all numbers
             _set(layer, layer.operator, np.full_like(data, data.reshape(-1)[largest]))
-    return Stage(model, stage, stage.model.inputs)
+    return Candidate(model, candidate, candidate.model.inputs)
 
 
-def has_rt_info(stage: Stage) -> bool:
+def has_rt_info(candidate: Candidate) -> bool:
     """Return whether the model or anything in it has runtime information."""
     return any(
         graph.rt_info or any(layer.rt_info or any(port.rt_info for port in layer.outputs) for layer in graph.layers)
-        for graph in stage.model.graphs()
+        for graph in candidate.model.graphs()
     )
 
 
-def stripped(stage: Stage) -> Stage:
+def stripped(candidate: Candidate) -> Candidate:
     """Return the model without rt_info."""
-    model = stage.model.clone()
+    model = candidate.model.clone()
     model.strip_rt_info()
-    return Stage(model, stage, stage.model.inputs)
+    return Candidate(model, candidate, candidate.model.inputs)

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from ovir.build.making import constant, operation, parameter, result
 from ovir.core.arrays import Array
@@ -19,10 +19,10 @@ from ovir.core.element_types import ElementType
 from ovir.core.interrupts import temporary_folder
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.debugging.side import Answer, Mode, Partners, Side, in_batches, in_halves, skipped_partner
+from ovir.debugging.sides import Device, LayerAnswer, LayerMode, Partners, Side, in_batches, in_halves, skipped_partner
 from ovir.diagnostics.errors import ModelError, RunError
 from ovir.editing.transaction import infer_edited
-from ovir.engines.process import Engine, EngineDiedError, Loaded
+from ovir.engines.process import EngineDiedError, EngineProcess, Loaded
 from ovir.graph.connections import set_scopes
 from ovir.graph.copies import independent, restore
 from ovir.graph.layers import Layer, Port, join
@@ -145,44 +145,10 @@ def _is_size(part: LonePart, position: int) -> bool:
 _MOST_SIZES = 64  # numbers
 
 
-class Device(Protocol):
-    """What runs models. Use it in a ``with`` block."""
-
-    precision: str | None
-    """The element type in which the device computes, once it has compiled a model and if it says so."""
-    labels: tuple[str, str]
-    """Where compared values are from: of the device, and of the first model."""
-
-    @property
-    def description(self) -> str:
-        """Return the name of the device with its version."""
-
-    def open(self) -> None:
-        """Make sure that the device is there; raise EngineMissingError if it is not."""
-
-    def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
-        """Return the outputs of a model for inputs by position; the model is compiled for this run alone.
-
-        Raises EngineError or EngineDiedError.
-        """
-
-    def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return the outputs of the model that the device was made for; it stays compiled."""
-
-    def release(self) -> None:
-        """Release the compiled model."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
 class EngineDevice:
     """A device of another engine, which reads models from files."""
 
-    def __init__(self, engine: Engine, model: Model) -> None:
+    def __init__(self, engine: EngineProcess, model: Model) -> None:
         self.engine = engine
         self.labels = (f"on {engine.device}", "in ovir")
         self._model = model
@@ -305,11 +271,11 @@ class Isolated:
         folded = all_constant_layers(partners.b)
         self._constants = {layer: place for place, layer in enumerate(partners.b.layers) if layer in folded}
 
-    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[Answer]:
+    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         items = map(self._item, steps)
         return in_batches(items, lambda some: in_halves(some, self._run, self._failed), _MOST_LAYERS)
 
-    def _item(self, step: SeenStep) -> Answer | tuple[_Waiting, int]:
+    def _item(self, step: SeenStep) -> LayerAnswer | tuple[_Waiting, int]:
         other = self._partners.of(step.layer)
         reason = skipped_partner(self._partners, step) or _not_alone(step.layer)
         if reason is None and other is not None and len(other.inputs) != len(step.inputs):
@@ -320,18 +286,18 @@ class Isolated:
         if reason is None and not any(step.outputs[index].size for index in read):
             reason = "its outputs have no elements"
         if reason is not None or other is None:
-            return Answer(step, skipped=reason)
+            return LayerAnswer(step, skipped=reason)
         size = sum(array.nbytes for array in (*step.inputs, *step.outputs))
         return _Waiting(step, LonePart(other, step.inputs, read), other), size
 
-    def _run(self, items: Sequence[_Waiting]) -> list[Answer]:
+    def _run(self, items: Sequence[_Waiting]) -> list[LayerAnswer]:
         results = iter(self._results(items))
         answers = []
         for item in items:
             arrays: list[Array | None] = [None] * len(item.step.outputs)
             for position in item.part.outputs:
                 arrays[position] = next(results)
-            answers.append(Answer(item.step, arrays, other=item.layer))
+            answers.append(LayerAnswer(item.step, arrays, other=item.layer))
         return answers
 
     def _results(self, waiting: Sequence[_Waiting]) -> list[Array]:
@@ -355,12 +321,12 @@ class Isolated:
             except (RunError, ModelError):
                 raise error from None
 
-    def _failed(self, item: _Waiting, error: RunError | ModelError) -> Answer:
+    def _failed(self, item: _Waiting, error: RunError | ModelError) -> LayerAnswer:
         text = error.diagnostic.message
         is_fault = isinstance(error, EngineDiedError) or (isinstance(error, RunError) and not self._runs_whole)
         if is_fault:
-            return Answer(item.step, problem=text, other=item.layer)
-        return Answer(item.step, skipped=f"it cannot run alone: {text}", other=item.layer)
+            return LayerAnswer(item.step, problem=text, other=item.layer)
+        return LayerAnswer(item.step, skipped=f"it cannot run alone: {text}", other=item.layer)
 
 
 def _not_alone(layer: Layer) -> str | None:
@@ -394,17 +360,17 @@ class Cumulative:
         self._inputs: list[Array] = []
         self._stopped: str | None = None
 
-    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[Answer]:
+    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         self._inputs = self._partners.inputs(inputs)
         self._stopped = None
         return in_batches(map(self._item, steps), lambda items: in_halves(items, self._run, self._failed))
 
-    def _item(self, step: SeenStep) -> Answer | tuple[SeenStep, int]:
+    def _item(self, step: SeenStep) -> LayerAnswer | tuple[SeenStep, int]:
         reason = skipped_partner(self._partners, step)
         if reason is None and not self._ports(step):
             reason = "nothing reads its outputs"
         if reason is not None:
-            return Answer(step, skipped=reason)
+            return LayerAnswer(step, skipped=reason)
         return step, sum(array.nbytes for array in step.outputs)
 
     def _ports(self, step: SeenStep) -> list[Port]:
@@ -414,9 +380,9 @@ class Cumulative:
             return []
         return [port for port in other.outputs if port.readers]
 
-    def _run(self, items: Sequence[SeenStep]) -> list[Answer]:
+    def _run(self, items: Sequence[SeenStep]) -> list[LayerAnswer]:
         if self._stopped is not None:
-            return [Answer(step, skipped=self._stopped) for step in items]
+            return [LayerAnswer(step, skipped=self._stopped) for step in items]
         ports = [port for step in items for port in self._ports(step)]
         prefix = self._partners.b.extract(outputs=ports)
         places = {port.layer.id: place for place, port in enumerate(self._partners.b.inputs)}
@@ -426,12 +392,12 @@ class Cumulative:
         for step in items:
             other = self._partners.of(step.layer)
             assert other is not None
-            answers.append(Answer(step, [given.get(port) for port in other.outputs], other=other))
+            answers.append(LayerAnswer(step, [given.get(port) for port in other.outputs], other=other))
         return answers
 
-    def _failed(self, item: SeenStep, error: RunError | ModelError) -> Answer:
+    def _failed(self, item: SeenStep, error: RunError | ModelError) -> LayerAnswer:
         self._stopped = f"the device fails before, at '{item.layer.key}'"
-        return Answer(item, problem=error.diagnostic.message, other=self._partners.of(item.layer))
+        return LayerAnswer(item, problem=error.diagnostic.message, other=self._partners.of(item.layer))
 
 
 class DeviceSide(Side):
@@ -441,42 +407,43 @@ class DeviceSide(Side):
     outputs_first = True
 
     def __init__(self, device: Device, partners: Partners) -> None:
-        self.device = device
         self.partners: Partners = partners
         self.labels = device.labels
+        self._device = device
         self._layers: Isolated | Cumulative | None = None
 
     @property
-    def description(self) -> str:  # type: ignore[override]
-        path = self.partners.b.path
-        return self.device.description if self.partners.a is self.partners.b else f"{path} on {self.device.description}"
+    def device(self) -> Device | None:
+        return self._device if self.partners.a is self.partners.b else None
 
     @property
-    def precision(self) -> str | None:  # type: ignore[override]
-        return self.device.precision
+    def precision(self) -> str | None:
+        return self._device.precision
 
-    def compare_layers(self, mode: Mode, *, runs_whole: bool) -> None:
-        self.device.release()
+    def compare_layers(self, mode: LayerMode, *, runs_whole: bool) -> None:
+        self._device.release()
         if mode == "isolated":
-            self._layers = Isolated(self.device, self.partners, runs_whole=runs_whole)
+            self._layers = Isolated(self._device, self.partners, runs_whole=runs_whole)
         else:
-            self._layers = Cumulative(self.device, self.partners)
+            self._layers = Cumulative(self._device, self.partners)
         self.accumulates = self._layers.accumulates
 
-    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[Answer]:
+    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         assert self._layers is not None
         return self._layers.layers(inputs, steps)
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
-        results = self.device.run_whole(self.partners.inputs(inputs))
+        results = self._device.run_whole(self.partners.inputs(inputs))
         return [None if index is None else results[index] for index in self.partners.outputs]
 
     def __enter__(self) -> Self:
-        self.device.__enter__()
-        self.device.open()
+        self._device.__enter__()
+        self._device.open()
+        a, b = self.partners.a, self.partners.b
+        self.description = self._device.description if a is b else f"{b.path} on {self._device.description}"
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.device.__exit__(kind, error, trace)
+        self._device.__exit__(kind, error, trace)

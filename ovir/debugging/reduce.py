@@ -8,30 +8,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ovir.core.arrays import Array
 from ovir.core.interrupts import temporary_folder
 from ovir.debugging import candidates
-from ovir.debugging.candidates import Fill, Stage, count
+from ovir.debugging.candidates import Candidate, Fill, count
 from ovir.debugging.failure_checks import Answers, Check, Command, status_text
+from ovir.debugging.searches import Item, least, needed
 from ovir.diagnostics.errors import InputError, OvirError
 from ovir.model import Model, read_model, save_model
 
-Item = TypeVar("Item")
-Make = Callable[[Stage], Stage | None]
-Try = Callable[[Stage, str], bool]
+Make = Callable[[Candidate], Candidate | None]
+Try = Callable[[Candidate, str], bool]
 """Checks a candidate of a step; returns whether it fails as the whole model does."""
 
-_IDLE = 3
+_MOST_FAILURES = 3
 """After this many sizes of chunks without success a step ends, because whatever it leaves is probably needed."""
 
 
-class Search:
-    """The present stage, which is the smallest model so far, and the steps that look for a smaller one."""
+class ReductionSearch:
+    """The smallest model so far, and the steps that look for a smaller one."""
 
-    def __init__(self, stage: Stage, attempt: Try) -> None:
-        self.stage = stage
+    def __init__(self, whole: Candidate, attempt: Try) -> None:
+        self.best = whole
         self.accepted = 0
         self._attempt = attempt
         self._step = ""
@@ -41,7 +41,7 @@ class Search:
         while self._progress(self._reduce_structure) or self._progress(self._shrink):
             pass
         self._begin("strip rt_info")
-        if candidates.has_rt_info(self.stage):
+        if candidates.has_rt_info(self.best):
             self._try(candidates.stripped)
 
     def remove_context(self) -> None:
@@ -52,7 +52,7 @@ class Search:
     def _remove_context(self) -> None:
         self._remove_layers(Fill.PARAMETERS)
         self._begin("drop outputs")
-        self._minimize([port.layer.id for port in self.stage.model.outputs], candidates.with_outputs)
+        self._minimize([port.layer.id for port in self.best.model.outputs], candidates.with_outputs)
 
     def _progress(self, steps: Callable[[], None]) -> bool:
         before = self.accepted
@@ -63,14 +63,14 @@ class Search:
         self._step = step
 
     def _try(self, make: Make) -> bool:
-        """Check the candidate that a function makes of the present stage, and keep it if it is as good."""
+        """Check the candidate that a function makes of the smallest model, and keep it if it is as good."""
         try:
-            candidate = make(self.stage)
+            candidate = make(self.best)
         except OvirError:  # inference refuses it, or ovir cannot compute what it needs
             return False
         if candidate is None or not self._attempt(candidate, self._step):
             return False
-        self.stage = candidate
+        self.best = candidate
         self.accepted += 1
         return True
 
@@ -82,62 +82,48 @@ class Search:
         self._remove_layers(Fill.PARAMETERS)
         for shortest in (True, False):
             self._begin("bypass layers")
-            self._minimize(candidates.paths(self.stage), partial(candidates.past, shortest=shortest))
+            self._minimize(candidates.paths(self.best), partial(candidates.past, shortest=shortest))
         for fill in (Fill.MIXED, Fill.CONSTANTS):
             self._remove_layers(fill)
         self._begin("enter a body")
         self._enter_bodies()
         self._begin("drop outputs")
-        self._minimize([port.layer.id for port in self.stage.model.outputs], candidates.with_outputs)
+        self._minimize([port.layer.id for port in self.best.model.outputs], candidates.with_outputs)
         self._begin("drop inputs")
-        unread = [port.layer.id for port in self.stage.model.inputs if not port.readers]
+        unread = [port.layer.id for port in self.best.model.inputs if not port.readers]
         self._minimize(unread, candidates.without_inputs)
         self._begin("fold constants")
-        self._minimize(candidates.constant_layers_of(self.stage), candidates.without)
+        self._minimize(candidates.constant_layers_of(self.best), candidates.without)
 
     def _remove_layers(self, fill: Fill) -> None:
         self._begin(f"cut the beginning ({fill})")
         self._cut(from_end=False, fill=fill)
         self._begin(f"remove layers ({fill})")
         make = partial(candidates.without, fill=fill)
-        if between := candidates.layers_of(self.stage)[1:-1]:  # both ends are known to be needed, if the cuts worked
+        if between := candidates.layers_of(self.best)[1:-1]:  # both ends are known to be needed, if the cuts worked
             self._try(partial(make, removed=between))
-        self._minimize(candidates.layers_of(self.stage), make)
+        self._minimize(candidates.layers_of(self.best), make)
 
     def _cut(self, *, from_end: bool, fill: Fill) -> None:
         """Find how many layers at one end of the topological order can be removed."""
-        layers = candidates.layers_of(self.stage)
+        layers = candidates.layers_of(self.best)
         if not from_end:
             layers.reverse()
-        needed, known = len(layers), 0
-        while needed - known > 1:
-            middle = (needed + known) // 2
-            removed = layers[middle:]
-            if self._try(partial(candidates.without, removed=removed, fill=fill)):
-                needed = middle
-            else:
-                known = middle
-                if needed == len(layers) and needed - known <= needed // 16:
-                    return  # what is left to gain is less than what other steps gain with the same runs
 
-    def _minimize(self, items: Sequence[Item], make: Callable[[Stage, Collection[Item]], Stage | None]) -> None:
+        def suffices(length: int) -> bool:
+            return self._try(partial(candidates.without, removed=layers[length:], fill=fill))
+
+        # what a longer search would gain is less than what other steps gain with the same runs
+        least(0, len(layers), suffices, least_gain=max(len(layers) // 16, 1))
+
+    def _minimize(self, items: Sequence[Item], make: Callable[[Candidate, Collection[Item]], Candidate | None]) -> None:
         """Remove chunks of items, of half of them at first, and of one item in the end."""
         if items and self._try(_of(make, items)):
             return
-        left, size, idle = list(items), len(items) // 2, 0
-        while size and idle < _IDLE:
-            before, start = len(left), 0
-            while start < len(left):
-                chunk = left[start : start + size]
-                if len(chunk) < len(left) and self._try(_of(make, chunk)):
-                    del left[start : start + size]
-                else:
-                    start += size
-            idle = 0 if len(left) < before else idle + 1
-            size //= 2
+        needed(items, lambda chunk, _: self._try(_of(make, chunk)), most_failures=_MOST_FAILURES)
 
     def _enter_bodies(self) -> None:
-        for body in candidates.bodies(self.stage):
+        for body in candidates.bodies(self.best):
             if self._try(partial(_given, body)):
                 return
 
@@ -146,26 +132,31 @@ class Search:
     def _shrink(self) -> None:
         self._begin("shrink dimensions")
         self._try(candidates.static)
-        for size in candidates.sizes(self.stage):
+        for size in candidates.sizes(self.best):
             self._shrink_size(size)
         self._begin("simplify constants")
-        self._minimize(candidates.varied_constants(self.stage), candidates.with_equal_elements)
+        self._minimize(candidates.varied_constants(self.best), candidates.with_equal_elements)
 
     def _shrink_size(self, size: int) -> None:
         """Find the least size that all dimensions of one size can have instead."""
-        refused, present = 0, size
-        wanted = 1
-        while refused < wanted < present:
-            found = any(self._try(make) for make in candidates.resized(present, wanted))
-            refused, present = (refused, wanted) if found else (wanted, present)
-            wanted = (refused + present) // 2
+        present = size
+
+        def suffices(wanted: int) -> bool:
+            nonlocal present
+            if not any(self._try(make) for make in candidates.resized(present, wanted)):
+                return False
+            present = wanted
+            return True
+
+        if not suffices(1):
+            least(1, size, suffices)
 
 
-def _of(make: Callable[[Stage, Collection[Item]], Stage | None], items: Collection[Item]) -> Make:
-    return lambda stage: make(stage, items)
+def _of(make: Callable[[Candidate, Collection[Item]], Candidate | None], items: Collection[Item]) -> Make:
+    return lambda best: make(best, items)
 
 
-def _given(candidate: Stage, _: Stage) -> Stage:
+def _given(candidate: Candidate, _: Candidate) -> Candidate:
     return candidate
 
 
@@ -216,7 +207,7 @@ class Reduction:
         }
 
 
-Progress = Callable[[Reduction, str], None]
+ReductionProgress = Callable[[Reduction, str], None]
 """Called after each run with the best result so far and the name of the present step."""
 
 
@@ -231,7 +222,7 @@ def reduce(
     inputs: Mapping[Any, Array] | None = None,
     seed: int = 0,
     max_runs: int | None = None,
-    progress: Progress | None = None,
+    progress: ReductionProgress | None = None,
 ) -> Reduction:
     """Return the smallest model that is found for which a check has the same status as for the whole model.
 
@@ -263,7 +254,7 @@ def reduce(
         runs.require_attention(whole, found.status)
         found.runs = runs.count
         reducer = _Reducer(found, runs, progress)
-        search = Search(Stage(whole.clone(), given=given, seed=seed), reducer.attempt)
+        search = ReductionSearch(Candidate(whole.clone(), given=given, seed=seed), reducer.attempt)
         try:
             search.run()
         except _OutOfRunsError:
@@ -375,12 +366,12 @@ class _Runs:
 class _Reducer:
     """Updates the result while candidates are tried."""
 
-    def __init__(self, found: Reduction, runs: _Runs, progress: Progress | None) -> None:
+    def __init__(self, found: Reduction, runs: _Runs, progress: ReductionProgress | None) -> None:
         self._found = found
         self._runs = runs
         self._progress = progress
 
-    def attempt(self, candidate: Stage, step: str) -> bool:
+    def attempt(self, candidate: Candidate, step: str) -> bool:
         """Check a candidate; return whether it has the wanted status, and is the best one so far then."""
         found = self._found
         is_as_good = self._runs.status(candidate.model) == found.status

@@ -1,181 +1,313 @@
-"""Opens the other side of a comparison, and the sets of inputs, from what the caller has given for them."""
+"""The other side of a comparison, and what all kinds of it have in common."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, TypeVar
 
-import numpy as np
-
-from ovir.analysis.random_inputs import random_inputs
+from ovir.analysis.matching import GraphSignatures, Interner, matching_of
 from ovir.core.arrays import Array
-from ovir.debugging.devices import DeviceSide, EngineDevice, OvirDevice
-from ovir.debugging.references import OnnxModel, Recorded, SecondModel
-from ovir.debugging.side import Mode, Partners, Side
-from ovir.diagnostics.errors import InputError
-from ovir.engines.process import Engine
-from ovir.io.input_files import InputFile, find_inputs
-from ovir.io.tensor_files import open_npz
-from ovir.ir.writing.save import upgraded
-from ovir.model import Model, read_model
-from ovir.runtime.inputs import Feeds, collect_inputs
+from ovir.core.element_types import ElementType
+from ovir.debugging.walk import ENDS
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.errors import InputError, ModelError, OvirError, RunError
+from ovir.graph.layers import Layer, Port
+from ovir.model import Model
+from ovir.runtime.executor import SeenStep
+from ovir.runtime.inputs import collect_inputs
 
-Inputs = Feeds | Sequence[Mapping[Any, Any]] | Sequence[InputFile] | str | os.PathLike[str]
+
+class Partners:
+    """The layers of a second model that correspond to layers of a first one, which may be the same model."""
+
+    def __init__(self, a: Model, b: Model) -> None:
+        """Match the layers of two models as ``ovir.diff`` does."""
+        self.a, self.b = a, b
+        self._to_b: dict[Layer, Layer] | None = None
+        if a is not b:
+            interner = Interner()
+            matching = matching_of(GraphSignatures(a, interner), GraphSignatures(b, interner))
+            self._to_b = {matching.a.layers[i]: matching.b.layers[j] for i, j in matching.pairs()}
+        self._inputs = [self._input_of(port) for port in b.inputs]
+        self.outputs = self._matched_outputs()
+        """For each output of the first model the position of the same output of the second, None for none."""
+
+    def of(self, layer: Layer) -> Layer | None:
+        """Return the layer of the second model; None if it has no such layer."""
+        return layer if self._to_b is None else self._to_b.get(layer)
+
+    def inputs(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return the inputs of the second model for inputs of the first, in its element types."""
+        if self._to_b is None:
+            return list(arrays)
+        return collect_inputs(self.b, [arrays[index] for index in self._inputs], self.b.input_index)
+
+    def part(self, inputs: Sequence[Port], outputs: Sequence[Port]) -> Model | None:
+        """Return the part of the second model between the tensors that correspond to tensors of the first one.
+
+        None if there is no such part, as where its outputs depend on other tensors, too.
+        """
+        cut = [own for port in inputs if (own := self._tensor(port)) is not None]
+        wanted = [own for port in outputs if (own := self._tensor(port)) is not None]
+        if len(cut) < len(inputs) or len(wanted) < len(outputs):
+            return None
+        try:
+            return self.b.extract(inputs=cut, outputs=wanted)
+        except OvirError:
+            return None
+
+    def _tensor(self, port: Port) -> Port | None:
+        """Return the tensor of the second model that corresponds to a tensor of the first one."""
+        if port.layer.type == "Parameter":
+            place = self.a.inputs.index(port)
+            return next((own for own, i in zip(self.b.inputs, self._inputs, strict=True) if i == place), None)
+        other = self.of(port.layer)
+        if other is not None and len(other.outputs) == len(port.layer.outputs):
+            return other.outputs[port.index]
+        pairs = zip(self.a.outputs, self.outputs, strict=True)
+        matched = next((i for own, i in pairs if own.source is port), None)
+        return None if matched is None else self.b.outputs[matched].source
+
+    def _input_of(self, port: Port) -> int:
+        """Return the position of the first model's input that also feeds this one."""
+        if self._to_b is None:
+            return self.b.inputs.index(port)
+        for index, own in enumerate(self.a.inputs):
+            if self._to_b.get(own.layer) is port.layer:
+                return index
+        names = {port.layer.name, *port.names}
+        for index, own in enumerate(self.a.inputs):
+            if names & {own.layer.name, *own.names}:
+                return index
+        names_of = [", ".join(f"'{one.any_name}'" for one in model.inputs) or "none" for model in (self.a, self.b)]
+        message = f"the models have different inputs: {names_of[0]} / {names_of[1]}"
+        is_related = any(layer.type not in ("Parameter", "Result", "Const") for layer in self._to_b)
+        hint = "`ovir edit --rename` gives an input another name" if is_related else None
+        raise InputError.usage(message, port.layer.place, hint=hint)
+
+    def _matched_outputs(self) -> list[int | None]:
+        if self._to_b is None:
+            return list(range(len(self.a.outputs)))
+        positions = {port.layer: index for index, port in enumerate(self.b.outputs)}
+        found = [positions.get(self._to_b.get(port.layer, port.layer)) for port in self.a.outputs]
+        free = [index for index in range(len(self.b.outputs)) if index not in found]
+        for place, port in enumerate(self.a.outputs):  # the layers before them may have been replaced
+            if found[place] is None:
+                index = next((i for i in free if self.b.outputs[i].names & port.names), None)
+                if index is None and len(self.a.outputs) == len(self.b.outputs) and place in free:
+                    index = place
+                if index is not None:
+                    free.remove(index)
+                    found[place] = index
+        return found
+
+
+LayerMode = Literal["isolated", "cumulative"]
+"""How layers are compared: each alone with the inputs that it has in ovir, or as errors add up."""
 
 
 @dataclass(frozen=True)
-class InputSet:
-    """One set of inputs; calling it loads or draws the arrays of the inputs by position."""
+class NotCompared:
+    """A layer that was not compared, or for which there is nothing to compare with."""
 
+    id: int
+    """The id of the layer."""
     name: str
-    """What results call it, such as ``a/x.npz`` or ``input 2``."""
-    load: Callable[[], list[Array]]
+    """The key of the layer."""
+    type: str
+    """The operation, such as ``Convolution``."""
+    reason: str
+    """Why it was left out."""
 
-    def __call__(self) -> list[Array]:
-        return self.load()
+    def to_dict(self) -> dict[str, Any]:
+        """Return the layer for JSON."""
+        return vars(self).copy()
 
 
-def input_sets(model: Model, inputs: Inputs, samples: int | None, seed: int) -> list[InputSet]:
-    """Return the sets of inputs for a model; each is loaded or drawn when it is asked for.
+@dataclass(frozen=True)
+class LayerAnswer:
+    """What the other side has for the outputs of a layer."""
 
-    ``inputs`` is one set, as a run takes it; a list of mappings; the path of a file, of a folder of files or a pattern,
-    see ``find_inputs``; or a list of such files. Without inputs, ``samples`` random sets are drawn, with the seeds from
-    ``seed`` on. Raises InputError.
+    step: SeenStep
+    """The layer as ovir has run it."""
+    arrays: Sequence[Array | None] = ()
+    """The tensors to compare its outputs with, by position; None for those that are not compared."""
+    problem: str | None = None
+    """What the other side failed at, which counts as a difference."""
+    skipped: str | None = None
+    """Why the layer is not compared."""
+    other: Layer | None = None
+    """The layer of the other model."""
+
+
+class Device(Protocol):
+    """What runs models. Use it in a ``with`` block."""
+
+    precision: str | None
+    """The element type in which the device computes, once it has compiled a model and if it says so."""
+    labels: tuple[str, str]
+    """Where compared values are from: of the device, and of the first model."""
+
+    @property
+    def description(self) -> str:
+        """Return the name of the device with its version."""
+
+    def open(self) -> None:
+        """Make sure that the device is there; raise EngineMissingError if it is not."""
+
+    def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
+        """Return the outputs of a model for inputs by position; the model is compiled for this run alone.
+
+        Raises EngineError or EngineDiedError.
+        """
+
+    def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
+        """Return the outputs of the model that the device was made for; it stays compiled."""
+
+    def release(self) -> None:
+        """Release the compiled model."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Side(Protocol):
+    """The other side of a comparison: a device, a second model, an ONNX model or a recording.
+
+    It has outputs and the outputs of layers. Use it in a ``with`` block.
     """
-    if samples is not None and (type(samples) is not int or samples < 1):
-        raise InputError.usage(f"samples must be an integer of at least 1, got {samples!r}")
-    if inputs is None:
-        seeds = range(seed, seed + (samples or 1))
-        return [InputSet(f"seed {number}", partial(_random, model, number)) for number in seeds]
-    if samples is not None:
-        raise InputError.usage("samples are random inputs: give either samples or inputs")
-    given: Any = find_inputs(inputs) if isinstance(inputs, (str, os.PathLike)) else inputs
-    if isinstance(given, Sequence) and not given and model.inputs:
-        raise InputError.usage("inputs is empty: expected arrays, or None for random ones")
-    if isinstance(given, Sequence) and given and all(isinstance(item, InputFile) for item in given):
-        return [InputSet(item.name, partial(_loaded, model, item)) for item in given]
-    if not (isinstance(given, Sequence) and given and all(isinstance(item, Mapping) for item in given)):
-        given = [given]
-    return [InputSet(f"input {number}", partial(_collected, model, item)) for number, item in enumerate(given)]
+
+    description: str
+    """The name of the side, once it is open."""
+    labels: tuple[str, str] = ("in the other model", "in the first")
+    """Where the compared values are from: of this side, and of the first model."""
+    partners: Partners | None = None
+    """Which layers of a second model correspond to layers of the first one, if there is a second one."""
+    accumulates: bool = True
+    """Whether errors of earlier layers are part of what is compared."""
+    with_constants: bool = True
+    """Whether layers that depend on constants alone are compared."""
+    outputs_first: bool = False
+    """Whether layers are compared only after the outputs of all sets of inputs, and if there is a reason."""
+    is_recorded: bool = False
+    """Whether its tensors were computed before, from inputs that may be among them."""
+    has_only_inputs: bool = False
+    """Whether it has inputs of the model and no other tensor of it."""
+
+    def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
+        """Return the outputs to compare with, for each output of the first model; None for those that are missing."""
+
+    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
+        """Yield an answer for each layer that ovir has run, once it is known; the answers may lag behind the steps."""
+
+    def compare_layers(self, mode: LayerMode, *, runs_whole: bool) -> None:
+        """Choose how layers are compared from now on; ``runs_whole`` says whether the side has run the whole model.
+
+        Sides that can compare them in one way only do nothing.
+        """
+        return
+
+    def recorded_inputs(self) -> dict[int, Array]:
+        """Return the inputs of a recording, by position; raise InputError if one is missing."""
+        return {}
+
+    def mismatch(self, element_type: ElementType, array: Array) -> str | None:
+        """Return why a tensor of the first model's element type cannot be compared with an array; None if it can."""
+        return None
+
+    @property
+    def device(self) -> Device | None:
+        """Return what can run parts of the first model; None if the side has only the tensors of whole runs."""
+        return None
+
+    @property
+    def precision(self) -> str | None:
+        """Return the element type in which the other side computes; None if it is not known."""
+        return None
+
+    @property
+    def not_compared(self) -> list[NotCompared]:
+        """Return what this side has but is never compared."""
+        return []
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """Return what is worth knowing about the other side."""
+        return []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return
 
 
-def _random(model: Model, seed: int) -> list[Array]:
-    return _collected(model, random_inputs(model, seed))
+def skipped_partner(partners: Partners, step: SeenStep) -> str | None:
+    """Return why a layer cannot be compared with its partner; None if it can."""
+    other = partners.of(step.layer)
+    if other is None:
+        return "the other model has no such layer"
+    if other.type in ENDS:
+        return f"it is a {other.type} in the other model"
+    if len(other.outputs) != len(step.layer.outputs):
+        return "the layer of the other model has another number of outputs"
+    return None
 
 
-def _loaded(model: Model, file: InputFile) -> list[Array]:
-    feeds = file.load(model)
-    try:
-        return _collected(model, feeds)
-    except InputError as error:
-        raise InputError(*(replace(found, file=file.path, line=None) for found in error.diagnostics)) from None
+# --------------------------------------------------------------------------- many layers in one run
+
+MOST_BYTES = 32 << 20
+"""The most bytes of tensors that one run takes and returns, unless a single layer has more."""
+
+Item = TypeVar("Item")
 
 
-def _collected(model: Model, feeds: Any) -> list[Array]:
-    return collect_inputs(model, feeds, model.input_index)
+def in_batches(
+    items: Iterable[LayerAnswer | tuple[Item, int]],
+    run: Callable[[Sequence[Item]], Iterable[LayerAnswer]],
+    most: int | None = None,
+) -> Iterator[LayerAnswer]:
+    """Yield the answers for layers, of which ``run`` computes several at once.
 
-
-Against = Model | str | os.PathLike[str] | Mapping[str, Array]
-
-
-def as_model(model: Model | str | os.PathLike[str]) -> Model:
-    """Return a model as OpenVINO runs it: inferred, and of the present version of the format."""
-    if not isinstance(model, Model):
-        model = read_model(model)
-    if any(graph.needs_inference for graph in model.graphs()):
-        model.infer_shapes()
-    return upgraded(model)
-
-
-def open_side(
-    model: Model,
-    against: Against,
-    device: str | None,
-    mode: Mode | None,
-    config: Mapping[str, str] | None,
-    timeout: float | None,
-) -> Side:
-    """Return the other side of a comparison; see ``ovir.compare`` for the arguments.
-
-    Raises InputError for arguments that do not fit together, ReadError for files that cannot be read.
+    An item that is an answer is passed on. Any other has the number of bytes of its tensors; ``most`` is the most items
+    of a batch.
     """
-    kind, rest = _kind(against)
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
-        raise InputError.usage(f"timeout must be a number of seconds above 0, got {timeout!r}")
-    if device is not None and kind != "model":
-        raise InputError.usage("device= says where a second model runs, but against= names none")
-    if kind == "engine":
-        return DeviceSide(_engine_device(rest, config, timeout, model), Partners(model, model))
-    if kind == "model":
-        assert isinstance(against, (Model, str, os.PathLike))
-        other = as_model(against)
-        partners = Partners(model, other)
-        if device is not None:
-            return DeviceSide(_engine_device(device, config, timeout, other), partners)
-        _refuse_config(config, timeout)
-        if mode == "isolated":
-            return DeviceSide(OvirDevice(other), partners)
-        return SecondModel(partners, other.path or "the other model")
-    if mode == "isolated":
-        raise InputError.usage("layers can be isolated on a device or in a second model; this has neither")
-    if kind == "onnx":
-        engine = Engine("onnxruntime", config, timeout=timeout)
-        try:
-            return OnnxModel(engine, rest, model)
-        except BaseException:
-            engine.close()
-            raise
-    _refuse_config(config, timeout)
-    if isinstance(against, Mapping):
-        return Recorded(model, {str(key): np.asarray(value) for key, value in against.items()}, "recorded tensors")
-    tensors = open_npz(rest)
+    waiting: list[Item] = []
+    size = 0
+    for item in items:
+        if isinstance(item, LayerAnswer):
+            yield item
+            continue
+        if waiting and (size + item[1] > MOST_BYTES or len(waiting) == most):
+            yield from run(waiting)
+            waiting, size = [], 0
+        waiting.append(item[0])
+        size += item[1]
+    if waiting:
+        yield from run(waiting)
+
+
+def in_halves(
+    items: Sequence[Item],
+    run: Callable[[Sequence[Item]], Sequence[LayerAnswer]],
+    failed: Callable[[Item, RunError | ModelError], LayerAnswer],
+) -> Iterator[LayerAnswer]:
+    """Yield the answers for layers; where all together fail, run them in halves, until the layer at fault is found."""
     try:
-        return Recorded(model, tensors, rest, close=tensors.close)
-    except BaseException:
-        tensors.close()
-        raise
-
-
-def sets_for(model: Model, side: Side, inputs: Inputs, samples: int | None, seed: int) -> list[InputSet]:
-    """Return the sets of inputs with which a model is compared: by default recorded ones, or random ones."""
-    if side.is_recorded and samples is not None:
-        raise InputError.usage("samples are random inputs, which a recording was not made with")
-    if side.is_recorded and inputs is None:
-        inputs = side.recorded_inputs()
-    return input_sets(model, inputs, samples, seed)
-
-
-def _kind(against: object) -> tuple[str, str]:
-    """Return what the other side is, and its name or path."""
-    if isinstance(against, Model):
-        return "model", ""
-    if isinstance(against, Mapping):
-        return "recorded", ""
-    if isinstance(against, (str, os.PathLike)):
-        text = os.fspath(against)
-        head, _, tail = text.partition(":")
-        if head == "openvino" and tail:
-            return "engine", text
-        if head == "onnx" and tail:
-            return "onnx", tail
-        for ending, kind in ((".xml", "model"), (".onnx", "onnx"), (".npz", "recorded")):
-            if text.lower().endswith(ending):
-                return kind, text
-    expected = "expected openvino:DEVICE, onnx:FILE, an .npz, an .xml or a Model"
-    raise InputError.usage(f"cannot compare with {against!r}: {expected}")
-
-
-def _engine_device(name: str, config: Mapping[str, str] | None, timeout: float | None, model: Model) -> EngineDevice:
-    if name.partition(":")[0] != "openvino":
-        raise InputError.usage(f"models in OpenVINO's format run on openvino:DEVICE, not on {name!r}")
-    return EngineDevice(Engine(name, config, timeout=timeout), model)
-
-
-def _refuse_config(config: Mapping[str, str] | None, timeout: float | None) -> None:
-    if config or timeout is not None:
-        raise InputError.usage(
-            "config and timeout (--config, --timeout) need openvino:DEVICE or onnx:FILE to compare with"
-        )
+        answers = run(items)
+    except (RunError, ModelError) as error:
+        if len(items) == 1:
+            answers = [failed(items[0], error)]
+        else:
+            half = len(items) // 2
+            yield from in_halves(items[:half], run, failed)
+            yield from in_halves(items[half:], run, failed)
+            return
+    yield from answers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -373,3 +373,57 @@ class Criterion:
         if self.metric is not None:
             return {"metric": self.metric, "limit": self.limit}
         return {"rtol": self.rtol, "atol": self.atol}
+
+
+def noise(found: TensorComparison) -> float:
+    """Return the root mean square of the errors, relative to the reference; infinite for what has no number."""
+    if found.problem is not None or found.lone:
+        return math.inf
+    if found.sqnr_db is None:  # strings, or nothing but NaN and infinities
+        return math.inf if found.beyond else 0.0
+    return 10.0 ** (-found.sqnr_db / 20) if found.sqnr_db > -6000 else math.inf
+
+
+def severity(found: TensorComparison) -> tuple[bool, float, float]:
+    """Return what orders comparisons of a tensor: the larger, the worse."""
+    return not found.within, noise(found), found.max_abs or 0.0
+
+
+def output_error(outputs: Sequence[Array], reference: Sequence[Array]) -> float:
+    """Return the largest error of an output."""
+    return max((tensor_error(one, other) for one, other in zip(outputs, reference, strict=True)), default=0.0)
+
+
+def tensor_error(array: Array, reference: Array) -> float:
+    """Return the error of a tensor as a share of the reference.
+
+    For real numbers it is the root mean square of the difference, divided by the one of the reference. Elements where
+    the reference is not finite, and equal, do not count; a NaN or an infinity elsewhere makes the error infinite. For
+    other types it is the share of elements that differ. Tensors of different shapes have an infinite error.
+    """
+    if array.shape != reference.shape:
+        return math.inf
+    if not reference.size:
+        return 0.0
+    if array.dtype.kind in "TUSObiu":
+        return float(np.count_nonzero(array != reference)) / reference.size
+    difference = norm = 0.0
+    one, other = array.reshape(-1), reference.reshape(-1)
+    for start in range(0, one.size, _BLOCK):
+        got = as_numbers(one[start : start + _BLOCK]).astype(np.float64)
+        wanted = as_numbers(other[start : start + _BLOCK]).astype(np.float64)
+        finite = np.isfinite(wanted)
+        if not finite.all():
+            same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+            if not (same | finite).all():
+                return math.inf
+            got, wanted = got[finite], wanted[finite]
+        error = got - wanted
+        with single_thread:
+            difference += float(error @ error)
+            norm += float(wanted @ wanted)
+    if not math.isfinite(difference):
+        return math.inf
+    if not norm:
+        return 0.0 if not difference else math.inf
+    return math.sqrt(difference / norm)

@@ -140,7 +140,7 @@ def extent_of(array: Array) -> Extent:
 
 
 @dataclass(frozen=True)
-class Found:
+class Occurrence:
     """Where a condition holds in a tensor."""
 
     position: tuple[int, ...]
@@ -149,7 +149,7 @@ class Found:
     count: int
 
 
-def find(array: Array, condition: Condition) -> Found | None:
+def find(array: Array, condition: Condition) -> Occurrence | None:
     """Return the first element for which a condition holds and the number of them, None if there is none."""
     first, value, count, start = -1, 0.0, 0, 0
     for block in blocks(array, "C"):
@@ -161,7 +161,7 @@ def find(array: Array, condition: Condition) -> Found | None:
         start += block.size
     if first < 0:
         return None
-    return Found(tuple(int(i) for i in np.unravel_index(first, array.shape)), value, count)
+    return Occurrence(tuple(int(i) for i in np.unravel_index(first, array.shape)), value, count)
 
 
 def holds_anywhere(array: Array, condition: Condition) -> bool:
@@ -324,7 +324,7 @@ class Watch:
                     if not condition.may_hold(extent) or not self._may_report(layer, condition, inputs):
                         continue
                     if (found := find(output, condition)) is not None:
-                        self._report(layer, condition, inputs, found, output.shape, Origin(index, call))
+                        self._report(layer, condition, inputs, found, output.shape, ValueOrigin(index, call))
 
     def _examine_steps(self, layer: Layer, inputs: Sequence[Array], call: int) -> None:
         """Check what devices compute inside of a layer such as attention, which needs a second run of the layer."""
@@ -338,7 +338,7 @@ class Watch:
             self._largest[layer] = max(self._largest.get(layer, 0.0), scan.largest)
         for name, condition, found, shape in scan.found():
             if (layer, condition) not in self._reported:
-                self._report(layer, condition, inputs, found, shape, Origin(0, call, name))
+                self._report(layer, condition, inputs, found, shape, ValueOrigin(0, call, name))
 
     def _may_report(self, layer: Layer, condition: Condition, inputs: Sequence[Array]) -> bool:
         """Return whether the layer was not reported yet, depends on no NaN in the inputs of the model, and no input has
@@ -352,9 +352,9 @@ class Watch:
         layer: Layer,
         condition: Condition,
         inputs: Sequence[Array],
-        found: Found,
+        found: Occurrence,
         shape: tuple[int, ...],
-        origin: Origin,
+        origin: ValueOrigin,
     ) -> None:
         self._reported.add((layer, condition))
         of_output = None if origin.inside else shape
@@ -379,7 +379,7 @@ def _dependents(starts: Iterable[Layer]) -> set[Layer]:
     return found
 
 
-class Origin(NamedTuple):
+class ValueOrigin(NamedTuple):
     """Where in a run a value was found."""
 
     output: int
@@ -394,7 +394,7 @@ class StepScan:
         self.largest = 0.0
         """The largest finite absolute value in all blocks."""
         self._conditions = conditions
-        self._found: dict[tuple[str, Condition], Found] = {}
+        self._found: dict[tuple[str, Condition], Occurrence] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
 
     def step(self, name: str, where: tuple[int, ...], array: Array) -> Array:
@@ -407,11 +407,11 @@ class StepScan:
         for condition in self._conditions:
             found = find(array, condition) if condition.may_hold(extent) else None
             if found is not None:
-                first = self._found.get((name, condition), Found((*where, *found.position), found.value, 0))
+                first = self._found.get((name, condition), Occurrence((*where, *found.position), found.value, 0))
                 self._found[name, condition] = replace(first, count=first.count + found.count)
         return array
 
-    def found(self) -> Iterator[tuple[str, Condition, Found, tuple[int, ...]]]:
+    def found(self) -> Iterator[tuple[str, Condition, Occurrence, tuple[int, ...]]]:
         """Yield the name of a step, a condition, where it holds, and the shape of the step's result."""
         for (name, condition), found in self._found.items():
             yield name, condition, found, self._shapes[name]

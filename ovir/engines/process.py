@@ -25,7 +25,7 @@ from ovir.core.interrupts import interrupting_nobody_else, uninterrupted
 from ovir.diagnostics.codes import ENGINE, NO_ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError
-from ovir.engines.worker import WireTensor, receive, send
+from ovir.engines.child import WireTensor, receive, send
 from ovir.ir.weights import decode, encode
 
 KINDS = ("openvino", "onnxruntime")
@@ -50,13 +50,13 @@ class Loaded:
 
     number: int
     start: int
-    """Which process of the engine has it; see ``Engine.starts``."""
+    """Which process of the engine has it; see ``EngineProcess.starts``."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the engine says of it. openvino: ``precision``, the element type that the device computes in. onnxruntime:
     ``inputs`` (names and element types), ``outputs`` and ``tensors``, the names of those asked for that it computes."""
 
 
-class Engine:
+class EngineProcess:
     """Another engine that runs models, such as ``openvino:CPU``, ``openvino:GPU.0`` or ``onnxruntime``.
 
     Its process starts with the first use, and again after a crash; loaded models are lost then. Use it in a ``with``
@@ -145,10 +145,10 @@ class Engine:
 
     def _start(self) -> None:
         self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
-        worker = Path(__file__).with_name("worker.py")
+        program = Path(__file__).with_name("child.py")
         with uninterrupted(), interrupting_nobody_else():
             self._process = subprocess.Popen(
-                [sys.executable, "-P", os.fspath(worker)],
+                [sys.executable, "-P", os.fspath(program)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._messages,

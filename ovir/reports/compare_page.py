@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ovir.debugging.comparison import Comparison, LayerDifference, OutputDifference, TensorDifference
+from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference
 from ovir.diagnostics.wording import plural
 from ovir.model import Model
 from ovir.reports.charts import Chart, bars, element_errors, error_curve, layer_errors

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
-from ovir.debugging.compare import Progress, Session, require_something
-from ovir.debugging.comparison import Comparison, Findings
-from ovir.debugging.side import Mode
-from ovir.debugging.sides import Against, InputSet, as_model, input_sets, open_side
+from ovir.debugging.compare import Comparison, Findings, Session, require_something
+from ovir.debugging.comparison_setup import Against, InputSet, Progress, as_model, input_sets, open_side
+from ovir.debugging.sides import LayerMode
 from ovir.debugging.tensor_comparison import Criterion
 from ovir.io.input_files import InputFile
 from ovir.model import Model
@@ -39,7 +38,7 @@ class _Work:
     device: str | None
     config: Mapping[str, str]
     timeout: float | None
-    mode: Mode | None
+    mode: LayerMode | None
     criterion: Criterion
     seed: int
     only_layers: bool = False
@@ -76,7 +75,7 @@ def compare_by_workers(
     seed: int = 0,
     device: str | None = None,
     config: Mapping[str, str] | None = None,
-    mode: Mode | None = None,
+    mode: LayerMode | None = None,
     rtol: float | None = None,
     atol: float | None = None,
     metric: str | None = None,

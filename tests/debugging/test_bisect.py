@@ -17,9 +17,8 @@ from large_models import branches, chain, transformer
 import ovir
 from ovir import opset13 as ops
 from ovir.core.arrays import Array
-from ovir.debugging.bisect import MOST_EXTRA, Judge, PrefixSearch
-from ovir.debugging.bisection import smallest_part
-from ovir.debugging.candidates import Stage
+from ovir.debugging.bisect import MOST_EXTRA, Judge, PrefixSearch, smallest_part
+from ovir.debugging.candidates import Candidate
 from ovir.debugging.devices import OvirDevice
 from ovir.debugging.tensor_comparison import Criterion
 from ovir.graph.layers import LayerOrPort
@@ -123,11 +122,11 @@ class _NarrowDevice(OvirDevice):
 @pytest.mark.slow
 @pytest.mark.parametrize("maker", MAKERS)
 def test_a_correct_device_that_computes_in_bf16_is_not_blamed(maker: str) -> None:
-    stage = Stage(MAKERS[maker](60, {}))
-    device = _NarrowDevice(stage.model)
-    assert PrefixSearch(stage, Judge(device, Criterion())).run() is None
+    whole = Candidate(MAKERS[maker](60, {}))
+    device = _NarrowDevice(whole.model)
+    assert PrefixSearch(whole, Judge(device, Criterion())).run() is None
     device.precision = None
-    assert PrefixSearch(stage, Judge(device, Criterion())).run() is not None
+    assert PrefixSearch(whole, Judge(device, Criterion())).run() is not None
 
 
 def _add_to(model: ovir.Model, name: str) -> None:
@@ -145,8 +144,8 @@ def test_context_that_the_device_needs_to_fail() -> None:
             _add_to(model, "two")
 
     model = branches(60, {31: lambda x: ops.ceiling(ops.relu(ops.floor(x, name="one")), name="two")})
-    stage, judge = Stage(model), Judge(_Device(model, change), Criterion())
-    search = PrefixSearch(stage, judge)
+    whole, judge = Candidate(model), Judge(_Device(model, change), Criterion())
+    search = PrefixSearch(whole, judge)
     length = search.run()
     assert length is not None
     assert search.probes[length].name == "two"
@@ -169,7 +168,7 @@ def test_errors_that_vanish_on_the_way() -> None:
         _add_to(model, "relu5")
         _add_to(model, "relu33")
 
-    search = PrefixSearch(Stage(model), Judge(_Device(model, change), Criterion()))
+    search = PrefixSearch(Candidate(model), Judge(_Device(model, change), Criterion()))
     length = search.run()
     assert length is not None
     assert search.probes[length].name == "relu5"
@@ -422,7 +421,7 @@ def test_planted_faults_are_named(maker: str) -> None:
         assert first is not None
         assert first.name == fault.layer
         judge = Judge(_Planted(model, fault.model), Criterion())
-        search = PrefixSearch(Stage(model, given=dict(enumerate(feeds.values()))), judge)
+        search = PrefixSearch(Candidate(model, given=dict(enumerate(feeds.values()))), judge)
         length = search.run()
         if length is not None:  # the fault reaches the outputs
             assert search.probes[length].name == fault.layer

@@ -12,8 +12,8 @@ from comparing import X, small_net
 import ovir
 from ovir import opset13 as ops
 from ovir import opset15
-from ovir.debugging import side
-from ovir.debugging.comparison import Agreement
+from ovir.debugging import sides
+from ovir.debugging.compare import Agreement
 
 # --------------------------------------------------------------------------- devices
 
@@ -59,7 +59,7 @@ def test_errors_add_up_in_cumulative_mode(device: pytest.MonkeyPatch) -> None:
 def test_bounded_memory_gives_the_same(mode: str, device: pytest.MonkeyPatch) -> None:
     device.setenv("OVIR_TEST_FAULT", "wrong:Tanh")
     whole = ovir.compare(small_net(), inputs=[X], mode=mode)
-    device.setattr(side, "MOST_BYTES", 1)
+    device.setattr(sides, "MOST_BYTES", 1)
     parts = ovir.compare(small_net(), inputs=[X], mode=mode)
     assert parts.to_dict() == whole.to_dict()
 

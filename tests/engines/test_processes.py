@@ -14,7 +14,7 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
-from ovir.engines.process import Engine, EngineDiedError, EngineError, EngineMissingError
+from ovir.engines.process import EngineDiedError, EngineError, EngineMissingError, EngineProcess
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ X = np.float32([[1, -2, 3], [-4, 5, -6]])
 
 
 def test_a_model_runs_in_the_other_process(path: Path) -> None:
-    with Engine("openvino:CPU") as engine:
+    with EngineProcess("openvino:CPU") as engine:
         model = engine.load(path)
         assert engine.description == "OpenVINO 1.2.3 on CPU"
         assert model.facts == {"precision": "f32"}
@@ -71,7 +71,7 @@ def test_tensors_of_every_type_arrive(element_type: str, array: np.ndarray, tmp_
     given = array.astype(kind.to_dtype())
     x = ops.parameter(list(given.shape), element_type, name="x")
     ovir.save_model(ovir.Model([ops.result(x)], [x]), tmp_path / "model.xml")
-    with Engine("openvino:CPU") as engine:
+    with EngineProcess("openvino:CPU") as engine:
         (found,) = engine.infer(engine.load(tmp_path / "model.xml"), [given], [kind])
     assert found.dtype == given.dtype
     assert found.shape == given.shape
@@ -80,7 +80,7 @@ def test_tensors_of_every_type_arrive(element_type: str, array: np.ndarray, tmp_
 
 def test_a_process_that_dies_is_reported_and_started_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OVIR_TEST_FAULT", "die:Tanh")
-    with Engine("openvino:CPU") as engine:
+    with EngineProcess("openvino:CPU") as engine:
         for starts in (1, 2):
             with pytest.raises(EngineDiedError) as caught:
                 engine.load(path)
@@ -92,10 +92,10 @@ def test_a_process_that_dies_is_reported_and_started_again(path: Path, monkeypat
 
 
 def test_a_process_that_hangs_is_stopped(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Engine("openvino:CPU", timeout=60) as engine:
+    with EngineProcess("openvino:CPU", timeout=60) as engine:
         engine.open()
     monkeypatch.setenv("OVIR_TEST_FAULT", "hang:Tanh")
-    with Engine("openvino:CPU") as engine:
+    with EngineProcess("openvino:CPU") as engine:
         engine.open()
         engine.timeout = 0.2
         start = time.monotonic()
@@ -106,9 +106,9 @@ def test_a_process_that_hangs_is_stopped(path: Path, monkeypatch: pytest.MonkeyP
 
 _CALLER = """
 import sys
-from ovir.engines.process import Engine
+from ovir.engines.process import EngineProcess
 
-engine = Engine("openvino:CPU")
+engine = EngineProcess("openvino:CPU")
 engine.open()
 print(engine._process.pid, flush=True)
 engine.load(sys.argv[1])
@@ -147,7 +147,7 @@ def _is_running(number: int) -> bool:
 
 def test_a_model_that_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OVIR_TEST_FAULT", "refuse:Tanh")
-    with Engine("openvino:CPU") as engine:
+    with EngineProcess("openvino:CPU") as engine:
         with pytest.raises(EngineError, match=r"cannot compile the model: Tanh is not supported$"):
             engine.load(path)
         assert engine.starts == 1
@@ -155,7 +155,7 @@ def test_a_model_that_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OVIR_TEST_FAULT", "missing:")
-    with Engine("openvino:CPU") as engine, pytest.raises(EngineMissingError) as caught:
+    with EngineProcess("openvino:CPU") as engine, pytest.raises(EngineMissingError) as caught:
         engine.open()
     assert str(caught.value) == (
         "error[OVIR904] openvino:CPU needs the package openvino, which is missing\n"
@@ -165,17 +165,17 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("device", ["GPU", "GPU.0", "HETERO:NPU,CPU", "MULTI:CPU,XPU"])
 def test_a_device_that_does_not_exist(device: str) -> None:
-    with Engine(f"openvino:{device}") as engine, pytest.raises(EngineMissingError) as caught:
+    with EngineProcess(f"openvino:{device}") as engine, pytest.raises(EngineMissingError) as caught:
         engine.open()
     assert caught.value.diagnostic.message == f"openvino:{device}: no device {device}; available: CPU"
 
 
 @pytest.mark.parametrize("device", ["", "CPU", "AUTO", "AUTO:CPU", "HETERO:CPU", "BATCH:CPU(4)", "AUTO:-CPU"])
 def test_devices_that_pass_models_on(device: str) -> None:
-    with Engine(f"openvino:{device}") as engine:
+    with EngineProcess(f"openvino:{device}") as engine:
         engine.open()
 
 
 def test_an_unknown_engine() -> None:
     with pytest.raises(ovir.InputError, match="unknown engine 'tensorrt': expected openvino:DEVICE or onnxruntime"):
-        Engine("tensorrt")
+        EngineProcess("tensorrt")

@@ -14,7 +14,7 @@ from small_transformers import data, encoder
 
 import ovir
 from ovir import opset13 as ops
-from ovir.debugging.precision import with_exact_layers
+from ovir.debugging.exact_layers import with_exact_layers
 
 pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")
 pytestmark = pytest.mark.oracle

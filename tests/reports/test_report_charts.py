@@ -10,7 +10,7 @@ import pytest
 from builder import Net
 
 from ovir.core.element_types import bf16
-from ovir.debugging.comparison import OutputDifference, TensorDifference
+from ovir.debugging.compare import OutputDifference, TensorDifference
 from ovir.debugging.tensor_comparison import EXACT, compare_tensors
 from ovir.reports.charts import bars, curve, element_errors, histogram, label, spread
 from ovir.reports.layers import LayerIndex

@@ -10,7 +10,7 @@ from typing import Any
 from ovir.analysis.profile import profile_runs
 from ovir.analysis.tensor_stats import Ranges
 from ovir.core.progress import counted, stage
-from ovir.debugging.sides import input_sets
+from ovir.debugging.comparison_setup import input_sets
 from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import RunError

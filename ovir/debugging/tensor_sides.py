@@ -1,4 +1,4 @@
-"""Other sides that are no device: a second model, an ONNX model, and recorded tensors."""
+"""Other sides that have the tensors of whole runs: a second model, an ONNX model, and a recording."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from ovir.analysis.record import record_keys
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.debugging.side import Answer, NotCompared, Partners, Side, in_batches, skipped_partner
+from ovir.debugging.sides import LayerAnswer, NotCompared, Partners, Side, in_batches, skipped_partner
 from ovir.debugging.walk import Walk, WalkPlan
 from ovir.diagnostics.codes import BAD_INPUT, NO_ENGINE, UNREADABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError, RunError
 from ovir.diagnostics.wording import did_you_mean, plural
-from ovir.engines.process import Engine, Loaded
+from ovir.engines.process import EngineProcess, Loaded
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 from ovir.runtime.executor import SeenStep
@@ -41,28 +41,30 @@ class SecondModel(Side):
         self._failure: RunError | None = None
         self._diagnostics: dict[Diagnostic, None] = {}
 
-    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[Answer]:
+    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         self._walk = Walk(self._plan, self.partners.inputs(inputs))
         self._kept, self._failure = {}, None
         self._wanted = {other for layer in self.partners.a.layers if (other := self.partners.of(layer)) is not None}
         for step in steps:
             yield self._answer(step)
 
-    def _answer(self, step: SeenStep) -> Answer:
+    def _answer(self, step: SeenStep) -> LayerAnswer:
         reason = skipped_partner(self.partners, step)
         other = self.partners.of(step.layer)
         if reason is not None or other is None:
-            return Answer(step, skipped=reason)
+            return LayerAnswer(step, skipped=reason)
         try:
             self._advance_to(other)
         except RunError as error:
             self._failure = error
             is_cause = error.diagnostic.layer_id == other.id
             text = error.diagnostic.message
-            return Answer(step, problem=text if is_cause else None, skipped=None if is_cause else _STOPPED, other=other)
+            return LayerAnswer(
+                step, problem=text if is_cause else None, skipped=None if is_cause else _STOPPED, other=other
+            )
         if other in self._kept:
-            return Answer(step, self._kept.pop(other), other=other)
-        return Answer(step, skipped="the layer of the other model does not run")
+            return LayerAnswer(step, self._kept.pop(other), other=other)
+        return LayerAnswer(step, skipped="the layer of the other model does not run")
 
     def _advance_to(self, layer: Layer) -> None:
         """Run the second model up to a layer."""
@@ -105,7 +107,7 @@ class OnnxModel(Side):
     with_constants = False
     labels = ("in onnxruntime", "in ovir")
 
-    def __init__(self, engine: Engine, path: str, model: Model) -> None:
+    def __init__(self, engine: EngineProcess, path: str, model: Model) -> None:
         self._engine = engine
         self._path = path
         self._model = model
@@ -114,6 +116,7 @@ class OnnxModel(Side):
         if not os.path.isfile(path):
             raise ReadError(diagnose(UNREADABLE, "there is no such file", Place(path)))
         engine.open()
+        self.description = f"{path} in {engine.description}"
         self._loaded: Loaded = engine.load(path, sorted(_tensor_names(model)))
         facts = self._loaded.facts
         self._outputs: list[str] = facts["outputs"]
@@ -123,10 +126,6 @@ class OnnxModel(Side):
             message = "only outputs are compared: tensors between layers need the package onnx, which is missing"
             hint = "install it with `pip install ovir[onnxruntime]`"
             self._diagnostics.append(diagnose(NO_ENGINE, message, severity=Severity.WARNING, hint=hint))
-
-    @property
-    def description(self) -> str:  # type: ignore[override]
-        return f"{self._path} in {self._engine.description}"
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
@@ -153,7 +152,7 @@ class OnnxModel(Side):
         hint = "`ovir edit --rename` gives inputs of the IR other names"
         raise InputError.usage(message, Place(self._path), hint=hint)
 
-    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[Answer]:
+    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         self._feed(inputs)
         return in_batches(map(self._item, steps), self._run)
 
@@ -161,19 +160,19 @@ class OnnxModel(Side):
         pairs = zip(self._places, self._kinds, strict=True)
         self._inputs = [inputs[place].astype(kind.to_dtype(), copy=False) for place, kind in pairs]
 
-    def _item(self, step: SeenStep) -> Answer | tuple[_Named, int]:
+    def _item(self, step: SeenStep) -> LayerAnswer | tuple[_Named, int]:
         names = [self._name(port) for port in step.layer.outputs]
         if not any(names):
-            return Answer(step, skipped="the ONNX model has no tensor of its name")
+            return LayerAnswer(step, skipped="the ONNX model has no tensor of its name")
         return (step, names), sum(array.nbytes for array, name in zip(step.outputs, names, strict=True) if name)
 
     def _name(self, port: Port) -> str | None:
         return next((name for name in sorted(port.names) if name in self._known), None)
 
-    def _run(self, items: Sequence[_Named]) -> Iterator[Answer]:
+    def _run(self, items: Sequence[_Named]) -> Iterator[LayerAnswer]:
         results = self._computed(name for _, names in items for name in names)
         for step, names in items:
-            yield Answer(step, [results.get(name) if name else None for name in names])
+            yield LayerAnswer(step, [results.get(name) if name else None for name in names])
 
     def _computed(self, names: Iterable[str | None]) -> dict[str, Array]:
         """Return tensors of the ONNX model by name."""
@@ -240,7 +239,7 @@ class Recorded(Side):
         one.
         """
         self.description = description
-        self.precision = precision
+        self._precision = precision
         self._model = model
         self._tensors = tensors
         self._close = close
@@ -267,6 +266,10 @@ class Recorded(Side):
         if unknown:
             message = f"{plural(len(unknown), 'key')} of {len(tensors)} name no tensor and no layer: {listed}"
             self._warnings.append(diagnose(USAGE, message, place, severity=Severity.WARNING, hint=hint))
+
+    @property
+    def precision(self) -> str | None:
+        return self._precision
 
     def recorded_inputs(self) -> dict[int, Array]:
         missing = [f"'{port.any_name}'" for port in self._model.inputs if port not in self._keys]
@@ -298,14 +301,14 @@ class Recorded(Side):
                 hint = "leave out --input and --seed: recorded inputs are used if the recording has all of them"
                 raise InputError(diagnose(BAD_INPUT, message, Place(self.description), hint=hint))
 
-    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[Answer]:
+    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         self._require_same(inputs)
         for step in steps:
             keys = [self._keys.get(port) for port in step.layer.outputs]
             if any(key is not None for key in keys):
-                yield Answer(step, [None if key is None else self._tensors[key] for key in keys])
+                yield LayerAnswer(step, [None if key is None else self._tensors[key] for key in keys])
             else:
-                yield Answer(step, skipped="it was not recorded")
+                yield LayerAnswer(step, skipped="it was not recorded")
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         sources = [port.source for port in self._model.outputs]

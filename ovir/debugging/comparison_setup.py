@@ -1,0 +1,184 @@
+"""Opens the other side of a comparison, and the sets of inputs, from what the caller has given for them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ovir.analysis.random_inputs import random_inputs
+from ovir.core.arrays import Array
+from ovir.debugging.devices import DeviceSide, EngineDevice, OvirDevice
+from ovir.debugging.sides import LayerMode, Partners, Side
+from ovir.debugging.tensor_sides import OnnxModel, Recorded, SecondModel
+from ovir.diagnostics.errors import InputError
+from ovir.engines.process import EngineProcess
+from ovir.io.input_files import InputFile, find_inputs
+from ovir.io.tensor_files import open_npz
+from ovir.ir.writing.save import upgraded
+from ovir.model import Model, read_model
+from ovir.runtime.inputs import Feeds, collect_inputs
+
+Progress = Callable[[int, int, str], None]
+"""Called with how much is done, how much there is, and what is in work."""
+
+GivenInputs = Feeds | Sequence[Mapping[Any, Any]] | Sequence[InputFile] | str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class InputSet:
+    """One set of inputs; calling it loads or draws the arrays of the inputs by position."""
+
+    name: str
+    """What results call it, such as ``a/x.npz`` or ``input 2``."""
+    load: Callable[[], list[Array]]
+
+    def __call__(self) -> list[Array]:
+        return self.load()
+
+
+def input_sets(model: Model, inputs: GivenInputs, samples: int | None, seed: int) -> list[InputSet]:
+    """Return the sets of inputs for a model; each is loaded or drawn when it is asked for.
+
+    ``inputs`` is one set, as a run takes it; a list of mappings; the path of a file, of a folder of files or a pattern,
+    see ``find_inputs``; or a list of such files. Without inputs, ``samples`` random sets are drawn, with the seeds from
+    ``seed`` on. Raises InputError.
+    """
+    if samples is not None and (type(samples) is not int or samples < 1):
+        raise InputError.usage(f"samples must be an integer of at least 1, got {samples!r}")
+    if inputs is None:
+        seeds = range(seed, seed + (samples or 1))
+        return [InputSet(f"seed {number}", partial(_random, model, number)) for number in seeds]
+    if samples is not None:
+        raise InputError.usage("samples are random inputs: give either samples or inputs")
+    given: Any = find_inputs(inputs) if isinstance(inputs, (str, os.PathLike)) else inputs
+    if isinstance(given, Sequence) and not given and model.inputs:
+        raise InputError.usage("inputs is empty: expected arrays, or None for random ones")
+    if isinstance(given, Sequence) and given and all(isinstance(item, InputFile) for item in given):
+        return [InputSet(item.name, partial(_loaded, model, item)) for item in given]
+    if not (isinstance(given, Sequence) and given and all(isinstance(item, Mapping) for item in given)):
+        given = [given]
+    return [InputSet(f"input {number}", partial(_collected, model, item)) for number, item in enumerate(given)]
+
+
+def _random(model: Model, seed: int) -> list[Array]:
+    return _collected(model, random_inputs(model, seed))
+
+
+def _loaded(model: Model, file: InputFile) -> list[Array]:
+    feeds = file.load(model)
+    try:
+        return _collected(model, feeds)
+    except InputError as error:
+        raise InputError(*(replace(found, file=file.path, line=None) for found in error.diagnostics)) from None
+
+
+def _collected(model: Model, feeds: Any) -> list[Array]:
+    return collect_inputs(model, feeds, model.input_index)
+
+
+Against = Model | str | os.PathLike[str] | Mapping[str, Array]
+
+
+def as_model(model: Model | str | os.PathLike[str]) -> Model:
+    """Return a model as OpenVINO runs it: inferred, and of the present version of the format."""
+    if not isinstance(model, Model):
+        model = read_model(model)
+    if any(graph.needs_inference for graph in model.graphs()):
+        model.infer_shapes()
+    return upgraded(model)
+
+
+def open_side(
+    model: Model,
+    against: Against,
+    device: str | None,
+    mode: LayerMode | None,
+    config: Mapping[str, str] | None,
+    timeout: float | None,
+) -> Side:
+    """Return the other side of a comparison; see ``ovir.compare`` for the arguments.
+
+    Raises InputError for arguments that do not fit together, ReadError for files that cannot be read.
+    """
+    kind, rest = _kind(against)
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
+        raise InputError.usage(f"timeout must be a number of seconds above 0, got {timeout!r}")
+    if device is not None and kind != "model":
+        raise InputError.usage("device= says where a second model runs, but against= names none")
+    if kind == "engine":
+        return DeviceSide(_engine_device(rest, config, timeout, model), Partners(model, model))
+    if kind == "model":
+        assert isinstance(against, (Model, str, os.PathLike))
+        other = as_model(against)
+        partners = Partners(model, other)
+        if device is not None:
+            return DeviceSide(_engine_device(device, config, timeout, other), partners)
+        _refuse_config(config, timeout)
+        if mode == "isolated":
+            return DeviceSide(OvirDevice(other), partners)
+        return SecondModel(partners, other.path or "the other model")
+    if mode == "isolated":
+        raise InputError.usage("layers can be isolated on a device or in a second model; this has neither")
+    if kind == "onnx":
+        engine = EngineProcess("onnxruntime", config, timeout=timeout)
+        try:
+            return OnnxModel(engine, rest, model)
+        except BaseException:
+            engine.close()
+            raise
+    _refuse_config(config, timeout)
+    if isinstance(against, Mapping):
+        return Recorded(model, {str(key): np.asarray(value) for key, value in against.items()}, "recorded tensors")
+    tensors = open_npz(rest)
+    try:
+        return Recorded(model, tensors, rest, close=tensors.close)
+    except BaseException:
+        tensors.close()
+        raise
+
+
+def sets_for(model: Model, side: Side, inputs: GivenInputs, samples: int | None, seed: int) -> list[InputSet]:
+    """Return the sets of inputs with which a model is compared: by default recorded ones, or random ones."""
+    if side.is_recorded and samples is not None:
+        raise InputError.usage("samples are random inputs, which a recording was not made with")
+    if side.is_recorded and inputs is None:
+        inputs = side.recorded_inputs()
+    return input_sets(model, inputs, samples, seed)
+
+
+def _kind(against: object) -> tuple[str, str]:
+    """Return what the other side is, and its name or path."""
+    if isinstance(against, Model):
+        return "model", ""
+    if isinstance(against, Mapping):
+        return "recorded", ""
+    if isinstance(against, (str, os.PathLike)):
+        text = os.fspath(against)
+        head, _, tail = text.partition(":")
+        if head == "openvino" and tail:
+            return "engine", text
+        if head == "onnx" and tail:
+            return "onnx", tail
+        for ending, kind in ((".xml", "model"), (".onnx", "onnx"), (".npz", "recorded")):
+            if text.lower().endswith(ending):
+                return kind, text
+    expected = "expected openvino:DEVICE, onnx:FILE, an .npz, an .xml or a Model"
+    raise InputError.usage(f"cannot compare with {against!r}: {expected}")
+
+
+def _engine_device(name: str, config: Mapping[str, str] | None, timeout: float | None, model: Model) -> EngineDevice:
+    if name.partition(":")[0] != "openvino":
+        raise InputError.usage(f"models in OpenVINO's format run on openvino:DEVICE, not on {name!r}")
+    return EngineDevice(EngineProcess(name, config, timeout=timeout), model)
+
+
+def _refuse_config(config: Mapping[str, str] | None, timeout: float | None) -> None:
+    if config or timeout is not None:
+        raise InputError.usage(
+            "config and timeout (--config, --timeout) need openvino:DEVICE or onnx:FILE to compare with"
+        )

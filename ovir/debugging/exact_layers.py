@@ -1,0 +1,182 @@
+"""Layers that OpenVINO computes in f32: marks on layers, and equal forms of layers whose marks it would lose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+import numpy as np
+
+from ovir.build.generic import create_layer
+from ovir.core.arrays import Array
+from ovir.graph.layers import Layer, Port
+from ovir.graph.rt_info import RtElement, RtInfo
+from ovir.inference.constant_layers import constant_layers
+from ovir.model import Model
+
+_MARKS = (
+    RtElement(
+        1, "attribute", (("name", "DisablePrecisionConversion"), ("version", "0"), ("value", "dynamic:bf16,f16"))
+    ),
+    RtElement(1, "attribute", (("name", "precise"), ("version", "0"))),
+)
+"""The mark of OpenVINO 2026 and later, and the one that versions from 2023 on know."""
+
+
+def with_exact_layers(model: Model, keys: Collection[str]) -> Model:
+    """Return a copy of a model in which the layers with these keys, and the constants that they read, are marked.
+
+    Some layers get an equal form first, because OpenVINO would replace them by layers without a mark.
+    """
+    marked = model.clone()
+    wanted = set(keys)
+    for part in marked.graphs():
+        for layer in [layer for layer in part.layers if layer.key in wanted]:
+            forms = equal_form(layer) or [layer]
+            info, constants = _with_marks(layer.rt_info), [found for form in forms for found in _constants(form)]
+            if forms[-1] is not layer:
+                names = layer.outputs[0].own_names
+                part.replace(layer, forms[-1])
+                forms[-1].outputs[0].names = names
+            for form in forms:
+                form.rt_info_source = info
+            for found in constants:
+                found.rt_info_source = _with_marks(found.rt_info)
+    return marked
+
+
+def lost_marks(model: Model, keys: Collection[str]) -> dict[str, str]:
+    """Return for which of the layers with these keys OpenVINO's CPU plugin does not honour the marks, and why."""
+    wanted = set(keys)
+    reasons = {layer.key: lost_mark(layer) for layer in model.walk() if layer.key in wanted}
+    return {key: reason for key, reason in reasons.items() if reason is not None}
+
+
+def _constants(layer: Layer) -> Iterator[Layer]:
+    """Yield the layers that compute the real constants that a layer reads."""
+    for port in layer.inputs:
+        if port.source is not None and port.element_type.is_real:
+            yield from constant_layers(port.source.layer) or ()
+
+
+def _with_marks(info: RtInfo) -> RtInfo:
+    root, *inner = info.elements or (RtElement(0, "rt_info"),)
+    names = {mark.key for mark in _MARKS}
+    kept = [item for item in inner if item.depth > 1 or item.key not in names]
+    return RtInfo((root, *_MARKS, *kept))
+
+
+def equal_form(layer: Layer) -> list[Layer]:
+    """Return new layers that compute the same and that OpenVINO leaves as they are; the last one is to replace the
+    layer. The list is empty if the layer has no such form, or needs none."""
+    make = _FORMS.get(layer.type)
+    if make is None or any(port.source is None for port in layer.inputs):
+        return []
+    return make(layer, [port.source for port in layer.inputs if port.source is not None])
+
+
+def lost_mark(layer: Layer) -> str | None:
+    """Return why OpenVINO's CPU plugin does not honour the mark of a layer; None if nothing is known against it."""
+    if layer.type == "ScaledDotProductAttention" or _is_in_attention(layer):
+        return "attention is computed as one layer"
+    if layer.type in _REPLACED or (layer.type, layer.version) in _REPLACED_VERSIONS:
+        return f"OpenVINO replaces {layer.type} by other layers"
+    if layer.type in _FORMS and (layer.type, layer.version) != ("SoftMax", "opset1") and not equal_form(layer):
+        return f"OpenVINO replaces {layer.type} by other layers, and for this shape there is no equal form"
+    return None
+
+
+_REPLACED = ("LogSoftmax", "PRelu", "NormalizeL2", "GroupNormalization", "BatchNormInference", "Interpolate")
+_REPLACED_VERSIONS = (("MaxPool", "opset8"), ("Pad", "opset12"))
+
+
+def _softmax(layer: Layer, sources: list[Port]) -> list[Layer]:
+    """Return a SoftMax-1, whose axis is not negative."""
+    rank = sources[0].shape.rank
+    if layer.version == "opset1" or rank is None:
+        return []
+    axis = int(layer.attributes.get("axis", 1)) % max(rank, 1)
+    return [create_layer("SoftMax", sources, {"axis": axis}, version="opset1", name=layer.name)]
+
+
+def _subtract(layer: Layer, sources: list[Port]) -> list[Layer]:
+    """Return a + b * [-1, -1, ...]; with a single -1, OpenVINO would make a Subtract of it."""
+    return _with_second(layer, sources, "Multiply", "Add")
+
+
+def _divide(layer: Layer, sources: list[Port]) -> list[Layer]:
+    """Return a * b ** [-1, -1, ...], which is how OpenVINO divides real numbers; with a single -1, it would make a
+    Divide of it."""
+    return _with_second(layer, sources, "Power", "Multiply")
+
+
+def _with_second(layer: Layer, sources: list[Port], inner: str, outer: str) -> list[Layer]:
+    """Return the layers that change the second input by an element-wise operation with -1, and combine both then."""
+    minus = _minus_ones(layer.outputs[0])
+    if minus is None or layer.attributes.get("auto_broadcast", "numpy") != "numpy":
+        return []
+    changed = create_layer(inner, [sources[1], minus], version="opset1", name=f"{layer.name}/{inner.lower()}")
+    return [changed, create_layer(outer, [sources[0], changed], version="opset1", name=layer.name)]
+
+
+def _minus_ones(port: Port) -> Array | None:
+    """Return several -1 in a shape that broadcasting does not change; None if no dimension is known to be above 1."""
+    shape = port.shape
+    if not port.element_type.is_real or shape.rank is None:
+        return None
+    known = [(dim.length, i) for i, dim in enumerate(shape) if dim.is_static and dim.length > 1]
+    if not known:
+        return None
+    length, place = min(known)
+    sizes = [1] * (shape.rank - place)
+    sizes[0] = length
+    return np.full(sizes, -1, port.element_type.to_dtype())
+
+
+_FORMS: Mapping[str, Callable[[Layer, list[Port]], list[Layer]]] = {
+    "SoftMax": _softmax,
+    "Subtract": _subtract,
+    "Divide": _divide,
+}
+
+
+# --------------------------------------------------------------------------- attention
+
+_BETWEEN = ("Add", "Multiply", "Divide", "Subtract", "Reshape", "Select")
+_MOST_BETWEEN = 4
+"""The most layers, of these types, that attention may have between its products and its SoftMax."""
+
+
+def _is_in_attention(layer: Layer) -> bool:
+    """Return whether a layer is one of two products with a SoftMax between them, or lies between these."""
+    if layer.type == "SoftMax":
+        return all(any(map(_is_product, _around(layer, step))) for step in (_before, _after))
+    if _is_product(layer):
+        around = [*_around(layer, _before), *_around(layer, _after)]
+    elif layer.type in _BETWEEN:
+        around = [*_around(layer, _after)]
+    else:
+        return False
+    return any(found.type == "SoftMax" and _is_in_attention(found) for found in around)
+
+
+def _is_product(layer: Layer) -> bool:
+    """Return whether a layer multiplies two tensors that are no constants."""
+    sources = [port.source for port in layer.inputs if port.source is not None]
+    return layer.type == "MatMul" and all(constant_layers(source.layer) is None for source in sources)
+
+
+def _around(layer: Layer, step: Callable[[Layer], Iterator[Layer]]) -> Iterator[Layer]:
+    """Yield the layers that one comes to in one direction, until a layer that attention does not have inside."""
+    reached = [layer]
+    for _ in range(_MOST_BETWEEN):
+        reached = [other for item in reached for other in step(item)]
+        yield from reached
+        reached = [other for other in reached if other.type in _BETWEEN]
+
+
+def _before(layer: Layer) -> Iterator[Layer]:
+    return (port.source.layer for port in layer.inputs[:1] if port.source is not None)
+
+
+def _after(layer: Layer) -> Iterator[Layer]:
+    return (reader.layer for port in layer.outputs for reader in port.readers)
