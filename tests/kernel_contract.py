@@ -33,7 +33,7 @@ from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError, RunError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Layer
-from ovir.kernels.blocked import integer_range
+from ovir.kernels.precision import integer_range
 from ovir.ops import import_all
 from ovir.ops.base.operator import Operator
 from ovir.runtime.executor import Executor

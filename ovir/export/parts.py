@@ -10,7 +10,7 @@ import numpy as np
 from ovir.core.element_types import ElementType, f32, f64, i4, u1, u2, u3, u4, u6
 from ovir.core.shapes import PartialShape
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.kernels.blocked import integer_range
+from ovir.kernels.precision import integer_range
 from ovir.ops.base.elementwise import ElementwiseBase
 
 NARROW = (u1, u2, u3, u4, u6)

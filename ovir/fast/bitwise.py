@@ -8,7 +8,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import u1, u3, u6
 from ovir.fast.base.binding import Binder, bind_elementwise
 from ovir.fast.registry import fast
-from ovir.kernels.blocked import native_dtype
+from ovir.kernels.precision import native_dtype
 from ovir.ops.bitwise import BitwiseNot
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder, bind_elementwise, tiled
 from ovir.fast.registry import fast
-from ovir.kernels.blocked import native_dtype
+from ovir.kernels.precision import native_dtype
 from ovir.ops.base.elementwise import HELD_IN_BYTES, BinaryBase
 
 

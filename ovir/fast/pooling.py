@@ -8,8 +8,8 @@ from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder, call_elementwise
 from ovir.fast.base.pools import bind_division, bind_largest, bind_windows
 from ovir.fast.registry import fast
-from ovir.kernels.blocked import lowest_finite, native_dtype
 from ovir.kernels.coalesce import memory_order
+from ovir.kernels.precision import lowest_finite, native_dtype
 from ovir.ops.pooling import AvgPoolBase, MaxPool1, MaxPool8, MaxPoolBase
 
 

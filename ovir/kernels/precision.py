@@ -1,14 +1,49 @@
-"""Convert to the type that a kernel computes in, and back: a result is rounded to its tensor's type once."""
+"""The types that kernels compute in, and conversions to them and back: results are rounded once."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.kernels import half
-from ovir.kernels.blocked import compute_dtype, native_dtype
+
+_SMALL_INTEGERS = tuple(np.dtype(t) for t in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.uint2))
+
+
+def native_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type in which NumPy computes elements of ``dtype``; integers stay integers."""
+    if dtype in _SMALL_INTEGERS:
+        return np.dtype(np.int16)
+    return np.dtype(np.float32) if dtype == np.float16 or is_foreign(dtype) else dtype
+
+
+def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type in which real-valued functions of elements of ``dtype`` are computed."""
+    if dtype in (np.float32, np.float64):
+        return dtype
+    is_integer = dtype.kind in "iub" or "int" in dtype.name
+    return np.dtype(np.float64 if is_integer else np.float32)
+
+
+def is_foreign(dtype: np.dtype[Any]) -> bool:
+    """Return whether the type is defined by ml_dtypes and not by NumPy."""
+    return dtype.isbuiltin == 2
+
+
+def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return the smallest and the largest value of an integer type of NumPy or ml_dtypes."""
+    info = np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+    return int(info.min), int(info.max)
+
+
+def lowest_finite(dtype: np.dtype[Any]) -> float:
+    """Return the smallest finite number of a type, an int for an integer type."""
+    if native_dtype(dtype).kind == "f":
+        return float(ml_dtypes.finfo(dtype).min)  # type: ignore[no-untyped-call]
+    return integer_range(dtype)[0]
 
 
 def as_computed(data: Array) -> Array:

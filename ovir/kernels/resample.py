@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.kernels.blocked import BLOCK, compute_dtype, integer_range
+from ovir.kernels.blocked import BLOCK
 from ovir.kernels.parallel import run_blocks
+from ovir.kernels.precision import compute_dtype, integer_range
 from ovir.kernels.resample_taps import Floats, Index, Method, Taps
 from ovir.kernels.rounding import round_half_away
 

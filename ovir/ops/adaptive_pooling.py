@@ -10,7 +10,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.precision import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.operator import Operator

@@ -12,7 +12,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.precision import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, by_input
 from ovir.ops.base.operator import Operator

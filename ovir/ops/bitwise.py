@@ -12,7 +12,8 @@ from ovir.core.element_types import ElementType, boolean, u1, u3, u6
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.diagnostics.kernel_warnings import report
-from ovir.kernels.blocked import apply, native_dtype
+from ovir.kernels.blocked import apply
+from ovir.kernels.precision import native_dtype
 from ovir.ops.base.domains import Between, by_input
 from ovir.ops.base.elementwise import BinaryBase, IsConstant, require_plain
 from ovir.ops.base.operator import Operator

@@ -14,7 +14,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, f64, nf4, u8
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.precision import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator

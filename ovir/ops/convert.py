@@ -36,7 +36,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import NOT_SUPPORTED
 from ovir.kernels import half
-from ovir.kernels.blocked import apply, is_foreign
+from ovir.kernels.blocked import apply
+from ovir.kernels.precision import is_foreign
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator

@@ -9,7 +9,7 @@ from ovir.core.element_types import ElementType, i32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.precision import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, Domain, Index, Inputs, Length, by_input, size_of
 from ovir.ops.base.operator import Operator

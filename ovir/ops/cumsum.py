@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.precision import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator

@@ -9,8 +9,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.blocked import compute_dtype
-from ovir.kernels.precision import from_sums
+from ovir.kernels.precision import compute_dtype, from_sums
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import operator
 from ovir.ops.convolution import ConvolutionBase, spatial_dims

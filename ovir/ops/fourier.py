@@ -13,7 +13,7 @@ from ovir.core.element_types import ElementType, bf16, f16, f32, f64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
-from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.precision import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, Axis, Between, Domain, Inputs, Length, by_input, size_of
 from ovir.ops.base.operator import Operator

@@ -13,9 +13,8 @@ from ovir.core.element_types import ElementType, nf4, string
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
-from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.parallel import run_blocks
-from ovir.kernels.precision import as_computed
+from ovir.kernels.precision import as_computed, compute_dtype
 from ovir.kernels.rounding import as_index
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator

@@ -10,7 +10,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.blocked import compute_dtype, integer_range
+from ovir.kernels.precision import compute_dtype, integer_range
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator

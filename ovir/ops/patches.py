@@ -12,7 +12,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.blocked import native_dtype
+from ovir.kernels.precision import native_dtype
 from ovir.kernels.windows import Window, box_taps, extent
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, Domain, Inputs, by_input, size_of

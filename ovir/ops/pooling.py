@@ -11,8 +11,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.blocked import compute_dtype, lowest_finite, native_dtype
-from ovir.kernels.precision import sum_dtype
+from ovir.kernels.precision import compute_dtype, lowest_finite, native_dtype, sum_dtype
 from ovir.kernels.windows import Window, extent, reduced_windows
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import operator

@@ -9,7 +9,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.blocked import native_dtype
+from ovir.kernels.precision import native_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.elementwise import ElementwiseBase
 from ovir.ops.base.operator import Operator

@@ -17,7 +17,7 @@ from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
-from ovir.kernels.blocked import compute_dtype, native_dtype
+from ovir.kernels.precision import compute_dtype, native_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, SMALL, ZERO, by_input
 from ovir.ops.base.operator import Operator

@@ -16,7 +16,7 @@ from ovir.core.element_types import ElementType, boolean
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds, product_bounds
-from ovir.kernels.blocked import compute_dtype, integer_range, lowest_finite, native_dtype
+from ovir.kernels.precision import compute_dtype, integer_range, lowest_finite, native_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator

@@ -8,8 +8,7 @@ from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.kernels.blocked import compute_dtype
-from ovir.kernels.precision import as_computed, stored
+from ovir.kernels.precision import as_computed, compute_dtype, stored
 from ovir.kernels.roi import Neighbours, Span, neighbours, pixel_rows, pool_boxes, pool_places
 from ovir.kernels.rounding import as_index, round_half_away
 from ovir.ops.base.attributes import attribute

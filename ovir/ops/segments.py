@@ -8,7 +8,7 @@ from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.kernels.blocked import lowest_finite, native_dtype
+from ovir.kernels.precision import lowest_finite, native_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Below, Between, Index, Length, by_input
 from ovir.ops.base.indexing import checked_indices

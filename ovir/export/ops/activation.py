@@ -10,7 +10,7 @@ from ovir.core.element_types import f32, i64
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import of_reals, scalar
-from ovir.kernels.blocked import integer_range
+from ovir.kernels.precision import integer_range
 from ovir.ops.activation import (
     Clamp,
     Elu,

@@ -14,7 +14,7 @@ from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import real_type
 from ovir.export.sizes import positions_below
 from ovir.export.sliding_windows import PoolWindows
-from ovir.kernels.blocked import lowest_finite
+from ovir.kernels.precision import lowest_finite
 from ovir.kernels.windows import Window
 from ovir.ops.pooling import AvgPool1, AvgPool14, AvgPool16, AvgPoolBase, MaxPool1, MaxPool8, MaxPool14, MaxPoolBase
 

@@ -11,7 +11,7 @@ from ovir.core.element_types import f64, i64, u64
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import reduced, saturated
-from ovir.kernels.blocked import integer_range, lowest_finite
+from ovir.kernels.precision import integer_range, lowest_finite
 from ovir.ops.reduction import (
     ReduceL1,
     ReduceL2,

@@ -9,7 +9,7 @@ from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import real_type, reduced, rounded_away
 from ovir.export.pixels import Pixels, columns, greatest, listed, positions_shaped, zero_unless
-from ovir.kernels.blocked import lowest_finite
+from ovir.kernels.precision import lowest_finite
 from ovir.ops.roi_pooling import PSROIPooling, ROIPooling
 
 _NOT_FINITE = "NaN and infinities spread over sums of a plane"

@@ -12,7 +12,7 @@ from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.ops.sorting import positions
 from ovir.export.parts import real_type, reduced
 from ovir.export.sizes import LAST, as_list, as_scalar, positions_below
-from ovir.kernels.blocked import lowest_finite
+from ovir.kernels.precision import lowest_finite
 from ovir.ops.segments import (
     EmbeddingBagBase,
     EmbeddingBagOffsets,

@@ -15,8 +15,8 @@ from ovir.core.element_types import f32, f64, i8
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import of_reals, saturated, wrapped
-from ovir.kernels.blocked import integer_range
 from ovir.kernels.erf import ERF_FAR, ERF_NEAR
+from ovir.kernels.precision import integer_range
 from ovir.ops.unary import (
     Abs,
     Acos,
