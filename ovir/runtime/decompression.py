@@ -9,11 +9,11 @@ slices along the first axis of their weights then decompress only these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -171,19 +171,24 @@ def _is_arithmetic(layer: Layer) -> bool:
 # --------------------------------------------------------------------------- the decompressions of a model
 
 
+class Replacement(NamedTuple):
+    """A kernel that decompresses what it needs, in place of the kernel of a layer."""
+
+    kernel: Kernel
+    unread: Sequence[Port]
+    """The sources of inputs of the layer that the kernel does not have."""
+
+
 @dataclass
 class Decompressions:
     """The compressed weights of a model."""
 
     folded: dict[Layer, CompressedWeights] = field(default_factory=dict)
     """Weights that are decompressed when the plan is made, by the layer that returns them."""
-    kept: dict[Layer, CompressedWeights] = field(default_factory=dict)
-    """Weights that are decompressed at each use."""
-    readers: dict[Layer, tuple[Port, Kernel]] = field(default_factory=dict)
-    """Layers that need only some rows of their kept weights at a time, each with the port of the weights and a kernel
-    without that input."""
+    replacements: dict[Layer, Replacement] = field(default_factory=dict)
+    """The layers that decompress weights at each use: those that return them, and those that need some rows of them."""
     absorbed: set[Layer] = field(default_factory=set)
-    """Layers that only feed these weights or readers, so that the plan does not run them."""
+    """Layers that only feed these layers, so that the plan does not run them."""
 
 
 def find_decompressions(
@@ -196,31 +201,38 @@ def find_decompressions(
             count = 1 + sum(decompressing[source.layer] for source in _compressed_sources(layer))
             if count <= _MOST_LAYERS:
                 decompressing[layer] = count
-    readers: dict[Layer, set[Layer]] = {}
-    for layer in model.layers:
-        for source in _sources(layer):
-            readers.setdefault(source.layer, set()).add(layer)
     found = Decompressions()
+    kept: dict[Layer, CompressedWeights] = {}
 
     def absorb(ends: dict[Layer, CompressedWeights]) -> None:
         parts = set().union(*map(_before, ends)) - ends.keys()
         for layer in reversed(decompressing):
-            if layer in parts and not is_tapped(layer) and readers[layer] <= ends.keys() | found.absorbed:
+            if layer in parts and not is_tapped(layer) and _readers(layer) <= ends.keys() | found.absorbed:
                 found.absorbed.add(layer)
 
     if keep_compressed:
         for layer in decompressing:
-            if readers.get(layer, set()) - decompressing.keys() and _is_worth_keeping(layer):
-                found.kept[layer] = CompressedWeights(layer.outputs[0])
-        absorb(found.kept)
+            if _readers(layer) - decompressing.keys() and _is_worth_keeping(layer):
+                kept[layer] = CompressedWeights(layer.outputs[0])
+        absorb(kept)
     for layer in decompressing:
-        if layer in found.kept or layer in found.absorbed or not _converts_to_f32(layer):
+        if layer in kept or layer in found.absorbed or not _converts_to_f32(layer):
             continue
         if any(map(_is_arithmetic, _before(layer))):
             found.folded[layer] = CompressedWeights(layer.outputs[0])
     absorb(found.folded)
-    _add_readers(found, model, is_tapped)
+    for layer, weights in kept.items():
+        found.replacements[layer] = Replacement(weights.whole, _sources(layer))
+        readers = [reader for reader in _readers(layer) if reader not in kept and reader not in found.absorbed]
+        replaced = [_reads_by_rows(found, weights, reader) for reader in readers]
+        if all(replaced) and not is_tapped(layer):
+            found.absorbed.add(layer)
     return found
+
+
+def _readers(layer: Layer) -> set[Layer]:
+    """Return the layers that read an output of a layer."""
+    return {reader.layer for port in layer.outputs for reader in port.readers}
 
 
 def _is_decompression(layer: Layer, decompressing: Collection[Layer]) -> bool:
@@ -296,24 +308,16 @@ _PANEL = 1 << 22
 """The number of elements that are decompressed for one product."""
 
 
-def _add_readers(found: Decompressions, model: LayerGraph, is_tapped: Callable[[Layer], bool]) -> None:
-    """Add the layers that read kept weights by rows. Weights that no other layer reads, and whose layers are not
-    tapped, are absorbed."""
-    if not found.kept:
-        return
-    kept = {weights.port: weights for weights in found.kept.values()}
-    read_whole: set[Layer] = set()
-    for layer in model.layers:
-        for position, port in enumerate(layer.inputs):
-            weights = kept.get(port.source) if port.source else None
-            if weights is None or layer in found.kept or layer in found.absorbed:
-                continue
-            kernel = _kernel_on(weights, layer, position) if layer not in found.readers else None
-            if kernel is not None:
-                found.readers[layer] = weights.port, kernel
-            else:
-                read_whole.add(weights.port.layer)
-    found.absorbed |= {layer for layer in found.kept if layer not in read_whole and not is_tapped(layer)}
+def _reads_by_rows(found: Decompressions, weights: CompressedWeights, reader: Layer) -> bool:
+    """Replace the kernel of a layer that reads weights by one that decompresses some rows of them at a time; return
+    whether there is such a kernel."""
+    positions = [port.index for port in reader.inputs if port.source is weights.port]
+    kernel = (
+        _kernel_on(weights, reader, positions[0]) if len(positions) == 1 and reader not in found.replacements else None
+    )
+    if kernel is not None:
+        found.replacements[reader] = Replacement(kernel, (weights.port,))
+    return kernel is not None
 
 
 def _kernel_on(weights: CompressedWeights, layer: Layer, position: int) -> Kernel | None:

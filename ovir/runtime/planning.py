@@ -84,6 +84,18 @@ class _Constant:
         return tuple(array.copy() for array in self.arrays)
 
 
+def _executable(layer: Layer) -> Operator:
+    """Return the operation of a layer; raise RunError if it has no kernel."""
+    op = layer.operator
+    if op is not None and hasattr(op, "run"):
+        return op
+    message = f"ovir does not execute {layer.type} of {layer.version}"
+    hint = f'register a class for it: @ovir.register("{layer.type}", version="{layer.version}")'
+    if op is not None:
+        hint = f"the registered class {type(op).__name__} defines no run"
+    raise RunError(diagnose(NOT_SUPPORTED, message, layer.place, hint=hint))
+
+
 def _require_sources(layer: Layer) -> None:
     """Raise ModelError if an input has no source, as after an edit that was not completed."""
     for port in layer.inputs:
@@ -154,24 +166,11 @@ class _Builder:
             _require_sources(layer)
         if layer not in self.needed or layer.type in ("Parameter", "Result") or layer in self.decompressions.absorbed:
             return
-        op = layer.operator
-        if op is None or not hasattr(op, "run"):
-            message = f"ovir does not execute {layer.type} of {layer.version}"
-            hint = f'register a class for it: @ovir.register("{layer.type}", version="{layer.version}")'
-            if op is not None:
-                hint = f"the registered class {type(op).__name__} defines no run"
-            raise RunError(diagnose(NOT_SUPPORTED, message, layer.place, hint=hint))
-        op = applied_operator(layer, op)
-        read, by_rows = self.decompressions.readers.get(layer, (None, None))
-        sources = [port.source for port in layer.inputs if port.source is not None and port.source is not read]
-        inputs = () if layer in self.decompressions.kept else tuple(map(self.slot, sources))
-        outputs = tuple(self.slot(port) for port in layer.outputs)
-        kernel: Callable[..., Any] | None = None
-        if by_rows is not None:
-            kernel = by_rows
-        elif layer in self.decompressions.kept:
-            kernel = self.decompressions.kept[layer].whole
-        elif self._fold(layer, op, inputs, outputs):
+        op = applied_operator(layer, _executable(layer))
+        kernel, unread = self.decompressions.replacements.get(layer, (None, ()))
+        sources = [port.source for port in layer.inputs if port.source is not None and port.source not in unread]
+        inputs, outputs = tuple(map(self.slot, sources)), tuple(map(self.slot, layer.outputs))
+        if kernel is None and self._fold(layer, op, inputs, outputs):
             if not self._kept(layer):
                 return
             kernel = _Constant(tuple(self.constants.pop(slot) for slot in outputs))
@@ -187,9 +186,8 @@ class _Builder:
         inputs, rounded = self._round_constants(layer, op, inputs)
         is_plain = kernel is None and bool(op.opset) and rounded is None
         if kernel is None:
-            kernel = (
-                op.run if op.opset else with_checked_outputs(layer, op.run)
-            )  # 0 is the opset of operations of users
+            is_own = not op.opset  # an operation of a user
+            kernel = with_checked_outputs(layer, op.run) if is_own else op.run
         if rounded is not None:
             kernel = rounded(kernel)
         shown = self.originals.get(layer.key, layer)
