@@ -7,8 +7,8 @@ TYPE_CHECKING = False  # importing typing, or __future__, takes time, in which C
 if TYPE_CHECKING:
     from typing import Any
 
-    from ovir.analysis.diff import diff
-    from ovir.analysis.differences import Affected, Change, Diff, LayerDiff
+    from ovir.analysis.changes import Change
+    from ovir.analysis.diff import Affected, Diff, LayerDiff, diff
     from ovir.analysis.random_inputs import random_inputs
     from ovir.build.generic import create_layer
     from ovir.checks.checker import check
@@ -95,8 +95,8 @@ __all__ = [
 ]
 
 _NAMES = {
-    "ovir.analysis.diff": ("diff",),
-    "ovir.analysis.differences": ("Affected", "Change", "Diff", "LayerDiff"),
+    "ovir.analysis.changes": ("Change",),
+    "ovir.analysis.diff": ("Affected", "Diff", "LayerDiff", "diff"),
     "ovir.analysis.random_inputs": ("random_inputs",),
     "ovir.build.generic": ("create_layer",),
     "ovir.checks.checker": ("check",),

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
-from ovir.analysis.constant_differences import Tolerance
-from ovir.analysis.differences import (
-    Affected,
+from ovir.analysis.changes import (
     Change,
-    Diff,
-    LayerDiff,
-    Options,
+    ConstantTolerance,
+    DiffOptions,
     data_changes,
     label_changes,
     model_rt_info_changes,
@@ -24,228 +21,198 @@ from ovir.analysis.differences import (
     restored_label_changes,
     type_changes,
 )
-from ovir.analysis.matching import NONE, GraphSignatures, Interner, Matching, matching_of, slicing_of
+from ovir.analysis.matching import (
+    NONE,
+    GraphSignatures,
+    Interner,
+    Matching,
+    matching_of,
+    slicing_of,
+)
 from ovir.core.interpreter import without_garbage_collection
 from ovir.core.progress import counted, stage
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
-from ovir.ir.source import Source as File
+from ovir.ir.source import Source
 from ovir.model import Model, read_model
 
-Source = tuple[int, int]
-"""The number of a layer and the index of its output."""
+Status = Literal["added", "removed", "replaced", "moved", "changed"]
+
+
+STATUSES: tuple[Status, ...] = ("added", "removed", "replaced", "moved", "changed")
 
 
 @dataclass(frozen=True)
-class ChangedInput:
-    """An input that reads something else; None stands for an input that one of the layers does not have."""
+class LayerDiff:
+    """One layer that differs between two models."""
 
-    index: int
-    old: Source | None
-    new: Source | None
+    status: Status
+    """``added``, ``removed``, ``replaced``, ``moved`` or ``changed``."""
+    a: Layer | None
+    """The layer in the first model; None if it was added."""
+    b: Layer | None
+    """The layer in the second model; None if it was removed."""
+    changes: tuple[Change, ...] = ()
+    """What differs between ``a`` and ``b``."""
+    sources: tuple[str, ...] = ()
+    """For a layer that was added, removed or moved: the keys of the layers that it reads, except constants."""
+    readers: tuple[str, ...] = ()
+    """The same for the layers that read it."""
+    group: int | None = None
+    """The number of the moved subgraph to which the layer belongs."""
 
-
-class Connections:
-    """The connections that differ between two models whose layers are matched."""
-
-    def __init__(self, matching: Matching) -> None:
-        self.matching = matching
-        self.a, self.b = matching.a, matching.b
-        self._moved_a: set[int] = set()
-        self._moved_b: set[int] = set()
-        self.replaced = set(self._replacements())
-        """Pairs of a removed layer and one that was added in its place; they are matched from now on."""
-        for i, j in self.replaced:
-            matching.to_b[i], matching.to_a[j] = j, i
-        self.restored = {(i, j) for i, j in matching.pairs() if self._is_restored(i, j)}
-        """Pairs of constants of which at least one is compressed in another way."""
-        self.absorbed_a, self.absorbed_b = self._absorbed(self.a, 0), self._absorbed(self.b, 1)
-        """The layers that decompress these."""
-        self.moved: list[list[tuple[int, int]]] = []
-        """The pairs of each subgraph that has moved."""
-        if any(True for _ in self._broken()):
-            self._find_moved()
-
-    def changed_inputs(self, i: int, j: int) -> list[ChangedInput]:
-        """Return the inputs of a pair that read something else, for which no other entry is an explanation."""
-        if (i, j) in self.restored:
-            return []
-        old, new = self.a.sources[i], self.b.sources[j]
-        if (i, j) in self.replaced:
-            old, new = old[: len(new)], new[: len(old)]
-        found = []
-        for k in range(max(len(old), len(new))):
-            first = old[k] if k < len(old) and old[k][0] >= 0 else None
-            second = new[k] if k < len(new) and new[k][0] >= 0 else None
-            if not self._is_kept(first, second):
-                found.append(ChangedInput(k, first, second))
+    @property
+    def layer(self) -> Layer:
+        """Return the layer of the second model, or the layer of the first if the second has none."""
+        found = self.b or self.a
+        assert found is not None
         return found
 
-    def is_gone(self, i: int) -> bool:
-        """Return whether a layer of the first model is no longer in its place."""
-        return self.matching.to_b[i] == NONE or i in self._moved_a
+    @property
+    def place(self) -> str:
+        """Return in words between which layers it is."""
+        before, behind = _listed(self.sources), _listed(self.readers)
+        if before and behind:
+            return f"between {before} and {behind}"
+        return f"behind {before}" if before else f"read by {behind}" if behind else ""
 
-    def is_new(self, j: int) -> bool:
-        """Return whether a layer of the second model was not in its place before."""
-        return self.matching.to_a[j] == NONE or j in self._moved_b
-
-    def _is_kept(self, old: Source | None, new: Source | None) -> bool:
-        """Return whether an input reads the same as before, or something that the entry of another layer explains."""
-        if old is None or new is None:
-            return (old is None or self.is_gone(old[0])) and (new is None or self.is_new(new[0]))
-        if self.matching.to_b[old[0]] == new[0]:
-            return old[1] == new[1]
-        if self.is_new(new[0]):
-            return not self._is_elsewhere(old, new)
-        return self.is_gone(old[0]) and self._leads_back(old[0], new[0])
-
-    def _is_elsewhere(self, old: Source, new: Source) -> bool:
-        """Return whether a layer in its place now reads a layer that has moved, but not in between its old source."""
-        if self.matching.to_a[new[0]] == NONE or self.is_gone(old[0]):
-            return False
-        return not self._passes_through(new[0], self.matching.to_b[old[0]])
-
-    def _leads_back(self, start: int, end: int) -> bool:
-        """Return whether layers that are gone, from ``start`` on, read the partner of ``end``."""
-        wanted = self.matching.to_a[end]
-        return wanted in _ends(self.a, start, self.is_gone)
-
-    def _passes_through(self, start: int, end: int) -> bool:
-        """Return whether new layers, from ``start`` on, read ``end``."""
-        return end in _ends(self.b, start, self.is_new)
-
-    # ----- replaced layers
-
-    def _replacements(self) -> Iterator[tuple[int, int]]:
-        """Yield pairs of unmatched layers between the same layers: same source and same reader, or the same name."""
-        to_b, to_a = self.matching.to_b, self.matching.to_a
-        taken: set[int] = set()
-        for i, partner in enumerate(to_b):
-            if partner != NONE:
-                continue
-            votes: Counter[int] = Counter()
-            sources = {to_b[source] for source, _ in self.a.sources[i] if source >= 0} - {NONE}
-            for reader, k, _ in self.a.readers[i]:
-                if to_b[reader] == NONE or k >= len(self.b.sources[to_b[reader]]):
-                    continue
-                j = self.b.sources[to_b[reader]][k][0]
-                if j >= 0 and to_a[j] == NONE and self._is_replacement(i, j, sources):
-                    votes[j] += 1
-            best = next((j for j, _ in votes.most_common() if j not in taken), None)
-            if best is not None:
-                taken.add(best)
-                yield i, best
-
-    def _is_replacement(self, i: int, j: int, sources: set[int]) -> bool:
-        near = {source for source, _ in self.b.sources[j]}
-        if not self.a.sources[i] or not near:
-            return not self.a.sources[i] and not near
-        same_name = self.a.layers[i].name == self.b.layers[j].name
-        return bool(near & sources) or same_name
-
-    # ----- constants that are compressed in another way
-
-    def _is_restored(self, i: int, j: int) -> bool:
-        if not (self.a.is_weight[i] and self.b.is_weight[j]):
-            return False
-        if self.a.layers[i].type == self.b.layers[j].type == "Const":
-            return False
-        if self.a.layers[i].outputs[0].shape != self.b.layers[j].outputs[0].shape:
-            return False
-        return _chain(self.a, i) != _chain(self.b, j)
-
-    def _absorbed(self, side: GraphSignatures, position: int) -> set[int]:
-        """Return the layers that only serve constants which are compared as a whole."""
-        roots = {pair[position] for pair in self.restored}
-        found: set[int] = set()
-        pending = list(roots)
-        while pending:
-            for source, _ in side.sources[pending.pop()]:
-                if source not in found and all(r in found or r in roots for r, *_ in side.readers[source]):
-                    found.add(source)
-                    pending.append(source)
-        return found
-
-    # ----- moved subgraphs
-
-    def _broken(self) -> Iterator[tuple[int, int, ChangedInput]]:
-        for i, j in self.matching.pairs():
-            for changed in self.changed_inputs(i, j):
-                yield i, j, changed
-
-    def _find_moved(self) -> None:
-        """Find the subgraphs that read something else and are read by others than before, the smallest ones first."""
-        import networkx as nx  # importing it takes longer than most comparisons
-
-        graph: nx.Graph[int] = nx.Graph()
-        leaving: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for i, j in self.matching.pairs():
-            graph.add_node(i)
-            changed = {item.index for item in self.changed_inputs(i, j)}
-            for k, (source, _) in enumerate(self.a.sources[i]):
-                if source < 0 or self.a.is_constant[source]:
-                    continue
-                if k in changed:
-                    leaving[source].append((i, j))
-                elif self.matching.to_b[source] != NONE:
-                    graph.add_edge(source, i)
-                else:
-                    ends = _ends(self.a, source, self.is_gone)
-                    graph.add_edges_from((end, i) for end in ends if not self.a.is_constant[end])
-        parts = sorted(nx.connected_components(graph), key=lambda part: (len(part), min(part)))
-        for part in parts[:-1]:
-            pairs = [(i, self.matching.to_b[i]) for i in sorted(part)]
-            if all(self.a.is_constant[i] for i in part):
-                continue
-            enters = any(
-                item.old is None or item.old[0] not in part for pair in pairs for item in self.changed_inputs(*pair)
-            )
-            leaves = any(self._still_changed(i, other) for i in part for other in leaving[i] if other[0] not in part)
-            if enters and leaves:
-                self._moved_a.update(i for i, _ in pairs)
-                self._moved_b.update(j for _, j in pairs)
-                self.moved.append(pairs)
-        self.moved.sort()
-
-    def _still_changed(self, source: int, reader: tuple[int, int]) -> bool:
-        return any(item.old is not None and item.old[0] == source for item in self.changed_inputs(*reader))
+    def to_dict(self) -> dict[str, Any]:
+        """Return the layer as a dictionary for JSON."""
+        entry: dict[str, Any] = {"status": self.status, "a": _described(self.a), "b": _described(self.b)}
+        if self.status in ("added", "removed", "moved"):
+            entry |= {"sources": list(self.sources), "readers": list(self.readers)}
+        if self.group is not None:
+            entry["group"] = self.group
+        return {**entry, "changes": [change.to_dict() for change in self.changes]}
 
 
-def _ends(side: GraphSignatures, start: int, is_open: Callable[[int], bool]) -> set[int]:
-    """Return the first layers that are not ``is_open`` on the ways back from ``start``."""
-    found: set[int] = set()
-    seen, pending = {start}, [start]
-    while pending:
-        layer = pending.pop()
-        if not is_open(layer):
-            found.add(layer)
-            continue
-        for source, _ in side.sources[layer]:
-            if source >= 0 and source not in seen:
-                seen.add(source)
-                pending.append(source)
-    return found
+@dataclass(frozen=True)
+class Affected:
+    """An output of another element type or shape, because of what its layer reads."""
+
+    a: Layer
+    """The layer in the first model."""
+    b: Layer
+    """The layer in the second model, which is equal to it."""
+    output: int
+    """The position of the output."""
+    old: str
+    """Its element type and shape in the first model, such as ``f32[1,?]``."""
+    new: str
+    """Its element type and shape in the second model."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the output as a dictionary for JSON."""
+        return {"a": self.a.key, "b": self.b.key, "output": self.output, "old": self.old, "new": self.new}
 
 
-def _chain(side: GraphSignatures, root: int) -> list[str]:
-    """Return the types of the layers that decompress a constant, in a fixed order."""
-    found: list[str] = []
-    pending = [root]
-    while pending and len(found) < _LONGEST:
-        layer = pending.pop()
-        found.append(side.layers[layer].type)
-        pending.extend(source for source, _ in side.sources[layer])
-    return found
+@dataclass
+class Diff:
+    """The differences of two models. It is true if there are any: ``if ovir.diff(a, b): ...``."""
+
+    a: Model
+    """The first model."""
+    b: Model
+    """The second model."""
+    model: list[Change] = field(default_factory=list)
+    """The differences of the models as a whole: name, order of inputs and outputs, rt_info."""
+    layers: list[LayerDiff] = field(default_factory=list)
+    """All layers that differ, in the order of the second model; layers of bodies follow the layer that has the body."""
+    affected: list[Affected] = field(default_factory=list)
+    """Consequences: outputs whose type differs although their layers are equal."""
+    notes: list[str] = field(default_factory=list)
+    """Facts that do not count as differences, but are worth knowing."""
+
+    def __bool__(self) -> bool:
+        return not self.is_equal
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether the models are equal in meaning."""
+        return not (self.model or self.layers or self.affected)
+
+    @property
+    def added(self) -> list[LayerDiff]:
+        """Return the layers that only the second model has."""
+        return self.of("added")
+
+    @property
+    def removed(self) -> list[LayerDiff]:
+        """Return the layers that only the first model has."""
+        return self.of("removed")
+
+    @property
+    def replaced(self) -> list[LayerDiff]:
+        """Return the layers in whose place the second model has another operation."""
+        return self.of("replaced")
+
+    @property
+    def moved(self) -> list[LayerDiff]:
+        """Return the layers that are between other layers than before."""
+        return self.of("moved")
+
+    @property
+    def changed(self) -> list[LayerDiff]:
+        """Return the layers of which something else differs."""
+        return self.of("changed")
+
+    def of(self, status: Status) -> list[LayerDiff]:
+        """Return the layers of one status."""
+        return [entry for entry in self.layers if entry.status == status]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return the number of layers by status, and how many outputs are affected."""
+        found = Counter(entry.status for entry in self.layers)
+        return {**{status: found[status] for status in STATUSES}, "affected": len(self.affected)}
+
+    def __str__(self) -> str:
+        if self.is_equal:
+            return "the models are equal"
+        counts = self.counts
+        affected = counts.pop("affected")
+        parts = [f"{plural(count, 'layer')} {status}" for status, count in counts.items() if count]
+        if self.model:
+            parts.insert(0, f"{plural(len(self.model), 'difference')} of the models as a whole")
+        if affected:
+            parts.append(f"{plural(affected, 'output')} of another type as a consequence")
+        return f"the models differ: {', '.join(parts)}"
+
+    def __repr__(self) -> str:
+        return f"<Diff: {self}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as dictionaries, lists, texts and numbers."""
+        return {
+            "equal": self.is_equal,
+            "a": {"path": self.a.path, "name": self.a.name},
+            "b": {"path": self.b.path, "name": self.b.name},
+            "counts": self.counts,
+            "model": [change.to_dict() for change in self.model],
+            "layers": [entry.to_dict() for entry in self.layers],
+            "affected": [entry.to_dict() for entry in self.affected],
+            "notes": self.notes,
+        }
 
 
-_LONGEST = 100  # layers
+def _described(layer: Layer | None) -> dict[str, Any] | None:
+    if layer is None:
+        return None
+    return {"key": layer.key, "id": layer.id, "type": layer.type, "version": layer.version, "line": layer.line}
 
 
-Pair = tuple[int, int]
+def _listed(keys: tuple[str, ...]) -> str:
+    shown = ", ".join(f"'{key}'" for key in keys[:_SHOWN])
+    return f"{shown} and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else shown
 
 
-def diff(a: Model | File, b: Model | File, *, ignore_names: bool = False, rtol: float = 0.0, atol: float = 0.0) -> Diff:
+_SHOWN = 3  # layers
+
+
+def diff(
+    a: Model | Source, b: Model | Source, *, ignore_names: bool = False, rtol: float = 0.0, atol: float = 0.0
+) -> Diff:
     """Return what is different between two models, each given as a Model or as ``read_model`` takes it.
 
     The result is true if there are differences. With ``ignore_names``, other names of layers, tensors and the model
@@ -258,7 +225,7 @@ def diff(a: Model | File, b: Model | File, *, ignore_names: bool = False, rtol: 
         if not isinstance(value, Real) or not value >= 0:
             raise InputError.usage(f"{name} must be a number that is not negative, got {value!r}")
     first, second = (model if isinstance(model, Model) else read_model(model) for model in (a, b))
-    options = Options(ignore_names, Tolerance(rtol, atol))
+    options = DiffOptions(ignore_names, ConstantTolerance(rtol, atol))
     with without_garbage_collection():
         interner = Interner()
         result = Diff(first, second)
@@ -272,7 +239,7 @@ def diff(a: Model | File, b: Model | File, *, ignore_names: bool = False, rtol: 
     return result
 
 
-def _model_changes(matching: Matching, options: Options) -> Iterator[Change]:
+def _model_changes(matching: Matching, options: DiffOptions) -> Iterator[Change]:
     a, b = matching.a.model, matching.b.model
     if a.name != b.name and not options.ignore_names:
         yield Change("name", old=a.name, new=b.name)
@@ -299,11 +266,16 @@ def _notes(a: Model, b: Model) -> Iterator[str]:
             yield f"{plural(dead, 'dead layer')} of {name} not compared: nothing depends on them"
 
 
+# --------------------------------------------------------------------------- layers
+
+Pair = tuple[int, int]
+
+
 class _Comparison:
     """Compares the layers of two models, or of two bodies."""
 
     def __init__(
-        self, a: GraphSignatures, b: GraphSignatures, result: Diff, options: Options, groups: count[int]
+        self, a: GraphSignatures, b: GraphSignatures, result: Diff, options: DiffOptions, groups: count[int]
     ) -> None:
         self.a, self.b = a, b
         self.result = result
@@ -317,7 +289,7 @@ class _Comparison:
         """Return the layers that differ, in the order of the second model, and note which outputs are affected."""
         found: list[tuple[float, list[LayerDiff]]] = []
         groups = self._groups()
-        behind = -1.0  # a removed layer is listed behind the matched layer before it
+        behind = -1.0  # a removed layer is listed after the matched layer before it
         for i, j in enumerate(counted("comparing layers", self.matching.to_b)):
             if j == NONE:
                 if i not in self.connections.absorbed_a:
@@ -467,8 +439,219 @@ def _slicing_text(axis: int | None, slicing: Sequence[object]) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _source_text(side: GraphSignatures, source: Source | None) -> str | None:
+def _source_text(side: GraphSignatures, source: LayerOutput | None) -> str | None:
     if source is None:
         return None
     layer = side.layers[source[0]]
     return layer.key if len(layer.outputs) < 2 else f"{layer.key}:{source[1]}"
+
+
+# --------------------------------------------------------------------------- connections
+
+LayerOutput = tuple[int, int]
+"""The number of a layer and the index of its output."""
+
+
+@dataclass(frozen=True)
+class ChangedInput:
+    """An input that reads something else; None stands for an input that one of the layers does not have."""
+
+    index: int
+    old: LayerOutput | None
+    new: LayerOutput | None
+
+
+class Connections:
+    """The connections that differ between two models whose layers are matched."""
+
+    def __init__(self, matching: Matching) -> None:
+        self.matching = matching
+        self.a, self.b = matching.a, matching.b
+        self._moved_a: set[int] = set()
+        self._moved_b: set[int] = set()
+        self.replaced = set(self._replacements())
+        """Pairs of a removed layer and one that was added in its place; they are matched from now on."""
+        for i, j in self.replaced:
+            matching.to_b[i], matching.to_a[j] = j, i
+        self.restored = {(i, j) for i, j in matching.pairs() if self._is_restored(i, j)}
+        """Pairs of constants of which at least one is compressed in another way."""
+        self.absorbed_a, self.absorbed_b = self._absorbed(self.a, 0), self._absorbed(self.b, 1)
+        """The layers that decompress these."""
+        self.moved: list[list[tuple[int, int]]] = []
+        """The pairs of each subgraph that has moved."""
+        if any(True for _ in self._broken()):
+            self._find_moved()
+
+    def changed_inputs(self, i: int, j: int) -> list[ChangedInput]:
+        """Return the inputs of a pair that read something else, for which no other entry is an explanation."""
+        if (i, j) in self.restored:
+            return []
+        old, new = self.a.sources[i], self.b.sources[j]
+        if (i, j) in self.replaced:
+            old, new = old[: len(new)], new[: len(old)]
+        found = []
+        for k in range(max(len(old), len(new))):
+            first = old[k] if k < len(old) and old[k][0] >= 0 else None
+            second = new[k] if k < len(new) and new[k][0] >= 0 else None
+            if not self._is_kept(first, second):
+                found.append(ChangedInput(k, first, second))
+        return found
+
+    def is_gone(self, i: int) -> bool:
+        """Return whether a layer of the first model is no longer in its place."""
+        return self.matching.to_b[i] == NONE or i in self._moved_a
+
+    def is_new(self, j: int) -> bool:
+        """Return whether a layer of the second model was not in its place before."""
+        return self.matching.to_a[j] == NONE or j in self._moved_b
+
+    def _is_kept(self, old: LayerOutput | None, new: LayerOutput | None) -> bool:
+        """Return whether an input reads the same as before, or something that the entry of another layer explains."""
+        if old is None or new is None:
+            return (old is None or self.is_gone(old[0])) and (new is None or self.is_new(new[0]))
+        if self.matching.to_b[old[0]] == new[0]:
+            return old[1] == new[1]
+        if self.is_new(new[0]):
+            return not self._is_elsewhere(old, new)
+        return self.is_gone(old[0]) and self._leads_back(old[0], new[0])
+
+    def _is_elsewhere(self, old: LayerOutput, new: LayerOutput) -> bool:
+        """Return whether a layer in its place now reads a layer that has moved, but not in between its old source."""
+        if self.matching.to_a[new[0]] == NONE or self.is_gone(old[0]):
+            return False
+        return not self._passes_through(new[0], self.matching.to_b[old[0]])
+
+    def _leads_back(self, start: int, end: int) -> bool:
+        """Return whether layers that are gone, from ``start`` on, read the partner of ``end``."""
+        wanted = self.matching.to_a[end]
+        return wanted in _ends(self.a, start, self.is_gone)
+
+    def _passes_through(self, start: int, end: int) -> bool:
+        """Return whether new layers, from ``start`` on, read ``end``."""
+        return end in _ends(self.b, start, self.is_new)
+
+    # ----- replaced layers
+
+    def _replacements(self) -> Iterator[tuple[int, int]]:
+        """Yield pairs of unmatched layers between the same layers: same source and same reader, or the same name."""
+        to_b, to_a = self.matching.to_b, self.matching.to_a
+        taken: set[int] = set()
+        for i, partner in enumerate(to_b):
+            if partner != NONE:
+                continue
+            votes: Counter[int] = Counter()
+            sources = {to_b[source] for source, _ in self.a.sources[i] if source >= 0} - {NONE}
+            for reader, k, _ in self.a.readers[i]:
+                if to_b[reader] == NONE or k >= len(self.b.sources[to_b[reader]]):
+                    continue
+                j = self.b.sources[to_b[reader]][k][0]
+                if j >= 0 and to_a[j] == NONE and self._is_replacement(i, j, sources):
+                    votes[j] += 1
+            best = next((j for j, _ in votes.most_common() if j not in taken), None)
+            if best is not None:
+                taken.add(best)
+                yield i, best
+
+    def _is_replacement(self, i: int, j: int, sources: set[int]) -> bool:
+        near = {source for source, _ in self.b.sources[j]}
+        if not self.a.sources[i] or not near:
+            return not self.a.sources[i] and not near
+        same_name = self.a.layers[i].name == self.b.layers[j].name
+        return bool(near & sources) or same_name
+
+    # ----- constants that are compressed in another way
+
+    def _is_restored(self, i: int, j: int) -> bool:
+        if not (self.a.is_weight[i] and self.b.is_weight[j]):
+            return False
+        if self.a.layers[i].type == self.b.layers[j].type == "Const":
+            return False
+        if self.a.layers[i].outputs[0].shape != self.b.layers[j].outputs[0].shape:
+            return False
+        return _chain(self.a, i) != _chain(self.b, j)
+
+    def _absorbed(self, side: GraphSignatures, position: int) -> set[int]:
+        """Return the layers that only serve constants which are compared as a whole."""
+        roots = {pair[position] for pair in self.restored}
+        found: set[int] = set()
+        pending = list(roots)
+        while pending:
+            for source, _ in side.sources[pending.pop()]:
+                if source not in found and all(r in found or r in roots for r, *_ in side.readers[source]):
+                    found.add(source)
+                    pending.append(source)
+        return found
+
+    # ----- moved subgraphs
+
+    def _broken(self) -> Iterator[tuple[int, int, ChangedInput]]:
+        for i, j in self.matching.pairs():
+            for changed in self.changed_inputs(i, j):
+                yield i, j, changed
+
+    def _find_moved(self) -> None:
+        """Find the subgraphs that read something else and are read by others than before, the smallest ones first."""
+        import networkx as nx  # importing it takes longer than most comparisons
+
+        graph: nx.Graph[int] = nx.Graph()
+        leaving: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for i, j in self.matching.pairs():
+            graph.add_node(i)
+            changed = {item.index for item in self.changed_inputs(i, j)}
+            for k, (source, _) in enumerate(self.a.sources[i]):
+                if source < 0 or self.a.is_constant[source]:
+                    continue
+                if k in changed:
+                    leaving[source].append((i, j))
+                elif self.matching.to_b[source] != NONE:
+                    graph.add_edge(source, i)
+                else:
+                    ends = _ends(self.a, source, self.is_gone)
+                    graph.add_edges_from((end, i) for end in ends if not self.a.is_constant[end])
+        parts = sorted(nx.connected_components(graph), key=lambda part: (len(part), min(part)))
+        for part in parts[:-1]:
+            pairs = [(i, self.matching.to_b[i]) for i in sorted(part)]
+            if all(self.a.is_constant[i] for i in part):
+                continue
+            enters = any(
+                item.old is None or item.old[0] not in part for pair in pairs for item in self.changed_inputs(*pair)
+            )
+            leaves = any(self._still_changed(i, other) for i in part for other in leaving[i] if other[0] not in part)
+            if enters and leaves:
+                self._moved_a.update(i for i, _ in pairs)
+                self._moved_b.update(j for _, j in pairs)
+                self.moved.append(pairs)
+        self.moved.sort()
+
+    def _still_changed(self, source: int, reader: tuple[int, int]) -> bool:
+        return any(item.old is not None and item.old[0] == source for item in self.changed_inputs(*reader))
+
+
+def _ends(side: GraphSignatures, start: int, is_open: Callable[[int], bool]) -> set[int]:
+    """Return the first layers that are not ``is_open`` on the ways back from ``start``."""
+    found: set[int] = set()
+    seen, pending = {start}, [start]
+    while pending:
+        layer = pending.pop()
+        if not is_open(layer):
+            found.add(layer)
+            continue
+        for source, _ in side.sources[layer]:
+            if source >= 0 and source not in seen:
+                seen.add(source)
+                pending.append(source)
+    return found
+
+
+def _chain(side: GraphSignatures, root: int) -> list[str]:
+    """Return the types of the layers that decompress a constant, in a fixed order."""
+    found: list[str] = []
+    pending = [root]
+    while pending and len(found) < _LONGEST:
+        layer = pending.pop()
+        found.append(side.layers[layer].type)
+        pending.extend(source for source, _ in side.sources[layer])
+    return found
+
+
+_LONGEST = 100  # layers

@@ -59,7 +59,7 @@ class Given:
     ids: Ids | None
 
 
-class Place(NamedTuple):
+class PlaceInOutputs(NamedTuple):
     """A size, or an element of a small tensor, in the outputs of a layer."""
 
     output: int
@@ -87,8 +87,12 @@ def sample_of(dim: Dimension, root: str) -> Sample:
 
 
 def dependences(
-    op: Operator, inputs: Sequence[Given], samples: Mapping[int, Sample], places: Sequence[Place], ranks: Sequence[int]
-) -> dict[Place, Dependence] | None:
+    op: Operator,
+    inputs: Sequence[Given],
+    samples: Mapping[int, Sample],
+    places: Sequence[PlaceInOutputs],
+    ranks: Sequence[int],
+) -> dict[PlaceInOutputs, Dependence] | None:
     """Return what each place depends on; None if inference accepts no samples.
 
     ``samples`` holds the known variables, ``ranks`` the ranks of the outputs (-1: ignored).
@@ -120,7 +124,7 @@ class _Search:
         known = self.world == 0 and all(root in s.changed for s in self._samples.values() if root in s.roots)
         return self._probe.outputs((), root) if known else None
 
-    def at(self, place: Place) -> Dependence:
+    def at(self, place: PlaceInOutputs) -> Dependence:
         assert self.world is not None
         baseline = self._bases[self.world]
         assert baseline is not None
@@ -140,7 +144,7 @@ class _Search:
         variables = tuple(v for v, sample in self._samples.items() if not set(moved).isdisjoint(sample.roots))
         return Dependence(variables, Sample(base, tuple(moved), {r: n for r, n in changed.items() if r in moved}))
 
-    def _opening(self, place: Place) -> list[int]:
+    def _opening(self, place: PlaceInOutputs) -> list[int]:
         """Return the variables that leave a place open if they are open themselves."""
         assert self.world is not None
         found = []
@@ -177,7 +181,7 @@ class _Probe:
         )
         return outputs if alike else None
 
-    def needed(self, place: Place, variables: Iterable[int], world: int) -> list[int]:
+    def needed(self, place: PlaceInOutputs, variables: Iterable[int], world: int) -> list[int]:
         """Return a minimal set of variables that together leave a place open."""
         free = list(variables)
         for variable in list(free):
@@ -234,7 +238,7 @@ def _fixed(given: Given, samples: Mapping[int, Sample], free: Collection[int], w
     return TensorType(given.tensor.element_type, shape, value)
 
 
-def _is_known(outputs: Sequence[TensorType], place: Place) -> bool:
+def _is_known(outputs: Sequence[TensorType], place: PlaceInOutputs) -> bool:
     tensor = outputs[place.output]
     if not place.is_element:
         return tensor.shape[place.position].is_static
@@ -242,7 +246,7 @@ def _is_known(outputs: Sequence[TensorType], place: Place) -> bool:
     return value is not None and bool(value.lower.flat[place.position] == value.upper.flat[place.position])
 
 
-def _number(outputs: Sequence[TensorType], place: Place) -> float:
+def _number(outputs: Sequence[TensorType], place: PlaceInOutputs) -> float:
     tensor = outputs[place.output]
     if not place.is_element:
         return float(tensor.shape[place.position].lower)
@@ -397,9 +401,9 @@ class Origins:
         elements = [port for port in layer.outputs if any(g.ids is not None for g in inputs) and _has_open_values(port)]
         if not open_sizes and not elements:
             return
-        places = [Place(port.index, axis) for port, axis in open_sizes]
+        places = [PlaceInOutputs(port.index, axis) for port, axis in open_sizes]
         for port in elements:
-            places += [Place(port.index, i, True) for i in range(port.shape.size().length)]
+            places += [PlaceInOutputs(port.index, i, True) for i in range(port.shape.size().length)]
         ranks = [-1 if port.shape.rank is None else port.shape.rank for port in layer.outputs]
         found = dependences(op, inputs, self._samples, places, ranks)
         known = [v for v in self._given_variables(layer) if v in self._origins]
@@ -407,7 +411,7 @@ class Origins:
             if found is None:
                 self._set(port, axis, Cause.COMPUTED if known else Cause.DATA, known)
                 continue
-            result = found[Place(port.index, axis)]
+            result = found[PlaceInOutputs(port.index, axis)]
             if result.variables:
                 self._set(port, axis, Cause.COMPUTED, result.variables, result.sample)
             else:
@@ -436,12 +440,12 @@ class Origins:
             return self._elements[source]
         return value.symbols if value is not None and value.constant is None and value.has_symbols else None
 
-    def _ids_of_elements(self, port: Port, found: Mapping[Place, Dependence]) -> Ids:
+    def _ids_of_elements(self, port: Port, found: Mapping[PlaceInOutputs, Dependence]) -> Ids:
         value = port.type.value
         shape = port.shape.to_tuple()
         ids = np.zeros(shape, np.int64) if value is None else value.symbols.copy()
         for i in range(ids.size):
-            result = found[Place(port.index, i, True)]
+            result = found[PlaceInOutputs(port.index, i, True)]
             is_known = value is not None and value.lower.flat[i] == value.upper.flat[i]
             if not is_known and result.variables and int(ids.flat[i]) not in self._origins:
                 number = ids.flat[i] = next(self._numbers)

@@ -174,7 +174,7 @@ class ClassAccuracy:
     """The class that most of the others are taken for, and how many."""
 
 
-class Evaluation:
+class ModelEvaluation:
     """The scores of a model for many inputs, each of which is one sample or several."""
 
     def __init__(self, metric: MetricBase) -> None:
@@ -222,13 +222,13 @@ class Evaluation:
             for label, counts in sorted(taken.items())
         ]
 
-    def difference(self, other: Evaluation) -> Difference:
+    def difference(self, other: ModelEvaluation) -> ScoreDifference:
         """Return how much higher the metric is than in another evaluation, on the inputs that both have."""
         names = [name for name in self._scores if name in other._scores]
         pairs = [(self._scores[name], other._scores[name]) for name in names]
         first = np.concatenate([np.zeros(0), *(one for one, _ in pairs)])
         second = np.concatenate([np.zeros(0), *(two for _, two in pairs)])
-        return Difference.of(first, second, is_share=self.metric.is_share)
+        return ScoreDifference.of(first, second, is_share=self.metric.is_share)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers for JSON."""
@@ -263,7 +263,7 @@ def interval_to_dict(interval: Interval | None) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ScoreDifference:
     """A paired comparison of two models on the same samples: the first minus the second."""
 
     samples: int
@@ -277,7 +277,7 @@ class Difference:
     only_second: int | None = None
 
     @classmethod
-    def of(cls, first: Array, second: Array, *, is_share: bool) -> Difference:
+    def of(cls, first: Array, second: Array, *, is_share: bool) -> ScoreDifference:
         """Return the difference of the scores of the same samples."""
         if not first.size:
             return cls(0, None, None, None, "none")

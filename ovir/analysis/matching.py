@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from hashlib import blake2b
 from heapq import heappop, heappush
 from itertools import chain
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ovir.analysis.constant_differences import digest
+from ovir.core.arrays import Array
+from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer
 from ovir.model import Model
 from ovir.ops.base.operator import Operator
@@ -93,7 +96,7 @@ class GraphSignatures:
     def _exact(self, i: int, roles: Mapping[Layer, Hashable]) -> Hashable:
         layer = self.layers[i]
         if isinstance(layer.operator, Const):
-            return "Const", layer.operator.element_type, layer.operator.shape, digest(layer.operator)
+            return "Const", layer.operator.element_type, layer.operator.shape, constant_digest(layer.operator)
         bodies = tuple((key, side.digest()) for key, side in self.bodies[i].items())
         return operation_of(layer), self._settings(layer), len(layer.outputs), bodies, roles.get(layer)
 
@@ -230,6 +233,38 @@ def slicing_of(entry: Any) -> tuple[Hashable, ...]:
     if entry.axis is None:
         return (entry.purpose,)
     return entry.purpose, entry.axis, entry.start, entry.end, entry.stride, entry.part_size
+
+
+def constant_digest(const: Const) -> bytes:
+    """Return the data of a small constant, or a digest of parts of a large one.
+
+    Constants of equal type, shape and data have equal digests. The reverse is not certain for large constants.
+    """
+    count = prod(const.shape)
+    if not const.has_data:
+        return b""
+    try:
+        if count <= _READ_IN_FULL:
+            data = _bytes(const.elements(0, count))
+            return data if len(data) <= _SMALL else blake2b(data, digest_size=16).digest()
+        state = blake2b(digest_size=16)
+        step = (count - _SAMPLE) // (_SAMPLES - 1) // 8 * 8
+        for start in (*range(0, step * (_SAMPLES - 1), step), (count - _SAMPLE) // 8 * 8):
+            state.update(_bytes(const.elements(start, start + _SAMPLE)))
+    except OperatorError:
+        return b""  # the data is no valid string tensor
+    return state.digest()
+
+
+_SMALL = 32
+_SAMPLE, _SAMPLES = 1024, 16
+_READ_IN_FULL = _SAMPLE * _SAMPLES
+
+
+def _bytes(array: Array) -> bytes:
+    if array.dtype.kind in "TO":
+        return "\0".join(map(str, array)).encode("utf-8", "surrogatepass")
+    return array.tobytes()
 
 
 NONE = -1

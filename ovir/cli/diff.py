@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ovir.analysis.diff import diff
-from ovir.analysis.differences import Diff, LayerDiff
+from ovir.analysis.diff import Diff, LayerDiff, diff
 from ovir.cli.arguments import (
     add_command,
     add_html,

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ovir.analysis.evaluation import CONFIDENCE, Difference, Evaluation, Interval
+from ovir.analysis.evaluation import CONFIDENCE, Interval, ModelEvaluation, ScoreDifference
 from ovir.analysis.metrics import NAMES, MetricBase, metric_of
 from ovir.cli.arguments import (
     add_command,
@@ -53,7 +53,7 @@ class EvaluatedSide:
     """A model with its evaluation, and the errors of inputs by their name."""
 
     name: str
-    evaluation: Evaluation
+    evaluation: ModelEvaluation
     failed: dict[str, str] = field(default_factory=dict)
 
     def fail(self, name: str, error: OvirError) -> None:
@@ -92,7 +92,7 @@ def print_evaluation(sides: Sequence[EvaluatedSide]) -> None:
         print_failures(side.failed, "--json", prefix)
 
 
-def _value_text(found: Evaluation) -> str:
+def _value_text(found: ModelEvaluation) -> str:
     if found.value is None:
         return f"{found.metric.name} is not known, because all inputs failed"
     is_share = found.metric.is_share
@@ -105,7 +105,7 @@ def _value_text(found: Evaluation) -> str:
     return text
 
 
-def _direction(found: Evaluation) -> str:
+def _direction(found: ModelEvaluation) -> str:
     return "higher is better" if found.metric.higher_is_better else "lower is better"
 
 
@@ -120,7 +120,7 @@ def _interval_text(interval: Interval | None, is_share: bool, sign: str = "") ->
     return f", {CONFIDENCE:.0%} interval {low} to {high} ({interval.method})"
 
 
-def _difference_lines(first: Evaluation, found: Difference) -> Iterator[str]:
+def _difference_lines(first: ModelEvaluation, found: ScoreDifference) -> Iterator[str]:
     if found.value is None:
         yield "difference: no input ran in both"
         return
@@ -136,7 +136,7 @@ def _difference_lines(first: Evaluation, found: Difference) -> Iterator[str]:
     yield f"{verdict}: p = {found.p_value:.3g} ({found.test})"
 
 
-def _print_classes(found: Evaluation) -> None:
+def _print_classes(found: ModelEvaluation) -> None:
     """Print how each class is recognized, if there are few."""
     classes = found.classes()
     if not 1 < len(classes) <= SHOWN:
@@ -255,7 +255,7 @@ class _Task:
 
     def evaluated(self, name: str, runs: Runs) -> EvaluatedSide:
         """Return the evaluation of a model, which runs meanwhile."""
-        side = EvaluatedSide(name, Evaluation(self.metric))
+        side = EvaluatedSide(name, ModelEvaluation(self.metric))
         with closing(runs), stage("evaluating", len(self.files)) as progress:
             for file, output in runs:
                 try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ovir.analysis.differences import STATUSES, Change, Diff, LayerDiff, value_text
+from ovir.analysis.changes import Change, value_text
+from ovir.analysis.diff import STATUSES, Diff, LayerDiff
 from ovir.reports.charts import Chart, label
 from ovir.reports.page import Block, Column, Detail, Fact, Page, Pairs, Table, Text, Tone
 

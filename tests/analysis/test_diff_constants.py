@@ -13,7 +13,8 @@ from builder import Net
 from diff_graphs import Graph, network, statuses, whats
 
 import ovir
-from ovir.analysis.constant_differences import BLOCK, EXACT, Tolerance, constants_differ, digest
+from ovir.analysis.changes import BLOCK, EXACT, ConstantTolerance, constants_differ
+from ovir.analysis.matching import constant_digest
 from ovir.ops.infrastructure import Const
 
 
@@ -213,16 +214,16 @@ def test_differences_in_several_blocks() -> None:
     found = constants_differ(Const.of(array), Const.of(other), EXACT)
     assert found is not None
     assert (found.elements, found.different, found.largest) == (array.size, 3, 4.0)
-    assert constants_differ(Const.of(array), Const.of(array), Tolerance()) is None
+    assert constants_differ(Const.of(array), Const.of(array), ConstantTolerance()) is None
 
 
 def test_digests_of_large_constants() -> None:
     array = np.random.default_rng(0).random(1 << 16).astype(np.float32)
-    assert digest(Const.of(array)) == digest(Const.of(array.copy()))
+    assert constant_digest(Const.of(array)) == constant_digest(Const.of(array.copy()))
     for place in (0, array.size - 1):
         other = array.copy()
         other[place] += 1
-        assert digest(Const.of(array)) != digest(Const.of(other))
+        assert constant_digest(Const.of(array)) != constant_digest(Const.of(other))
 
 
 def test_large_constants_are_compared_in_little_memory(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ovir
-from ovir.analysis.evaluation import Difference, Evaluation
+from ovir.analysis.evaluation import ModelEvaluation, ScoreDifference
 from ovir.analysis.metrics import Top, metric_of
 
 ROWS = np.float32([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3], [0.2, 0.2, 0.6]])
@@ -129,8 +129,8 @@ def test_unknown_metrics(name: str) -> None:
 # --------------------------------------------------------------------------- evaluations
 
 
-def evaluated(name: str, outputs: list[object], labels: list[object]) -> Evaluation:
-    made = Evaluation(metric_of(name))
+def evaluated(name: str, outputs: list[object], labels: list[object]) -> ModelEvaluation:
+    made = ModelEvaluation(metric_of(name))
     for number, (output, label) in enumerate(zip(outputs, labels, strict=True)):
         made.add(f"x{number}", np.asarray(output), np.asarray(label))
     return made
@@ -158,7 +158,7 @@ def test_an_evaluation_of_errors_has_a_t_interval() -> None:
 
 
 def test_an_evaluation_of_nothing() -> None:
-    found = Evaluation(metric_of("top1"))
+    found = ModelEvaluation(metric_of("top1"))
     assert (found.value, found.interval, found.difference(found).value) == (None, None, None)
 
 
@@ -175,7 +175,7 @@ def test_the_difference_is_taken_on_common_inputs() -> None:
 def test_the_difference_of_errors_is_paired() -> None:
     """Both models vary far more than they differ."""
     levels = np.arange(20.0) * 100
-    found = Difference.of(levels + 1 + 0.1 * (np.arange(20) % 3), levels, is_share=False)
+    found = ScoreDifference.of(levels + 1 + 0.1 * (np.arange(20) % 3), levels, is_share=False)
     assert found.value == pytest.approx(1.095)
     assert found.is_shown
     assert found.interval is not None

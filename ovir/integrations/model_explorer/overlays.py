@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ovir.analysis.differences import Diff
+from ovir.analysis.diff import Diff
 from ovir.analysis.profile import Timing
 from ovir.analysis.tensor_stats import Range
 from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference

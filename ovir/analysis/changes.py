@@ -1,28 +1,55 @@
-"""The differences between two models, and between two layers."""
+"""In what two layers, constants or models differ."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from math import prod
+from typing import Any
 
-from ovir.analysis.constant_differences import EXACT, DataDifference, Tolerance, constants_differ, weights_differ
+import numpy as np
+
 from ovir.analysis.matching import as_f32, operation_of, settings_of
-from ovir.core.element_types import ElementType
+from ovir.analysis.tensor_stats import as_numbers
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, nf4, string
 from ovir.core.shapes import Dimension, PartialShape
-from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import legacy_name
 from ovir.graph.rt_info import RtInfo
 from ovir.inference.layer_weights import compression_of
 from ovir.ir.elements import OLD_KEYS
-from ovir.model import Model
+from ovir.ops.convert import in_f32
 from ovir.ops.infrastructure import Const
+from ovir.runtime.decompression import CompressedWeights
 
-Status = Literal["added", "removed", "replaced", "moved", "changed"]
-STATUSES: tuple[Status, ...] = ("added", "removed", "replaced", "moved", "changed")
+
+@dataclass(frozen=True)
+class ConstantTolerance:
+    """Numbers a and b count as equal if ``|a - b| <= absolute + relative * |b|``; NaN equals NaN."""
+
+    relative: float = 0.0
+    absolute: float = 0.0
+
+
+EXACT = ConstantTolerance()
+
+
+@dataclass(frozen=True)
+class DataDifference:
+    """How the elements of two constants of one shape differ."""
+
+    elements: int
+    """The number of elements of each of them."""
+    different: int
+    """The number of elements that differ by more than the tolerance."""
+    largest: float | None
+    """The largest absolute difference of these; None for strings, infinite beside a NaN."""
+
+    def __str__(self) -> str:
+        extent = "" if self.largest is None else f", by at most {self.largest:.6g}"
+        return f"{self.different:,} of {self.elements:,} values differ{extent}"
 
 
 @dataclass(frozen=True)
@@ -53,159 +80,6 @@ class Change:
         return entry if self.data is None else {**entry, **vars(self.data)}
 
 
-@dataclass(frozen=True)
-class LayerDiff:
-    """One layer that differs between two models."""
-
-    status: Status
-    """``added``, ``removed``, ``replaced``, ``moved`` or ``changed``."""
-    a: Layer | None
-    """The layer in the first model; None if it was added."""
-    b: Layer | None
-    """The layer in the second model; None if it was removed."""
-    changes: tuple[Change, ...] = ()
-    """What differs between ``a`` and ``b``."""
-    sources: tuple[str, ...] = ()
-    """For a layer that was added, removed or moved: the keys of the layers that it reads, except constants."""
-    readers: tuple[str, ...] = ()
-    """The same for the layers that read it."""
-    group: int | None = None
-    """The number of the moved subgraph to which the layer belongs."""
-
-    @property
-    def layer(self) -> Layer:
-        """Return the layer of the second model, or the layer of the first if the second has none."""
-        found = self.b or self.a
-        assert found is not None
-        return found
-
-    @property
-    def place(self) -> str:
-        """Return in words between which layers it is."""
-        before, behind = _listed(self.sources), _listed(self.readers)
-        if before and behind:
-            return f"between {before} and {behind}"
-        return f"behind {before}" if before else f"read by {behind}" if behind else ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the layer as a dictionary for JSON."""
-        entry: dict[str, Any] = {"status": self.status, "a": _described(self.a), "b": _described(self.b)}
-        if self.status in ("added", "removed", "moved"):
-            entry |= {"sources": list(self.sources), "readers": list(self.readers)}
-        if self.group is not None:
-            entry["group"] = self.group
-        return {**entry, "changes": [change.to_dict() for change in self.changes]}
-
-
-@dataclass(frozen=True)
-class Affected:
-    """An output of another element type or shape, because of what its layer reads."""
-
-    a: Layer
-    """The layer in the first model."""
-    b: Layer
-    """The layer in the second model, which is equal to it."""
-    output: int
-    """The position of the output."""
-    old: str
-    """Its element type and shape in the first model, such as ``f32[1,?]``."""
-    new: str
-    """Its element type and shape in the second model."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the output as a dictionary for JSON."""
-        return {"a": self.a.key, "b": self.b.key, "output": self.output, "old": self.old, "new": self.new}
-
-
-@dataclass
-class Diff:
-    """The differences of two models. It is true if there are any: ``if ovir.diff(a, b): ...``."""
-
-    a: Model
-    """The first model."""
-    b: Model
-    """The second model."""
-    model: list[Change] = field(default_factory=list)
-    """The differences of the models as a whole: name, order of inputs and outputs, rt_info."""
-    layers: list[LayerDiff] = field(default_factory=list)
-    """All layers that differ, in the order of the second model; layers of bodies follow the layer that has the body."""
-    affected: list[Affected] = field(default_factory=list)
-    """Consequences: outputs whose type differs although their layers are equal."""
-    notes: list[str] = field(default_factory=list)
-    """Facts that do not count as differences, but are worth knowing."""
-
-    def __bool__(self) -> bool:
-        return not self.is_equal
-
-    @property
-    def is_equal(self) -> bool:
-        """Return whether the models are equal in meaning."""
-        return not (self.model or self.layers or self.affected)
-
-    @property
-    def added(self) -> list[LayerDiff]:
-        """Return the layers that only the second model has."""
-        return self.of("added")
-
-    @property
-    def removed(self) -> list[LayerDiff]:
-        """Return the layers that only the first model has."""
-        return self.of("removed")
-
-    @property
-    def replaced(self) -> list[LayerDiff]:
-        """Return the layers in whose place the second model has another operation."""
-        return self.of("replaced")
-
-    @property
-    def moved(self) -> list[LayerDiff]:
-        """Return the layers that are between other layers than before."""
-        return self.of("moved")
-
-    @property
-    def changed(self) -> list[LayerDiff]:
-        """Return the layers of which something else differs."""
-        return self.of("changed")
-
-    def of(self, status: Status) -> list[LayerDiff]:
-        """Return the layers of one status."""
-        return [entry for entry in self.layers if entry.status == status]
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Return the number of layers by status, and how many outputs are affected."""
-        found = Counter(entry.status for entry in self.layers)
-        return {**{status: found[status] for status in STATUSES}, "affected": len(self.affected)}
-
-    def __str__(self) -> str:
-        if self.is_equal:
-            return "the models are equal"
-        counts = self.counts
-        affected = counts.pop("affected")
-        parts = [f"{plural(count, 'layer')} {status}" for status, count in counts.items() if count]
-        if self.model:
-            parts.insert(0, f"{plural(len(self.model), 'difference')} of the models as a whole")
-        if affected:
-            parts.append(f"{plural(affected, 'output')} of another type as a consequence")
-        return f"the models differ: {', '.join(parts)}"
-
-    def __repr__(self) -> str:
-        return f"<Diff: {self}>"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as dictionaries, lists, texts and numbers."""
-        return {
-            "equal": self.is_equal,
-            "a": {"path": self.a.path, "name": self.a.name},
-            "b": {"path": self.b.path, "name": self.b.name},
-            "counts": self.counts,
-            "model": [change.to_dict() for change in self.model],
-            "layers": [entry.to_dict() for entry in self.layers],
-            "affected": [entry.to_dict() for entry in self.affected],
-            "notes": self.notes,
-        }
-
-
 def value_text(value: Any) -> str:
     """Return an old or new value as messages show it."""
     if value is None:
@@ -217,20 +91,6 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
-def _described(layer: Layer | None) -> dict[str, Any] | None:
-    if layer is None:
-        return None
-    return {"key": layer.key, "id": layer.id, "type": layer.type, "version": layer.version, "line": layer.line}
-
-
-def _listed(keys: tuple[str, ...]) -> str:
-    shown = ", ".join(f"'{key}'" for key in keys[:_SHOWN])
-    return f"{shown} and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else shown
-
-
-_SHOWN = 3  # layers
-
-
 WRITTEN_BY_ITSELF = frozenset({"fused_names", "DisablePrecisionConversion"})
 """Entries in the rt_info of layers that OpenVINO drops, or adds to integer constants, when it saves a model."""
 MADE_BY = frozenset({"MO_version", "Runtime_version", "OpenVINO Runtime"})
@@ -238,11 +98,11 @@ MADE_BY = frozenset({"MO_version", "Runtime_version", "OpenVINO Runtime"})
 
 
 @dataclass(frozen=True)
-class Options:
+class DiffOptions:
     """Rules for what counts as a difference."""
 
     ignore_names: bool = False
-    tolerance: Tolerance = EXACT
+    tolerance: ConstantTolerance = EXACT
 
 
 def own_changes(a: Layer, b: Layer) -> Iterator[Change]:
@@ -271,7 +131,7 @@ def _are_equal(a: Any, b: Any) -> bool:
     return a == b or (a != a and b != b) or as_f32(a) == b or a == as_f32(b)
 
 
-def data_changes(a: Layer, b: Layer, options: Options) -> Iterator[Change]:
+def data_changes(a: Layer, b: Layer, options: DiffOptions) -> Iterator[Change]:
     """Yield how two constants differ."""
     old, new = a.operator, b.operator
     if not (isinstance(old, Const) and isinstance(new, Const)):
@@ -290,7 +150,7 @@ def _are_numbers(a: Const, b: Const) -> bool:
     return not any(const.element_type.name == "string" for const in (a, b))
 
 
-def restored_changes(a: Layer, b: Layer, options: Options) -> Iterator[Change]:
+def restored_changes(a: Layer, b: Layer, options: DiffOptions) -> Iterator[Change]:
     """Yield how two constants differ of which at least one is the last layer of a decompression."""
     first, second = a.outputs[0], b.outputs[0]
     difference = weights_differ(first, second, options.tolerance)
@@ -306,7 +166,7 @@ def type_changes(a: Layer, b: Layer) -> Iterator[Change]:
             yield Change("output", str(first.index), str(first.type), str(second.type))
 
 
-def label_changes(a: Layer, b: Layer, versions: tuple[int, int], options: Options) -> Iterator[Change]:
+def label_changes(a: Layer, b: Layer, versions: tuple[int, int], options: DiffOptions) -> Iterator[Change]:
     """Yield in which names and runtime information two layers of models of these IR versions differ.
 
     Tensor names in bodies do not count: nothing can refer to them, and OpenVINO changes them.
@@ -323,7 +183,7 @@ def label_changes(a: Layer, b: Layer, versions: tuple[int, int], options: Option
             yield from rt_info_changes(first.rt_info, second.rt_info, WRITTEN_BY_ITSELF, f"{kind} {first.index}/")
 
 
-def restored_label_changes(a: Sequence[Layer], b: Sequence[Layer], options: Options) -> Iterator[Change]:
+def restored_label_changes(a: Sequence[Layer], b: Sequence[Layer], options: DiffOptions) -> Iterator[Change]:
     """Yield in which names and runtime information two decompressions differ; the layer that is read comes first."""
     if not options.ignore_names:
         yield from _name_changes(a[0], b[0])
@@ -404,3 +264,99 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return str(value)
+
+
+# --------------------------------------------------------------------------- the data of constants
+
+BLOCK = 1 << 20
+"""The number of elements that are compared together."""
+
+
+def constants_differ(a: Const, b: Const, tolerance: ConstantTolerance) -> DataDifference | None:
+    """Return how the elements of two constants of one shape differ, None if they do not."""
+    if a.constant_data is b.constant_data and a._data is b._data:
+        return None
+    count = prod(a.shape)
+    same_type = a.element_type == b.element_type
+    total = _Total(count, tolerance)
+    for start in range(0, count, BLOCK):
+        stop = min(start + BLOCK, count)
+        first, second = a.elements(start, stop), b.elements(start, stop)
+        if not (same_type and _are_identical(first, second)):
+            total.add(_numbers(first, a.element_type), _numbers(second, b.element_type))
+    return total.result
+
+
+def weights_differ(a: Port, b: Port, tolerance: ConstantTolerance) -> DataDifference | None:
+    """Return how two constants of one shape differ that may be compressed; they are decompressed to f32."""
+    total = _Total(prod(a.shape.to_tuple()), tolerance)
+    for first, second in _decompressed(a, b):
+        total.add(as_numbers(first).reshape(-1), as_numbers(second).reshape(-1))
+    return total.result
+
+
+def _decompressed(a: Port, b: Port) -> Iterator[tuple[Array, Array]]:
+    first, second = CompressedWeights(a), CompressedWeights(b)
+    if not (first.has_slices and second.has_slices):
+        yield first.whole(), second.whole()
+        return
+    for part in first.blocks(first.all, BLOCK):
+        yield first.slices(part), second.slices(part)
+
+
+def _numbers(array: Array, element_type: ElementType) -> Array:
+    if element_type == string:
+        return array
+    return in_f32(array, nf4) if element_type == nf4 else as_numbers(array)
+
+
+def _are_identical(a: Array, b: Array) -> bool:
+    if a.dtype != b.dtype or a.dtype.kind in "TO":
+        return False
+    if not (a.flags.c_contiguous and b.flags.c_contiguous):
+        return False
+    return np.array_equal(a.view(np.uint8), b.view(np.uint8))
+
+
+class _Total:
+    """Differences summed up over blocks."""
+
+    def __init__(self, elements: int, tolerance: ConstantTolerance) -> None:
+        self.elements = elements
+        self.tolerance = tolerance
+        self.different = 0
+        self.largest: float | None = None
+
+    def add(self, a: Array, b: Array) -> None:
+        """Compare two flat arrays of equal length."""
+        unequal = a != b
+        if a.dtype.kind in "TO" or b.dtype.kind in "TO":
+            self.different += int(np.count_nonzero(unequal))
+            return
+        unequal &= (a == a) | (b == b)  # NaN equals NaN
+        a, b = a[unequal], b[unequal]
+        if not a.size:
+            return
+        distance = _distance(a, b)
+        if self.tolerance != EXACT:
+            with np.errstate(invalid="ignore"):
+                allowed = self.tolerance.absolute + self.tolerance.relative * np.abs(b.astype(np.float64))
+            distance = distance[~(distance <= allowed)]
+        if distance.size:
+            self.different += distance.size
+            self.largest = max(self.largest or 0.0, float(distance.max()))
+
+    @property
+    def result(self) -> DataDifference | None:
+        return DataDifference(self.elements, self.different, self.largest) if self.different else None
+
+
+def _distance(a: Array, b: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the absolute differences, infinite for NaN."""
+    if a.dtype == b.dtype and a.dtype.kind in "iu" and a.dtype.itemsize == 8:
+        lower, upper = np.minimum(a, b), np.maximum(a, b)
+        return (upper.view(np.uint64) - lower.view(np.uint64)).astype(np.float64)  # exact, unlike differences of floats
+    with np.errstate(invalid="ignore"):
+        distance = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    distance[np.isnan(distance)] = np.inf
+    return distance
