@@ -58,7 +58,7 @@ class Argument:
 
     @property
     def shown_default(self) -> Any:
-        """Return the default as signatures show it: element types and shapes as texts."""
+        """Return the default as signatures show it: element types and shapes as strings."""
         return str(self.default) if isinstance(self.default, (ElementType, PartialShape)) else self.default
 
 

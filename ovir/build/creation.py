@@ -1,4 +1,8 @@
-"""Creates layers: from an operation, the ports that it reads and its attributes. Each layer is inferred at once."""
+"""Creates layers: with ``create`` from an operation, the ports that it reads and its attributes.
+
+Such a layer belongs to no model, and is inferred at once. The layers of ``new_parameter`` and the like are for models
+that exist: they have the ids and names given, and are not inferred.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ovir import ops
-from ovir.build.making import constant_attributes
-from ovir.build.types import Info, TensorNames
-from ovir.build.values import as_array, is_plain
+from ovir.build.values import Info, Shape, Tensor, TensorNames, Type, as_array, as_attribute, as_element_type, is_plain
 from ovir.core.element_types import ElementType
+from ovir.core.shapes import as_shape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import USAGE, Code
 from ovir.diagnostics.diagnostic import caller, diagnose
@@ -25,8 +28,8 @@ from ovir.inference.known_values import ValueLog
 from ovir.inference.policy import Policy
 from ovir.ops.base import opsets
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.traits import ALL
-from ovir.ops.infrastructure import Const
+from ovir.ops.base.traits import ALL, input_names
+from ovir.ops.infrastructure import Const, Parameter, Result
 
 _numbers = itertools.count()
 """The ids of layers that are in no model; a model numbers its layers anew, in this order."""
@@ -197,7 +200,9 @@ def port_of(call: Call, argument: str, value: Layer | Port) -> Port:
     return source
 
 
-def constant(call: Call, argument: str, value: Any, element_type: ElementType | None, *, copy: bool = True) -> Port:
+def constant_port(
+    call: Call, argument: str, value: Any, element_type: ElementType | None, *, copy: bool = True
+) -> Port:
     """Return the output of a new constant."""
     try:
         array, own = as_array(value, element_type)
@@ -223,9 +228,9 @@ def ports_of(call: Call, cls: type[Operator], names: Sequence[str], values: Sequ
         if isinstance(value, (Layer, Port)):
             known[index] = port_of(call, name, value)
         elif value is not None and not is_plain(value):
-            known[index] = constant(call, name, value, None)
+            known[index] = constant_port(call, name, value, None)
     made = {
-        index: constant(call, name, value, _type_of_number(cls, index, value, known))
+        index: constant_port(call, name, value, _type_of_number(cls, index, value, known))
         for index, (name, value) in enumerate(zip(names, values, strict=True))
         if value is not None and index not in known
     }
@@ -251,6 +256,9 @@ def _has_fractions(value: Any) -> bool:
     return isinstance(value, float)
 
 
+# --------------------------------------------------------------------------- layers of any operation
+
+
 def apply(type_name: str, *operands: Any) -> Layer:
     """Return a layer of the newest version of an operation without required attributes."""
     birth = max(opsets.OPERATIONS[type_name])
@@ -262,3 +270,111 @@ def apply(type_name: str, *operands: Any) -> Layer:
 
 
 set_arithmetic(apply)
+
+
+def create_layer(
+    type: str,  # as Layer.type
+    inputs: Sequence[Tensor] = (),
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    version: str = "extension",
+    outputs: Sequence[tuple[Type, Shape]] | None = None,
+    name: str | None = None,
+    tensor_names: TensorNames | None = None,
+    rt_info: Info | None = None,
+) -> Layer:
+    """Create a layer of any operation, such as one that ``ovir.register`` has added.
+
+    A file would name ``type`` and ``version`` in the same way. ``inputs`` are layers, which stand for their first
+    output, output ports, arrays or numbers. ``attributes`` have the names and values that a file would give; values may
+    be strings. For an operation that ovir does not know, ``outputs`` has element type and shape of each output. The
+    functions of the opsets (``from ovir import opset13``) do the same for their operations.
+
+    Raises ModelError if the operation refuses the types, shapes or attributes, and InputError for arguments that no
+    layer can have.
+    """
+    call = Call("create_layer", {"type": type, "inputs": list(inputs), "attributes": attributes, "version": version})
+    cls = ops.resolve(type, version)
+    options = Options(name, tensor_names, rt_info)
+    given = dict(attributes or {})
+    if cls is None:
+        if outputs is None:
+            why = f"no operation {type} of {version} is registered"
+            if not opsets.is_extension(type, version):
+                why = opsets.why_unresolved(type, version)[0]
+            call.fail(f"{why}: its 'outputs' must be given")
+        types = [_tensor_type(call, *item) for item in outputs]
+        return create_unknown(call, (type, version), _ports(call, inputs), given, types, options)
+    names = [*input_names(cls), *(f"input {index}" for index in range(len(inputs)))][: len(inputs)]
+    sources = ports_of(call, cls, names, list(inputs))
+    values = {name: _value(call, cls, name, value) for name, value in given.items()}
+    missing = [spec.name for spec in cls.required_attributes if spec.name not in values]
+    if missing:
+        call.fail(f"attribute '{missing[0]}' is missing")
+    op = cls.from_parsed({cls.attributes[name].field: value for name, value in values.items()})
+    return create(call, op, sources.values(), values, options, version=version)
+
+
+def _tensor_type(call: Call, element_type: Type, shape: Shape) -> TensorType:
+    try:
+        return TensorType(as_element_type(element_type), as_shape(shape))
+    except ValueError as error:
+        call.fail(f"argument 'outputs': {error}")
+
+
+def _ports(call: Call, inputs: Sequence[Tensor]) -> list[Port]:
+    names = [f"inputs[{index}]" for index in range(len(inputs))]
+    return [
+        port_of(call, name, value) if isinstance(value, (Layer, Port)) else constant_port(call, name, value, None)
+        for name, value in zip(names, inputs, strict=True)
+    ]
+
+
+def _value(call: Call, cls: type[Operator], name: str, value: Any) -> Any:
+    spec = cls.attributes.get(name)
+    if spec is None:
+        call.fail(f"{cls.type} has no attribute {name!r}", hint=f"its attributes are {', '.join(cls.attributes)}")
+    try:
+        return spec.parse(value) if isinstance(value, str) else as_attribute(spec, value)
+    except (ValueError, TypeError) as error:
+        call.fail(f"attribute '{name}': {error}")
+
+
+# --------------------------------------------------------------------------- layers for a model that exists
+
+
+def new_parameter(number: int, name: str, tensor: TensorType) -> Layer:
+    """Return a Parameter of an inferred type."""
+    operator = Parameter(element_type=tensor.element_type, shape=tensor.shape)
+    return _unconnected(number, name, operator, {"element_type": tensor.element_type, "shape": tensor.shape})
+
+
+def new_result(number: int, name: str) -> Layer:
+    """Return a Result."""
+    return _unconnected(number, name, Result(), {}, inputs=1, outputs=0)
+
+
+def new_constant(number: int, name: str, operator: Const) -> Layer:
+    """Return the layer of a constant."""
+    return _unconnected(number, name, operator, constant_attributes(operator))
+
+
+def constant_attributes(operator: Const) -> dict[str, Any]:
+    """Return the attributes of a Const whose data is not in a file."""
+    return {"element_type": operator.element_type, "shape": operator.shape}
+
+
+def new_operation(number: int, name: str, kind: str, inputs: int, opset: int = 1, **attributes: Any) -> Layer:
+    """Return a layer of an operation with one output, whose attributes have the same names as in files."""
+    cls = ops.find(kind, opset)
+    assert cls is not None
+    return _unconnected(number, name, cls(**attributes), attributes, inputs=inputs)
+
+
+def _unconnected(
+    number: int, name: str, operator: Operator, attributes: Mapping[str, Any], *, inputs: int = 0, outputs: int = 1
+) -> Layer:
+    layer = Layer(number, name, operator.type, f"opset{operator.opset}", dict(attributes), operator)
+    layer.inputs = [Port(layer, index, index, is_output=False) for index in range(inputs)]
+    layer.outputs = [Port(layer, index, inputs + index, is_output=True) for index in range(outputs)]
+    return layer

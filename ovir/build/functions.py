@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ovir import ops
-from ovir.build import special
 from ovir.build.arguments import REQUIRED, Argument, Kind, arguments_of, inputs_of, signature_of
-from ovir.build.creation import Call, Options, constant, create, ports_of
-from ovir.build.values import as_attribute
+from ovir.build.bodies import IfLayer, IterationLayer, LoopLayer
+from ovir.build.creation import Call, Options, constant_layer, constant_port, create, ports_of, rt_info_of
+from ovir.build.values import Info, Shape, Tensor, TensorNames, Type, as_array, as_attribute, as_element_type
 from ovir.core.element_types import ElementType
+from ovir.core.shapes import as_shape
 from ovir.diagnostics.wording import did_you_mean
 from ovir.graph.layers import Layer, Port
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.operator import Operator
+from ovir.ops.infrastructure import Const, Parameter
 
 Function = Callable[..., Layer]
 Attributes = dict[str, tuple[Attribute, Any]]
@@ -27,7 +30,7 @@ def make_function(opset: int, name: str, type_name: str, birth: int) -> Function
     cls = ops.find(type_name, birth)
     assert cls is not None, type_name
     path = f"opset{opset}.{name}"
-    function = special.make(cls, path) or _derived(cls, path)
+    function = handwritten(cls, path) or _derived(cls, path)
     function.__name__ = function.__qualname__ = name
     function.__module__ = f"ovir.opset{opset}"
     function.__doc__ = documentation(cls)
@@ -108,10 +111,10 @@ class _Creator:
             call.fail(f"argument '{argument.name}' is missing, which comes before '{self.inputs[later].name}'")
         value, like = filler
         same = next((ports.get(i) for i, a in enumerate(self.inputs) if a.source == like), None)
-        return constant(call, argument.name, value, ElementType.parse(like) if same is None else same.element_type)
+        return constant_port(call, argument.name, value, ElementType.parse(like) if same is None else same.element_type)
 
     def _listed(self, call: Call, argument: Argument) -> list[Port]:
-        """Return the ports for the named inputs, and the ports of a list behind them."""
+        """Return the ports for the named inputs, and the ports of a list after them."""
         given = call.arguments[argument.name]
         if not isinstance(given, (Sequence, Layer)) or isinstance(given, str):
             call.fail(f"argument '{argument.name}': expected a list of layers, got {given!r}")
@@ -163,3 +166,109 @@ def _add(call: Call, found: Attributes, label: str, spec: Attribute, value: Any,
         call.fail(f"argument '{label}': {error}")
     if typed != spec.default or (is_given and typed not in ((), "")):
         found[spec.name] = spec, typed
+
+
+# --------------------------------------------------------------------------- Parameter, Const and bodies
+
+
+def handwritten(cls: type[Operator], path: str) -> Callable[..., Layer] | None:
+    """Return the function for an operation that has its own here; None if it is derived from the class."""
+    maker = _MAKERS.get(cls.type)
+    return maker(cls, path) if maker is not None else None
+
+
+def _parameter(cls: type[Operator], path: str) -> Callable[..., Layer]:
+    def parameter(
+        shape: Shape,
+        dtype: Type = "f32",
+        name: str | None = None,
+        *,
+        layout: str | None = None,
+        tensor_names: TensorNames | None = None,
+        rt_info: Info | None = None,
+    ) -> Layer:
+        call = Call(path, {"shape": shape, "dtype": dtype, "name": name})
+        try:
+            op = Parameter(element_type=as_element_type(dtype), shape=as_shape(shape))
+        except (ValueError, TypeError) as error:
+            call.fail(str(error))
+        attributes = {"element_type": op.element_type, "shape": op.shape}
+        layer = create(call, op, (), attributes, Options(name, tensor_names, rt_info))
+        if layout is not None:
+            layer.outputs[0].rt_info = rt_info_of(call, {"layout": {"layout": _layout_text(layout)}})
+        return layer
+
+    return parameter
+
+
+def _layout_text(layout: str) -> str:
+    """Return a layout such as ``NCHW`` as files have it: ``[N,C,H,W]``."""
+    return layout if layout.startswith("[") else f"[{','.join(re.findall(r'[.]{3}|.', layout))}]"
+
+
+def _constant(cls: type[Operator], path: str) -> Callable[..., Layer]:
+    def constant(
+        value: Any,
+        dtype: Type | None = None,
+        name: str | None = None,
+        *,
+        shared_memory: bool = False,
+        tensor_names: TensorNames | None = None,
+        rt_info: Info | None = None,
+    ) -> Layer:
+        call = Call(path, {"value": value, "dtype": dtype, "name": name})
+        try:
+            array, element_type = as_array(value, None if dtype is None else as_element_type(dtype))
+        except (ValueError, TypeError, OverflowError) as error:
+            call.fail(str(error))
+        op = Const.of(array, element_type, copy=not shared_memory)
+        return constant_layer(call, op, Options(name, tensor_names, rt_info))
+
+    return constant
+
+
+def _if_op(cls: type[Operator], path: str) -> Callable[..., IfLayer]:
+    def if_op(execution_condition: Tensor, name: str | None = None, *, rt_info: Info | None = None) -> IfLayer:
+        tensors = {"execution_condition": execution_condition}
+        layer = _empty(cls, path, IfLayer, tensors, Options(name, rt_info=rt_info))
+        assert isinstance(layer, IfLayer)
+        return layer
+
+    return if_op
+
+
+def _loop(cls: type[Operator], path: str) -> Callable[..., LoopLayer]:
+    def loop(
+        trip_count: Tensor, execution_condition: Tensor, name: str | None = None, *, rt_info: Info | None = None
+    ) -> LoopLayer:
+        tensors = {"trip_count": trip_count, "execution_condition": execution_condition}
+        layer = _empty(cls, path, LoopLayer, tensors, Options(name, rt_info=rt_info))
+        assert isinstance(layer, LoopLayer)
+        return layer
+
+    return loop
+
+
+def _tensor_iterator(cls: type[Operator], path: str) -> Callable[..., IterationLayer]:
+    def tensor_iterator(name: str | None = None, *, rt_info: Info | None = None) -> IterationLayer:
+        layer = _empty(cls, path, IterationLayer, {}, Options(name, rt_info=rt_info))
+        assert isinstance(layer, IterationLayer)
+        return layer
+
+    return tensor_iterator
+
+
+def _empty(cls: type[Operator], path: str, kind: type[Layer], tensors: Mapping[str, Tensor], options: Options) -> Layer:
+    """Return a layer with these inputs, whose bodies and outputs are added later."""
+    call = Call(path, tensors)
+    ports = ports_of(call, cls, list(tensors), list(tensors.values()))
+    return create(call, cls(), ports.values(), {}, options, kind=kind)
+
+
+_MAKERS: dict[str, Callable[[type[Operator], str], Callable[..., Layer]]] = {
+    "Const": _constant,
+    "If": _if_op,
+    "Loop": _loop,
+    "Parameter": _parameter,
+    "TensorIterator": _tensor_iterator,
+}

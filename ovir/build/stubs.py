@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ovir import ops
-from ovir.build import special
 from ovir.build.arguments import REQUIRED, Argument, Kind, arguments_of
-from ovir.build.functions import documentation
+from ovir.build.functions import documentation, handwritten
 from ovir.build.opset import functions
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import Dimension, PartialShape
@@ -38,7 +37,7 @@ _TYPES = {
 
 
 def stub(opset: int) -> str:
-    """Return the text of the stub of an opset."""
+    """Return the stub of an opset."""
     before = functions(opset - 1)
     own = functions(opset)
     new = {name: version for name, version in own.items() if before.get(name) != version}
@@ -52,7 +51,7 @@ def stub(opset: int) -> str:
         "from typing import Any",
         "",
         "from ovir.build.bodies import IfLayer, IterationLayer, LoopLayer",
-        "from ovir.build.types import Info, Shape, Tensor, TensorNames, Type",
+        "from ovir.build.values import Info, Shape, Tensor, TensorNames, Type",
         "from ovir.graph.layers import Layer",
         *(line for first in sorted(imports) for line in _import_lines(first, sorted(imports[first]))),
         "",
@@ -96,7 +95,7 @@ def _definition(name: str, version: Version) -> Iterator[str]:
 
 
 def _arguments(cls: type[Operator]) -> tuple[list[str], str]:
-    function = special.make(cls, "")
+    function = handwritten(cls, "")
     if function is not None:
         return _by_hand(function)
     arguments = arguments_of(cls)

@@ -1,8 +1,8 @@
-"""Conversion of arguments for inputs and attributes to arrays and to the types of attributes."""
+"""The types of arguments, and the conversion of arguments to arrays and to the values of attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,8 +10,20 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32, lost_numbers, nf4, string, u64
-from ovir.core.shapes import Dimension, PartialShape, as_dimension, as_shape
+from ovir.core.shapes import Dimension, PartialShape, ShapeLike, as_dimension, as_shape
+from ovir.graph.layers import Layer, Port
 from ovir.ops.base.attributes import Attribute
+
+Tensor = Layer | Port | Array | np.generic | float | str | Sequence[Any]
+"""An input: what another layer computes, or an array, number or list, which becomes a constant."""
+Type = ElementType | str | type | np.dtype[Any]
+"""An element type: ``f32``, ``np.float32``, or an ``ElementType``."""
+Shape = ShapeLike
+"""A shape that may have unknown sizes: ``[1, 3, -1, 224]``, ``"1,3,?,200..300"``."""
+TensorNames = str | Iterable[str | Iterable[str] | None]
+"""Names of the output tensors: a string or a set of strings for the first one, or a list with an entry for each."""
+Info = Mapping[str, str | Mapping[str, str]]
+"""Runtime information: a value for each name, or a dictionary of the attributes in XML."""
 
 
 def as_element_type(value: Any) -> ElementType:
@@ -32,7 +44,7 @@ def as_element_type(value: Any) -> ElementType:
 
 
 def is_plain(value: Any) -> bool:
-    """Return whether a value is a number, a text or a list without a NumPy dtype of its own."""
+    """Return whether a value is a number, a string or a list without a NumPy dtype of its own."""
     return not hasattr(value, "__array__")
 
 
@@ -59,10 +71,10 @@ def as_array(value: Any, element_type: ElementType | None = None) -> tuple[Array
 def as_array_like(value: Any, like: ElementType | None) -> tuple[Array, ElementType]:
     """Return an array that takes the place of one of element type ``like``, and its element type.
 
-    Numbers, lists and arrays of the dtype that stands for ``like`` in memory take this type; texts and other arrays
+    Numbers, lists and arrays of the dtype that stands for ``like`` in memory take this type; strings and other arrays
     keep their own. ValueError as for ``as_array``.
     """
-    if like is None or like.is_dynamic or like == string or _has_text(value):
+    if like is None or like.is_dynamic or like == string or _has_string(value):
         return as_array(value)
     if is_plain(value) or isinstance(value, float):
         return as_array(value, like)
@@ -70,8 +82,8 @@ def as_array_like(value: Any, like: ElementType | None) -> tuple[Array, ElementT
     return as_array(array, like if array.dtype == like.to_dtype() else None)
 
 
-def _has_text(value: Any) -> bool:
-    return any(map(_has_text, value)) if isinstance(value, (list, tuple)) else isinstance(value, (str, bytes))
+def _has_string(value: Any) -> bool:
+    return any(map(_has_string, value)) if isinstance(value, (list, tuple)) else isinstance(value, (str, bytes))
 
 
 def _listed(value: Any, element_type: ElementType | None) -> Array:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ovir.build.making import constant, operation, parameter, result
+from ovir.build.creation import new_constant, new_operation, new_parameter, new_result
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.interrupts import temporary_folder
@@ -70,7 +70,7 @@ class LoneParts:
         for part in parts:
             layer = self._add(part)
             for position in part.outputs:
-                results.append(result(0, f"{len(results)}/result"))
+                results.append(new_result(0, f"{len(results)}/result"))
                 join(layer.outputs[position], results[-1].inputs[0])
         layers = [*self._parameters, *self._layers, *results]
         for number, layer in enumerate(layers):
@@ -103,7 +103,7 @@ class LoneParts:
     def _assign(self, port: Port, read: ReadValueBase) -> None:
         """Assign a variable to itself."""
         name = f"{port.layer.name}/assign"
-        self._layers.append(operation(0, name, "Assign", 1, read.opset, variable_id=read.variable_id))
+        self._layers.append(new_operation(0, name, "Assign", 1, read.opset, variable_id=read.variable_id))
         join(port, self._layers[-1].inputs[0])
 
     def _constants_before(self, layer: Layer) -> set[Layer]:
@@ -126,11 +126,11 @@ class LoneParts:
         array = array.astype(element_type.to_dtype(), copy=False)
         name = f"{len(self._layers)}/input{position}"
         if is_constant:
-            source = constant(0, name, Const.of(array, element_type))
+            source = new_constant(0, name, Const.of(array, element_type))
             self._layers.append(source)
         else:
             shape = PartialShape(array.shape if self._with_sizes else [-1] * array.ndim)
-            source = parameter(0, name, TensorType(element_type, shape))
+            source = new_parameter(0, name, TensorType(element_type, shape))
             self._parameters.append(source)
             self.inputs.append(array)
         join(source.outputs[0], port)

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from numpy.typing import ArrayLike
 
-from ovir.build.making import constant, constant_attributes
+from ovir.build.creation import constant_attributes, new_constant
 from ovir.build.values import as_array_like
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
@@ -62,7 +62,7 @@ def put_constant(layer: Layer, operator: Const) -> Layer:
     """Replace a layer with one output by a Const of the same name; remove the layers that only fed it."""
     graph = owner_of(layer)
     sources = [port.source for port in layer.inputs if port.source is not None]
-    new = constant(layer.id, layer.name, operator)
+    new = new_constant(layer.id, layer.name, operator)
     new.outputs[0].own_names = layer.outputs[0].own_names
     new.outputs[0].rt_info = layer.outputs[0].rt_info
     graph.replace_layer(layer, new, [])
@@ -141,7 +141,7 @@ def _fold(graph: LayerGraph, layer: Layer, values: Mapping[Port, Const]) -> Iter
         return
     names = {other.name for other in graph.layers}
     for port, operator in values.items():
-        new = constant(graph.next_id, take_name(f"{layer.name}.{port.index}", names), operator)
+        new = new_constant(graph.next_id, take_name(f"{layer.name}.{port.index}", names), operator)
         new.outputs[0].own_names, port.own_names = port.own_names, frozenset()
         graph.move_readers(port, graph.add_layer(new).outputs[0])
         yield new

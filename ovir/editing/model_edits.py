@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from ovir.build.making import result
+from ovir.build.creation import new_result
 from ovir.diagnostics.errors import NotFoundError
 from ovir.editing.keys import TensorKeys, find_tensors, refuse, refuse_unknown, tensor_names
 from ovir.editing.transaction import editing, owner_of
@@ -102,7 +102,7 @@ def add_outputs(model: LayerGraph, outputs: TensorKeys) -> list[Port]:
         layer_names = {layer.name for layer in model.layers}
         for port in new:
             name = take_name(result_name(port), layer_names)
-            own[port] = model.add_layer(result(model.next_id, name), [port]).inputs[0]
+            own[port] = model.add_layer(new_result(model.next_id, name), [port]).inputs[0]
     return [reader for reader in own.values() if reader is not None]
 
 

@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 import numpy as np
 from lxml import etree
 
-from ovir.build.making import constant, operation
+from ovir.build.creation import new_constant, new_operation
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f16, f32, i32, i64, u32, u64
 from ovir.core.shapes import UINT64, parse_integer
@@ -55,10 +55,10 @@ def apply_pre_process(
     if mean is None:
         return
     port, parameter = reader.port, reader.parameter
-    mean_layer = constant(model.next_id, f"{port.layer.name}/mean", Const.of(mean, parameter.element_type))
+    mean_layer = new_constant(model.next_id, f"{port.layer.name}/mean", Const.of(mean, parameter.element_type))
     numbers = _add(model, mean_layer)
     name = f"{port.layer.name}/minus_mean"
-    subtract = operation(model.next_id, name, "Subtract", 2, auto_broadcast="numpy")  # which a saved file says, too
+    subtract = new_operation(model.next_id, name, "Subtract", 2, auto_broadcast="numpy")  # which a saved file says, too
     model.move_readers(port, _add(model, subtract, [port, numbers]))
 
 
@@ -221,7 +221,7 @@ def apply_legacy_io(model: LayerGraph) -> None:
 
 
 def _convert(model: LayerGraph, name: str, element_type: ElementType) -> Layer:
-    return operation(model.next_id, name, "Convert", 1, destination_type=element_type)
+    return new_operation(model.next_id, name, "Convert", 1, destination_type=element_type)
 
 
 def _output_type(element_type: ElementType) -> ElementType:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.build.making import constant, operation
+from ovir.build.creation import new_constant, new_operation
 from ovir.core.element_types import f8e4m3, f8e5m2, f16, f32, f64, i4, i8, nf4, u4, u8
 from ovir.core.progress import counted
 from ovir.core.shapes import static_shape
@@ -226,11 +226,11 @@ def _compress(model: LayerGraph, layer: Layer, op: Const, warnings: list[Diagnos
         return
     const_op = Const(element_type=f16, shape=op.shape)
     const_op.constant_data = source  # type: ignore[assignment]  # a source of bytes, which nobody decodes
-    const = constant(model.next_id, f"{layer.name}_compressed", const_op)
+    const = new_constant(model.next_id, f"{layer.name}_compressed", const_op)
     const.outputs[0].inferred = TensorType(f16, static_shape(op.shape))
     const.outputs[0].names = layer.outputs[0].own_names
     const.rt_info_source = layer.rt_info_source
-    convert = operation(layer.id, layer.name, "Convert", 1, destination_type=op.element_type)
+    convert = new_operation(layer.id, layer.name, "Convert", 1, destination_type=op.element_type)
     convert.outputs[0].inferred = layer.outputs[0].type
     convert.rt_info_source = _with_decompression(layer.rt_info)
     for new in (const, convert):

@@ -1,1 +1,0 @@
-"""Python code that builds a model that exists."""
