@@ -21,7 +21,7 @@ class ExportedBody:
 
     graph: Graph
     inputs: list[Tensor]
-    """The parameters that no tensor around the body was given for."""
+    """The parameters for which no tensor around the body was given."""
     outputs: list[Tensor]
     name: str
 

@@ -42,7 +42,7 @@ def resampled_in_run(
 ) -> Tensor:
     """Return data with an axis resized to a length that is known in a run only.
 
-    ``merges`` tells whether antialias applies, None if the method tells.
+    ``merges`` is true where antialias applies; None leaves this to the method.
     """
     size = scalar_size_of(graph, data, axis)
     if scale is None:

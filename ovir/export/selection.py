@@ -165,7 +165,7 @@ class Selection:
 
 
 Select = Callable[[Tensor, Tensor], Tensor]
-"""What ``selected`` does with boxes and scores."""
+"""Returns triplets for boxes and scores, as ``selected`` does."""
 
 
 def selection(
@@ -220,7 +220,7 @@ def split(graph: Graph, row: Tensor, images: Size, classes: Size) -> tuple[Tenso
 # ----- selection one by one in a Loop, for rules that NonMaxSuppression does not have
 
 Update = Callable[[Graph, Tensor, Tensor, Tensor], Tensor]
-"""Return new scores, given the scores, the overlaps with the boxes that were selected, and the number of the step."""
+"""Returns new scores, given the scores, the overlaps with the boxes that were selected, and the number of the step."""
 
 
 def greedy(

@@ -29,8 +29,9 @@ def compile_model(
 ) -> CompiledModel:
     """Compile a model, or the IR file at a path.
 
-    ``engine`` is ``"numpy"``, or ``"onnxruntime"``, which runs the model exported to ONNX; NumPy then runs only what
-    ONNX cannot express. For the other options, see ``CompiledModel``; they concern NumPy, except for ``threads``.
+    ``engine`` is ``"numpy"``, or ``"onnxruntime"``, which runs the model exported to ONNX; NumPy then runs only the
+    layers that are not exported. For the other options, see ``CompiledModel``; they concern NumPy, except for
+    ``threads``.
 
     Raises InputError for an engine that is unknown or not installed and for options that exclude each other, ReadError
     for a file that cannot be read, and ModelError for a model that cannot be run.

@@ -122,7 +122,7 @@ class OnnxRuntimePart(Operator):
 
 
 class ShownOutputs(Operator):
-    """The outputs of a layer inside of a part, under the name of the layer, for listeners."""
+    """The outputs of a layer inside a part, under the name of the layer, for listeners."""
 
     type = "shown"
     opset = 1

@@ -8,7 +8,7 @@ from ovir.ops.infrastructure import Const
 
 
 def is_function(layer: Layer) -> bool:
-    """Return whether a layer is a Const, or gives the same outputs for the same inputs, of which it has all.
+    """Return whether a layer is a Const, or has all its inputs and gives the same outputs for the same inputs.
 
     A layer with bodies is not taken for one, because its bodies may have a state.
     """

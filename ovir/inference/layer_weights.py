@@ -90,7 +90,7 @@ def compression_of(output: Port) -> str:
 
 
 def _weight_inputs(layer: Layer) -> list[Port]:
-    """Return the inputs that may be weights: all of a product, and what a gather picks from."""
+    """Return the inputs that may be weights: all of a product, and the data of a gather."""
     op = layer.operator
     if op is None:
         return []
@@ -126,7 +126,7 @@ def _elements(port: Port) -> int:
 
 
 def _compression(port: Port, constant: Layer, chain: list[Layer]) -> str:
-    """Return in words what stands between the numbers of the file and the weights."""
+    """Return in words the compression that is between the numbers of the file and the weights."""
     operators = [layer.operator for layer in chain if layer.operator is not None]
     parts = [word for word, trait in (("scale", "scales"), ("zero point", "offsets")) if _any(operators, trait)]
     levels = next((levels for op in operators if (levels := getattr(op, "levels", None)) is not None), None)
@@ -148,7 +148,7 @@ def _any(operators: list[Operator], trait: str) -> bool:
 
 
 def _array(port: Port) -> Array:
-    """Return what comes out of a port of a chain of constants."""
+    """Return the array of a port of a chain of constants."""
     op = port.layer.operator
     return op.decoded() if isinstance(op, Const) else _Chain().value(port)
 

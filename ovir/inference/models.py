@@ -30,7 +30,7 @@ def infer_shapes(model: LayerGraph) -> None:
 
 
 def reshape_undeclared(model: LayerGraph, shapes: Mapping[Any, ShapeLike]) -> None:
-    """Give inputs other shapes. That what the file declares differs for these is not reported."""
+    """Give inputs other shapes; the types that the file declares are not compared with these."""
     earlier = model.inference_diagnostics
     reshape(model, shapes)
     model.inference_diagnostics = about_other_shapes(earlier, model.inference_diagnostics)
@@ -113,7 +113,7 @@ def infer_for_call(
 
 
 def reshaped_parameters(model: LayerGraph, shapes: Mapping[str | int | Port, ShapeLike]) -> dict[Layer, Parameter]:
-    """Return the Parameters with other shapes, by layer; raise InputError for what is no input."""
+    """Return the Parameters with other shapes, by layer; raise InputError for a key that is not an input."""
     wanted: dict[Layer, Parameter] = {}
     for key, shape in shapes.items():
         layer = model.inputs[model.input_index(key)].layer

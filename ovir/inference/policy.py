@@ -123,7 +123,7 @@ def _origin(port: Port) -> str:
 
 
 def about_other_shapes(earlier: Iterable[Diagnostic], later: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Return what is true in other shapes: of what is declared, what was found in the file's own."""
+    """Return the diagnostics for a reshaped model: those about declared shapes from before, the others from after."""
     about_shapes = {code.id for code in SHAPES}
     differences = (d for d in earlier if d.code in about_shapes)
     return [*differences, *(d for d in later if d.code not in about_shapes)]

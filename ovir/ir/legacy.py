@@ -193,7 +193,7 @@ def apply_legacy_io(model: LayerGraph) -> None:
     """Give the model the inputs and outputs that OpenVINO gives a file of version 10, after shapes have been inferred.
 
     An f16 input becomes f32. An output of i64, u64 or u32 becomes i32, any other output f32. Names of layers become
-    tensor names. A file of version 11 says the same without such rules, so the model is one of version 11 afterwards.
+    tensor names. Afterwards the model has the layers for this, so that it is one of version 11.
     """
     model.version = 11
     for port in model.inputs:

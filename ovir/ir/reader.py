@@ -87,7 +87,7 @@ class Document(Generic[G]):
     weights: WeightBytes
     model: G
     mark: WeightsMark | None
-    """What the file says about its weights."""
+    """The mark of the .bin that the file was saved with, if the file has one."""
 
 
 def load(

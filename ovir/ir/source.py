@@ -30,7 +30,7 @@ class Parsed(NamedTuple):
     name: str | None
     """The name of the file, if there is one."""
     mark: WeightsMark | None
-    """What it says about its .bin."""
+    """The mark of the .bin that the file was saved with, if the file has one."""
 
 
 def parse_xml(model: Source, diagnostics: Diagnostics) -> Parsed:
@@ -181,7 +181,7 @@ def _check_doctype(data: bytes, encoding: str | None, name: str | None, diagnost
 
 
 def _line_of(declaration: bytes, data: bytes) -> int:
-    """Return the line of the first such declaration outside comments, in any encoding."""
+    """Return the line of the first declaration of a kind outside comments, in any encoding."""
     text = data.replace(b"\0", b"")  # turns UTF-16 and UTF-32 into ASCII
     before = re.match(rb"(?:(?><!--.*?-->)|(?!<!--).)*?(?=%s)" % declaration, text, re.DOTALL)
     return before[0].count(b"\n") + 1 if before else 1

@@ -378,12 +378,12 @@ _PACK: dict[ElementType, Callable[[Bytes], Bytes]] = {
 
 
 class WeightsMark(NamedTuple):
-    """What a .xml says about its .bin."""
+    """The size and the checksum of the .bin that a .xml was saved with."""
 
     size: int
     """In bytes."""
     crc32: int
-    """The checksum of all bytes, as ``zlib.crc32`` computes it; it tells mistakes, not attacks."""
+    """The checksum of all bytes, as ``zlib.crc32`` computes it; it reveals mistakes, not attacks."""
 
     @classmethod
     def find(cls, xml: bytes) -> WeightsMark | None:

@@ -126,7 +126,7 @@ def _length(
 ) -> Tensor | None:
     """Return the length of the signal along one of the axes as a scalar, None if it is the size of the data.
 
-    ``is_half`` tells that the axis of the data holds half of the signal.
+    With ``is_half``, the axis of the data holds half of the signal.
     """
     if signal_size is None:
         return None

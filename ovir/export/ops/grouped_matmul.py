@@ -15,7 +15,7 @@ from ovir.ops.grouped_matmul import GroupedMatMul
     limits="with offsets, the number of groups must be static, and the groups must cover all rows",
 )
 def grouped_matmul(graph: Graph, op: GroupedMatMul, a: Tensor, b: Tensor, offsets: Tensor | None = None) -> Tensor:
-    """Export as MatMul, of each group apart where offsets divide the rows."""
+    """Export as MatMul; where offsets divide the rows, as a MatMul for each group."""
     matrices = swapped(graph, b)
     if graph.rank(a, "a") == 3:
         return graph.MatMul(a, matrices)

@@ -13,7 +13,7 @@ from ovir.ops.linalg import Einsum, Inverse
 
 @exports(Einsum, to="Einsum")
 def einsum(graph: Graph, op: Einsum, *inputs: Tensor) -> Tensor:
-    """Export as Einsum, with the output written out, and with as many dimensions in each ``...``."""
+    """Export as Einsum, with an explicit output, and with equally many dimensions in each ``...``."""
     subscripts, output = op.subscripts(len(inputs))
     if any("." in subscript for subscript in subscripts):
         hidden = [graph.rank(x) - len(s) + 1 for x, s in zip(inputs, subscripts, strict=True) if "." in s]
@@ -24,7 +24,7 @@ def einsum(graph: Graph, op: Einsum, *inputs: Tensor) -> Tensor:
 
 
 def _filled_up(graph: Graph, x: Tensor, subscript: str, hidden: int) -> Tensor:
-    """Return an input with dimensions of size 1 at the beginning of its ``...``, up to a number of them."""
+    """Return an input whose ``...`` has a number of dimensions; those it lacks are added in front, with size 1."""
     start = subscript.find(".")
     missing = 0 if start < 0 else hidden - (graph.rank(x) - len(subscript) + 1)
     return graph.Unsqueeze(x, list(range(start, start + missing))) if missing else x

@@ -126,7 +126,7 @@ def _padded_by_index(
 
 
 def _places(graph: Graph, mode: str, places: Tensor, size: Size) -> Tensor:
-    """Return where the elements come from that are wanted at some places; ``size`` stands for the constant."""
+    """Return the source positions of the elements at some places of the result; ``size`` means the constant."""
     beyond = vector(graph, [size])
     last = vector(graph, [compute(graph, "Sub", size, 1)])
     if mode == "constant":

@@ -107,4 +107,4 @@ def _thresholds(op: MulticlassNms8) -> np.ndarray:
 
 
 _MANY = 1 << 16
-"""More boxes than are selected of a class."""
+"""A number that exceeds the number of boxes selected of a class."""

@@ -121,7 +121,7 @@ def _axes(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Axes:
 
 
 def _reduces_nothing(op: ReductionBase, data: Tensor) -> bool:
-    """Return whether the result is known to have elements although the data is known to have none."""
+    """Return whether the data is known to have no elements, and the result to have some."""
     result = op.output_shapes[0]
     return result.is_static and data.shape.is_static and 0 in data.shape.to_tuple() and 0 not in result.to_tuple()
 

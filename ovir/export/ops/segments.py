@@ -54,7 +54,7 @@ def runs_of_ids(graph: Graph, ids: Tensor, count: Tensor) -> Runs:
 
 
 def by_run(graph: Graph, numbers: Tensor, rank: int) -> Tensor:
-    """Return one number or truth value for each run with dimensions of 1 added up to a rank."""
+    """Return the number or truth value of each run with dimensions of size 1 added up to a rank."""
     return graph.Unsqueeze(numbers, list(range(1, rank))) if rank > 1 else numbers
 
 
@@ -182,7 +182,7 @@ def _default_row(graph: Graph, table: Tensor, index: Tensor | None) -> Tensor | 
 
 
 def _weights(graph: Graph, factors: Tensor, rank: int) -> Tensor:
-    """Return one number for each row of each bag with dimensions of 1 for the elements of a row."""
+    """Return the number of each row of each bag, with dimensions of size 1 for the elements of a row."""
     return graph.Unsqueeze(factors, list(range(2, rank + 1))) if rank > 1 else factors
 
 

@@ -32,7 +32,7 @@ def _sliced(
 
 
 _TO_THE_END = 2**31 - 1, LAST
-"""The stops that onnxruntime reads as the end that the step leads to, which is the beginning for a negative step."""
+"""The stops that onnxruntime reads as the end in the direction of the step: the beginning for a negative step."""
 
 
 def _strided(graph: Graph, data: Tensor, starts: Tensor, stops: Tensor, axes: Tensor | None, steps: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from ovir.ops.sparse import SparseFillEmptyRows
 def sparse_fill_empty_rows(
     graph: Graph, op: SparseFillEmptyRows, values: Tensor, dense_shape: Tensor, indices: Tensor, default_value: Tensor
 ) -> Sequence[Tensor]:
-    """Export as a search for rows that no index names, whose entries are then sorted into the others by TopK."""
+    """Export as a search for rows without an index; their entries are sorted into the others by TopK."""
     sizes, places = as_list(graph, dense_shape), graph.cast(indices, i64)
     height, width = (graph.Slice(sizes, [i], [i + 1]) for i in range(2))
     rows = graph.Gather(places, 0, axis=1)

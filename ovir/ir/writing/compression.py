@@ -100,7 +100,7 @@ def _is_widened(port: Port | None) -> bool:
 
 
 def _unconverted(port: Port | None) -> Port | None:
-    """Return what a tensor is converted from, None if it is not converted."""
+    """Return the source of the Convert that makes a tensor, None if it is not made by one."""
     return port.layer.inputs[0].source if port is not None and _has(port, "converts") else None
 
 
@@ -154,7 +154,7 @@ class HalfSource:
         return np.frombuffer(raw, self.dtype) if raw.size else np.empty(0, self.dtype)
 
     def loss(self) -> Loss:
-        """Return what the conversion loses."""
+        """Return the loss of the conversion."""
         found: list[Loss] = []
 
         def examine(first: int, last: int) -> None:

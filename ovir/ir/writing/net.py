@@ -228,7 +228,7 @@ class NetWriter:
         return "".join(self._lines)
 
     def _net(self, model: LayerGraph, depth: int) -> None:
-        """Add what is inside of a <net> or a body, with so many tabs before it."""
+        """Add the content of a <net> or a body, indented by a number of tabs."""
         tabs = "\t" * depth
         add = self._lines.append
         layers = model.file_order

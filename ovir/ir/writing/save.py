@@ -65,7 +65,7 @@ def _infer_edited(model: LayerGraph) -> None:
 
 
 def upgraded(model: G) -> G:
-    """Return a model of version 11 that says itself what OpenVINO does to inputs and outputs of version 10."""
+    """Return a model of version 11 with the layers that OpenVINO adds to inputs and outputs of version 10."""
     if model.version != 10:
         return model
     _infer_edited(model)
