@@ -1,4 +1,4 @@
-"""Bound sums along axes, as products with a constant vector, which BLAS computes faster than NumPy adds up."""
+"""Sums along axes as products with a constant vector, which BLAS computes faster than NumPy adds up."""
 
 from __future__ import annotations
 
