@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -64,9 +66,11 @@ class SegmentMax(Operator):
                 )
         fill = 0 if self.fill_mode == "zero" else lowest_finite(data.dtype)
         result = np.full((segments, *data.shape[1:]), fill, data.dtype)
-        for segment in np.unique(segment_ids[segment_ids < segments]):
-            rows = data[segment_ids == segment].astype(native_dtype(data.dtype), copy=False)
-            result[segment] = np.fmax.reduce(rows, axis=0)
+        limits = np.searchsorted(segment_ids, np.arange(segments + 1)).tolist()
+        for segment, (start, stop) in enumerate(pairwise(limits)):
+            if start < stop:
+                rows = data[start:stop].astype(native_dtype(data.dtype), copy=False)
+                result[segment] = np.fmax.reduce(rows, axis=0)
         return result
 
     def _check_sorted(self, ids: Array) -> None:
