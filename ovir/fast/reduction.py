@@ -1,4 +1,5 @@
-"""Reductions along constant axes: one call of NumPy, shared among threads, or sums by products."""
+"""Reductions along constant axes: one call of NumPy, shared among threads, or sums by products; CumSum by whole rows,
+where NumPy would add up single elements."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from ovir.core.arrays import Array
 from ovir.fast.base.binding import HEAVY, Binder, call_elementwise, call_shares, parts_of
 from ovir.fast.base.sums import bind_squares, bind_sum, reduced_output, scratch_like
 from ovir.fast.registry import fast
+from ovir.kernels.coalesce import memory_order
 from ovir.kernels.parallel import threads
 from ovir.ops.reduction import (
+    CumSum,
     ReduceL1,
     ReduceL2,
     ReduceLogicalAnd,
@@ -68,3 +71,32 @@ def _reduce(function: np.ufunc, data: Array, axes: tuple[int, ...], out: Array, 
     workers = max(min(data.size // HEAVY, out.size, threads()), 1)
     parts = parts_of((data, out), workers)
     call_shares(binder, [[(function.reduce, (x, axes, y.dtype, y, True))] for x, y in parts])
+
+
+# --------------------------------------------------------------------------- cumulative sums
+
+
+_LONG = 256
+"""Elements of a row from which on an addition of rows is faster than ``np.add.accumulate``, which goes by elements."""
+
+
+@fast(CumSum, in_f32=True)
+def cumsum(op: CumSum, binder: Binder, data: Array, axis: Array) -> bool:
+    is_native = data.dtype.kind in "iu" or data.dtype in (np.float32, np.float64)
+    if not is_native or not binder.is_constant(1) or not data.size or not data.ndim:
+        return False
+    along = op.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
+    x = np.moveaxis(data, along, 0)
+    y = np.moveaxis(binder.output(order=memory_order(data)), along, 0)
+    if op.reverse:
+        x, y = x[::-1], y[::-1]
+    if op.exclusive:
+        binder.call(y[:1].fill, 0)
+        x, y = x[:-1], y[1:]
+    if y.strides[-1] == y.itemsize and y[:1].size >= _LONG:
+        binder.call(np.copyto, y[0], x[0])
+        for i in range(1, len(y)):
+            call_elementwise(binder, np.add, y[i - 1], x[i], y[i])
+    elif len(y):
+        binder.call(np.add.accumulate, x, 0, y.dtype, y)
+    return True

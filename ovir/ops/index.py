@@ -45,7 +45,7 @@ VERSIONS: tuple[tuple[str, int, str, bool, str, tuple[str, ...]], ...] = (
     ("CTCGreedyDecoder", 1, "1-16", False, "ctc", ("ctc_greedy_decoder",)),
     ("CTCGreedyDecoderSeqLen", 6, "6-16", False, "ctc", ("ctc_greedy_decoder_seq_len",)),
     ("CTCLoss", 4, "4-16", False, "ctc", ("ctc_loss",)),
-    ("CumSum", 3, "3-16", False, "cumsum", ("cum_sum", "cumsum")),
+    ("CumSum", 3, "3-16", False, "reduction", ("cum_sum", "cumsum")),
     ("DeformableConvolution", 1, "1-7", False, "deformable", ("deformable_convolution",)),
     ("DeformableConvolution", 8, "8-16", False, "deformable", ("deformable_convolution",)),
     ("DeformablePSROIPooling", 1, "1-16", False, "roi_pooling", ("deformable_psroi_pooling",)),

@@ -20,7 +20,6 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.bitwise import BitwiseNot, BitwiseOr
 from ovir.ops.convolution import Convolution, GroupConvolution
 from ovir.ops.convolution_backprop import ConvolutionBackpropData, GroupConvolutionBackpropData
-from ovir.ops.cumsum import CumSum
 from ovir.ops.gelu import Gelu2
 from ovir.ops.interpolate import Interpolate11
 from ovir.ops.linalg import Einsum
@@ -40,6 +39,7 @@ from ovir.ops.normalization import (
 from ovir.ops.pooling import AvgPool1, MaxPool1
 from ovir.ops.prelu import PReLU
 from ovir.ops.quantization import FakeQuantize
+from ovir.ops.reduction import CumSum
 from ovir.ops.select import Select
 from ovir.ops.unary import Erf
 from ovir.ops.yolo import RegionYolo

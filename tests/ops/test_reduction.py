@@ -16,7 +16,7 @@ from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops import reduction as red
 from ovir.ops.base.operator import Operator
-from ovir.ops.cumsum import CumSum
+from ovir.ops.reduction import CumSum
 
 INF, NAN = np.inf, np.nan
 FLOAT_MIN = float(np.finfo(np.float32).min)

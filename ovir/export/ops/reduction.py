@@ -1,4 +1,4 @@
-"""Reductions."""
+"""Reductions and CumSum."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from ovir.core.element_types import f64, i64, u64
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import reduced, saturated
+from ovir.export.sizes import as_scalar
 from ovir.kernels.precision import integer_range, lowest_finite
 from ovir.ops.reduction import (
+    CumSum,
     ReduceL1,
     ReduceL2,
     ReduceLogicalAnd,
@@ -140,3 +142,17 @@ def _reduced(graph: Graph, op: ReductionBase, data: Tensor, axes: Axes) -> Tenso
     if not isinstance(axes, Tensor) and not axes:
         return graph.Abs(data) if isinstance(op, ReduceL1 | ReduceL2) else data
     return reduced(graph, _OPERATORS[type(op)], data, axes, keep=op.keep_dims)
+
+
+# --------------------------------------------------------------------------- cumulative sums
+
+
+@exports(CumSum, to="CumSum")
+def cum_sum(graph: Graph, op: CumSum, data: Tensor, axis: Tensor) -> Tensor:
+    """Export as CumSum; a scalar gets an axis for it."""
+    along = graph.cast(as_scalar(graph, axis), i64)
+    flags = {"exclusive": int(op.exclusive), "reverse": int(op.reverse)}
+    if data.rank == 0:
+        summed = graph.CumSum(graph.Reshape(data, [1]), along, **flags)
+        return as_scalar(graph, summed)
+    return graph.CumSum(data, along, **flags)
