@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import ovir
-from ovir.cli.output import print_diagnostics, print_message
+from ovir.cli.output import print_message
 from ovir.core.files import is_special, unwritable
 from ovir.core.progress import stage
 from ovir.core.shapes import PartialShape
@@ -22,7 +22,6 @@ from ovir.inference.models import reshape_undeclared
 from ovir.model import Model, read_model
 
 if TYPE_CHECKING:
-    from ovir.debugging.comparison_setup import Against
     from ovir.reports.page import Page
 
 Commands = Any  # argparse has no public name for the type that add_subparsers returns
@@ -233,66 +232,6 @@ def split_name(model: Model, text: str) -> tuple[str | None, str]:
 def raise_usage_error(message: str, hint: str | None = None) -> NoReturn:
     """Raise InputError for a command line that makes no sense."""
     raise InputError.usage(message, hint=hint)
-
-
-def add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config", action="append", default=[], metavar="KEY=VALUE", help="a property of the device; may be repeated"
-    )
-    parser.add_argument("--timeout", type=seconds, metavar="S", help="the most seconds that a run of the device takes")
-
-
-def add_tolerances(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rtol", type=amount, metavar="X", help="the relative tolerance (default: by element type)")
-    parser.add_argument("--atol", type=amount, metavar="X", help="the absolute tolerance, also of integers")
-    parser.add_argument(
-        "--metric", metavar="NAME=LIMIT", help="a limit in place of tolerances, such as cosine=0.999 or sqnr_db=40"
-    )
-
-
-def config_of(texts: list[str]) -> dict[str, str]:
-    """Return the properties of the device."""
-    for text in texts:
-        if not text.partition("=")[0] or "=" not in text:
-            raise_usage_error(f"--config {text}: expected KEY=VALUE, as in INFERENCE_PRECISION_HINT=bf16")
-    return {key: value for key, _, value in (text.partition("=") for text in texts)}
-
-
-def sides_of(arguments: argparse.Namespace) -> tuple[Against, str | None]:
-    """Return what to compare with, and the device for a second model."""
-    other, against = arguments.other, arguments.against
-    if other is None and against is None:
-        raise_usage_error("there is nothing to compare with: give a second model, or --against", _WAYS)
-    if other is None:
-        return str(against), None
-    if against is not None and not against.startswith("openvino"):
-        raise_usage_error(f"--against {against}: a second model runs in ovir, or on openvino:DEVICE")
-    return str(other), against
-
-
-_WAYS = "as in --against openvino:CPU, --against onnx:model.onnx or --against recorded.npz"
-
-
-def open_other(arguments: argparse.Namespace, model: Model) -> Against:
-    """Return the second model, in the shapes that ``--shape`` gives for the first one."""
-    if not arguments.other.lower().endswith(".xml"):
-        return str(arguments.other)
-    other = read_model(arguments.other)
-    print_diagnostics(other.diagnostics)
-    shapes = {}
-    for index, shape in parse_shapes(model, arguments.shape).items():
-        names = {model.inputs[index].layer.name, *model.inputs[index].names}
-        own = (i for i, port in enumerate(other.inputs) if names & {port.layer.name, *port.names})
-        shapes[next(own, index)] = shape
-    if shapes:
-        reshape_undeclared(other, shapes)
-    return other
-
-
-def is_recorded(against: Against) -> bool:
-    return (
-        isinstance(against, str) and against.lower().endswith(".npz") and not against.startswith(("onnx:", "openvino"))
-    )
 
 
 def add_workers(parser: argparse.ArgumentParser, default: str = "one for each core") -> None:

@@ -6,23 +6,10 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ovir.cli.arguments import (
-    add_command,
-    add_device,
-    add_json,
-    add_model,
-    add_shape,
-    add_tolerances,
-    config_of,
-    file_name,
-    is_recorded,
-    open_model,
-    open_other,
-    output_file,
-    sides_of,
-)
-from ovir.cli.inputs import add_input_sets, inputs_of, random_note
+from ovir.cli.arguments import add_command, add_json, add_model, add_shape, output_file
+from ovir.cli.inputs import add_input_sets
 from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.other_side import add_other_side, add_tolerances, open_sides
 from ovir.cli.output import (
     DONE,
     UNUSABLE,
@@ -57,14 +44,7 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(saved_beside=PART_ENDINGS)
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that a layer was found
     add_model(parser)
-    parser.add_argument("other", type=file_name, nargs="?", metavar="OTHER.xml", help="a second model to compare with")
-    parser.add_argument(
-        "--against",
-        type=file_name,
-        metavar="SIDE",
-        help="openvino:DEVICE (for OTHER.xml, too), onnx:FILE, or an .npz with tensors by name",
-    )
-    add_device(parser)
+    add_other_side(parser)
     add_tolerances(parser)
     parser.add_argument(
         "-o",
@@ -81,27 +61,13 @@ def add_to(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
-    config = config_of(arguments.config)
-    against, device = sides_of(arguments)
-    model = open_model(arguments)
-    print_diagnostics(model.diagnostics)
-    if arguments.other is not None:
-        against = open_other(arguments, model)
-    recorded = is_recorded(against)
-    inputs = inputs_of(model, arguments, is_recorded=recorded)
-    with reported("excluding layers", random_note(arguments, is_recorded=recorded)) as update:
+    sides = open_sides(arguments)
+    with reported("excluding layers", sides.note) as update:
         found = bisect(
-            model,
-            against,
-            inputs=inputs,
-            samples=arguments.samples,
-            seed=arguments.seed or 0,
-            device=device,
-            config=config,
-            rtol=arguments.rtol,
-            atol=arguments.atol,
-            metric=arguments.metric,
-            timeout=arguments.timeout,
+            sides.model,
+            sides.against,
+            inputs=sides.inputs,
+            **sides.options,
             output=arguments.output,
             progress=update,
         )

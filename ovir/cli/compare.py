@@ -1,4 +1,4 @@
-"""The tables of ``ovir compare``."""
+"""``ovir compare``: compare a model with a device, another model or recorded tensors, layer by layer."""
 
 from __future__ import annotations
 
@@ -9,28 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from ovir.cli.arguments import (
     add_command,
-    add_device,
     add_html,
     add_json,
     add_model,
     add_shape,
-    add_tolerances,
     add_workers,
     check_html,
-    config_of,
-    file_name,
-    is_recorded,
-    open_model,
-    open_other,
     opened_workers,
     positive,
     raise_usage_error,
-    sides_of,
     write_html,
 )
-from ovir.cli.inputs import add_input_sets, inputs_of, random_note
+from ovir.cli.inputs import add_input_sets
 from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.other_side import add_other_side, add_tolerances, open_sides
 from ovir.cli.output import (
     DONE,
     UNUSABLE,
@@ -278,14 +271,7 @@ def add_to(commands: Any) -> None:
     )
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that the models differ
     add_model(parser)
-    parser.add_argument("other", type=file_name, nargs="?", metavar="OTHER.xml", help="a second model to compare with")
-    parser.add_argument(
-        "--against",
-        type=file_name,
-        metavar="SIDE",
-        help="openvino:DEVICE (with OTHER.xml: where that runs), onnx:FILE, or an .npz with tensors by name",
-    )
-    add_device(parser)
+    add_other_side(parser)
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument(
         "--isolated",
@@ -312,42 +298,26 @@ def run(arguments: argparse.Namespace) -> int:
     check_html(arguments)
     check_node_data(arguments)
     load_extensions(arguments.extension)
-    config = config_of(arguments.config)
-    against, device = sides_of(arguments)
-    model = open_model(arguments)
-    print_diagnostics(model.diagnostics)
-    if arguments.other is not None:
-        against = open_other(arguments, model)
-    recorded = is_recorded(against)
-    inputs = inputs_of(model, arguments, is_recorded=recorded)
+    sides = open_sides(arguments)
+    model = sides.model
     mode: LayerMode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
-    options: dict[str, Any] = {
-        "samples": arguments.samples,
-        "seed": arguments.seed or 0,
-        "device": device,
-        "config": config,
-        "mode": mode,
-        "rtol": arguments.rtol,
-        "atol": arguments.atol,
-        "metric": arguments.metric,
-        "timeout": arguments.timeout,
-    }
     has_workers = arguments.workers is not None or arguments.dask is not None
-    if has_workers and (recorded or (arguments.inputs is None and arguments.samples is None)):
+    if has_workers and (sides.is_recorded or (arguments.inputs is None and arguments.samples is None)):
         raise_usage_error("--workers and --dask divide many sets of inputs: give them with --inputs or --samples")
     if has_workers and arguments.extension:
         raise_usage_error("--extension and --workers exclude each other here: workers would not have its operations")
-    note = random_note(arguments, is_recorded=recorded)
     if has_workers:
         from ovir.workers.comparing import compare_by_workers
 
-        files: Any = None if arguments.inputs is None else inputs
-        with reported("comparing inputs", note, rate_of="inputs") as update, opened_workers(arguments) as workers:
-            found = compare_by_workers(model, against, files, **options, **workers, progress=update)
+        files: Any = None if arguments.inputs is None else sides.inputs
+        with reported("comparing inputs", sides.note, rate_of="inputs") as update, opened_workers(arguments) as workers:
+            found = compare_by_workers(
+                model, sides.against, files, **sides.options, **workers, mode=mode, progress=update
+            )
     else:
         rate_of = None if arguments.inputs is None else "layers"
-        with reported("comparing layers", note, rate_of=rate_of) as update:
-            found = compare(model, against, inputs=inputs, **options, progress=update)
+        with reported("comparing layers", sides.note, rate_of=rate_of) as update:
+            found = compare(model, sides.against, inputs=sides.inputs, **sides.options, mode=mode, progress=update)
     print_diagnostics(found.diagnostics)
     if arguments.node_data is not None:
         from ovir.integrations.model_explorer.overlays import of_comparison

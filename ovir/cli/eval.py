@@ -12,16 +12,12 @@ from ovir.analysis.evaluation import CONFIDENCE, Interval, ModelEvaluation, Scor
 from ovir.analysis.metrics import NAMES, MetricBase, metric_of
 from ovir.cli.arguments import (
     add_command,
-    add_device,
     add_json,
     add_model,
     add_shape,
     add_workers,
     amount,
-    config_of,
     file_name,
-    is_recorded,
-    open_other,
     opened_workers,
     positive,
     raise_usage_error,
@@ -29,6 +25,7 @@ from ovir.cli.arguments import (
 from ovir.cli.compiling import add_compiling, compiled_as, open_runnable
 from ovir.cli.inputs import add_images, add_input_files, input_files
 from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.other_side import add_device, config_of, is_recorded, open_other
 from ovir.cli.output import DONE, WRONG, say, say_json, say_table
 from ovir.cli.progress import advance
 from ovir.cli.run_many import print_failures
@@ -301,8 +298,7 @@ def _other_side(
     from ovir.debugging.sides import Partners
     from ovir.hybrid.compile_model import compile_model
 
-    arguments.other = arguments.against  # what `ovir compare` calls it
-    against = open_other(arguments, model)
+    against = open_other(arguments.against, model, arguments.shape)
     if is_recorded(against):
         raise_usage_error(f"--against {against}: expected other.xml, openvino:DEVICE or onnx:FILE")
     if not isinstance(against, Model):
