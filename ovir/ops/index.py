@@ -222,7 +222,7 @@ VERSIONS: tuple[tuple[str, int, str, bool, str, tuple[str, ...]], ...] = (
     ("SoftSign", 9, "9-16", False, "activation", ("softsign",)),
     ("SpaceToBatch", 2, "2-16", False, "space_blocks", ("space_to_batch",)),
     ("SpaceToDepth", 1, "1-16", False, "space_blocks", ("space_to_depth",)),
-    ("SparseFillEmptyRows", 16, "16", False, "sparse", ("sparse_fill_empty_rows",)),
+    ("SparseFillEmptyRows", 16, "16", False, "segments", ("sparse_fill_empty_rows",)),
     ("Split", 1, "1-16", False, "movement", ("split",)),
     ("Sqrt", 1, "1-16", False, "unary", ("sqrt",)),
     ("SquaredDifference", 1, "1-16", False, "arithmetic", ("squared_difference",)),
