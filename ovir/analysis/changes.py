@@ -61,7 +61,7 @@ class Change:
     name: str = ""
     """Which one of them: the name of the attribute, the number of the input or output, the key in rt_info."""
     old: Any = None
-    """The earlier value: a text, number, boolean or list; None for nothing."""
+    """The earlier value: a string, number, boolean or list; None for nothing."""
     new: Any = None
     """The later value, as ``old``."""
     data: DataDifference | None = None
@@ -236,7 +236,7 @@ def rt_info_changes(a: RtInfo, b: RtInfo, ignored: frozenset[str], prefix: str =
 
 
 def _spaced(text: str) -> str:
-    """Return a text of runtime information with one space behind each comma; writers differ in that."""
+    """Return a string of runtime information with one space after each comma, because writers differ in that."""
     return ", ".join(part.strip() for part in text.split(","))
 
 
@@ -256,7 +256,7 @@ def _entries(info: Mapping[str, Any], ignored: frozenset[str]) -> Iterator[tuple
 
 
 def plain(value: Any) -> Any:
-    """Return a value of an attribute as a text, number, boolean or list of these."""
+    """Return a value of an attribute as a string, number, boolean or list of these."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (ElementType, PartialShape, Dimension)):

@@ -72,10 +72,10 @@ class LayerDiff:
     @property
     def place(self) -> str:
         """Return in words between which layers it is."""
-        before, behind = _listed(self.sources), _listed(self.readers)
-        if before and behind:
-            return f"between {before} and {behind}"
-        return f"behind {before}" if before else f"read by {behind}" if behind else ""
+        before, after = _listed(self.sources), _listed(self.readers)
+        if before and after:
+            return f"between {before} and {after}"
+        return f"behind {before}" if before else f"read by {after}" if after else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the layer as a dictionary for JSON."""
@@ -183,7 +183,7 @@ class Diff:
         return f"<Diff: {self}>"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as dictionaries, lists, texts and numbers."""
+        """Return the result for JSON."""
         return {
             "equal": self.is_equal,
             "a": {"path": self.a.path, "name": self.a.name},
@@ -289,15 +289,15 @@ class _Comparison:
         """Return the layers that differ, in the order of the second model, and note which outputs are affected."""
         found: list[tuple[float, list[LayerDiff]]] = []
         groups = self._groups()
-        behind = -1.0  # a removed layer is listed after the matched layer before it
+        position = -1.0  # a removed layer is listed after the matched layer before it
         for i, j in enumerate(counted("comparing layers", self.matching.to_b)):
             if j == NONE:
                 if i not in self.connections.absorbed_a:
-                    found.append((behind + 0.5, [self._lone(self.a, i, is_removed=True)]))
+                    found.append((position + 0.5, [self._lone(self.a, i, is_removed=True)]))
                 continue
-            behind = float(j)
+            position = float(j)
             if not (i in self.connections.absorbed_a and j in self.connections.absorbed_b):
-                found.append((behind, list(self._pair(i, j, groups.get((i, j))))))
+                found.append((position, list(self._pair(i, j, groups.get((i, j))))))
         for j, i in enumerate(self.matching.to_a):
             if i == NONE and j not in self.connections.absorbed_b:
                 found.append((float(j), [self._lone(self.b, j, is_removed=False)]))
@@ -404,7 +404,7 @@ Wiring = dict[str, dict[tuple[object, ...], str]]
 
 
 def _wiring(layer: Layer, key: str, names: dict[Layer, int]) -> Wiring:
-    """Return port map and back edges of a body: what joins which numbers of ``names``, with a text for each."""
+    """Return the port map and the back edges of a body, by the numbers in ``names`` that they join, in words."""
     result: Wiring = {"port map": {}, "back edges": {}}
     wiring = layer.operator.wiring.get(key) if layer.operator is not None else None
     if wiring is None:

@@ -322,7 +322,7 @@ class Origins:
                 yield axis, origin
 
     def explain(self, port: Port) -> str:
-        """Return why the dynamic dimensions of a port are dynamic; an empty text for a static shape."""
+        """Return why the dynamic dimensions of a port are dynamic; an empty string for a static shape."""
         port = port.source or port
         if port.shape.rank is None:
             return "the rank is not known"

@@ -124,7 +124,7 @@ class GraphSignatures:
     ) -> tuple[list[int], list[int]]:
         """Return for each layer a number for all that it is computed from, and one for all that is computed from it.
 
-        The first depends on the layers before a layer, the second on those behind it, both in full depth. A layer with
+        The first depends on the layers before a layer, the second on those after it, both in full depth. A layer with
         an anchor (not -1) is known by that; nothing beyond it counts. If ``rough``, nothing before weights counts.
         """
         count = len(self.layers)
@@ -138,8 +138,8 @@ class GraphSignatures:
                 up[i] = numbers["up", signatures[i], before]
         for i in range(count - 1, -1, -1):
             if fixed[i] < 0:
-                behind = sorted([(down[reader], k, port) for reader, k, port in self.readers[i]])
-                down[i] = numbers["down", signatures[i], tuple(behind)]
+                after = sorted([(down[reader], k, port) for reader, k, port in self.readers[i]])
+                down[i] = numbers["down", signatures[i], tuple(after)]
         return up, down
 
     def neighborhoods(self, anchors: Sequence[int], radius: int) -> list[int]:
@@ -315,7 +315,7 @@ def _share_of_agreeing(a: GraphSignatures, b: GraphSignatures, colors: _Colors, 
 
 
 def _are_alike(a: GraphSignatures, colors: _Colors, i: int, j: int) -> bool:
-    """Return whether two layers have the same layers before or behind them.
+    """Return whether two layers have the same layers before or after them.
 
     Nothing is before a constant, so that equal constants are not alike for this.
     """
@@ -403,7 +403,7 @@ class Matching:
         )
 
     def _match_contexts(self, colors: _Colors) -> None:
-        """Match layers that have the same layers before and behind them; if there are several, match layers of one
+        """Match layers that have the same layers before and after them; if there are several, match layers of one
         name."""
         classes = self._classes(colors)
         for first, second in classes:
@@ -431,7 +431,7 @@ class Matching:
         self._deferred.clear()
 
     def _is_doubtful(self, i: int, j: int) -> bool:
-        """Return whether two layers have other names, which both models know, and nothing before or behind them."""
+        """Return whether two layers have other names, which both models know, and nothing before or after them."""
         return self._by_name.get(i, j) != j and not (self.a.sources[i] and self.a.readers[i])
 
     def _classes(self, colors: _Colors) -> list[tuple[list[int], list[int]]]:
@@ -471,7 +471,7 @@ class Matching:
                 self._match(i, j)
 
     def _match_rest(self, *, rough: bool) -> None:
-        """Match layers that have the same layers before or behind them up to matched ones, as long as there are any."""
+        """Match layers that have the same layers before or after them up to matched ones, as long as there are any."""
         of_a, of_b = (self.a.rough, self.b.rough) if rough else (self.a.exact, self.b.exact)
         for _ in range(_ROUNDS):
             before = self.to_b.count(NONE)
@@ -489,7 +489,7 @@ class Matching:
     def _informed(
         self, of_a: Sequence[int], of_b: Sequence[int], *, is_down: bool = False
     ) -> tuple[list[Hashable], list[Hashable]]:
-        """Return the colors of the layers for which they say something: layers with something before or behind them."""
+        """Return the colors of the layers for which they say something: layers with something before or after them."""
         sides = (self.a, of_a), (self.b, of_b)
         result: list[list[Hashable]] = []
         for side, colors in sides:
@@ -565,7 +565,7 @@ class Matching:
 
 
 class _Colors:
-    """The surroundings before and behind each layer of both models, as numbers."""
+    """The surroundings before and after each layer of both models, as numbers."""
 
     def __init__(self, up_a: list[int], down_a: list[int], up_b: list[int], down_b: list[int]) -> None:
         self.up_a, self.down_a, self.up_b, self.down_b = up_a, down_a, up_b, down_b

@@ -44,7 +44,7 @@ class Verdict:
     comparison: TensorComparison | None = None
     """The comparison of that output."""
     problem: str | None = None
-    """What the other side failed at; that counts as a difference."""
+    """How the other side failed, which counts as a difference."""
 
 
 @dataclass(frozen=True)
@@ -151,11 +151,11 @@ class Bisection:
     part: Part | None = None
     """The smallest part that was found to differ; None without ``output``, or if nothing differs."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    """What else is worth knowing, and what the other side failed at."""
+    """Warnings and notes, and how the other side failed."""
 
     @property
     def within(self) -> bool:
-        """Return whether all that was compared is within the tolerance."""
+        """Return whether all compared tensors are within the tolerance."""
         return all(probe.verdict.within for probe in self.probes)
 
     def __bool__(self) -> bool:
@@ -168,7 +168,7 @@ class Bisection:
 
     @property
     def recovered(self) -> Probe | None:
-        """Return the first beginning behind the first diverging layer that is within the tolerance again.
+        """Return the first beginning after the first diverging layer that is within the tolerance again.
 
         If there is one, errors are not monotone: the layer that spoils the outputs may be another one.
         """
@@ -178,7 +178,7 @@ class Bisection:
         return next((p for p in self.probes if p.count > first.count and p.verdict.within), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as dictionaries, lists, texts and numbers."""
+        """Return the result for JSON."""
         first, recovered = self.first, self.recovered
         return {
             "within": self.within,

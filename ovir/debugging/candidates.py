@@ -267,8 +267,8 @@ def paths(candidate: Candidate) -> list[LayerPath]:
 def past(candidate: Candidate, bypassed: Collection[LayerPath], *, shortest: bool) -> Candidate | None:
     """Return the model in which the readers of layers read an input of the same type instead.
 
-    Of several such inputs, ``shortest`` chooses the one that comes first in topological order, so that whole branches
-    are left out; otherwise it is the one that comes last, so that branches remain and shortcuts are left out.
+    If several inputs have this type, ``shortest`` chooses the first in topological order, so that whole branches are
+    left out; otherwise the last one is chosen, so that branches remain and shortcuts are left out.
     """
     model = candidate.model.clone()
     place = {layer: i for i, layer in enumerate(model.walk())}
@@ -395,7 +395,7 @@ def _varies(op: Const) -> bool:
 
 
 def with_equal_elements(candidate: Candidate, constants: Collection[int]) -> Candidate:
-    """Return the model in which all elements of constants are equal to the one that is largest in size, or NaN."""
+    """Return the model in which all elements of some constants equal their element of largest magnitude, or NaN."""
     model = candidate.model.clone()
     with model.editing():
         for number in constants:

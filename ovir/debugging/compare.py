@@ -174,9 +174,9 @@ class Comparison:
     not_compared: list[NotCompared] = field(default_factory=list)
     """The layers that were left out, with the reason."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    """What else is worth knowing, and what the engine failed at."""
+    """Warnings and notes, and how the engine failed."""
     values: tuple[str, str] = ("in the other model", "in the first")
-    """Where ``actual`` and ``reference`` of a tensor are from, for texts."""
+    """Where ``actual`` and ``reference`` of a tensor come from, in words."""
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
 
@@ -208,7 +208,7 @@ class Comparison:
         return list({layer.id: layer for layer in (*heads, *rest)}.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as dictionaries, lists, texts and numbers."""
+        """Return the result for JSON."""
         return {
             "within": self.within,
             "first": None if self.first is None else self.first.to_dict(),
@@ -309,14 +309,14 @@ class Findings:
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
     description: str = ""
-    """What the other side says about itself, here and below."""
+    """The name of the other side; this and the fields below describe it."""
     precision: str | None = None
     not_compared: list[NotCompared] = field(default_factory=list)
     sides: tuple[str, str] = Side.labels
     outputs_first: bool = False
 
     def describe(self, side: Side) -> None:
-        """Record what the other side says about itself after its runs."""
+        """Record the description of the other side after its runs."""
         self.diagnostics.update(dict.fromkeys(side.diagnostics))
         self.description, self.precision = side.description, side.precision
         self.not_compared, self.sides = side.not_compared, side.labels
@@ -327,7 +327,7 @@ class Findings:
         return self.layers.setdefault(layer.key, {}).setdefault(position, Tally())
 
     def add(self, later: Findings) -> None:
-        """Add what has been found for later sets of inputs."""
+        """Add the findings for later sets of inputs."""
         for key, tallies in later.layers.items():
             own = self.layers.setdefault(key, {})
             for position, tally in tallies.items():
@@ -461,7 +461,7 @@ class Session:
             shown_mode = "cumulative"
             self.compare_layers(sets, with_outputs=True)
         self.found.describe(self._side)
-        self._require_something()
+        require_something(self.found)
         return self.found.result(self._model, self._criterion, shown_mode, names)
 
     def _run_on_device(self, sets: Sequence[InputSet], names: Sequence[str], mode: LayerMode | None) -> str:
@@ -491,15 +491,6 @@ class Session:
         for number, inputs in enumerate(sets, first):
             self._compare_layers(number, inputs(), with_outputs=with_outputs)
 
-    def _require_something(self) -> None:
-        """Raise InputError if nothing was compared, which says nothing about the model."""
-        if not self.found.is_empty:
-            return
-        if self._side.has_only_inputs:
-            place = Place(self._side.description)
-            raise InputError.usage("nothing was compared: the recording has only inputs", place)
-        require_something(self.found)
-
     # ----- one set of inputs
 
     def _compare_outputs(self, number: int, inputs: list[Array]) -> None:
@@ -522,7 +513,7 @@ class Session:
                 yield step
                 self._advance(step.layer)
 
-        for answer in side.layers(inputs, steps()):
+        for answer in side.layer_outputs(inputs, steps()):
             self._take(number, answer)
         if with_outputs:
             self._take_outputs(number, inputs, walk, depths)
@@ -530,7 +521,7 @@ class Session:
     def tensors(self, inputs: list[Array], wanted: Collection[Port]) -> dict[Port, Array]:
         """Run both sides once more, and return the wanted tensors as far as the other side has them."""
         found: dict[Port, Array] = {}
-        for answer in self._side.layers(inputs, Walk(self._plan, inputs)):
+        for answer in self._side.layer_outputs(inputs, Walk(self._plan, inputs)):
             for port, array in zip(answer.step.layer.outputs, answer.arrays, strict=False):
                 if port in wanted and array is not None:
                     found[port] = array

@@ -19,7 +19,7 @@ from ovir.core.element_types import ElementType
 from ovir.core.interrupts import temporary_folder
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.debugging.sides import Device, LayerAnswer, LayerMode, Partners, Side, in_batches, in_halves, skipped_partner
+from ovir.debugging.sides import Device, LayerAnswer, LayerMode, Partners, Side, in_batches, in_halves
 from ovir.diagnostics.errors import ModelError, RunError
 from ovir.editing.transaction import infer_edited
 from ovir.engines.process import EngineDiedError, EngineProcess, Loaded
@@ -271,13 +271,13 @@ class Isolated:
         folded = all_constant_layers(partners.b)
         self._constants = {layer: place for place, layer in enumerate(partners.b.layers) if layer in folded}
 
-    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
+    def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         items = map(self._item, steps)
         return in_batches(items, lambda some: in_halves(some, self._run, self._failed), _MOST_LAYERS)
 
     def _item(self, step: SeenStep) -> LayerAnswer | tuple[_Waiting, int]:
         other = self._partners.of(step.layer)
-        reason = skipped_partner(self._partners, step) or _not_alone(step.layer)
+        reason = self._partners.missing(step) or _not_alone(step.layer)
         if reason is None and other is not None and len(other.inputs) != len(step.inputs):
             reason = "the layer of the other model has another number of inputs"
         read = [port.index for port in step.layer.outputs if port.readers]
@@ -360,13 +360,13 @@ class Cumulative:
         self._inputs: list[Array] = []
         self._stopped: str | None = None
 
-    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
+    def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         self._inputs = self._partners.inputs(inputs)
         self._stopped = None
         return in_batches(map(self._item, steps), lambda items: in_halves(items, self._run, self._failed))
 
     def _item(self, step: SeenStep) -> LayerAnswer | tuple[SeenStep, int]:
-        reason = skipped_partner(self._partners, step)
+        reason = self._partners.missing(step)
         if reason is None and not self._ports(step):
             reason = "nothing reads its outputs"
         if reason is not None:
@@ -428,9 +428,9 @@ class DeviceSide(Side):
             self._layers = Cumulative(self._device, self.partners)
         self.accumulates = self._layers.accumulates
 
-    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
+    def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         assert self._layers is not None
-        return self._layers.layers(inputs, steps)
+        return self._layers.layer_outputs(inputs, steps)
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         results = self._device.run_whole(self.partners.inputs(inputs))

@@ -19,7 +19,7 @@ _MARKS = (
     ),
     RtElement(1, "attribute", (("name", "precise"), ("version", "0"))),
 )
-"""The mark of OpenVINO 2026 and later, and the one that versions from 2023 on know."""
+"""The mark for OpenVINO 2026 and later, and the mark for versions from 2023 on."""
 
 
 def with_exact_layers(model: Model, keys: Collection[str]) -> Model:

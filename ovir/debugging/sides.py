@@ -1,4 +1,4 @@
-"""The other side of a comparison, and what all kinds of it have in common."""
+"""The protocol of the other side of a comparison, and what its implementations share."""
 
 from __future__ import annotations
 
@@ -17,6 +17,152 @@ from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 from ovir.runtime.executor import SeenStep
 from ovir.runtime.inputs import collect_inputs
+
+LayerMode = Literal["isolated", "cumulative"]
+"""How layers are compared: each alone with the inputs that it has in ovir, or as errors add up."""
+
+
+@dataclass(frozen=True)
+class NotCompared:
+    """A layer that was not compared, or for which there is nothing to compare with."""
+
+    id: int
+    """The id of the layer."""
+    name: str
+    """The key of the layer."""
+    type: str
+    """The operation, such as ``Convolution``."""
+    reason: str
+    """Why it was left out."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the layer for JSON."""
+        return vars(self).copy()
+
+
+@dataclass(frozen=True)
+class LayerAnswer:
+    """The tensors of the other side for the outputs of a layer, or why there are none."""
+
+    step: SeenStep
+    """The layer as ovir has run it."""
+    arrays: Sequence[Array | None] = ()
+    """The tensors to compare its outputs with, by position; None for those that are not compared."""
+    problem: str | None = None
+    """How the other side failed, which counts as a difference."""
+    skipped: str | None = None
+    """Why the layer is not compared."""
+    other: Layer | None = None
+    """The layer of the other model."""
+
+
+class Device(Protocol):
+    """A device that runs models. Use it in a ``with`` block."""
+
+    precision: str | None
+    """The element type in which the device computes, once it has compiled a model and if it says so."""
+    labels: tuple[str, str]
+    """Where compared values come from: those of the device, and those of the first model."""
+
+    @property
+    def description(self) -> str:
+        """Return the name of the device with its version."""
+
+    def open(self) -> None:
+        """Make sure that the device is there; raise EngineMissingError if it is not."""
+
+    def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
+        """Return the outputs of a model for inputs by position; the model is compiled for this run alone.
+
+        Raises EngineError or EngineDiedError.
+        """
+
+    def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
+        """Return the outputs of the model that the device was made for; it stays compiled."""
+
+    def release(self) -> None:
+        """Release the compiled model."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Side(Protocol):
+    """The other side of a comparison: a device, a second model, an ONNX model or a recording.
+
+    It returns the outputs of the model and of its layers; each kind of side overrides what differs from the defaults.
+    Use it in a ``with`` block.
+    """
+
+    description: str
+    """The name of the side, once it is open."""
+    labels: tuple[str, str] = ("in the other model", "in the first")
+    """Where compared values come from: those of this side, and those of the first model."""
+    partners: Partners | None = None
+    """Which layers of a second model correspond to layers of the first one, if there is a second one."""
+    accumulates: bool = True
+    """Whether errors of earlier layers are part of what is compared."""
+    with_constants: bool = True
+    """Whether layers that depend on constants alone are compared."""
+    outputs_first: bool = False
+    """Whether layers are compared only after the outputs of all sets of inputs, and if there is a reason."""
+    is_recorded: bool = False
+    """Whether its tensors were computed earlier, from inputs that may be among them."""
+
+    def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
+        """Return the outputs to compare with, for each output of the first model; None for those that are missing."""
+
+    def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
+        """Yield an answer for each layer that ovir has run, once it is known; the answers may lag behind the steps."""
+
+    def compare_layers(self, mode: LayerMode, *, runs_whole: bool) -> None:
+        """Choose how layers are compared from now on; ``runs_whole`` says whether the side has run the whole model.
+
+        Sides that can compare them in one way only do nothing.
+        """
+        return
+
+    def recorded_inputs(self) -> dict[int, Array]:
+        """Return the inputs of a recording, by position; raise InputError if one is missing."""
+        return {}
+
+    def mismatch(self, element_type: ElementType, array: Array) -> str | None:
+        """Return why a tensor of the first model's element type cannot be compared with an array; None if it can."""
+        return None
+
+    @property
+    def device(self) -> Device | None:
+        """Return the device that can run parts of the first model; None if only tensors of whole runs are there."""
+        return None
+
+    @property
+    def precision(self) -> str | None:
+        """Return the element type in which the other side computes; None if it is not known."""
+        return None
+
+    @property
+    def not_compared(self) -> list[NotCompared]:
+        """Return the layers of which this side has tensors that are never compared."""
+        return []
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """Return warnings and notes about this side."""
+        return []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return
+
+
+# --------------------------------------------------------------------------- the layers of a second model
 
 
 class Partners:
@@ -37,6 +183,17 @@ class Partners:
     def of(self, layer: Layer) -> Layer | None:
         """Return the layer of the second model; None if it has no such layer."""
         return layer if self._to_b is None else self._to_b.get(layer)
+
+    def missing(self, step: SeenStep) -> str | None:
+        """Return why a layer cannot be compared with its partner; None if it can."""
+        other = self.of(step.layer)
+        if other is None:
+            return "the other model has no such layer"
+        if other.type in ENDS:
+            return f"it is a {other.type} in the other model"
+        if len(other.outputs) != len(step.layer.outputs):
+            return "the layer of the other model has another number of outputs"
+        return None
 
     def inputs(self, arrays: Sequence[Array]) -> list[Array]:
         """Return the inputs of the second model for inputs of the first, in its element types."""
@@ -102,163 +259,6 @@ class Partners:
                     free.remove(index)
                     found[place] = index
         return found
-
-
-LayerMode = Literal["isolated", "cumulative"]
-"""How layers are compared: each alone with the inputs that it has in ovir, or as errors add up."""
-
-
-@dataclass(frozen=True)
-class NotCompared:
-    """A layer that was not compared, or for which there is nothing to compare with."""
-
-    id: int
-    """The id of the layer."""
-    name: str
-    """The key of the layer."""
-    type: str
-    """The operation, such as ``Convolution``."""
-    reason: str
-    """Why it was left out."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the layer for JSON."""
-        return vars(self).copy()
-
-
-@dataclass(frozen=True)
-class LayerAnswer:
-    """What the other side has for the outputs of a layer."""
-
-    step: SeenStep
-    """The layer as ovir has run it."""
-    arrays: Sequence[Array | None] = ()
-    """The tensors to compare its outputs with, by position; None for those that are not compared."""
-    problem: str | None = None
-    """What the other side failed at, which counts as a difference."""
-    skipped: str | None = None
-    """Why the layer is not compared."""
-    other: Layer | None = None
-    """The layer of the other model."""
-
-
-class Device(Protocol):
-    """What runs models. Use it in a ``with`` block."""
-
-    precision: str | None
-    """The element type in which the device computes, once it has compiled a model and if it says so."""
-    labels: tuple[str, str]
-    """Where compared values are from: of the device, and of the first model."""
-
-    @property
-    def description(self) -> str:
-        """Return the name of the device with its version."""
-
-    def open(self) -> None:
-        """Make sure that the device is there; raise EngineMissingError if it is not."""
-
-    def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
-        """Return the outputs of a model for inputs by position; the model is compiled for this run alone.
-
-        Raises EngineError or EngineDiedError.
-        """
-
-    def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return the outputs of the model that the device was made for; it stays compiled."""
-
-    def release(self) -> None:
-        """Release the compiled model."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-class Side(Protocol):
-    """The other side of a comparison: a device, a second model, an ONNX model or a recording.
-
-    It has outputs and the outputs of layers. Use it in a ``with`` block.
-    """
-
-    description: str
-    """The name of the side, once it is open."""
-    labels: tuple[str, str] = ("in the other model", "in the first")
-    """Where the compared values are from: of this side, and of the first model."""
-    partners: Partners | None = None
-    """Which layers of a second model correspond to layers of the first one, if there is a second one."""
-    accumulates: bool = True
-    """Whether errors of earlier layers are part of what is compared."""
-    with_constants: bool = True
-    """Whether layers that depend on constants alone are compared."""
-    outputs_first: bool = False
-    """Whether layers are compared only after the outputs of all sets of inputs, and if there is a reason."""
-    is_recorded: bool = False
-    """Whether its tensors were computed before, from inputs that may be among them."""
-    has_only_inputs: bool = False
-    """Whether it has inputs of the model and no other tensor of it."""
-
-    def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
-        """Return the outputs to compare with, for each output of the first model; None for those that are missing."""
-
-    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
-        """Yield an answer for each layer that ovir has run, once it is known; the answers may lag behind the steps."""
-
-    def compare_layers(self, mode: LayerMode, *, runs_whole: bool) -> None:
-        """Choose how layers are compared from now on; ``runs_whole`` says whether the side has run the whole model.
-
-        Sides that can compare them in one way only do nothing.
-        """
-        return
-
-    def recorded_inputs(self) -> dict[int, Array]:
-        """Return the inputs of a recording, by position; raise InputError if one is missing."""
-        return {}
-
-    def mismatch(self, element_type: ElementType, array: Array) -> str | None:
-        """Return why a tensor of the first model's element type cannot be compared with an array; None if it can."""
-        return None
-
-    @property
-    def device(self) -> Device | None:
-        """Return what can run parts of the first model; None if the side has only the tensors of whole runs."""
-        return None
-
-    @property
-    def precision(self) -> str | None:
-        """Return the element type in which the other side computes; None if it is not known."""
-        return None
-
-    @property
-    def not_compared(self) -> list[NotCompared]:
-        """Return what this side has but is never compared."""
-        return []
-
-    @property
-    def diagnostics(self) -> list[Diagnostic]:
-        """Return what is worth knowing about the other side."""
-        return []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return
-
-
-def skipped_partner(partners: Partners, step: SeenStep) -> str | None:
-    """Return why a layer cannot be compared with its partner; None if it can."""
-    other = partners.of(step.layer)
-    if other is None:
-        return "the other model has no such layer"
-    if other.type in ENDS:
-        return f"it is a {other.type} in the other model"
-    if len(other.outputs) != len(step.layer.outputs):
-        return "the layer of the other model has another number of outputs"
-    return None
 
 
 # --------------------------------------------------------------------------- many layers in one run

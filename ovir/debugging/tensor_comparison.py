@@ -309,7 +309,7 @@ class Criterion:
 
     @classmethod
     def of(cls, rtol: float | None, atol: float | None, metric: str | None) -> Criterion:
-        """Return the criterion for the options of a comparison; ``metric`` is a text such as ``cosine=0.999``.
+        """Return the criterion for the options of a comparison; ``metric`` is a string such as ``cosine=0.999``.
 
         Raises InputError for invalid ones.
         """
@@ -369,14 +369,14 @@ class Criterion:
         return replace(found, within=agrees and not found.lone)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was chosen, for JSON."""
+        """Return the criterion for JSON."""
         if self.metric is not None:
             return {"metric": self.metric, "limit": self.limit}
         return {"rtol": self.rtol, "atol": self.atol}
 
 
 def noise(found: TensorComparison) -> float:
-    """Return the root mean square of the errors, relative to the reference; infinite for what has no number."""
+    """Return the root mean square of the errors, relative to the reference; infinite where there is no number."""
     if found.problem is not None or found.lone:
         return math.inf
     if found.sqnr_db is None:  # strings, or nothing but NaN and infinities

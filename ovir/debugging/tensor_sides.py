@@ -12,7 +12,7 @@ import numpy as np
 from ovir.analysis.record import record_keys
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.debugging.sides import LayerAnswer, NotCompared, Partners, Side, in_batches, skipped_partner
+from ovir.debugging.sides import LayerAnswer, NotCompared, Partners, Side, in_batches
 from ovir.debugging.walk import Walk, WalkPlan
 from ovir.diagnostics.codes import BAD_INPUT, NO_ENGINE, UNREADABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
@@ -41,7 +41,7 @@ class SecondModel(Side):
         self._failure: RunError | None = None
         self._diagnostics: dict[Diagnostic, None] = {}
 
-    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
+    def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         self._walk = Walk(self._plan, self.partners.inputs(inputs))
         self._kept, self._failure = {}, None
         self._wanted = {other for layer in self.partners.a.layers if (other := self.partners.of(layer)) is not None}
@@ -49,7 +49,7 @@ class SecondModel(Side):
             yield self._answer(step)
 
     def _answer(self, step: SeenStep) -> LayerAnswer:
-        reason = skipped_partner(self.partners, step)
+        reason = self.partners.missing(step)
         other = self.partners.of(step.layer)
         if reason is not None or other is None:
             return LayerAnswer(step, skipped=reason)
@@ -152,7 +152,7 @@ class OnnxModel(Side):
         hint = "`ovir edit --rename` gives inputs of the IR other names"
         raise InputError.usage(message, Place(self._path), hint=hint)
 
-    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
+    def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         self._feed(inputs)
         return in_batches(map(self._item, steps), self._run)
 
@@ -261,7 +261,10 @@ class Recorded(Side):
         if not self._keys:
             message = f"nothing was compared: no key names a tensor or layer of the model; the keys are {listed}"
             raise InputError.usage(message, place, hint=hint)
-        self.has_only_inputs = all(port.layer.type == "Parameter" for port in self._keys)
+        if all(port.layer.type == "Parameter" for port in self._keys) and not any(
+            port.source in self._keys for port in model.outputs
+        ):
+            raise InputError.usage("nothing was compared: the recording has only inputs", place)
         self._warnings: list[Diagnostic] = []
         if unknown:
             message = f"{plural(len(unknown), 'key')} of {len(tensors)} name no tensor and no layer: {listed}"
@@ -301,7 +304,7 @@ class Recorded(Side):
                 hint = "leave out --input and --seed: recorded inputs are used if the recording has all of them"
                 raise InputError(diagnose(BAD_INPUT, message, Place(self.description), hint=hint))
 
-    def layers(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
+    def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
         self._require_same(inputs)
         for step in steps:
             keys = [self._keys.get(port) for port in step.layer.outputs]

@@ -110,7 +110,7 @@ class Depths:
         self._known: dict[Port, tuple[float, float]] = {}
 
     def of(self, step: SeenStep) -> tuple[float, float]:
-        """Return ``terms`` and ``steps`` for the outputs of a layer, and keep them for the layers behind it."""
+        """Return ``terms`` and ``steps`` for the outputs of a layer, and keep them for the layers after it."""
         sources = [self.of_port(port.source) for port in step.layer.inputs if port.source is not None]
         terms = max((terms for terms, _ in sources), default=0.0)
         steps = max((steps for _, steps in sources), default=0.0)

@@ -69,7 +69,7 @@ class Condition:
 
 
 def parse_conditions(text: str) -> tuple[Condition, ...]:
-    """Return the conditions of a text such as ``nan,inf,overflow:f16``; raise InputError if it names none."""
+    """Return the conditions of a string such as ``nan,inf,overflow:f16``; raise InputError if it names none."""
     return tuple(dict.fromkeys(map(_parse, text.split(","))))
 
 
@@ -250,7 +250,7 @@ class Watch:
     """
 
     def __init__(self, conditions: str = "nan,inf") -> None:
-        """Create a watch; raise InputError for a text that names no condition."""
+        """Create a watch; raise InputError for a string that names no condition."""
         if not isinstance(conditions, str):
             message = f"expected a text such as 'nan,inf,overflow:f16', got {conditions!r}"
             raise InputError.usage(message)
