@@ -18,7 +18,7 @@ from ovir.diagnostics.wording import exact_size_text
 from ovir.graph.layers import Layer
 from ovir.ops.base.operator import Operator
 
-_TOO_BIG = "array is too big", "Maximum allowed dimension exceeded"
+_TOO_BIG = "array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded"
 """How NumPy begins the message of its ValueError for an array that no machine can hold."""
 
 

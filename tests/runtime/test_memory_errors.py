@@ -168,3 +168,11 @@ def _print_errors() -> None:
 
 if __name__ == "__main__":
     _print_errors()
+
+
+def test_a_range_that_no_machine_can_hold() -> None:
+    net = Net()
+    inputs = [net.parameter(name, "[]", "f32") for name in ("start", "stop", "step")]
+    net.result(net.op("Range", *inputs, opset=4, output_type="f32"))
+    with pytest.raises(ovir.RunError, match="out of memory"):
+        fed(net.compiled(), np.float32(0), np.float32(3e38), np.float32(1))
