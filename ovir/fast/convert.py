@@ -21,7 +21,7 @@ from ovir.core.element_types import (
 from ovir.fast.base.binding import Binder, call_elementwise
 from ovir.fast.registry import fast
 from ovir.kernels.coalesce import memory_order
-from ovir.ops.convert import ConversionBase, ConvertPromoteTypes, converted_to
+from ovir.ops.convert import ConversionBase, ConvertPromoteTypes, fill_converted
 
 _NATIVE = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64}
 """Types that NumPy converts fast."""
@@ -39,7 +39,7 @@ def conversion(op: ConversionBase, binder: Binder, *inputs: Array) -> bool:
     if target == boolean:
         call_elementwise(binder, np.not_equal, data, np.zeros((), data.dtype), out)
     elif target.is_integral and source.is_real:
-        call_elementwise(binder, lambda x, y: converted_to(x, source, target, y), data, out)
+        call_elementwise(binder, lambda x, y: fill_converted(x, source, target, y), data, out)
     else:
         call_elementwise(binder, _cast, data, out)
     return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder, bind_elementwise, tiled
 from ovir.fast.registry import fast
@@ -9,17 +11,24 @@ from ovir.kernels.precision import native_dtype
 from ovir.ops.base.elementwise import HELD_IN_BYTES, BinaryBase
 
 
-@fast(BinaryBase)
+@fast(BinaryBase, in_f32=True)
 def binary(op: BinaryBase, binder: Binder, *inputs: Array) -> bool:
+    function = getattr(type(op), "function", None)
+    return function is not None and bind_binary(op, binder, function, *inputs)
+
+
+def bind_binary(
+    op: BinaryBase, binder: Binder, function: Callable[..., object], *inputs: Array, heavy: bool = False
+) -> bool:
+    """Bind ``function(a, b, out)``; return False for types that NumPy does not compute in."""
     if any(element_type in HELD_IN_BYTES for element_type in op.input_types):
         return False  # NumPy would not wrap around as these types do
     a, b = inputs[0], op.aligned(*inputs)
-    function = op.bound_function(inputs, binder.is_constant)
-    if function is None or native_dtype(a.dtype) != a.dtype:
+    if native_dtype(a.dtype) != a.dtype:
         return False
     if binder.is_constant(1) and a.shape == binder.output_shape():
         b = tiled(b, a)
     elif binder.is_constant(0) and b.shape == binder.output_shape():
         a = tiled(a, b)
-    bind_elementwise(binder, function, a, b, heavy=op.heavy)
+    bind_elementwise(binder, function, a, b, heavy=heavy)
     return True

@@ -8,12 +8,31 @@ from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder
 from ovir.fast.base.passes import bind_passes
 from ovir.fast.registry import fast
-from ovir.ops.unary import UnaryBase
+from ovir.kernels.erf import erf_passes
+from ovir.kernels.fast_calls import Call
+from ovir.kernels.passes import Spare
+from ovir.ops.unary import Erf, ExactUnaryBase, Round, UnaryBase
 
 
-@fast(UnaryBase)
+@fast(UnaryBase, in_f32=True)
 def unary(op: UnaryBase, binder: Binder, *inputs: Array) -> bool:
+    def passes(x: Array, y: Array, spare: Spare) -> list[Call]:
+        return [(type(op).function, (x, y))]
+
     if inputs[0].dtype not in (np.float32, np.float64):
         return False
-    bind_passes(binder, op.calls, *inputs, heavy=op.heavy)
+    bind_passes(binder, passes, *inputs, heavy=not isinstance(op, ExactUnaryBase))
+    return True
+
+
+@fast(Round, in_f32=True)
+def round_(op: Round, binder: Binder, *inputs: Array) -> bool:
+    return op.mode == "half_to_even" and unary(op, binder, *inputs)
+
+
+@fast(Erf, in_f32=True)
+def erf(op: Erf, binder: Binder, *inputs: Array) -> bool:
+    if inputs[0].dtype not in (np.float32, np.float64):
+        return False
+    bind_passes(binder, erf_passes, *inputs)
     return True

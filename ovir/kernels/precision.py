@@ -48,7 +48,17 @@ def lowest_finite(dtype: np.dtype[Any]) -> float:
 
 def as_computed(data: Array) -> Array:
     """Return the data in the type in which real-valued functions of it are computed (``compute_dtype``)."""
-    return half.converted(data, compute_dtype(data.dtype))
+    return half.converted(_forwards(data), compute_dtype(data.dtype))
+
+
+def as_native(data: Array) -> Array:
+    """Return the data in the type in which NumPy computes elements of its type (``native_dtype``)."""
+    return half.converted(_forwards(data), native_dtype(data.dtype))
+
+
+def _forwards(data: Array) -> Array:
+    """Return the data in an order for which NumPy has vector code; without it the last bits of functions differ."""
+    return data.copy() if min(data.strides, default=0) < 0 else data
 
 
 def as_f32(data: Array) -> Array:

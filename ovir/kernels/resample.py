@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.kernels.blocked import BLOCK
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.precision import compute_dtype, integer_range
 from ovir.kernels.resample_taps import Floats, Index, Method, Taps
@@ -25,6 +24,9 @@ Passes = Sequence[tuple[int, Taps]]
 """Axes, each with its taps."""
 Kernel = Callable[[Array, Passes, Array], None]
 """Fills its last argument from its first; both are C-contiguous."""
+
+_BLOCK = 1 << 18
+"""The largest number of elements in a block, which fits a shared cache."""
 
 
 def resample(method: Method, data: Array, passes: Passes, out: Array) -> None:
@@ -50,8 +52,8 @@ def _in_blocks(kernel: Kernel, data: Array, passes: Passes, out: Array) -> None:
     y = out.reshape(slices, *out.shape[first:])
     passes = [(axis - first + 1, taps) for axis, taps in passes]
     work = max(x.size, y.size) // slices
-    group, rows = max(BLOCK // work, 1), y.shape[1]
-    parts = min(ceil(work / BLOCK), rows)
+    group, rows = max(_BLOCK // work, 1), y.shape[1]
+    parts = min(ceil(work / _BLOCK), rows)
 
     def block(item: int) -> None:
         i, part = divmod(item, parts)

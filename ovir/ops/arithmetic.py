@@ -1,4 +1,5 @@
-"""Arithmetic of two inputs: Add, Subtract, Multiply, Divide, FloorMod, Mod, Maximum, Minimum, SquaredDifference.
+"""Arithmetic of two inputs: Add, Subtract, Multiply, Divide, FloorMod, Mod, Maximum, Minimum,
+SquaredDifference, Power.
 
 Both inputs have the same numeric type, which is also the type of the result, and are broadcast (see
 ``ElementwiseBase``). Integers wrap around unless an operation says otherwise. f16 and bf16 are computed in f32 and
@@ -18,11 +19,9 @@ from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, product_bounds
 from ovir.diagnostics.kernel_warnings import report
-from ovir.kernels.blocked import apply
-from ovir.kernels.fast_calls import maximum, minimum
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Divisor, Domain, by_input, ordered, shifted
-from ovir.ops.base.elementwise import BinaryBase, IsConstant, hull
+from ovir.ops.base.elementwise import BinaryBase, hull
 from ovir.ops.base.registry import operator
 from ovir.ops.base.traits import ALL
 
@@ -31,19 +30,10 @@ class ArithmeticBase(BinaryBase):
     """Base of operations whose inputs and result have one numeric type."""
 
     inplace = (0, 1)
-    function: ClassVar[Callable[..., Array]]
-    """The NumPy function, for operations that need only one."""
 
     def result_type(self, element_type: ElementType) -> ElementType:
         self.require_numeric("the inputs", element_type)
         return element_type
-
-    def block(self, a: Array, b: Array, *, out: Array) -> object:
-        return type(self).function(a, b, out=out)
-
-    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
-        function = getattr(type(self), "function", None)
-        return super().bound_function(inputs, is_constant) if function is None else function
 
     def domain_before(self, position: int, inputs: Sequence[TensorType], wanted: Domain) -> Domain | None:
         other = inputs[1 - position].constant
@@ -132,15 +122,11 @@ class Multiply(ArithmeticBase):
         high = None if wanted.high is None else float(wanted.high // largest)
         return ordered(low, high, wanted.why)
 
-    def block(self, a: Array, b: Array, *, out: Array) -> object:
-        if out.dtype.itemsize > 1 or out.dtype.kind not in "iu":
-            return np.multiply(a, b, out=out)
-        info = np.iinfo(out.dtype)
-        wide = np.multiply(a, b, dtype=np.int32)
-        return np.clip(wide, info.min, info.max, out=out, casting="unsafe")
-
-    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
-        return np.multiply if inputs[0].itemsize > 1 else super().bound_function(inputs, is_constant)
+    def compute(self, a: Array, b: Array) -> Array:
+        if a.dtype not in (np.int8, np.uint8):
+            return np.multiply(a, b)
+        info = np.iinfo(a.dtype)
+        return np.clip(np.multiply(a, b, dtype=np.int32), info.min, info.max)
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         # 0 * inf counts as 0: the infinite bound means that a size has no upper bound, not that it is infinite.
@@ -162,19 +148,13 @@ class Divide(ArithmeticBase):
     m_pythondiv: bool = attribute(default=True)
     neutral = 1
 
-    def block(self, a: Array, b: Array, *, out: Array) -> object:
+    def compute(self, a: Array, b: Array) -> Array:
         if not self.is_integral:
-            return np.divide(a, b, out=out)
-        if out.dtype.kind == "f":  # bounds
-            quotient = np.divide(a, b)
-            return (np.floor if self.m_pythondiv else np.trunc)(quotient, out=out)
+            return np.divide(a, b)
+        if a.dtype.kind == "f":  # bounds
+            return (np.floor if self.m_pythondiv else np.trunc)(np.divide(a, b))
         _report_zeros(b)
-        if self.m_pythondiv or out.dtype.kind == "u":
-            return np.floor_divide(a, b, out=out)
-        return np.floor_divide(a - np.fmod(a, b), b, out=out)
-
-    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
-        return super().bound_function(inputs, is_constant) if self.is_integral else np.divide
+        return np.floor_divide(a if self.m_pythondiv else a - np.fmod(a, b), b)
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         low, high = self.aligned(a.lower, b.lower), self.aligned(a.lower, b.upper)
@@ -183,7 +163,7 @@ class Divide(ArithmeticBase):
         # On each side of 0 the quotient is monotone. If the divisor may be 0, the closest integer beside it is 1.
         beside = 1.0 if self.is_integral else 0.0
         ends = (np.where(low == 0, beside, low), np.where(high == 0, -beside, high))
-        quotients = [apply(self.block, corner, None) for corner in product((a.lower, a.upper), ends)]
+        quotients = [self.compute(*corner) for corner in product((a.lower, a.upper), ends)]
         # 0 / 0 and inf / inf can be any value from 0 on; the other corners hold the other end.
         lower, upper = hull([np.where(np.isnan(q), 0, q) for q in quotients])
         if self.is_integral:
@@ -197,15 +177,15 @@ class RemainderBase(ArithmeticBase):
 
     domains = by_input(b=Divisor("a"))
 
-    def block(self, a: Array, b: Array, *, out: Array) -> object:
-        if out.dtype.kind in "iu":
+    def compute(self, a: Array, b: Array) -> Array:
+        if a.dtype.kind in "iu":
             _report_zeros(b)
-            return self.of_integers(a, b, out=out)
-        return self.of_reals(a, b, out)
+            return self.of_integers(a, b)
+        return self.of_reals(a, b)
 
     of_integers: ClassVar[Callable[..., Array]]
 
-    def of_reals(self, a: Array, b: Array, out: Array) -> object:
+    def of_reals(self, a: Array, b: Array) -> Array:
         raise NotImplementedError
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
@@ -215,7 +195,7 @@ class RemainderBase(ArithmeticBase):
         upper = np.where(a.lower >= 0, np.minimum(greatest, a.upper), greatest)
         # Between two multiples of a fixed divisor the remainder increases.
         grows = (low == high) & (np.floor(a.lower / low) == np.floor(a.upper / low)) & (a.lower >= 0)
-        first, last = (apply(self.block, (end, low), None) for end in (a.lower, a.upper))
+        first, last = (self.compute(end, low) for end in (a.lower, a.upper))
         lower, upper = np.where(grows, first, least), np.where(grows, last, upper)
         unchanged = (a.lower >= 0) & (a.upper < low)
         lower, upper = np.where(unchanged, a.lower, lower), np.where(unchanged, a.upper, upper)
@@ -238,15 +218,11 @@ class FloorMod(RemainderBase):
     """
 
     of_integers = staticmethod(np.remainder)
-    heavy = True
 
-    def of_reals(self, a: Array, b: Array, out: Array) -> object:
+    def of_reals(self, a: Array, b: Array) -> Array:
         # In f32 the quotient of 0.7 and 0.1 is 7, which would make the remainder 0 instead of 0.1.
-        x, y = a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)
-        multiple = np.divide(x, y)
-        np.floor(multiple, out=multiple)
-        np.multiply(multiple, y, out=multiple)
-        return np.subtract(x, multiple, out=out, casting="same_kind")
+        x, y = a.astype(np.float64), b.astype(np.float64)
+        return (x - y * np.floor(x / y)).astype(a.dtype)
 
     def least_below_zero(self, a: Array, divisor: Array) -> Array:
         return np.zeros_like(a)
@@ -260,13 +236,9 @@ class Mod(RemainderBase):
     """
 
     of_integers = staticmethod(np.fmod)
-    heavy = True
 
-    def of_reals(self, a: Array, b: Array, out: Array) -> object:
-        multiple = np.divide(a, b)
-        np.trunc(multiple, out=multiple)
-        np.multiply(multiple, b, out=multiple)
-        return np.subtract(a, multiple, out=out)
+    def of_reals(self, a: Array, b: Array) -> Array:
+        return a - b * np.trunc(a / b)
 
     def least_below_zero(self, a: Array, divisor: Array) -> Array:
         return np.maximum(a, -divisor)
@@ -279,11 +251,8 @@ class Maximum(ArithmeticBase):
     Source: Maximum-1
     """
 
-    def block(self, a: Array, b: Array, *, out: Array) -> object:
-        return _chosen(np.maximum, a, b, out)
-
-    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
-        return maximum if _has_no_nan(inputs[1], is_constant(1)) else super().bound_function(inputs, is_constant)
+    def compute(self, a: Array, b: Array) -> Array:
+        return np.where(np.isnan(b), a, np.maximum(a, b))
 
 
 @operator("Minimum", opset=1)
@@ -293,11 +262,8 @@ class Minimum(ArithmeticBase):
     Source: Minimum-1
     """
 
-    def block(self, a: Array, b: Array, *, out: Array) -> object:
-        return _chosen(np.minimum, a, b, out)
-
-    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
-        return minimum if _has_no_nan(inputs[1], is_constant(1)) else super().bound_function(inputs, is_constant)
+    def compute(self, a: Array, b: Array) -> Array:
+        return np.where(np.isnan(b), a, np.minimum(a, b))
 
 
 @operator("SquaredDifference", opset=1)
@@ -309,9 +275,8 @@ class SquaredDifference(ArithmeticBase):
 
     arguments = "x1:a x2:b auto_broadcast="
 
-    def block(self, a: Array, b: Array, *, out: Array) -> object:
-        np.subtract(a, b, out=out)
-        return np.square(out, out=out)
+    def compute(self, a: Array, b: Array) -> Array:
+        return np.square(np.subtract(a, b))
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         lower, upper = hull(self.at_corners(a, b))
@@ -320,24 +285,29 @@ class SquaredDifference(ArithmeticBase):
         return product_bounds(self.output_types[0], lower, upper, np.zeros(lower.shape, bool))
 
 
-# --------------------------------------------------------------------------- kernels
+@operator("Power", opset=1)
+class Power(ArithmeticBase):
+    """a to the power of b. Integers are computed in f64, and the result is truncated to an integer.
+
+    Source: Power-1
+    """
+
+    neutral = 1
+
+    def compute(self, a: Array, b: Array) -> Array:
+        if a.dtype.kind in "iu":
+            return np.power(a, b, dtype=np.float64).astype(a.dtype)
+        # For one exponent of 0.5 NumPy takes the square root, which differs from the power at -0 and -infinity.
+        power = np.power(a, b)
+        return np.where(b == 0.5, np.where(np.isneginf(a), np.inf, power + 0), power).astype(a.dtype)
+
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+        lower, upper = hull(self.at_corners(a, b))
+        monotone = (a.lower >= 0) & np.isfinite(self.aligned(a.lower, b.lower))
+        lower, upper = np.where(monotone, lower, np.nan), np.where(monotone, upper, np.nan)
+        return product_bounds(self.output_types[0], lower, upper, self.unchanged(a, b))
 
 
 def _report_zeros(divisor: Array) -> None:
     if not divisor.all():
         report("an integer is divided by 0, which is undefined; the result here is 0")
-
-
-def _has_no_nan(b: Array, is_constant: bool) -> bool:
-    """Return whether the second input is never NaN."""
-    return b.dtype.kind in "iu" or (is_constant and b.dtype.kind == "f" and not np.isnan(b).any())
-
-
-def _chosen(function: Callable[..., Array], a: Array, b: Array, out: Array) -> object:
-    """Return a variant of NumPy's maximum or minimum that gives ``a`` where ``b`` is NaN, instead of NaN if either
-    is NaN."""
-    if out.dtype.kind == "f":
-        unordered = np.isnan(b)
-        if unordered.any():
-            return np.positive(np.where(unordered, a, function(a, b)), out=out)
-    return function(a, b, out=out)

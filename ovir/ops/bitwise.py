@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
-
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, boolean, u1, u3, u6
+from ovir.core.element_types import ElementType, boolean
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.diagnostics.kernel_warnings import report
-from ovir.kernels.blocked import apply
-from ovir.kernels.precision import native_dtype
+from ovir.kernels.precision import as_native, stored
 from ovir.ops.base.domains import Between, by_input
-from ovir.ops.base.elementwise import BinaryBase, IsConstant, require_plain
+from ovir.ops.base.elementwise import HELD_IN_BYTES, BinaryBase, require_plain
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -23,18 +19,14 @@ from ovir.ops.base.registry import operator
 class BitwiseBase(BinaryBase):
     """Base of operations on the bits of two inputs of one integer type, which are broadcast."""
 
-    function: ClassVar[Callable[..., Array]]
     inplace = (0, 1)
 
     def result_type(self, element_type: ElementType) -> ElementType:
         self.require_type("the inputs", element_type, _has_bits, "of an integer type or boolean")
         return element_type
 
-    def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
-        return apply(type(self).function, (a, self.aligned(a, b)), out)
-
-    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
-        return type(self).function
+    def run(self, a: Array, b: Array) -> Array:
+        return stored(np.asarray(self.compute(as_native(a), as_native(self.aligned(a, b)))), a.dtype)
 
     def infer_value(self, *inputs: TensorType) -> Value | None:
         return None  # bounds say little about bits
@@ -84,17 +76,14 @@ class ShiftBase(BitwiseBase):
         self.require_integers("the inputs", element_type)
         return element_type
 
-    def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
+    def run(self, a: Array, b: Array) -> Array:
         require_plain(self)
         bits = self.output_types[0].bits
-        places = b.astype(native_dtype(b.dtype), copy=False)
+        places = as_native(b)
         if b.size and (places.min() < 0 or places.max() >= bits):
             report(f"a shift of {self.output_types[0]} by less than 0 or more than {bits - 1} places is undefined")
             b = (places & (max(bits, 32) - 1)).astype(b.dtype)
-        return super().run(a, b, out=out)
-
-    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
-        return None  # each run examines the shifts
+        return super().run(a, b)
 
 
 @operator("BitwiseLeftShift", opset=15)
@@ -131,12 +120,11 @@ class BitwiseNot(Operator):
         self.require_type("data", data.element_type, _has_bits, "of an integer type or boolean")
         return TensorType(data.element_type, data.shape)
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array) -> Array:
         element_type = self.output_types[0]
-        if element_type in (u1, u3, u6):  # narrow types are held in bytes of which only the low bits are significant
-            mask = (1 << element_type.bits) - 1
-            return apply(lambda x, out: np.bitwise_xor(x, mask, out=out), (data,), out)
-        return apply(np.invert, (data,), out)
+        if element_type in HELD_IN_BYTES:  # only the low bits of a byte are significant
+            return data ^ ((1 << element_type.bits) - 1)
+        return stored(np.asarray(np.invert(as_native(data))), data.dtype)
 
 
 def _has_bits(element_type: ElementType) -> bool:

@@ -5,18 +5,15 @@ For partly known values a comparison is known where the bounds, or equal symbols
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
-
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
-from ovir.kernels.blocked import apply
+from ovir.kernels.precision import as_native
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.elementwise import BinaryBase, IsConstant
+from ovir.ops.base.elementwise import BinaryBase
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -24,16 +21,11 @@ from ovir.ops.base.registry import operator
 class ComparisonBase(BinaryBase):
     """Base of comparisons: whether a relation holds between a and b."""
 
-    function: ClassVar[Callable[..., Array]]
-
     def result_type(self, element_type: ElementType) -> ElementType:
         return boolean
 
-    def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
-        return apply(type(self).function, (a, self.aligned(a, b)), out, np.dtype(np.bool_))
-
-    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
-        return type(self).function
+    def run(self, a: Array, b: Array) -> Array:
+        return np.asarray(self.compute(as_native(a), as_native(self.aligned(a, b))))
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         """Return whether the relation certainly holds, and whether it possibly holds."""
@@ -133,11 +125,11 @@ class FloatTestBase(Operator):
         self.require_real("data", data.element_type)
         return TensorType(boolean, data.shape)
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
-        return apply(self.write, (data,), out, np.dtype(np.bool_))
+    def run(self, data: Array) -> Array:
+        return np.asarray(self.compute(as_native(data)))
 
-    def write(self, x: Array, *, out: Array) -> object:
-        """Fill out from x, float32 or float64."""
+    def compute(self, x: Array) -> Array:
+        """Return the result for float32 or float64."""
         raise NotImplementedError
 
 
@@ -148,8 +140,8 @@ class IsFinite(FloatTestBase):
     Source: IsFinite-10
     """
 
-    def write(self, x: Array, *, out: Array) -> object:
-        return np.isfinite(x, out=out)
+    def compute(self, x: Array) -> Array:
+        return np.isfinite(x)
 
 
 @operator("IsNaN", opset=10, function_name="is_nan")
@@ -159,8 +151,8 @@ class IsNaN(FloatTestBase):
     Source: IsNaN-10
     """
 
-    def write(self, x: Array, *, out: Array) -> object:
-        return np.isnan(x, out=out)
+    def compute(self, x: Array) -> Array:
+        return np.isnan(x)
 
 
 @operator("IsInf", opset=10)
@@ -174,10 +166,5 @@ class IsInf(FloatTestBase):
     detect_negative: bool = attribute(default=True)
     detect_positive: bool = attribute(default=True)
 
-    def write(self, x: Array, *, out: Array) -> object:
-        if self.detect_negative and self.detect_positive:
-            return np.isinf(x, out=out)
-        if self.detect_negative or self.detect_positive:
-            return np.equal(x, -np.inf if self.detect_negative else np.inf, out=out)
-        out.fill(False)
-        return out
+    def compute(self, x: Array) -> Array:
+        return (self.detect_negative & (x == -np.inf)) | (self.detect_positive & (x == np.inf))

@@ -36,7 +36,6 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import NOT_SUPPORTED
 from ovir.kernels import half
-from ovir.kernels.blocked import apply
 from ovir.kernels.precision import is_foreign
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
@@ -58,19 +57,15 @@ class ConversionBase(Operator):
 
     passes: ClassVar[tuple[int, ...]] = (0,)
 
-    def converted(self, data: Array, source: ElementType, target: ElementType, out: Array | None) -> Array:
+    def converted(self, data: Array, source: ElementType, target: ElementType) -> Array:
         """Convert the elements. The element types are given for arrays whose dtype does not determine them."""
         if string in (source, target) and source != target:
             self.fail("conversion of {} to {} is not supported", source, target, code=NOT_SUPPORTED)
         if target.is_dynamic:
             self.fail("destination_type is missing", code=NOT_SUPPORTED)
-
-        def block(x: Array, *, out: Array) -> None:
-            converted_to(x, source, target, out)
-
-        if out is None:
-            out = np.empty(data.shape, target.to_dtype())
-        return apply(block, (data,), out, types=None)
+        out = np.empty(data.shape, target.to_dtype())
+        fill_converted(data, source, target, out)
+        return out
 
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         return self.value_of(inputs[0], self.output_types[0])
@@ -81,7 +76,7 @@ class ConversionBase(Operator):
         if value is None or target == string:
             return None
         if value.constant is not None:
-            return Value(self.converted(value.constant, data.element_type, target, None))
+            return Value(self.converted(value.constant, data.element_type, target))
         if nf4 in (data.element_type, target) or target in (f4e2m1, f8e8m0):
             return None
         lower, upper = value.lower, value.upper
@@ -110,8 +105,8 @@ class Convert(ConversionBase):
     def infer(self, data: TensorType) -> TensorType:
         return TensorType(self.destination_type, data.shape)
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
-        return self.converted(data, self.input_types[0], self.output_types[0], out)
+    def run(self, data: Array) -> Array:
+        return self.converted(data, self.input_types[0], self.output_types[0])
 
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
         source, target = inputs[0].element_type, output.element_type
@@ -133,8 +128,8 @@ class ConvertLike(ConversionBase):
     def infer(self, data: TensorType, like: TensorType) -> TensorType:
         return TensorType(like.element_type, data.shape)
 
-    def run(self, data: Array, like: Array, *, out: Array | None = None) -> Array:
-        return self.converted(data, self.input_types[0], self.output_types[0], out)
+    def run(self, data: Array, like: Array) -> Array:
+        return self.converted(data, self.input_types[0], self.output_types[0])
 
 
 @operator("ConvertPromoteTypes", opset=14)
@@ -160,11 +155,10 @@ class ConvertPromoteTypes(ConversionBase):
         common = self.common_type(a, b)
         return TensorType(common, a.shape), TensorType(common, b.shape)
 
-    def run(self, a: Array, b: Array, *, out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
-        outs = out or (None, None)
+    def run(self, a: Array, b: Array) -> tuple[Array, Array]:
         common = self.output_types[0]
         first, second = self.input_types
-        return self.converted(a, first, common, outs[0]), self.converted(b, second, common, outs[1])
+        return self.converted(a, first, common), self.converted(b, second, common)
 
     def infer_value(self, *inputs: TensorType) -> tuple[Value | None, ...]:
         return tuple(self.value_of(tensor, self.output_types[0]) for tensor in inputs)
@@ -224,7 +218,7 @@ class ConvertPromoteTypes(ConversionBase):
 
 def in_f32(data: Array, element_type: ElementType) -> Array:
     """Return numbers of ``element_type`` converted to f32 as by Convert."""
-    return _TO_F32.converted(data, element_type, f32, None)
+    return _TO_F32.converted(data, element_type, f32)
 
 
 _TO_F32 = Convert(destination_type=f32)
@@ -233,8 +227,8 @@ _TO_F32 = Convert(destination_type=f32)
 # --------------------------------------------------------------------------- kernel
 
 
-def converted_to(x: Array, source: ElementType, target: ElementType, out: Array) -> None:
-    """Fill out from x."""
+def fill_converted(x: Array, source: ElementType, target: ElementType, out: Array) -> None:
+    """Fill ``out`` with the converted elements of ``x``."""
     if source == target:
         np.copyto(out, x)
         return

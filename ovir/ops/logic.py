@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
-from typing import ClassVar
 
 import numpy as np
 
@@ -12,8 +10,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
-from ovir.kernels.blocked import apply
-from ovir.ops.base.elementwise import BinaryBase, IsConstant, hull
+from ovir.ops.base.elementwise import BinaryBase, hull
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -21,18 +18,14 @@ from ovir.ops.base.registry import operator
 class LogicalBase(BinaryBase):
     """Base of operations on two booleans, which are broadcast."""
 
-    function: ClassVar[Callable[..., Array]]
     inplace = (0, 1)
 
     def result_type(self, element_type: ElementType) -> ElementType:
         self.require_type("the inputs", element_type, lambda t: t == boolean, "boolean")
         return boolean
 
-    def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
-        return apply(type(self).function, (a, self.aligned(a, b)), out, np.dtype(np.bool_))
-
-    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
-        return type(self).function
+    def run(self, a: Array, b: Array) -> Array:
+        return np.asarray(self.compute(a, self.aligned(a, b)))
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         return hull([self.run(x, y) for x, y in product(_ends(a), _ends(b))])
@@ -90,8 +83,8 @@ class LogicalNot(Operator):
         self.require_type("data", data.element_type, lambda t: t == boolean, "boolean")
         return TensorType(boolean, data.shape)
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
-        return apply(np.logical_not, (data,), out, np.dtype(np.bool_))
+    def run(self, data: Array) -> Array:
+        return np.asarray(np.logical_not(data))
 
     def infer_value(self, *inputs: TensorType) -> Value | None:
         value = inputs[0].bounds_or_unknown()

@@ -8,7 +8,6 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_moved
-from ovir.kernels.blocked import apply
 from ovir.ops.base.elementwise import ElementwiseBase
 from ovir.ops.base.registry import operator
 
@@ -35,16 +34,8 @@ class Select(ElementwiseBase):
         shape = self.broadcast_shapes(shape, cond.shape, ("then and else", "cond"))
         return TensorType(element_type, shape)
 
-    def run(self, cond: Array, then: Array, other: Array, *, out: Array | None = None) -> Array:
-        other, cond = self.aligned(then, other), self.aligned(then, cond)
-        if then.dtype.kind == "T":  # strings
-            return np.where(cond, then, other)
-        # The bits are selected, because NumPy's masked copies take ten times as long if the mask is irregular.
-        bits = np.dtype(f"i{then.dtype.itemsize}")
-        if 2 * cond.size <= then.size:  # each number of a repeated condition is made once
-            cond = -cond.astype(bits)
-        target = None if out is None else out.view(bits)
-        return apply(_choose, (then.view(bits), other.view(bits), cond), target).view(then.dtype)
+    def run(self, cond: Array, then: Array, other: Array) -> Array:
+        return np.where(self.aligned(then, cond), then, self.aligned(then, other))
 
     def infer_value(self, *inputs: TensorType) -> Value | None:
         cond, then, other = (tensor.bounds_or_unknown() for tensor in inputs)
@@ -62,10 +53,3 @@ class Select(ElementwiseBase):
             merged(then.upper, high, np.maximum(then.upper, high)),
             merged(then.symbols, symbols, np.where(then.symbols == symbols, symbols, 0)),
         )
-
-
-def _choose(then: Array, other: Array, cond: Array, *, out: Array) -> object:
-    changed = np.bitwise_xor(then, other, out=None if np.may_share_memory(other, out) else out)
-    into = changed if changed.shape == out.shape else None
-    pick = np.multiply if cond.dtype == np.bool_ else np.bitwise_and
-    return np.bitwise_xor(pick(changed, cond, out=into), other, out=out)

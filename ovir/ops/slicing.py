@@ -339,8 +339,7 @@ class StridedSlice(SlicingBase):
                 last = None if _is_set(self.end_mask, i) else int(end[i])
                 index.append(slice(first, last, step))
                 axis += 1
-        result: Array = data[(*index, ...)]  # with the ellipsis, a single element is a view too
-        return result
+        return data[(*index, ...)]  # with the ellipsis, a single element is a view too
 
     def _check_masks(self) -> None:
         masks = {name: getattr(self, name) for name in self.attributes}

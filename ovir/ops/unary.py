@@ -14,10 +14,8 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
-from ovir.kernels.blocked import apply, map_blocks
-from ovir.kernels.erf import erf, erf_passes, erfinv
-from ovir.kernels.fast_calls import Call
-from ovir.kernels.passes import Spare
+from ovir.kernels.erf import erf, erfinv
+from ovir.kernels.precision import as_computed, as_native, integer_range, stored
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.elementwise import require_plain
 from ovir.ops.base.operator import Operator
@@ -29,11 +27,8 @@ class UnaryBase(Operator):
 
     arguments = "node:data"
     inplace = (0,)
-    heavy = True
-    """Whether computing an element costs many times as much as reading it."""
-
     function: ClassVar[Callable[..., Any]]
-    """A NumPy function, or a function with the same signature."""
+    """The NumPy function of the operation, or a function with the same signature."""
     real_only = False
     truncates = False
     """Whether results for 32- and 64-bit integers are truncated instead of rounded to nearest."""
@@ -44,37 +39,31 @@ class UnaryBase(Operator):
         self.require_numeric("data", data.element_type)
         return TensorType(data.element_type, data.shape)
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array) -> Array:
         require_plain(self)
-        return map_blocks(self.block, data, out, heavy=True)
+        result, element_type = np.asarray(self.compute(as_computed(data))), self.output_types[0]
+        if element_type.is_integral:
+            result = np.trunc(result) if self.truncates and element_type.bits >= 32 else np.rint(result)
+            if element_type.bits == 8:
+                info = np.iinfo(data.dtype)
+                result = np.clip(result, info.min, info.max)
+        return stored(np.asarray(result), data.dtype)
 
-    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
-        """Return the passes that fill y from x, both float32 or float64."""
-        return [(type(self).function, (x, y))]
-
-    def block(self, x: Array, y: Array) -> None:
-        """Fill y from x, both float32 or float64."""
-        type(self).function(x, out=y)
-        result = self.output_types[0]
-        if result.is_integral:
-            (np.trunc if self.truncates and result.bits >= 32 else np.rint)(y, out=y)
-            if result.bits == 8:
-                info = np.iinfo(result.to_dtype())
-                np.clip(y, info.min, info.max, out=y)
+    def compute(self, x: Array) -> Array:
+        """Return the result for float32 or float64."""
+        return type(self).function(x)
 
 
 class ExactUnaryBase(UnaryBase):
     """Base of functions that map integers to integers."""
 
-    heavy = False
-
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array) -> Array:
         require_plain(self)
-        return apply(self.write, (data,), out)
+        return stored(np.asarray(self.compute(as_native(data))), data.dtype)
 
-    def write(self, x: Array, *, out: Array) -> object:
-        """Fill out from x, which has a type that NumPy computes fast in."""
-        return type(self).function(x, out=out)
+    def compute(self, x: Array) -> Array:
+        """Return the result for a type that NumPy computes in."""
+        return super().compute(x)
 
 
 class RoundingBase(ExactUnaryBase):
@@ -82,8 +71,8 @@ class RoundingBase(ExactUnaryBase):
 
     carries = (0,)
 
-    def write(self, x: Array, *, out: Array) -> object:
-        return type(self).function(x, out=out) if x.dtype.kind == "f" else np.positive(x, out=out)
+    def compute(self, x: Array) -> Array:
+        return super().compute(x) if x.dtype.kind == "f" else x.copy()
 
 
 # --------------------------------------------------------------------------- integers of integers
@@ -98,8 +87,8 @@ class Abs(ExactUnaryBase):
 
     function = np.absolute
 
-    def write(self, x: Array, *, out: Array) -> object:
-        return np.abs(_above_least(x), out=out)
+    def compute(self, x: Array) -> Array:
+        return np.abs(_above_least(x))
 
     def infer_value(self, *inputs: TensorType) -> Value | None:
         value = inputs[0].bounds_or_unknown()
@@ -124,8 +113,8 @@ class Negative(ExactUnaryBase):
 
     monotone = (0,)
 
-    def write(self, x: Array, *, out: Array) -> object:
-        return np.negative(_above_least(x), out=out)
+    def compute(self, x: Array) -> Array:
+        return np.negative(_above_least(x))
 
 
 @operator("Sign", opset=1)
@@ -169,20 +158,14 @@ class Round(RoundingBase):
     arguments = "data mode="
     mode: str = attribute(default="half_to_even", choices=("half_to_even", "half_away_from_zero"))
 
-    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
-        return [(np.rint, (x, y)) if self.mode == "half_to_even" else (self._away_from_zero, (x, y))]
+    function = np.rint
 
-    def write(self, x: Array, *, out: Array) -> object:
-        if x.dtype.kind != "f" or self.mode == "half_to_even":
-            return np.rint(x, out=out) if x.dtype.kind == "f" else np.positive(x, out=out)
-        return self._away_from_zero(x, out)
-
-    @staticmethod
-    def _away_from_zero(x: Array, out: Array) -> object:
+    def compute(self, x: Array) -> Array:
+        if self.mode == "half_to_even" or x.dtype.kind != "f":
+            return super().compute(x)
         # Adding 0.5 would round the number just below 0.5 up to 1; the remainder is exact.
         whole = np.trunc(x)
-        half = np.abs(x - whole) >= 0.5
-        return np.copysign(np.add(whole, np.sign(x), out=whole, where=half), x, out=out)
+        return np.copysign(np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole), x)
 
 
 @operator("Identity", opset=16)
@@ -356,19 +339,12 @@ class Atanh(UnaryBase):
 
     function = np.arctanh
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array) -> Array:
         if not self.output_types[0].is_integral:
-            return super().run(data, out=out)
+            return super().run(data)
         require_plain(self)
-        return apply(_ends_by_sign, (data,), out)
-
-
-def _ends_by_sign(x: Array, *, out: Array) -> None:
-    info = np.iinfo(x.dtype)
-    is_positive, is_negative = x > 0, x < 0  # computed before out is filled, which may be x
-    out.fill(0)
-    np.copyto(out, info.max, where=is_positive)
-    np.copyto(out, info.min, where=is_negative)
+        x, (least, greatest) = as_native(data), integer_range(data.dtype)
+        return np.where(x > 0, greatest, np.where(x < 0, least, 0)).astype(data.dtype)
 
 
 @operator("Erf", opset=1)
@@ -379,9 +355,6 @@ class Erf(UnaryBase):
     """
 
     function = staticmethod(erf)
-
-    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
-        return erf_passes(x, y, spare)
 
 
 @operator("ErfInv", opset=17, function_name="erfinv")

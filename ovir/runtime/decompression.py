@@ -131,12 +131,7 @@ def _decompressed(port: Port, which: Selection | None) -> Array:
         _decompressed(source, _within(which, counts[i] if counts else 0)) if source in through else _constant(source)
         for i, source in enumerate(sources)
     ]
-    if _is_arithmetic(layer):
-        first = parts[0]
-        # No one else holds the parts, so the first may be overwritten with the result.
-        fits = first.flags.c_contiguous and np.broadcast_shapes(*(part.shape for part in parts)) == first.shape
-        result = op.run(*parts, out=first if fits else None)
-    elif which is None:
+    if which is None or _is_arithmetic(layer):
         result = op.run(*parts)
     else:
         length = which.stop - which.start if isinstance(which, slice) else len(which)

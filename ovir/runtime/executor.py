@@ -19,7 +19,7 @@ from ovir.fast.base.binding import Call
 from ovir.graph.layers import Layer
 from ovir.inference.models import infer_for_call
 from ovir.kernels.blas import single_thread
-from ovir.kernels.blocked import contiguous_copy
+from ovir.kernels.parallel import contiguous_copy
 from ovir.runtime.arena import SlotMemory, Span
 from ovir.runtime.binder import Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
 from ovir.runtime.failures import failed, memory_errors_named, out_of_memory

@@ -17,7 +17,7 @@ from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Port
-from ovir.kernels.blocked import contiguous_copy
+from ovir.kernels.parallel import contiguous_copy
 from ovir.runtime.failures import memory_errors_named
 
 Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None

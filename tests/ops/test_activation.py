@@ -16,11 +16,9 @@ from ovir.core.element_types import ElementType, boolean, f16, i32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
-from ovir.kernels import blocked
 from ovir.ops import activation as act
+from ovir.ops.activation import Gelu2, Gelu7, PReLU
 from ovir.ops.base.operator import Operator
-from ovir.ops.gelu import Gelu2, Gelu7
-from ovir.ops.prelu import PReLU
 
 INF, NAN = np.inf, np.nan
 
@@ -132,21 +130,12 @@ def test_clamp_bounds_meet_unsigned_types() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (5,), (70, 33), (3, 50, 7)])
-@pytest.mark.parametrize("block", [16, 1 << 18])
-def test_blocks_strides_and_buffers_do_not_show(
-    shape: tuple[int, ...], block: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(blocked, "BLOCK", block)
-    monkeypatch.setattr(blocked, "_LIGHT", block)
-    monkeypatch.setattr(blocked, "_HEAVY", block)
+def test_orders_in_memory_do_not_show(shape: tuple[int, ...]) -> None:
     data = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     slope = np.linspace(0, 1, shape[-1] if shape else 1, dtype=np.float32)
     expected = data / (1 + np.exp(-data))
     for x in (data, np.asfortranarray(data), np.broadcast_to(data, (2, *shape))[1]):
         np.testing.assert_allclose(act.Swish().run(x), expected, rtol=1e-5)
-    buffer = data.copy()
-    assert act.Swish().run(buffer, out=buffer) is buffer
-    np.testing.assert_allclose(buffer, expected, rtol=1e-5)
     if len(shape) != 1:
         np.testing.assert_array_equal(PReLU().run(data, slope), np.where(data < 0, data * slope, data))
 

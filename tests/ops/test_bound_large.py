@@ -15,12 +15,12 @@ from ovir.fast.base import products
 from ovir.kernels import parallel
 from ovir.ops import activation as act
 from ovir.ops import reduction as red
+from ovir.ops.activation import Gelu2, PReLU
 from ovir.ops.attention import ScaledDotProductAttention
 from ovir.ops.base.operator import Operator
 from ovir.ops.bitwise import BitwiseNot, BitwiseOr
 from ovir.ops.convolution import Convolution, GroupConvolution
 from ovir.ops.convolution_backprop import ConvolutionBackpropData, GroupConvolutionBackpropData
-from ovir.ops.gelu import Gelu2
 from ovir.ops.interpolate import Interpolate11
 from ovir.ops.linalg import Einsum
 from ovir.ops.logic import LogicalAnd, LogicalNot
@@ -37,7 +37,6 @@ from ovir.ops.normalization import (
     SoftMax8,
 )
 from ovir.ops.pooling import AvgPool1, MaxPool1
-from ovir.ops.prelu import PReLU
 from ovir.ops.quantization import FakeQuantize
 from ovir.ops.reduction import CumSum
 from ovir.ops.select import Select

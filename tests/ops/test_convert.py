@@ -26,9 +26,6 @@ def converted(values: Any, source: str, target: str) -> Any:
     result = op.run(x)
     assert isinstance(result, np.ndarray)
     assert result.dtype == types[1].to_dtype()
-    out = np.empty_like(result)
-    op.run(x, out=out)
-    np.testing.assert_array_equal(out.view(np.uint8), result.view(np.uint8))
     return result
 
 
@@ -154,9 +151,7 @@ def test_types_that_are_not_promoted() -> None:
 def test_promoted_values() -> None:
     op = ConvertPromoteTypes(promote_unsafe=True)
     op.input_types, op.output_types = (i64, f32), (f32, f32)
-    outs = np.empty(2, np.float32), np.empty(1, np.float32)
-    first, second = op.run(np.array([1, -2]), np.array([0.5], np.float32), out=outs)
-    assert first is outs[0]
+    first, second = op.run(np.array([1, -2]), np.array([0.5], np.float32))
     assert (first.tolist(), second.tolist()) == ([1, -2], [0.5])
 
 

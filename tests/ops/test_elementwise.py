@@ -16,13 +16,12 @@ from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import Code
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
-from ovir.kernels import blocked
 from ovir.ops import arithmetic as ar
 from ovir.ops import bitwise as bw
 from ovir.ops import comparison as cp
 from ovir.ops import logic as lg
+from ovir.ops.arithmetic import Power
 from ovir.ops.base.operator import Operator
-from ovir.ops.power import Power
 from ovir.ops.select import Select
 
 INF, NAN = np.inf, np.nan
@@ -42,14 +41,6 @@ def applied(op: Operator, *arrays: Any, dtype: Any = None) -> Any:
     assert isinstance(expected, np.ndarray)
     assert expected.dtype == result.element_type.to_dtype()
     assert result.shape == list(expected.shape)
-    out = np.empty_like(expected)
-    op.run(*inputs, out=out)
-    np.testing.assert_array_equal(out, expected)
-    for i in op.inplace:  # written over an input, where that has the result's shape
-        if inputs[i].shape == expected.shape and inputs[i].dtype == expected.dtype:
-            own = inputs[i].copy()
-            op.run(*inputs[:i], own, *inputs[i + 1 :], out=own)
-            np.testing.assert_array_equal(own, expected)
     return expected
 
 
@@ -204,9 +195,7 @@ def test_pdpd_values() -> None:
 
 
 @pytest.mark.parametrize("shapes", [((70, 50), (70, 50)), ((70, 50), (50,)), ((3, 1, 50), (40, 1)), ((5000,), ())])
-def test_blocks_cover_the_whole(shapes: tuple[tuple[int, ...], ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocked, "BLOCK", 64)
-    monkeypatch.setattr(blocked, "_LIGHT", 64)
+def test_orders_in_memory_do_not_show(shapes: tuple[tuple[int, ...], ...]) -> None:
     rng = np.random.default_rng(1)
     a, b = (rng.normal(size=s).astype(np.float32) for s in shapes)
     np.testing.assert_array_equal(applied(ar.Add(), a, b), a + b)
@@ -329,16 +318,6 @@ def test_select(dtype: Any) -> None:
     np.testing.assert_array_equal(applied(Select(), cond, then, other), expected)
     result = applied(Select(), cond, then[:1], other[0, 0])
     np.testing.assert_array_equal(result, np.where(cond, then[:1], other[0, 0]))
-
-
-@pytest.mark.parametrize("rows", [1, 4])
-def test_select_into_an_input(rows: int) -> None:
-    cond = np.arange(rows * 6).reshape(rows, 6) % 3 == 0
-    then, other = np.arange(24, dtype=np.float32).reshape(4, 6), -np.ones((4, 6), np.float32)
-    expected = np.where(cond, then, other)
-    for i in range(2):
-        inputs = then.copy(), other.copy()
-        np.testing.assert_array_equal(Select().run(cond, *inputs, out=inputs[i]), expected)
 
 
 def test_select_broadcasts_else_and_cond_to_then_in_pdpd() -> None:

@@ -159,7 +159,7 @@ def test_blocks_and_axes_do_not_show(mode: str, dtype: Any, axes: list[int], mon
     whole = resized(data, [9, 3], axes, mode=mode)
     order = [axis for axis in range(4) if axis not in axes] + axes
     moved = resized(data.transpose(order), [9, 3], [2, 3], mode=mode)
-    monkeypatch.setattr(resample, "BLOCK", 8)
+    monkeypatch.setattr(resample, "_BLOCK", 8)
     parts = resized(data, [9, 3], axes, mode=mode)
     if dtype == np.uint8:
         np.testing.assert_array_equal(parts, whole)

@@ -34,9 +34,6 @@ def applied(op: Operator, values: Any, dtype: Any = np.float32) -> Any:
     result = op.run(x)
     assert isinstance(result, np.ndarray)
     assert result.dtype == x.dtype
-    own = x.copy()
-    op.run(own, out=own)
-    np.testing.assert_array_equal(own.view(np.uint8), result.view(np.uint8))
     return result
 
 

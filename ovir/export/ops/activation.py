@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from functools import partial
+from math import pi, sqrt
 
 import numpy as np
 
-from ovir.core.element_types import f32, i64
+from ovir.core.element_types import f32, f64, i64
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import of_reals, scalar
+from ovir.export.ops.unary import erf
+from ovir.export.parts import of_reals, scalar, with_trailing
 from ovir.kernels.precision import integer_range
 from ovir.ops.activation import (
     Clamp,
     Elu,
+    Gelu2,
+    Gelu7,
     HardSigmoid,
     HSigmoid,
     HSwish,
     Mish,
+    PReLU,
     ReLU,
     Selu,
     Sigmoid,
@@ -178,3 +183,60 @@ def soft_sign(graph: Graph, op: SoftSign, data: Tensor) -> Tensor:
         return graph.Div(x, graph.Add(graph.Abs(x), 1))
 
     return of_reals(graph, data, function)
+
+
+@exports(Gelu2, Gelu7, to="Gelu; before opset 20, or f64: a formula with Erf or Tanh")
+def gelu(graph: Graph, op: Gelu2 | Gelu7, data: Tensor) -> Tensor:
+    """Export as Gelu, or by its formula."""
+    is_exact = not isinstance(op, Gelu7) or op.approximation_mode == "erf"
+
+    def function(x: Tensor) -> Tensor:
+        if x.element_type == f32 and graph.has("Gelu"):
+            return graph.Gelu(x, approximate=None if is_exact else "tanh")
+        return (_exact if is_exact else _approximate)(graph, x)
+
+    return of_reals(graph, data, function)
+
+
+# onnxruntime recognizes these nodes, in this order, and computes them in one pass.
+def _exact(graph: Graph, x: Tensor) -> Tensor:
+    quotient = graph.Div(x, sqrt(2))
+    part = erf(graph, quotient) if x.element_type == f64 else graph.Erf(quotient)
+    return graph.Mul(graph.Mul(x, graph.Add(part, 1)), 0.5)
+
+
+def _approximate(graph: Graph, x: Tensor) -> Tensor:
+    cube = graph.Pow(x, 3)
+    inside = graph.Mul(graph.Add(x, graph.Mul(cube, 0.044715)), sqrt(2 / pi))
+    return graph.Mul(graph.Mul(x, 0.5), graph.Add(graph.Tanh(inside), 1))
+
+
+@exports(
+    PReLU,
+    to="PRelu; one constant slope: LeakyRelu; f64: Where",
+    limits="one-dimensional slopes of unknown length count as one slope per channel",
+)
+def prelu(graph: Graph, op: PReLU, data: Tensor, slope: Tensor) -> Tensor:
+    """Export as LeakyRelu or PRelu, with the slopes of channels in a shape that is broadcast to data."""
+    number = scalar(slope)
+
+    def function(x: Tensor) -> Tensor:
+        if number is not None and x.element_type == f32:
+            return graph.LeakyRelu(x, alpha=number)
+        slopes = graph.cast(_broadcastable(graph, data, slope), x.element_type)
+        if x.element_type == f64:
+            return graph.Where(graph.Less(x, 0), graph.Mul(x, slopes), x)
+        return graph.PRelu(x, slopes)
+
+    return of_reals(graph, data, function)
+
+
+def _broadcastable(graph: Graph, data: Tensor, slope: Tensor) -> Tensor:
+    """Return the slopes in a shape that is broadcast to data: a single one, one per channel, or as they are."""
+    if slope.shape.is_static and slope.shape.size().length == 1:
+        return graph.Reshape(slope, [])
+    if slope.rank == 1:
+        rank = graph.rank(data)
+        if rank > 1 and slope.shape[0].compatible(data.shape[1]):
+            return with_trailing(graph, slope, rank - 2)
+    return slope

@@ -1,4 +1,4 @@
-"""Add, Subtract, Multiply, Divide, FloorMod, Mod, Maximum, Minimum and SquaredDifference."""
+"""Add, Subtract, Multiply, Divide, FloorMod, Mod, Maximum, Minimum, SquaredDifference and Power."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ovir.core.element_types import f64, i32
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.ops.normalization import BIAS, SCALE, root_mean_square, with_parameter
-from ovir.export.parts import aligned, saturated, truncated, wrapped
+from ovir.export.parts import aligned, saturated, scalar, truncated, wrapped
 from ovir.ops.arithmetic import (
     Add,
     ArithmeticBase,
@@ -18,6 +18,7 @@ from ovir.ops.arithmetic import (
     Minimum,
     Mod,
     Multiply,
+    Power,
     SquaredDifference,
     Subtract,
 )
@@ -95,3 +96,18 @@ def squared_difference(graph: Graph, op: SquaredDifference, a: Tensor, b: Tensor
     """Export as the product of the difference with itself."""
     difference = graph.Sub(a, aligned(graph, op, a, b))
     return wrapped(graph, graph.Mul(difference, difference), op.output_types[0])
+
+
+@exports(Power, to="Pow; exponents of 0.5 and -1: Sqrt and Reciprocal", limits="the root of -inf is NaN")
+def power(graph: Graph, op: Power, a: Tensor, b: Tensor) -> Tensor:
+    """Export as Pow, or as a root or reciprocal; integers are computed in f64 and truncated."""
+    b = aligned(graph, op, a, b)
+    element_type = op.output_types[0]
+    if element_type.is_integral:
+        return graph.cast(graph.Pow(graph.cast(a, f64), graph.cast(b, f64)), element_type)
+    exponent = scalar(b) if a.rank is not None and b.rank is not None and b.rank <= a.rank else None
+    if exponent == 0.5:
+        return graph.Sqrt(a)
+    if exponent == -1:
+        return graph.Reciprocal(a)
+    return graph.Pow(a, b)

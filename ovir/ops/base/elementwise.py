@@ -15,12 +15,9 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import NOT_SUPPORTED
-from ovir.kernels.blocked import apply
+from ovir.kernels.precision import as_native, stored
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
-
-IsConstant = Callable[[int], bool]
-"""Returns whether an input is the same in every run."""
 
 
 class ElementwiseBase(Operator):
@@ -106,8 +103,8 @@ class BinaryBase(ElementwiseBase):
     """The ``b`` that leaves every ``a`` unchanged; if ``commutes``, also the ``a`` that leaves every ``b``
     unchanged."""
     commutes = False
-    heavy = False
-    """Whether computing an element costs many times as much as reading it."""
+    function: ClassVar[Callable[..., Array]]
+    """The NumPy function of the operation, if it is one."""
 
     def infer(self, a: TensorType, b: TensorType) -> TensorType:
         element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))
@@ -117,19 +114,13 @@ class BinaryBase(ElementwiseBase):
         """Return the output's type for inputs of the given type; raise if the inputs must not have that type."""
         raise NotImplementedError
 
-    def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
+    def run(self, a: Array, b: Array) -> Array:
         require_plain(self)
-        return apply(self.block, (a, self.aligned(a, b)), out, heavy=self.heavy)
+        return stored(np.asarray(self.compute(as_native(a), as_native(self.aligned(a, b)))), a.dtype)
 
-    def block(self, a: Array, b: Array, *, out: Array) -> object:
-        """Fill ``out`` from a block of the inputs."""
-        raise NotImplementedError
-
-    def bound_function(self, inputs: tuple[Array, ...], is_constant: IsConstant) -> Callable[..., object] | None:
-        """Return a function that computes ``block``, with ``out`` as the third argument; None if there is none."""
-        if type(self).block is BinaryBase.block:
-            return None
-        return lambda a, b, out: self.block(a, b, out=out)
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the result for arrays of a type that NumPy computes in."""
+        return type(self).function(a, b)
 
     def infer_value(self, *inputs: TensorType) -> Value | None:
         a, b = (tensor.bounds_or_unknown() for tensor in inputs)

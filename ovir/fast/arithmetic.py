@@ -1,0 +1,97 @@
+"""Arithmetic of two inputs; powers by one number are products and roots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder, bind_elementwise
+from ovir.fast.elementwise import bind_binary
+from ovir.fast.registry import fast
+from ovir.kernels.fast_calls import maximum, minimum
+from ovir.ops.arithmetic import Divide, Maximum, Minimum, Multiply, Power, SquaredDifference
+
+
+@fast(Multiply, in_f32=True)
+def multiply(op: Multiply, binder: Binder, *inputs: Array) -> bool:
+    return inputs[0].itemsize > 1 and bind_binary(op, binder, np.multiply, *inputs)
+
+
+@fast(Divide, in_f32=True)
+def divide(op: Divide, binder: Binder, *inputs: Array) -> bool:
+    return not op.is_integral and bind_binary(op, binder, np.divide, *inputs)
+
+
+@fast(SquaredDifference, in_f32=True)
+def squared_difference(op: SquaredDifference, binder: Binder, *inputs: Array) -> bool:
+    return bind_binary(op, binder, _squared_difference, *inputs)
+
+
+@fast(Maximum, Minimum, in_f32=True)
+def choice(op: Maximum | Minimum, binder: Binder, *inputs: Array) -> bool:
+    choose, b = maximum if isinstance(op, Maximum) else minimum, inputs[1]
+    has_no_nan = b.dtype.kind in "iu" or (binder.is_constant(1) and not np.isnan(b).any())
+    return bind_binary(op, binder, choose if has_no_nan else partial(_chosen, choose), *inputs)
+
+
+def _squared_difference(a: Array, b: Array, out: Array) -> None:
+    np.subtract(a, b, out=out)
+    np.square(out, out=out)
+
+
+def _chosen(choose: Callable[[Array, Array, Array], object], a: Array, b: Array, out: Array) -> None:
+    """Compute the maximum or minimum, which is ``a`` where ``b`` is NaN."""
+    unordered = np.isnan(b)
+    if unordered.any():
+        largest = np.empty_like(out)
+        choose(a, b, largest)
+        np.copyto(out, np.where(unordered, a, largest))
+    else:
+        choose(a, b, out)
+
+
+# --------------------------------------------------------------------------- powers
+
+
+@fast(Power, in_f32=True)
+def power(op: Power, binder: Binder, *inputs: Array) -> bool:
+    a, b = inputs
+    if binder.is_constant(1) and b.size == 1 and b.ndim <= a.ndim and a.dtype in (np.float32, np.float64):
+        simple = _POWERS.get(float(b.item()))
+        if simple is not None:
+            bind_elementwise(binder, simple, a, heavy=simple is _square_root)
+            return True
+    if op.is_integral:
+        return False
+    return bind_binary(op, binder, lambda x, y, out: np.copyto(out, op.compute(x, y)), *inputs, heavy=True)
+
+
+def _square_root(x: Array, out: Array) -> object:
+    # As a power, the root of -0 is 0 and the root of negative infinity is infinite, so signed inputs are searched for
+    # first.
+    if x.size and x.view(f"i{x.itemsize}").min() >= 0:
+        return np.sqrt(x, out=out)
+    np.add(x, 0, out=out)
+    np.copyto(out, np.inf, where=out == -np.inf)
+    return np.sqrt(out, out=out)
+
+
+def _cube(x: Array, out: Array) -> object:
+    cube = np.square(x)
+    return np.multiply(cube, x, out=out)
+
+
+def _reciprocal(x: Array, out: Array) -> object:
+    return np.divide(1, x, out=out)
+
+
+_POWERS: dict[float, Callable[..., object]] = {
+    -1.0: _reciprocal,
+    0.5: _square_root,
+    1.0: np.positive,
+    2.0: np.square,
+    3.0: _cube,
+}
