@@ -8,6 +8,7 @@ on shapes, strides and constants happens then, so that a call costs what NumPy n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -117,12 +118,19 @@ def call_shares(binder: Binder, shares: Sequence[Sequence[Call]]) -> None:
 
 def shared_call(shares: Sequence[Sequence[Call]]) -> Call:
     """Return one call that makes lists of calls, each of them on one thread."""
+    _start_threads(threads())
 
     def run(start: int, stop: int) -> None:
         for share in shares[start:stop]:
             run_calls(share)
 
     return run_blocks, (run, len(shares), 1)
+
+
+@cache
+def _start_threads(count: int) -> None:
+    """Start the threads that share calls now, so that the first run need not."""
+    run_blocks(lambda start, stop: None, count)
 
 
 def run_calls(calls: Sequence[Call]) -> None:
