@@ -29,6 +29,7 @@ from ovir.diagnostics.wording import plural
 from ovir.engines.process import EngineMissingError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import distinct_names
+from ovir.graph.order import trace_back
 from ovir.io.tensor_files import save_npz
 from ovir.model import Model, save_model
 from ovir.runtime.compiled import CompiledModel
@@ -501,20 +502,15 @@ class TensorSearch:
         found.between = [port.any_name for port in inputs]
         return runs
 
-    def _before(self, ends: Sequence[Port], cut: Collection[Port]) -> tuple[set[Layer], list[Port]]:
+    def _before(self, ends: Sequence[Port], cut: Collection[Port]) -> tuple[Collection[Layer], list[Port]]:
         """Return the layers that tensors are computed by, back to a cut, and the tensors at which it is reached."""
-        layers, inputs = {port.layer for port in ends}, set[Port]()
-        pending = list(layers)
-        while pending:
-            for port in pending.pop().inputs:
-                source = port.source
-                if source is None or source.layer.id in self._whole.constant_layers:
-                    continue
-                if source in cut or source.layer.type == "Parameter":
-                    inputs.add(source)
-                elif source.layer not in layers:
-                    layers.add(source.layer)
-                    pending.append(source.layer)
+        constant = self._whole.constant_layers
+
+        def enters(port: Port) -> bool:
+            return port not in cut and port.layer.type != "Parameter" and port.layer.id not in constant
+
+        layers, border = trace_back((port.layer for port in ends), enters)
+        inputs = {port for port in border if port.layer.id not in constant}
         return layers, [port for layer in self._whole.model.layers for port in layer.outputs if port in inputs]
 
     def _shows(self, ends: Sequence[Port], agreeing: Collection[Port], session: Session) -> bool:

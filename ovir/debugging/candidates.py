@@ -17,6 +17,7 @@ from ovir.diagnostics.errors import OvirError
 from ovir.editing.constant_edits import as_constant, put_constant, set_data
 from ovir.editing.transaction import owner_of
 from ovir.graph.layers import Layer, Port
+from ovir.graph.order import trace_back
 from ovir.inference.constant_layers import all_constant_layers
 from ovir.model import Model
 from ovir.ops.infrastructure import Const
@@ -142,11 +143,9 @@ def without(candidate: Candidate, removed: Collection[int], fill: Fill = Fill.PA
         return None
     inputs = _own_inputs(candidate.model, kept, everything=fill is Fill.CONSTANTS)
     own = len(inputs)
-    inputs += dict.fromkeys(
-        source
-        for port in _inputs(_with_constants(candidate, kept, removed))
-        if (source := _cut(port, removed)) is not None
-    )
+    fixed = candidate.constant_layers
+    _, border = trace_back(kept, lambda port: port.layer.id in fixed and port.layer.id not in removed)
+    inputs += [port for port in border if port.layer.id in removed]
     part = candidate.model.extract(inputs=inputs, outputs=_open_ends(kept))
     if count(part) >= count(candidate.model):  # an Assign has brought back what it depends on
         return None
@@ -162,34 +161,10 @@ def _kept(candidate: Candidate, removed: Collection[int]) -> list[Layer]:
     return [layer for layer in left if layer.id not in candidate.constant_layers] or left
 
 
-def _with_constants(candidate: Candidate, kept: Sequence[Layer], removed: Collection[int]) -> list[Layer]:
-    """Return the layers with those that compute their inputs from constants and are not removed."""
-    found = dict.fromkeys(kept)
-    pending = list(kept)
-    while pending:
-        for port in pending.pop().inputs:
-            layer = port.source.layer if port.source is not None else None
-            if layer is None or layer in found or layer.id in removed:
-                continue
-            if layer.id in candidate.constant_layers:
-                found[layer] = None
-                pending.append(layer)
-    return list(found)
-
-
-def _inputs(layers: Sequence[Layer]) -> Iterator[Port]:
-    return (port for layer in layers for port in layer.inputs)
-
-
-def _cut(port: Port, removed: Collection[int]) -> Port | None:
-    """Return the tensor that an input reads if its layer is removed."""
-    return port.source if port.source is not None and port.source.layer.id in removed else None
-
-
 def _own_inputs(model: Model, kept: Sequence[Layer], *, everything: bool) -> list[Port]:
     if everything:
         return list(model.inputs)
-    read = {port.source for port in _inputs(kept)}
+    read = {port.source for layer in kept for port in layer.inputs}
     return [port for port in model.inputs if port in read]
 
 

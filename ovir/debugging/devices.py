@@ -26,6 +26,7 @@ from ovir.engines.process import EngineDiedError, EngineProcess, Loaded
 from ovir.graph.connections import set_scopes
 from ovir.graph.copies import independent, restore
 from ovir.graph.layers import Layer, Port, join
+from ovir.graph.order import trace_back
 from ovir.inference.constant_layers import all_constant_layers
 from ovir.model import Model, save_model
 from ovir.ops.infrastructure import Const
@@ -80,7 +81,8 @@ class LoneParts:
 
     def _add(self, part: LonePart) -> Layer:
         """Copy a layer and the constants before it, and connect it."""
-        before = sorted(self._constants_before(part.layer), key=self._constants.__getitem__)
+        found, _ = trace_back([part.layer], lambda port: port.layer in self._constants)
+        before = sorted((layer for layer in found if layer is not part.layer), key=self._constants.__getitem__)
         copies = restore(independent([*before, part.layer], {}))
         prefix = len(self._layers)
         for copied in copies:
@@ -105,17 +107,6 @@ class LoneParts:
         name = f"{port.layer.name}/assign"
         self._layers.append(new_operation(0, name, "Assign", 1, read.opset, variable_id=read.variable_id))
         join(port, self._layers[-1].inputs[0])
-
-    def _constants_before(self, layer: Layer) -> set[Layer]:
-        """Return the layers that a layer's constant inputs are computed from."""
-        found: set[Layer] = set()
-        pending = [layer]
-        while pending:
-            for port in pending.pop().inputs:
-                if port.source is not None and port.source.layer in self._constants and port.source.layer not in found:
-                    found.add(port.source.layer)
-                    pending.append(port.source.layer)
-        return found
 
     def _feed(self, part: LonePart, position: int, port: Port, *, is_constant: bool) -> None:
         """Connect an input with a constant or with a Parameter."""

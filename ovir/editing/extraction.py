@@ -14,6 +14,7 @@ from ovir.graph.copies import independent, restore
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.names import default_name, free_name, name_tensors, result_name, take_name
+from ovir.graph.order import trace_back
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import AssignBase, ReadValueBase
 
@@ -84,20 +85,13 @@ class _Needed:
 
     def _before(self, end: Layer) -> tuple[set[Layer], Layer | None]:
         """Return the layers that ``end`` depends on and that are not needed yet, and a Parameter that is missing."""
-        found, pending = {end}, [end]
-        missing = None
-        while pending:
-            layer = pending.pop()
-            if layer.type == "Parameter" and not self._is_open:
-                missing = layer
+        found, _ = trace_back([end], lambda port: port not in self._cut and port.layer not in self.layers)
+        for layer in found:
             for port in layer.inputs:
-                source = port.source
-                if source is None:
+                if port.source is None:
                     refuse(f"input {port.index} of this layer has no source", layer)
-                if source not in self._cut and source.layer not in found and source.layer not in self.layers:
-                    found.add(source.layer)
-                    pending.append(source.layer)
-        return found, missing
+        parameters = (layer for layer in found if layer.type == "Parameter")
+        return set(found), None if self._is_open else next(parameters, None)
 
 
 def _assigns(layer: Layer, variables: Collection[str]) -> bool:

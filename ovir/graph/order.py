@@ -12,7 +12,7 @@ from typing import Any
 from ovir.diagnostics.codes import CYCLE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError
-from ovir.graph.layers import Layer, path_text
+from ovir.graph.layers import Layer, Port, path_text
 
 Followers = Callable[[Layer], Iterable[Layer]]
 
@@ -106,22 +106,36 @@ def find_path(starts: Iterable[Layer], end: Layer, next_of: Followers) -> list[L
     return path[::-1]
 
 
+def trace_back(ends: Iterable[Layer], enters: Callable[[Port], bool]) -> tuple[dict[Layer, None], dict[Port, None]]:
+    """Return the layers that ``ends`` are computed from, ``ends`` included, and the tensors at which the search stops.
+
+    ``enters`` is called with each tensor that such a layer reads, and returns whether the search goes on to its layer.
+    """
+    found, border = dict.fromkeys(ends), dict[Port, None]()
+    pending = list(found)
+    for layer in pending:  # which grows
+        for port in layer.inputs:
+            source = port.source
+            if source is None:
+                continue
+            if not enters(source):
+                border[source] = None
+            elif source.layer not in found:
+                found[source.layer] = None
+                pending.append(source.layer)
+    return found, border
+
+
 def dead_layers(layers: Iterable[Layer]) -> set[Layer]:
     """Return the layers that no Result and no Assign depends on; a Parameter is never dead.
 
     A model without Results and Assigns has no dead layers, because nothing says which layers matter.
     """
     everything = list(layers)
-    pending = [layer for layer in everything if layer.type in ("Result", "Assign")]
-    if not pending:
+    ends = [layer for layer in everything if layer.type in ("Result", "Assign")]
+    if not ends:
         return set()
-    alive = set(pending)
-    while pending:
-        for port in pending.pop().inputs:
-            source = port._source
-            if source is not None and source.layer not in alive:
-                alive.add(source.layer)
-                pending.append(source.layer)
+    alive, _ = trace_back(ends, lambda _: True)
     return {layer for layer in everything if layer not in alive and layer.type != "Parameter"}
 
 

@@ -15,6 +15,7 @@ from ovir.export.model_exporter import export_part, is_known_size
 from ovir.export.session import OnnxRuntimeSession
 from ovir.graph.copies import independent, restore
 from ovir.graph.layers import Layer, Port, join, separate
+from ovir.graph.order import trace_back
 from ovir.inference.constant_layers import all_constant_layers
 from ovir.model import Model
 from ovir.ops.base.operator import Operator
@@ -62,26 +63,15 @@ def _runs_in_numpy(layer: Layer) -> bool:
 
 
 def _part(model: Model, layers: list[Layer], constant: Collection[Layer], shown: Collection[Port]) -> HybridPart:
-    members = set(layers)
-    pending = list(members)
-    inputs: dict[Port, None] = {}
-    while pending:
-        for port in pending.pop().inputs:
-            source = port.source
-            if source is None or source.layer in members or is_known_size(source):
-                continue
-            if source.layer in constant:
-                members.add(source.layer)
-                pending.append(source.layer)
-            else:
-                inputs[source] = None
+    members, border = trace_back(layers, lambda port: port.layer in constant and not is_known_size(port))
+    inputs = [port for port in border if port.layer not in members and not is_known_size(port)]
     outputs = [
         port
         for layer in layers
         for port in layer.outputs
         if port in shown or any(reader.layer not in members for reader in port.readers)
     ]
-    return HybridPart(layers, [layer for layer in model.layers if layer in members], list(inputs), outputs)
+    return HybridPart(layers, [layer for layer in model.layers if layer in members], inputs, outputs)
 
 
 # --------------------------------------------------------------------------- parts as layers
