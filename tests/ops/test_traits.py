@@ -63,7 +63,7 @@ ADDED = {
     "ir/writing/compression.py": {"Convert"},
     "runtime/decompression.py": {"MatMul", "GroupedMatMul"},
     "graph/layers.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
-    "debugging/precision.py": {
+    "debugging/exact_layers.py": {
         *(
             "Add",
             "BatchNormInference",
