@@ -134,19 +134,17 @@ _NAMES = {
     "ovir.workers.map": ("MapError", "MappedResults", "map"),
 }
 """The public names by the module that defines them."""
-_NEWEST_OPSET = 17
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> "Any":
     """Load a public name, or the functions of an opset, on its first use."""
-    module = _MODULES.get(name)
-    is_opset = name.startswith("opset") and name[5:].isdecimal() and 0 < int(name[5:]) <= _NEWEST_OPSET
-    if module is None and not is_opset:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
+    import importlib.util
 
+    module = _MODULES.get(name)
     if module is None:
+        if not name.startswith("opset") or importlib.util.find_spec(f"{__name__}.{name}") is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return importlib.import_module(f"{__name__}.{name}")
     value = globals()[name] = getattr(importlib.import_module(module), name)
     return value

@@ -39,9 +39,9 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_opsets_are_loaded_when_they_are_first_used() -> None:
-    code = "import ovir; print(ovir.opset13.relu.__name__, ovir._NEWEST_OPSET, ovir.opset17.erfinv.__name__)"
+    code = "import ovir; print(ovir.opset13.relu.__name__, ovir.opset17.erfinv.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["relu", str(NEWEST_OPSET), "erfinv"]
-    for name in ("opset0", "opset18", "opset", "opsetx"):
+    assert done.stdout.split() == ["relu", "erfinv"]
+    for name in ("opset0", f"opset{NEWEST_OPSET + 1}", "opset", "opsetx"):
         with pytest.raises(AttributeError, match=f"module 'ovir' has no attribute '{name}'"):
             getattr(ovir, name)

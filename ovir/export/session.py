@@ -111,13 +111,29 @@ def _open(exported: Exported, options: Any) -> Any:
     """Return a session of onnxruntime; large weights go through a file, because a message of protobuf is limited."""
     import onnxruntime
 
-    make = partial(onnxruntime.InferenceSession, sess_options=options, providers=["CPUExecutionProvider"])
+    make = partial(
+        onnxruntime.InferenceSession,
+        sess_options=options,
+        providers=["CPUExecutionProvider"],
+        disabled_optimizers=_unsafe_optimizers(exported),
+    )
     if size_of_weights(exported) <= LARGEST_FILE:
         return make(ir.to_proto(exported.onnx).SerializeToString())
     with temporary_folder() as folder:
         path = folder / "model.onnx"
         ir.save(exported.onnx, path, external_data="model.onnx.data")
         return make(path)
+
+
+def _unsafe_optimizers(exported: Exported) -> list[str]:
+    """Return the names of the optimizers of onnxruntime that must not change this model.
+
+    One of them converts constants of f16 to f32. In release 1.32 it corrupts memory if the body of a Loop or Scan reads
+    such constants.
+    """
+    attributes = (attribute for node in exported.onnx.graph for attribute in node.attributes.values())
+    has_bodies = any(attribute.type == ir.AttributeType.GRAPH for attribute in attributes)
+    return ["FuseFp16InitializerToFp32NodeTransformer"] if has_bodies else []
 
 
 def _dtype(text: str) -> np.dtype[Any]:

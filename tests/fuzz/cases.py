@@ -17,7 +17,7 @@ from fuzz import (  # noqa: F401  (they register recipes)
     recipes_windows,
 )
 from fuzz.making import INTEGERS, NARROW, REALS, Input, Make, random_array
-from fuzz.recipes import RECIPES
+from fuzz.recipes import RECIPES, recipe_name
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
@@ -29,7 +29,11 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS
 
 VERSIONS: list[tuple[str, int]] = sorted((kind, opset) for kind, versions in OPERATIONS.items() for opset in versions)
-"""Type and opset of each operation version; the seed chooses one of them by its remainder."""
+"""Type and opset of each operation version.
+
+The remainder of a seed chooses one of them, and the quotient its model, which is the same whatever other versions there
+are.
+"""
 
 _LEGAL = 0.75
 """The share of models that are not made illegal on purpose."""
@@ -51,14 +55,16 @@ class Case:
 
 def make_case(seed: int) -> Case:
     """Return the model of a seed."""
-    rng, values = random.Random(seed), np.random.default_rng(seed)
-    kind, opset = VERSIONS[seed % len(VERSIONS)]
+    round_, index = divmod(seed, len(VERSIONS))
+    kind, opset = VERSIONS[index]
+    rng = random.Random(f"{kind}-{opset}, {round_}")
+    values = np.random.default_rng(rng.getrandbits(64))
     cls = find(kind, opset)
     assert cls is not None
     legal = rng.random() < _LEGAL
     for _ in range(_ATTEMPTS):
         made = Make(rng, opset)
-        RECIPES[kind](made)
+        RECIPES[recipe_name(cls)](made)
         made.attributes = {name: text for name, text in made.attributes.items() if name in cls.attributes}
         op = _operation(cls, made)
         _fill(made, op, values)

@@ -11,6 +11,7 @@ from builder import Net
 from fuzz.cases import VERSIONS, Case, make_case
 
 import ovir
+from ovir import opset13 as ops
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.export.exporters import IN_PARTS_BY_NUMPY
@@ -157,3 +158,17 @@ def test_what_onnxruntime_refuses_runs_with_numpy(monkeypatch: pytest.MonkeyPatc
     array = np.random.default_rng(0).random((2, 4), np.float32)
     for a, b in zip(compile_model(model)(array).values(), compiled(array).values(), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+
+
+def test_f16_constants_that_the_bodies_of_loops_read() -> None:
+    """Release 1.32 of onnxruntime corrupts memory with such models unless an optimizer is off."""
+    random = np.random.default_rng(0)
+    sizes = ((2, 2, 1), (2, 2, 2), (2, 2))
+    weights = [random.standard_normal(shape).astype(np.float16) for shape in sizes]
+    x, state = ops.parameter([2, -1, -1], "f16", name="x"), ops.parameter([2, 2, 2], "f16", name="state")
+    lengths = np.int64([2, 4])
+    y = ops.rnn_sequence(x, state, lengths, *weights, 2, "bidirectional", clip=0.5)
+    model = ovir.Model([y[0]], [x, state], "m")
+    feeds = [random.random((2, 4, 1)).astype(np.float16), random.random((2, 2, 2)).astype(np.float16)]
+    (ours,), (theirs,) = (compile_model(model, engine=engine)(feeds).values() for engine in ("numpy", "onnxruntime"))
+    np.testing.assert_allclose(theirs.astype(np.float32), ours.astype(np.float32), atol=2e-3)

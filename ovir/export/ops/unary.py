@@ -265,7 +265,7 @@ def inverse_hyperbolic_tangent(graph: Graph, op: Atanh, data: Tensor) -> Tensor:
     """Export as Atanh; nonzero integers give the limits of their type."""
     if data.element_type.is_real:
         return of_reals(graph, data, partial(_real_function, graph, Atanh))
-    low, high = integer_range(data.element_type.to_dtype())
+    low, high = integer_range(op.output_types[0].to_dtype())
     least, zero, most = (graph.number(value, data.element_type) for value in (low, 0, high))
     return graph.Where(graph.Greater(data, 0), most, graph.Where(graph.Less(data, 0), least, zero))
 

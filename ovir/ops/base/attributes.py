@@ -145,7 +145,7 @@ def declared_attributes(cls: type) -> dict[str, Attribute]:
 def _hints(cls: type, names: Iterable[str]) -> dict[str, Any]:
     """Return the types that the annotations of these attributes mean.
 
-    Other annotations are not evaluated: a class has many, and there are 245 classes.
+    Other annotations are not evaluated: a class has many, and there are hundreds of classes.
     """
     own = getattr(cls, "__annotations__", {})
     annotated = SimpleNamespace(__annotations__={name: own[name] for name in names if name in own})
