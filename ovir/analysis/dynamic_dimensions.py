@@ -275,7 +275,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True)
-class Origin:
+class SizeOrigin:
     """The place where an unknown size first occurs, as ``layer[axis]`` in the notation of ``ovir infer``."""
 
     cause: Cause
@@ -301,18 +301,18 @@ def is_only_declared(layer: Layer) -> bool:
     return not hasattr(layer.operator, "infer")
 
 
-class Origins:
+class SizeOrigins:
     """The origin of every unknown size of a model that has been inferred."""
 
     def __init__(self, model: Model) -> None:
-        self._origins: dict[int, Origin] = {}
+        self._origins: dict[int, SizeOrigin] = {}
         """By symbol; numbers below 0 stand for elements of tensors without one."""
         self._samples: dict[int, Sample] = {}
         self._elements: dict[Port, Ids] = {}
         self._numbers = itertools.count(-1, -1)
         self._add(model)
 
-    def of(self, port: Port) -> Iterator[tuple[int, Origin]]:
+    def of(self, port: Port) -> Iterator[tuple[int, SizeOrigin]]:
         """Yield the dynamic axes of a port, each with its origin."""
         if port.shape.rank is None:
             return
@@ -326,7 +326,7 @@ class Origins:
         port = port.source or port
         if port.shape.rank is None:
             return "the rank is not known"
-        alike: dict[tuple[Cause, Port, tuple[str, ...]], list[tuple[int, Origin]]] = {}
+        alike: dict[tuple[Cause, Port, tuple[str, ...]], list[tuple[int, SizeOrigin]]] = {}
         for axis, origin in self.of(port):
             roots = () if origin.cause is Cause.DATA else origin.roots
             key = origin.cause, origin.port, roots if origin.cause in (Cause.COMPUTED, Cause.RANK) else ()
@@ -383,14 +383,14 @@ class Origins:
 
     def _origin(
         self, port: Port, axis: int, cause: Cause, variables: Iterable[int], sample: Sample | None = None
-    ) -> Origin:
+    ) -> SizeOrigin:
         before = [self._origins[v] for v in variables]
         if not before:
-            return Origin(cause, port, axis, (f"{name_of(port)}[{axis}]",))
+            return SizeOrigin(cause, port, axis, (f"{name_of(port)}[{axis}]",))
         roots = tuple(dict.fromkeys(root for origin in before for root in origin.roots))
         # The table does not show elements of tensors.
         parents = dict.fromkeys(p for o in before for p in ([str(o)] if o.axis >= 0 else o.parents))
-        return Origin(cause, port, axis, roots if sample is None else sample.roots, tuple(parents))
+        return SizeOrigin(cause, port, axis, roots if sample is None else sample.roots, tuple(parents))
 
     # ----- layers that compute sizes
 
@@ -424,7 +424,7 @@ class Origins:
         """Record the origin of a size that stays open even if the known sizes of the inputs are fixed."""
         unknown = [name_of(p.source) for p in layer.inputs if p.source is not None and p.shape.rank is None]
         if unknown:
-            origin = self._origins[port.shape[axis].symbol] = Origin(Cause.RANK, port, axis, tuple(unknown))
+            origin = self._origins[port.shape[axis].symbol] = SizeOrigin(Cause.RANK, port, axis, tuple(unknown))
             self._samples[port.shape[axis].symbol] = sample_of(port.shape[axis], origin.roots[0])
         else:
             self._set(port, axis, Cause.DATA)
@@ -498,7 +498,7 @@ def _has_open_values(port: Port) -> bool:
     return tensor.shape.is_static and is_small(tensor.shape) and tensor.constant is None
 
 
-def _reason(port: Port, same: list[tuple[int, Origin]]) -> str:
+def _reason(port: Port, same: list[tuple[int, SizeOrigin]]) -> str:
     origin = same[0][1]
     named = origin.roots if len(origin.roots) <= _FEW else origin.parents
     why = {

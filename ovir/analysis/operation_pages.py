@@ -28,7 +28,7 @@ _KEYWORDS = ("bodies", "variable")
 
 
 @dataclass(frozen=True)
-class Entry:
+class OperationEntry:
     """One operation version."""
 
     name: str
@@ -53,16 +53,16 @@ class Entry:
         return text.split(". ")[0].rstrip(".:")
 
 
-def entries() -> list[Entry]:
+def entries() -> list[OperationEntry]:
     """Return all operation versions, sorted by name."""
     return [
-        Entry(version.type, version.opset, version.opsets, find(version.type, version.opset))
+        OperationEntry(version.type, version.opset, version.opsets, find(version.type, version.opset))
         for versions in OPERATIONS.values()
         for version in versions.values()
     ]
 
 
-def totals(listed: list[Entry]) -> str:
+def totals(listed: list[OperationEntry]) -> str:
     """Return how many of the operation versions are inferred and run."""
     infers, runs = sum(e.infers for e in listed), sum(e.runs for e in listed)
     return f"{len(listed)} operation versions: {infers} inferred, {runs} run"
@@ -96,7 +96,7 @@ def yes_or_no(value: bool) -> str:
 
 
 @dataclass(frozen=True)
-class Input:
+class OperationInput:
     """An input of an operation."""
 
     name: str
@@ -214,7 +214,7 @@ def default_of(attribute: Attribute) -> str | None:
 # --------------------------------------------------------------------------- inputs
 
 
-def inputs_of(cls: type[Operator]) -> list[Input]:
+def inputs_of(cls: type[Operator]) -> list[OperationInput]:
     """Return the inputs of an operation, from the signature of ``infer``, with the element types that it accepts."""
     if not hasattr(cls, "infer"):
         return []
@@ -222,7 +222,7 @@ def inputs_of(cls: type[Operator]) -> list[Input]:
     taken = [p for p in parameters if p.name not in _KEYWORDS and p.kind is not p.KEYWORD_ONLY]
     accepted = _accepted_types(cls, len(input_names(cls)), any(p.kind is p.VAR_POSITIONAL for p in taken))
     return [
-        Input(p.name, p.default is not p.empty, p.kind is p.VAR_POSITIONAL, types)
+        OperationInput(p.name, p.default is not p.empty, p.kind is p.VAR_POSITIONAL, types)
         for p, types in zip(taken, accepted, strict=False)
     ]
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from ovir.analysis.dynamic_dimensions import Origins, is_only_declared, name_of
+from ovir.analysis.dynamic_dimensions import SizeOrigins, is_only_declared, name_of
 from ovir.checks.recovering import Recovered
 from ovir.cli.arguments import add_command, add_json, add_legacy_io, add_model, add_shape
 from ovir.cli.opening import add_extension, add_no_weights, load_extensions, open_recovering
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     recovered = open_recovering(arguments, legacy_io=arguments.legacy_io)
     model = recovered.model
-    origins = Origins(model)
+    origins = SizeOrigins(model)
     if arguments.json:
         say_json(_as_json(recovered, origins))
     else:
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     return status_of(recovered.errors)
 
 
-def _rows(layer: Layer, origins: Origins, declared: Collection[Port]) -> Iterator[tuple[str, ...]]:
+def _rows(layer: Layer, origins: SizeOrigins, declared: Collection[Port]) -> Iterator[tuple[str, ...]]:
     ports = layer.inputs if layer.type == "Result" else layer.outputs
     if not ports:
         yield str(layer.id), layer.scope + layer.name, layer.type, "", ""
@@ -76,7 +76,7 @@ def _summary(recovered: Recovered) -> str:
     return text
 
 
-def _as_json(recovered: Recovered, origins: Origins) -> dict[str, Any]:
+def _as_json(recovered: Recovered, origins: SizeOrigins) -> dict[str, Any]:
     model = recovered.model
     return {
         "name": model.name,
@@ -88,7 +88,7 @@ def _as_json(recovered: Recovered, origins: Origins) -> dict[str, Any]:
     }
 
 
-def _layer(layer: Layer, origins: Origins, declared: Collection[Port]) -> dict[str, Any]:
+def _layer(layer: Layer, origins: SizeOrigins, declared: Collection[Port]) -> dict[str, Any]:
     return {
         "id": layer.id,
         "name": layer.name,
@@ -102,7 +102,7 @@ def _layer(layer: Layer, origins: Origins, declared: Collection[Port]) -> dict[s
     }
 
 
-def _port(port: Port, origins: Origins) -> dict[str, Any]:
+def _port(port: Port, origins: SizeOrigins) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": port.any_name,
         "shape": str(port.shape),

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from ovir.analysis.operation_pages import Entry, described, entries, operations_page, totals, yes_or_no
+from ovir.analysis.operation_pages import OperationEntry, described, entries, operations_page, totals, yes_or_no
 from ovir.cli.arguments import add_command, add_json, raise_usage_error
 from ovir.cli.output import say, say_json, say_table
 from ovir.ops.base import opsets
@@ -62,7 +62,7 @@ def _describe(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _versions(name: str) -> list[Entry]:
+def _versions(name: str) -> list[OperationEntry]:
     """Return the versions of an operation by its name in any case."""
     canonical = opsets.canonical_type(name)
     if canonical is None:
@@ -70,7 +70,7 @@ def _versions(name: str) -> list[Entry]:
     return [entry for entry in entries() if entry.name == canonical]
 
 
-def _lines(entry: Entry) -> Iterator[str]:
+def _lines(entry: OperationEntry) -> Iterator[str]:
     """Yield the lines that describe one version."""
     page = described(entry.cls)
     yield f"{entry.name}-{entry.opset}, in opset {entry.opsets}"
@@ -104,7 +104,7 @@ def _attribute_cells(item: dict[str, Any]) -> tuple[str, str]:
     return item["name"], ", ".join(parts)
 
 
-def _as_json(entry: Entry) -> dict[str, Any]:
+def _as_json(entry: OperationEntry) -> dict[str, Any]:
     return {
         "type": entry.name,
         "version": f"opset{entry.opset}",

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
 from ovir.core.files import target_paths
 from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate, count
@@ -22,7 +21,7 @@ from ovir.debugging.searches import least
 from ovir.debugging.sides import Device, Side
 from ovir.debugging.tensor_comparison import Criterion, TensorComparison, severity
 from ovir.debugging.tensor_sides import Recorded
-from ovir.debugging.walk import Depths, Walk, WalkPlan
+from ovir.debugging.walk import Depths, Walk, WalkPlan, element_type_of
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ModelError, OvirError, RunError
 from ovir.diagnostics.wording import plural
@@ -65,6 +64,11 @@ class Probe:
     verdict: Verdict
     """Whether its outputs agree, as ``within``, and how far they differ."""
 
+    @classmethod
+    def of(cls, count: int, layer: Layer, verdict: Verdict) -> Probe:
+        """Return the probe of the beginning that ends with a layer."""
+        return cls(count, layer.id, layer.key, layer.type, layer.version, verdict)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the probe for JSON."""
         verdict, found = self.verdict, self.verdict.comparison
@@ -97,6 +101,11 @@ class Suspect:
     """The opset, such as ``opset1``."""
     reason: str | None = None
     """Why not all of its tensors were compared; None if they were."""
+
+    @classmethod
+    def of(cls, layer: Layer, reason: str | None = None) -> Suspect:
+        """Return a layer as a suspect."""
+        return cls(layer.id, layer.key, layer.type, layer.version, reason)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the layer for JSON."""
@@ -201,122 +210,85 @@ class Bisection:
         }
 
 
-def suspect_of(layer: Layer, reason: str | None = None) -> Suspect:
-    """Return a layer as one that may be at fault."""
-    return Suspect(layer.id, layer.key, layer.type, layer.version, reason)
+def bisect(
+    model: Model | str | os.PathLike[str],
+    against: Against = "openvino:CPU",
+    *,
+    inputs: GivenInputs = None,
+    samples: int | None = None,
+    seed: int = 0,
+    device: str | None = None,
+    config: Mapping[str, str] | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    metric: str | None = None,
+    timeout: float | None = None,
+    output: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Bisection:
+    """Find the first layer at which another side differs from a model. The result is true if none was found.
+
+    ``against``, ``device``, ``config``, ``timeout`` and the tolerances are the same as for ``ovir.compare``. On a
+    device, ovir runs and compares beginnings of the model, about as many as the logarithm of the number of layers. A
+    device computes a beginning as it computes the whole model, except for what it would have joined with later layers.
+
+    A second model, an ONNX model and a recording have tensors of a whole run, which are compared in order. Where they
+    do not have all tensors, several layers are ``suspects``: those between the tensors that agree and the first one
+    that differs.
+
+    ``inputs``, ``samples`` and ``seed`` give sets of inputs as for ``ovir.compare``. The layer is looked for with the
+    first set for which something differs.
+
+    ``output`` is the path of an .xml, to which the smallest part of the model that was found to differ is saved, if
+    there is one: the suspects, and on a device as many layers before the diverging one as are needed. Beside it are its
+    inputs, the outputs of ovir, and the outputs of the other side, as .npz, and the same part of a second model.
+
+    Raises InputError for arguments that do not fit, ReadError for files, RunError if the model itself cannot be run.
+    """
+    criterion = Criterion.of(rtol, atol, metric)
+    target = None if output is None else Path(target_paths(output).text)
+    first = as_model(model)
+    with open_side(first, against, device, None, config, timeout) as side:
+        runs, sets = 0, sets_for(first, side, inputs, samples, seed)
+        for number, load in enumerate(sets):
+            whole = Candidate(first, given=dict(enumerate(load())))
+            name = first.path or first.name or "the model"
+            found = Bisection(name, side.description, len(candidates.layers_of(whole)), 0, criterion)
+            if side.device is not None:
+                reproducer = _on_device(found, whole, side.device, progress, is_saved=target is not None)
+            else:
+                search = TensorSearch(whole, side, criterion)
+                search.run(found, progress)
+                reproducer = search.reproducer
+            found.runs += runs
+            found.sets, found.searched_set, runs = len(sets), number, found.runs
+            if not found.within:
+                break
+        if target is not None and reproducer is not None:
+            found.part = reproducer.save(target)
+    return found
 
 
-def probe_of(count: int, layer: Layer, verdict: Verdict) -> Probe:
-    """Return the probe of the beginning that ends with a layer."""
-    return Probe(count, layer.id, layer.key, layer.type, layer.version, verdict)
+def _on_device(
+    found: Bisection, whole: Candidate, device: Device, progress: Progress | None, *, is_saved: bool
+) -> Reproducer | None:
+    """Find the layer by running beginnings of the model; return the smallest part that differs if it is to be saved."""
+    judge = Judge(device, found.criterion)
+    search = PrefixSearch(whole, judge, progress)
+    length = search.run()
+    found.probes = [search.probes[count] for count in sorted(search.probes)]
+    reproducer = None
+    if length is not None:
+        found.suspects = [Suspect.of(whole.model.layer(search.layers[length - 1]))]
+        if is_saved:
+            if progress is not None:
+                progress(len(search.layers) - length, len(search.layers), "looking for the smallest part")
+            reproducer = run_on(device, smallest_part(search.part(length), judge))
+    found.runs = judge.runs
+    return reproducer
 
 
-_ARRAYS = ("_input.npz", "_expected.npz", "_actual.npz")
-_OTHER = "_other.xml"
-PART_ENDINGS = (*_ARRAYS, _OTHER, "_other.bin")
-"""The endings of the files beside a part, each after the name of the part."""
-
-
-@dataclass(frozen=True)
-class Reproducer:
-    """A part of a model that differs from another side."""
-
-    model: Model
-    feeds: Sequence[Array]
-    """The inputs for which it differs."""
-    actual: Sequence[Array] | None
-    """The outputs of the other side; None if it fails."""
-    other: Model | None = None
-    """The same part of a second model."""
-
-    def named(self, arrays: Sequence[Array]) -> dict[str, Array]:
-        """Return outputs by names under which no two of them are the same."""
-        names = [port.any_name for port in self.model.outputs]
-        own = [name if names.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(names)]
-        return dict(zip(own, arrays, strict=True))
-
-    def save(self, target: Path) -> Part:
-        """Write the part as an IR, and beside it its inputs, the outputs of ovir and of the other side.
-
-        The files have the name of the part, with ``_input.npz``, ``_expected.npz`` and ``_actual.npz``. The part of a
-        second model is written with ``_other.xml``.
-        """
-        files: list[Path] = []
-        models = {target: self.model}
-        if self.other is not None:
-            models[target.with_name(f"{target.stem}{_OTHER}")] = self.other
-        for path, model in models.items():
-            save_model(model, path)
-            files += [path, path.with_suffix(".bin")]
-        arrays = [dict(zip(distinct_names(self.model.inputs), self.feeds, strict=True))]
-        arrays.append(self.named(list(CompiledModel(self.model)(list(self.feeds)).values())))
-        if self.actual is not None:
-            arrays.append(self.named(self.actual))
-        for ending, tensors in zip(_ARRAYS, arrays, strict=False):
-            files.append(target.with_name(f"{target.stem}{ending}"))
-            save_npz(files[-1], tensors)
-        return Part(self.model, count(self.model), [os.fspath(file) for file in files])
-
-
-def smallest_part(whole: Candidate, judge: Judge) -> Candidate:
-    """Return the smallest part of a diverging model that still diverges for the values that its inputs have in it."""
-
-    def attempt(candidate: Candidate, _: str) -> bool:
-        try:
-            return not judge(candidate.model, candidate.feeds).within
-        except RunError:  # ovir cannot run it alone
-            return False
-
-    search = ReductionSearch(whole, attempt)
-    search.remove_context()
-    return search.best
-
-
-def run_on(device: Device, whole: Candidate) -> Reproducer:
-    """Return a part with what a device computes for it."""
-    actual = None
-    with suppress(RunError):  # the device may fail, which the report says
-        actual = device.run(whole.model, whole.feeds)
-    return Reproducer(whole.model, whole.feeds, actual)
-
-
-class Judge:
-    """Runs models in ovir and on a device, and compares all outputs."""
-
-    def __init__(self, device: Device, criterion: Criterion) -> None:
-        self.runs = 0
-        self._device = device
-        self._criterion = criterion
-
-    def __call__(self, model: Model, feeds: Sequence[Array]) -> Verdict:
-        """Return how far the outputs agree. Raises RunError if ovir cannot run the model."""
-        depths = Depths()
-        walk = Walk(WalkPlan(model, with_constants=False), feeds)
-        for step in walk:
-            depths.of(step)
-        expected = walk.finish()
-        self.runs += 1
-        try:
-            found = self._device.run(model, feeds)
-        except EngineMissingError:
-            raise
-        except (RunError, ModelError) as error:
-            return Verdict(within=False, problem=error.diagnostic.message)
-        worst: tuple[Port, TensorComparison] | None = None
-        for port, actual, reference in zip(model.outputs, found, expected, strict=True):
-            terms, steps = depths.of_port(port.source) if port.source is not None else (0.0, 0.0)
-            tolerance = self._criterion.between(_type(port, reference), actual, self._device.precision, terms, steps)
-            compared = self._criterion.compare(actual, reference, tolerance)
-            if worst is None or severity(compared) > severity(worst[1]):
-                worst = port, compared
-        if worst is None:
-            return Verdict(within=True)
-        return Verdict(worst[1].within, worst[0].any_name, worst[1])
-
-
-def _type(port: Port, array: Array) -> ElementType:
-    return ElementType.from_dtype(array.dtype) if port.element_type.is_dynamic else port.element_type
-
+# --------------------------------------------------------------------------- beginnings of a model on a device
 
 MOST_EXTRA = 4
 """The number of probes in addition to the binary search, which show whether errors are monotone."""
@@ -371,7 +343,7 @@ class PrefixSearch:
 
     def _agrees(self, count: int) -> bool:
         if count not in self.probes:
-            self.probes[count] = probe_of(count, self.whole.model.layer(self.layers[count - 1]), self._verdict(count))
+            self.probes[count] = Probe.of(count, self.whole.model.layer(self.layers[count - 1]), self._verdict(count))
         return self.probes[count].verdict.within
 
     def _verdict(self, count: int) -> Verdict:
@@ -384,6 +356,66 @@ class PrefixSearch:
         width, start = max((b - a, a) for a, b in pairwise(known))
         return start + width // 2 if width > 1 else None
 
+
+class Judge:
+    """Runs models in ovir and on a device, and compares all outputs."""
+
+    def __init__(self, device: Device, criterion: Criterion) -> None:
+        self.runs = 0
+        self._device = device
+        self._criterion = criterion
+
+    def __call__(self, model: Model, feeds: Sequence[Array]) -> Verdict:
+        """Return how far the outputs agree. Raises RunError if ovir cannot run the model."""
+        depths = Depths()
+        walk = Walk(WalkPlan(model, with_constants=False), feeds)
+        for step in walk:
+            depths.of(step)
+        expected = walk.finish()
+        self.runs += 1
+        try:
+            found = self._device.run(model, feeds)
+        except EngineMissingError:
+            raise
+        except (RunError, ModelError) as error:
+            return Verdict(within=False, problem=error.diagnostic.message)
+        worst: tuple[Port, TensorComparison] | None = None
+        for port, actual, reference in zip(model.outputs, found, expected, strict=True):
+            terms, steps = depths.of_port(port.source) if port.source is not None else (0.0, 0.0)
+            tolerance = self._criterion.between(
+                element_type_of(port, reference), actual, self._device.precision, terms, steps
+            )
+            compared = self._criterion.compare(actual, reference, tolerance)
+            if worst is None or severity(compared) > severity(worst[1]):
+                worst = port, compared
+        if worst is None:
+            return Verdict(within=True)
+        return Verdict(worst[1].within, worst[0].any_name, worst[1])
+
+
+def smallest_part(whole: Candidate, judge: Judge) -> Candidate:
+    """Return the smallest part of a diverging model that still diverges for the values that its inputs have in it."""
+
+    def attempt(candidate: Candidate, _: str) -> bool:
+        try:
+            return not judge(candidate.model, candidate.feeds).within
+        except RunError:  # ovir cannot run it alone
+            return False
+
+    search = ReductionSearch(whole, attempt)
+    search.remove_context()
+    return search.best
+
+
+def run_on(device: Device, whole: Candidate) -> Reproducer:
+    """Return a part with what a device computes for it."""
+    actual = None
+    with suppress(RunError):  # the device may fail, which the report says
+        actual = device.run(whole.model, whole.feeds)
+    return Reproducer(whole.model, whole.feeds, actual)
+
+
+# --------------------------------------------------------------------------- tensors of whole runs
 
 _NAME = "the inputs"
 """The name of the only set of inputs."""
@@ -424,7 +456,7 @@ class TensorSearch:
             failure = f"{error.layer}: {error.message}" if error.layer else error.message
         if ends:
             count = self._layers.index(ends[0].layer) + 1 if ends[0].layer in self._layers else 0
-            found.probes = [probe_of(count, ends[0].layer, self._verdict(ends, failure))]
+            found.probes = [Probe.of(count, ends[0].layer, self._verdict(ends, failure))]
             found.runs += self._find_suspects(ends, session, found)
         if failure is None:
             self._judge_outputs(found)
@@ -445,7 +477,7 @@ class TensorSearch:
         if any(port.readers and port not in self._known for port in layer.outputs):
             some = any(port in self._known for port in layer.outputs)
             reason = "only some of its outputs were compared" if some else self._reasons.get(layer.key, "not compared")
-        return suspect_of(layer, reason)
+        return Suspect.of(layer, reason)
 
     def _first_that_differ(self) -> list[Port]:
         """Return the tensors beyond the tolerance of the first layer that has any."""
@@ -478,7 +510,7 @@ class TensorSearch:
         ports = self._outputs()
         is_new = not found.probes or found.probes[0].count < len(self._layers)
         if self._layers and ports and is_new and all(port in self._known for port in ports):
-            found.probes.append(probe_of(len(self._layers), self._layers[-1], self._verdict(ports)))
+            found.probes.append(Probe.of(len(self._layers), self._layers[-1], self._verdict(ports)))
 
     # ----- suspects
 
@@ -563,79 +595,50 @@ def _typed(array: Array, port: Port) -> Array:
     return array if port.element_type.is_dynamic else array.astype(port.element_type.to_dtype(), copy=False)
 
 
-def bisect(
-    model: Model | str | os.PathLike[str],
-    against: Against = "openvino:CPU",
-    *,
-    inputs: GivenInputs = None,
-    samples: int | None = None,
-    seed: int = 0,
-    device: str | None = None,
-    config: Mapping[str, str] | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-    metric: str | None = None,
-    timeout: float | None = None,
-    output: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
-) -> Bisection:
-    """Find the first layer at which another side differs from a model. The result is true if none was found.
+# --------------------------------------------------------------------------- the part that is saved
 
-    ``against``, ``device``, ``config``, ``timeout`` and the tolerances are the same as for ``ovir.compare``. On a
-    device, ovir runs and compares beginnings of the model, about as many as the logarithm of the number of layers. A
-    device computes a beginning as it computes the whole model, except for what it would have joined with later layers.
-
-    A second model, an ONNX model and a recording have tensors of a whole run, which are compared in order. Where they
-    do not have all tensors, several layers are ``suspects``: those between the tensors that agree and the first one
-    that differs.
-
-    ``inputs``, ``samples`` and ``seed`` give sets of inputs as for ``ovir.compare``. The layer is looked for with the
-    first set for which something differs.
-
-    ``output`` is the path of an .xml, to which the smallest part of the model that was found to differ is saved, if
-    there is one: the suspects, and on a device as many layers before the diverging one as are needed. Beside it are its
-    inputs, the outputs of ovir, and the outputs of the other side, as .npz, and the same part of a second model.
-
-    Raises InputError for arguments that do not fit, ReadError for files, RunError if the model itself cannot be run.
-    """
-    criterion = Criterion.of(rtol, atol, metric)
-    target = None if output is None else Path(target_paths(output).text)
-    first = as_model(model)
-    with open_side(first, against, device, None, config, timeout) as side:
-        runs, sets = 0, sets_for(first, side, inputs, samples, seed)
-        for number, load in enumerate(sets):
-            whole = Candidate(first, given=dict(enumerate(load())))
-            name = first.path or first.name or "the model"
-            found = Bisection(name, side.description, len(candidates.layers_of(whole)), 0, criterion)
-            if side.device is not None:
-                reproducer = _on_device(found, whole, side.device, progress, is_saved=target is not None)
-            else:
-                search = TensorSearch(whole, side, criterion)
-                search.run(found, progress)
-                reproducer = search.reproducer
-            found.runs += runs
-            found.sets, found.searched_set, runs = len(sets), number, found.runs
-            if not found.within:
-                break
-        if target is not None and reproducer is not None:
-            found.part = reproducer.save(target)
-    return found
+_ARRAYS = ("_input.npz", "_expected.npz", "_actual.npz")
+_OTHER = "_other.xml"
+PART_ENDINGS = (*_ARRAYS, _OTHER, "_other.bin")
+"""The endings of the files beside a part, each after the name of the part."""
 
 
-def _on_device(
-    found: Bisection, whole: Candidate, device: Device, progress: Progress | None, *, is_saved: bool
-) -> Reproducer | None:
-    """Find the layer by running beginnings of the model; return the smallest part that differs if it is to be saved."""
-    judge = Judge(device, found.criterion)
-    search = PrefixSearch(whole, judge, progress)
-    length = search.run()
-    found.probes = [search.probes[count] for count in sorted(search.probes)]
-    reproducer = None
-    if length is not None:
-        found.suspects = [suspect_of(whole.model.layer(search.layers[length - 1]))]
-        if is_saved:
-            if progress is not None:
-                progress(len(search.layers) - length, len(search.layers), "looking for the smallest part")
-            reproducer = run_on(device, smallest_part(search.part(length), judge))
-    found.runs = judge.runs
-    return reproducer
+@dataclass(frozen=True)
+class Reproducer:
+    """A part of a model that differs from another side."""
+
+    model: Model
+    feeds: Sequence[Array]
+    """The inputs for which it differs."""
+    actual: Sequence[Array] | None
+    """The outputs of the other side; None if it fails."""
+    other: Model | None = None
+    """The same part of a second model."""
+
+    def named(self, arrays: Sequence[Array]) -> dict[str, Array]:
+        """Return outputs by names under which no two of them are the same."""
+        names = [port.any_name for port in self.model.outputs]
+        own = [name if names.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(names)]
+        return dict(zip(own, arrays, strict=True))
+
+    def save(self, target: Path) -> Part:
+        """Write the part as an IR, and beside it its inputs, the outputs of ovir and of the other side.
+
+        The files have the name of the part, with ``_input.npz``, ``_expected.npz`` and ``_actual.npz``. The part of a
+        second model is written with ``_other.xml``.
+        """
+        files: list[Path] = []
+        models = {target: self.model}
+        if self.other is not None:
+            models[target.with_name(f"{target.stem}{_OTHER}")] = self.other
+        for path, model in models.items():
+            save_model(model, path)
+            files += [path, path.with_suffix(".bin")]
+        arrays = [dict(zip(distinct_names(self.model.inputs), self.feeds, strict=True))]
+        arrays.append(self.named(list(CompiledModel(self.model)(list(self.feeds)).values())))
+        if self.actual is not None:
+            arrays.append(self.named(self.actual))
+        for ending, tensors in zip(_ARRAYS, arrays, strict=False):
+            files.append(target.with_name(f"{target.stem}{ending}"))
+            save_npz(files[-1], tensors)
+        return Part(self.model, count(self.model), [os.fspath(file) for file in files])

@@ -11,11 +11,10 @@ from typing import Any
 
 from ovir.analysis.metrics import top_scores
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
 from ovir.debugging.comparison_setup import Against, GivenInputs, InputSet, Progress, as_model, open_side, sets_for
 from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, Side
 from ovir.debugging.tensor_comparison import Criterion, TensorComparison, Tolerance, noise, severity
-from ovir.debugging.walk import Depths, Walk, WalkPlan, local
+from ovir.debugging.walk import Depths, Walk, WalkPlan, element_type_of, local
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.engines.process import EngineMissingError
@@ -569,14 +568,14 @@ class Session:
         self, port: Port, actual: Array, reference: Array, tolerance: Tolerance, *, counts_errors: bool = False
     ) -> TensorComparison:
         """Compare a tensor with its reference."""
-        problem = self._side.mismatch(_element_type(port, reference), actual)
+        problem = self._side.mismatch(element_type_of(port, reference), actual)
         if problem is not None:
             return TensorComparison(reference.size, within=False, beyond=reference.size, problem=problem)
         return self._criterion.compare(actual, reference, tolerance, counts_errors=counts_errors)
 
     def _tolerance(self, port: Port, reference: Array, actual: Array, scale: tuple[float, float]) -> Tolerance:
         """Return the tolerance for a tensor."""
-        return self._criterion.between(_element_type(port, reference), actual, self._side.precision, *scale)
+        return self._criterion.between(element_type_of(port, reference), actual, self._side.precision, *scale)
 
     # ----- layers
 
@@ -632,12 +631,8 @@ def require_something(found: Findings) -> None:
     raise InputError.usage(message, Place(found.description))
 
 
-def _element_type(port: Port, array: Array) -> ElementType:
-    return ElementType.from_dtype(array.dtype) if port.element_type.is_dynamic else port.element_type
-
-
 def _type_of(port: Port, array: Array | None) -> str:
-    return str(port.element_type if array is None else _element_type(port, array))
+    return str(port.element_type if array is None else element_type_of(port, array))
 
 
 def agreement_of(actual: Array, reference: Array) -> Agreement | None:

@@ -15,11 +15,11 @@ from typing import Self
 
 from ovir.build.creation import new_constant, new_operation, new_parameter, new_result
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
 from ovir.core.interrupts import temporary_folder
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.debugging.sides import Device, LayerAnswer, LayerMode, Partners, Side, in_batches, in_halves
+from ovir.debugging.walk import element_type_of
 from ovir.diagnostics.errors import ModelError, RunError
 from ovir.editing.transaction import infer_edited
 from ovir.engines.process import EngineDiedError, EngineProcess, Loaded
@@ -111,9 +111,7 @@ class LoneParts:
     def _feed(self, part: LonePart, position: int, port: Port, *, is_constant: bool) -> None:
         """Connect an input with a constant or with a Parameter."""
         array = part.inputs[position]
-        element_type = part.layer.inputs[position].element_type
-        if element_type.is_dynamic:
-            element_type = ElementType.from_dtype(array.dtype)
+        element_type = element_type_of(part.layer.inputs[position], array)
         array = array.astype(element_type.to_dtype(), copy=False)
         name = f"{len(self._layers)}/input{position}"
         if is_constant:

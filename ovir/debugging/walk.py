@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -77,6 +78,11 @@ class Walk(Iterator[SeenStep]):
     def diagnostics(self) -> list[Diagnostic]:
         """Return the warnings of kernels about values on which devices may differ."""
         return self._reports.found
+
+
+def element_type_of(port: Port, array: Array) -> ElementType:
+    """Return the element type of a tensor of a run; where inference does not know it, the type of its array."""
+    return ElementType.from_dtype(array.dtype) if port.element_type.is_dynamic else port.element_type
 
 
 def reduction_length(step: SeenStep) -> float:

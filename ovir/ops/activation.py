@@ -277,7 +277,8 @@ class Gelu2(UnaryActivationBase):
     real_only = True
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
-        return x / 2 * (1 + erf(x * sqrt(0.5)))
+        wide = x.astype(np.float64)  # the sum cancels where x is negative
+        return (wide / 2 * (1 + erf(wide * sqrt(0.5)))).astype(x.dtype)
 
 
 @operator("Gelu", opset=7)

@@ -12,7 +12,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.analysis.dynamic_dimensions import Cause, Origins
+from ovir.analysis.dynamic_dimensions import Cause, SizeOrigins
 from ovir.graph.layers import Port
 
 WINDOW = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
@@ -22,7 +22,7 @@ MODELS = Path(__file__).parents[3] / "shared" / "models"
 
 def reasons(net: Net) -> dict[str, str]:
     model = net.model()
-    origins = Origins(model)
+    origins = SizeOrigins(model)
     return {layer.name: origins.explain(layer.outputs[0]) for layer in model.layers if layer.outputs}
 
 
@@ -146,7 +146,7 @@ def test_what_data_decides_and_what_follows_from_it() -> None:
 
 def explained(model: ovir.Model) -> Iterator[tuple[Port, int, set[str]]]:
     """Yield each dynamic size that follows from sizes of inputs alone, with those."""
-    origins = Origins(model)
+    origins = SizeOrigins(model)
     inputs = {f"{port.layer.name}[{axis}]" for port in model.inputs for axis in range(port.shape.rank or 0)}
     for layer in model.layers:
         for port in layer.outputs:
@@ -225,6 +225,6 @@ def test_many_layers_are_explained_in_good_time() -> None:
     net.result(x)
     model = net.model()
     started = time.process_time()
-    origins = Origins(model)
+    origins = SizeOrigins(model)
     assert time.process_time() - started < 2
     assert origins.explain(model.outputs[0]) == "[0] is x[0]; [2] from x[2]; [3] from x[3]"

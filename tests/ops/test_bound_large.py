@@ -75,7 +75,8 @@ def assert_bound_like_run(op: Operator, *inputs: Array, error: float = 1e-6) -> 
     "op", [act.Mish(), act.HSwish(), Gelu2(), act.Elu(alpha=3), act.Sigmoid(), Erf()], ids=lambda op: op.type
 )
 def test_activations(op: Operator, channels_last: bool) -> None:
-    assert_bound_like_run(op, sample(2, 30, 90, 61, channels_last=channels_last), error=0)
+    # Some fast forms transform the formula.
+    assert_bound_like_run(op, sample(2, 30, 90, 61, channels_last=channels_last))
 
 
 @pytest.mark.parametrize("channels_last", [False, True])

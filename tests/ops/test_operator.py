@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from ovir.core.element_types import dynamic, f32, i8, i32, i64
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops.activation import HSwish, Sigmoid
 from ovir.ops.base.operator import Operator
 from ovir.ops.convert import Convert, ConvertLike
 from ovir.ops.convolution import BinaryConvolution, Convolution
@@ -43,23 +40,6 @@ def test_index_types() -> None:
     for element_type, known in ((i8, False), (f32, True), (dynamic, True)):
         with pytest.raises(OperatorError, match=f"axis must be i32 or i64, got {element_type}"):
             op.require_index_type("axis", element_type, known=known)
-
-
-@pytest.mark.parametrize(
-    ("op", "others"),
-    [
-        (Sigmoid(), ()),
-        (HSwish(), ()),
-    ],
-)
-def test_an_out_that_is_not_contiguous(op: Any, others: tuple[np.ndarray[Any, Any], ...]) -> None:
-    """It is filled or left alone; the result is right in any case."""
-    data = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
-    contiguous = np.empty_like(data)
-    assert op.run(data, *others, out=contiguous) is contiguous
-    np.testing.assert_array_equal(op.run(data, *others), contiguous)
-    for out in (np.zeros((3, 8), np.float32)[:, ::2], np.zeros((4, 3), np.float32).T):
-        np.testing.assert_array_equal(op.run(data, *others, out=out), contiguous)
 
 
 @pytest.mark.parametrize(
