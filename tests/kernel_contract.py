@@ -164,16 +164,11 @@ def watched_run(run: Callable[..., Any]) -> Callable[..., Any]:
             active.discard(id(op))
         if again is not None:
             _calls.append(again)
-        out = keywords.get("out")
-        given = [a for a in (out if isinstance(out, tuple) else (out,)) if a is not None]
-        # An input that ``out`` may be is the output's memory, not the input's any more.
-        foreign = [not any(np.may_share_memory(a, b) for b in given) for a in arrays]
         for i, array in enumerate(arrays):
-            if foreign[i] and before[i] is not None and array.tobytes() != before[i]:
+            if before[i] is not None and array.tobytes() != before[i]:
                 faults.append(f"{op.type}-{op.opset} wrote to input {i}")
         outputs = result if isinstance(result, tuple) else (result,)
-        kept = [array for array, is_foreign in zip(arrays, foreign, strict=True) if is_foreign]
-        faults.extend(f"{op.type}-{op.opset}: {fault}" for fault in _output_faults(op, inputs, kept, outputs))
+        faults.extend(f"{op.type}-{op.opset}: {fault}" for fault in _output_faults(op, inputs, arrays, outputs))
         return result
 
     return watched
@@ -186,7 +181,7 @@ def _to_make_again(
     keywords: dict[str, Any],
 ) -> _Call | None:
     """The call with copies of its inputs, None where it is large, not the first of its kind, or depends on a state."""
-    if not op.pure or not keywords.keys() <= {"out", "wanted"}:
+    if not op.pure or not keywords.keys() <= {"wanted"}:
         return None
     arrays = [a for a in inputs if isinstance(a, np.ndarray)]
     if len(arrays) < len([a for a in inputs if a is not None]) or sum(a.nbytes for a in arrays) > _LARGEST:
@@ -197,8 +192,7 @@ def _to_make_again(
     if kind in _kinds:
         return None
     _kinds.add(kind)
-    kept = {name: value for name, value in keywords.items() if name != "out"}
-    return _Call(op, run, tuple(a.copy() if isinstance(a, np.ndarray) else a for a in inputs), kept)
+    return _Call(op, run, tuple(a.copy() if isinstance(a, np.ndarray) else a for a in inputs), dict(keywords))
 
 
 def _layout_faults(call: _Call) -> Iterator[str]:

@@ -66,14 +66,11 @@ def as_f32(data: Array) -> Array:
     return half.converted(data, np.dtype(np.float32))
 
 
-def stored(result: Array, dtype: np.dtype[Any], out: Array | None = None) -> Array:
-    """Return a computed result as an array of type ``dtype``, written to ``out`` if given."""
-    if result is out:
-        return result
-    if out is None:
-        if result.dtype == dtype:
-            return np.asarray(result, order="C")
-        out = np.empty(result.shape, dtype)
+def stored(result: Array, dtype: np.dtype[Any]) -> Array:
+    """Return a computed result as an array of type ``dtype``, in C order."""
+    if result.dtype == dtype:
+        return np.asarray(result, order="C")
+    out = np.empty(result.shape, dtype)
     half.copy(result, out)
     return out
 

@@ -67,17 +67,12 @@ class Broadcast3(Operator):
             aligned = self._aligned(data.shape, target)
         return TensorType(data.element_type, self._broadcast(aligned, target, data.shape))
 
-    def run(
-        self, data: Array, target_shape: Array, axes_mapping: Array | None = None, *, out: Array | None = None
-    ) -> Array:
+    def run(self, data: Array, target_shape: Array, axes_mapping: Array | None = None) -> Array:
         aligned, result = self._shapes(data.shape, target_shape, axes_mapping)
         view = data.reshape(aligned)
         if view.shape == result:
             return view
-        if out is None:
-            out = np.empty(result, data.dtype)
-        np.copyto(out, view)
-        return out
+        return np.broadcast_to(view, result).copy()
 
     def _shapes(
         self, shape: tuple[int, ...], target_shape: Array, axes_mapping: Array | None
@@ -202,24 +197,10 @@ class Tile(Operator):
         dims = [*[one] * (rank - data.shape.rank), *data.shape]
         return TensorType(data.element_type, PartialShape(d * n for d, n in zip(dims, counts, strict=True)))
 
-    def run(self, data: Array, repeats: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, repeats: Array) -> Array:
         rank = max(data.ndim, len(repeats))
         counts = [1] * (rank - len(repeats)) + [max(int(count), 0) for count in repeats]
         sizes = [1] * (rank - data.ndim) + list(data.shape)
         if all(count == 1 for count in counts):
             return data.reshape(sizes)
-        if out is None:
-            out = np.empty([size * count for size, count in zip(sizes, counts, strict=True)], data.dtype)
-        # One broadcast copy: each dimension is split into (count, size). Adjacent dimensions that are not repeated are
-        # merged, so that NumPy copies long runs.
-        split: list[int] = []
-        source: list[int] = []
-        for size, count in zip(sizes, counts, strict=True):
-            if count == 1 and split:
-                split[-1] *= size
-                source[-1] *= size
-            else:
-                split += [count, size]
-                source += [1, size]
-        np.copyto(out.reshape(split), data.reshape(source))
-        return out
+        return np.tile(data.reshape(sizes), counts)

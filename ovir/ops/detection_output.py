@@ -190,8 +190,6 @@ class DetectionOutputBase(Operator):
         proposals: Array,
         aux_class_preds: Array | None = None,
         aux_box_preds: Array | None = None,
-        *,
-        out: Array | None = None,
     ) -> Array:
         inputs = [a for a in (box_logits, class_preds, proposals, aux_class_preds, aux_box_preds) if a is not None]
         sizes = self._sizes(*(PartialShape(a.shape) for a in inputs))
@@ -228,7 +226,7 @@ class DetectionOutputBase(Operator):
         filled[:, 3:] = clipped(kept, 1) if self.clip_after_nms else kept
         if image.size < rows:
             result[image.size, 0] = -1
-        return stored(result.reshape(1, 1, rows, _ROW), box_logits.dtype, out)
+        return stored(result.reshape(1, 1, rows, _ROW), box_logits.dtype)
 
     def _decoded(self, priors: Array, variances: Array | None, deltas: Array) -> Array:
         """Return boxes moved by deltas, [images, location classes, priors, 4]."""

@@ -119,7 +119,7 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
         pooled = PartialShape([rois.shape[0], channels, self.output_size, self.output_size])
         return TensorType(element_type, pooled), TensorType(element_type, PartialShape([rois.shape[0], 4]))
 
-    def run(self, rois: Array, *features: Array, out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
+    def run(self, rois: Array, *features: Array) -> tuple[Array, Array]:
         bins, channels = (self.output_size, self.output_size), features[0].shape[1]
         boxes = as_computed(rois)
         dtype = boxes.dtype
@@ -140,9 +140,8 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
             regions.pool(pixel_rows(data), data.shape[2], data.shape[3], own)
             pooled[members] = own
         shape = len(rois), channels, *bins
-        first, second = out or (None, None)
-        features_of_rois = stored(pooled.swapaxes(1, 2).reshape(shape), rois.dtype, first)
-        return features_of_rois, stored(rois.copy(), rois.dtype, second)
+        features_of_rois = stored(pooled.swapaxes(1, 2).reshape(shape), rois.dtype)
+        return features_of_rois, stored(rois.copy(), rois.dtype)
 
 
 def _levels(boxes: Array, count: int) -> Array:

@@ -73,12 +73,11 @@ class GridSample(Operator):
         batch = self.merge_dims("images", data=(data.shape, 0), grid=(grid.shape, 0))
         return TensorType(data.element_type, PartialShape([batch, data.shape[1], grid.shape[1], grid.shape[2]]))
 
-    def run(self, data: Array, grid: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, grid: Array) -> Array:
         images, channels, height, width = data.shape
         message = "grid must be [{},rows,columns,2] for data {}, got {}"
         self.require(grid.shape[::3] == (images, 2), message, images, data.shape, grid.shape)
-        if out is None:
-            out = np.empty((images, channels, *grid.shape[1:3]), data.dtype)
+        out = np.empty((images, channels, *grid.shape[1:3]), data.dtype)
         if not out.size:
             return out
         if not height * width:

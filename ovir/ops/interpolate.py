@@ -97,9 +97,7 @@ class InterpolateBase(Operator):
         begin, end = ([*pads[:rank], *[0] * (rank - len(pads))] for pads in (self.pads_begin, self.pads_end))
         return begin, end
 
-    def _run(
-        self, method: Method, data: Array, axes: list[int], target: Array, name: str, out: Array | None = None
-    ) -> Array:
+    def _run(self, method: Method, data: Array, axes: list[int], target: Array, name: str) -> Array:
         self._require_axes(axes, data.ndim)
         message = "{} must have one element for each of the axes {}, got shape {}"
         self.require(target.shape == (len(axes),), message, name, axes, target.shape)
@@ -107,12 +105,10 @@ class InterpolateBase(Operator):
         if any(begin) or any(end):
             data = np.pad(data, list(zip(begin, end, strict=True)))
         method, passes, shape = self.axis_passes(method, data, axes, target, name)
-        if out is None:
-            out = np.empty(shape, data.dtype)
-        if passes:
-            resample(method, data, passes, out)
-        elif out.size:
-            np.copyto(out, data)
+        if not passes:
+            return data.reshape(shape).copy()
+        out = np.empty(shape, data.dtype)
+        resample(method, data, passes, out)
         return out
 
     def axis_passes(
@@ -171,11 +167,11 @@ class Interpolate1(InterpolateBase):
         self.require_integers("target_spatial_shape", target_spatial_shape.element_type)
         return self._infer(data, sorted(self.axes), target_spatial_shape, "target_spatial_shape")
 
-    def run(self, data: Array, target_spatial_shape: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, target_spatial_shape: Array) -> Array:
         if list(self.axes) != sorted(self.axes):
             report(f"axes {list(self.axes)} are resized in ascending order; the specification says in the given order")
         method = self.method(data.ndim)
-        return self._run(method, data, sorted(self.axes), target_spatial_shape, "target_spatial_shape", out)
+        return self._run(method, data, sorted(self.axes), target_spatial_shape, "target_spatial_shape")
 
     def method(self, rank: int) -> Method:
         """Return how data of this rank is interpolated."""
@@ -218,9 +214,9 @@ class Interpolate4Base(InterpolateBase):
     def by_scales(self) -> bool:
         return self.shape_calculation_mode == "scales"
 
-    def _resize(self, data: Array, target: Array, name: str, axes: Array | None, out: Array | None) -> Array:
+    def _resize(self, data: Array, target: Array, name: str, axes: Array | None) -> Array:
         resized = list(range(data.ndim)) if axes is None else axes.tolist()
-        return self._run(self.method(), data, resized, target, name, out)
+        return self._run(self.method(), data, resized, target, name)
 
     def method(self) -> Method:
         """Return how data is interpolated."""
@@ -259,11 +255,9 @@ class Interpolate4(Interpolate4Base):
         target, name = (scales, "scales") if self.by_scales else (sizes, "sizes")
         return self._infer(data, self._axes_known(data, axes), target, name)
 
-    def run(
-        self, data: Array, sizes: Array, scales: Array, axes: Array | None = None, *, out: Array | None = None
-    ) -> Array:
+    def run(self, data: Array, sizes: Array, scales: Array, axes: Array | None = None) -> Array:
         target, name = (scales, "scales") if self.by_scales else (sizes, "sizes")
-        return self._resize(data, target, name, axes, out)
+        return self._resize(data, target, name, axes)
 
 
 @operator("Interpolate", opset=11)
@@ -299,10 +293,8 @@ class Interpolate11(Interpolate4Base):
             self.require(len(known) == 2, "mode {} needs two axes, height and width, got {}", self.mode, known)
         return self._infer(image, known, scales_or_sizes, "scales_or_sizes")
 
-    def run(
-        self, image: Array, scales_or_sizes: Array, axes: Array | None = None, *, out: Array | None = None
-    ) -> Array:
-        return self._resize(image, scales_or_sizes, "scales_or_sizes", axes, out)
+    def run(self, image: Array, scales_or_sizes: Array, axes: Array | None = None) -> Array:
+        return self._resize(image, scales_or_sizes, "scales_or_sizes", axes)
 
 
 def _is_number(element_type: ElementType) -> bool:

@@ -64,8 +64,8 @@ class Concat(Operator):
             merged = merged.with_dim(self.normalize_axis(self.axis, merged.rank), length)
         return TensorType(element_type, merged)
 
-    def run(self, *inputs: Array, out: Array | None = None) -> Array:
-        return np.concatenate(inputs, self.axis, out)
+    def run(self, *inputs: Array) -> Array:
+        return np.concatenate(inputs, self.axis)
 
 
 class SplitBase(Operator):
@@ -238,21 +238,12 @@ class Pad1(Operator):
             dims.append(_padded(dim, first + last, float(begin.upper[axis] + end.upper[axis])))
         return TensorType(element_type, PartialShape(dims))
 
-    def run(
-        self,
-        data: Array,
-        pads_begin: Array,
-        pads_end: Array,
-        pad_value: Array | None = None,
-        *,
-        out: Array | None = None,
-    ) -> Array:
+    def run(self, data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None) -> Array:
         begin, end = pads_begin.tolist(), pads_end.tolist()
         sizes = list(zip(data.shape, begin, end, strict=True))
         for axis, (size, first, last) in enumerate(sizes):
             self._check_pads(axis, size, first, last)
-        if out is None:
-            out = np.empty([max(sum(parts), 0) for parts in sizes], data.dtype)
+        out = np.empty([max(sum(parts), 0) for parts in sizes], data.dtype)
         for pieces in combinations(*(self._pieces(*parts) for parts in sizes)):
             target = out[tuple(to for to, _ in pieces)] if out.ndim else out  # an index would give a number
             if any(source is None for _, source in pieces):

@@ -58,11 +58,11 @@ class PriorBoxBase(Operator):
         height, width = known.dimensions() if known is not None else (UNKNOWN, UNKNOWN)
         return TensorType(f32, PartialShape([2, height * width * (4 * self.boxes_per_point())]))
 
-    def run(self, output_size: Array, image_size: Array, *, out: Array | None = None) -> Array:
+    def run(self, output_size: Array, image_size: Array) -> Array:
         height, width = (max(int(size), 0) for size in output_size)
         image = int(image_size[0]), int(image_size[1])
         wanted = self.boxes_per_point()
-        out = np.empty((2, 4 * height * width * wanted), np.float32) if out is None else out
+        out = np.empty((2, 4 * height * width * wanted), np.float32)
         if not out.size:
             return out
         with np.errstate(all="ignore"):  # boxes of an image of size 0 are at infinity

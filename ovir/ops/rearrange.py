@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from itertools import product
 from math import prod
 
 import numpy as np
@@ -47,12 +45,12 @@ class Reverse(Operator):
                 self.normalize_axes(axes.constant.tolist(), rank, unique=False)
         return data.with_value(None)
 
-    def run(self, data: Array, axes: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, axes: Array) -> Array:
         if self.mode == "mask":
             reversed_axes = np.flatnonzero(axes).tolist()
         else:
             reversed_axes = self.normalize_axes(axes.tolist(), data.ndim, unique=False)
-        return copied(np.flip(data, tuple(set(reversed_axes))), out)
+        return np.flip(data, tuple(set(reversed_axes))).copy()
 
 
 @operator("ReverseSequence", opset=1)
@@ -81,17 +79,15 @@ class ReverseSequence(Operator):
         slices = self.merge_dims("slices", data=(data.shape, batch), seq_lengths=(seq_lengths.shape, 0))
         return TensorType(data.element_type, data.shape.with_dim(batch, slices))
 
-    def run(self, data: Array, seq_lengths: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, seq_lengths: Array) -> Array:
         batch, seq = self.normalize_axis(self.batch_axis, data.ndim), self.normalize_axis(self.seq_axis, data.ndim)
         size = data.shape[seq]
         inside = (seq_lengths >= 0) & (seq_lengths <= size)  # False for NaN
         self.require(inside.all(), "seq_lengths {} must be in [0, {}]", seq_lengths.tolist(), size)
-        if out is None:
-            out = np.empty(data.shape, data.dtype)
+        out = data.copy()
         source, target = np.moveaxis(data, (batch, seq), (0, 1)), np.moveaxis(out, (batch, seq), (0, 1))
         for i, length in enumerate(map(int, seq_lengths)):
             target[i, :length] = source[i, :length][::-1]
-            target[i, length:] = source[i, length:]
         return out
 
 
@@ -118,30 +114,9 @@ class Roll(Operator):
             self.normalize_axes(axes.constant.ravel().tolist(), data.shape.rank, unique=False)
         return data.with_value(None)
 
-    def run(self, data: Array, shift: Array, axes: Array, *, out: Array | None = None) -> Array:
-        if out is None:
-            out = np.empty(data.shape, data.dtype)
-        places: Counter[int] = Counter()
-        shifts = np.broadcast_to(shift, axes.shape).ravel().tolist()
-        for axis, distance in zip(
-            self.normalize_axes(axes.ravel().tolist(), data.ndim, unique=False), shifts, strict=True
-        ):
-            places[axis] += distance
-        if data.size == 0:
-            return out
-        parts = [_rolled(size, places[axis]) if places[axis] % size else _WHOLE for axis, size in enumerate(data.shape)]
-        for pieces in product(*parts):
-            out[tuple(target for target, _ in pieces)] = data[tuple(source for _, source in pieces)]
-        return out
-
-
-_WHOLE = ((slice(None), slice(None)),)
-
-
-def _rolled(size: int, distance: int) -> tuple[tuple[slice, slice], ...]:
-    """Return the two parts of a rolled axis, each with its destination and its source."""
-    front = distance % size
-    return (slice(front, None), slice(0, size - front)), (slice(0, front), slice(size - front, None))
+    def run(self, data: Array, shift: Array, axes: Array) -> Array:
+        places = self.normalize_axes(axes.ravel().tolist(), data.ndim, unique=False)
+        return np.roll(data, np.broadcast_to(shift, axes.shape).ravel().tolist(), places)
 
 
 @operator("ShuffleChannels", opset=1, not_in=(2,))
@@ -166,42 +141,17 @@ class ShuffleChannels(Operator):
         self.require(not size.is_static or size.length % self.group == 0, message, axis, data.shape, size, self.group)
         return data.with_value(None)
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array) -> Array:
         axis = self.normalize_axis(self.axis, data.ndim)
         self._require_multiple(data.shape, axis)
         split = (prod(data.shape[:axis]), self.group, data.shape[axis] // self.group, prod(data.shape[axis + 1 :]))
-        return rearranged(data, split, (0, 2, 1, 3), data.shape, out)
+        return rearranged(data, split, (0, 2, 1, 3), data.shape)
 
     def _require_multiple(self, shape: Sequence[int], axis: int) -> None:
         message = "dimension {} of data {} is not a multiple of group {}"
         self.require(shape[axis] % self.group == 0, message, axis, shape, self.group)
 
 
-# --------------------------------------------------------------------------- copies
-
-# An inner loop over this few elements, as over a block, costs more than one copy for each of them.
-_SHORT = 16
-
-
-def rearranged(
-    data: Array, split: Sequence[int], order: Sequence[int], shape: Sequence[int], out: Array | None = None
-) -> Array:
-    """Return data reshaped to ``split``, with its axes in ``order``, reshaped to ``shape``."""
-    source = np.ascontiguousarray(data).reshape(split).transpose(order)
-    if out is None:
-        out = np.empty(shape, data.dtype)
-    target = out.reshape(source.shape)
-    if 1 < source.shape[-1] <= _SHORT and source.strides[-1] != source.itemsize:
-        for i in range(source.shape[-1]):
-            target[..., i] = source[..., i]
-    else:
-        np.copyto(target, source)
-    return out
-
-
-def copied(view: Array, out: Array | None) -> Array:
-    """Return a contiguous copy of a view."""
-    if out is None:
-        return view.copy()
-    np.copyto(out, view)
-    return out
+def rearranged(data: Array, split: Sequence[int], order: Sequence[int], shape: Sequence[int]) -> Array:
+    """Return a copy of data reshaped to ``split``, with its axes in ``order``, reshaped to ``shape``."""
+    return data.reshape(split).transpose(order).copy().reshape(shape)

@@ -49,7 +49,7 @@ class RoiAlignBase(RegionBase):
         count = self.merge_dims("regions", rois=(rois.shape, 0), batch_indices=(batch_indices.shape, 0))
         return TensorType(element_type, PartialShape([count, data.shape[1], self.pooled_h, self.pooled_w]))
 
-    def run(self, data: Array, rois: Array, batch_indices: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, rois: Array, batch_indices: Array) -> Array:
         if len(rois) != len(batch_indices):
             counted = {"rois": rois, "batch_indices": batch_indices}
             self.merge_dims("regions", **{name: (PartialShape(array.shape), 0) for name, array in counted.items()})
@@ -63,7 +63,7 @@ class RoiAlignBase(RegionBase):
                 sampled = self.regions(images, regions, regions.dtype.type(np.float32(self.spatial_scale)))
                 sampled.pool(pixels, height, width, pooled, largest=self.mode == "max")
         shape = len(rois), channels, self.pooled_h, self.pooled_w
-        return stored(pooled.swapaxes(1, 2).reshape(shape), data.dtype, out)
+        return stored(pooled.swapaxes(1, 2).reshape(shape), data.dtype)
 
     def regions(self, images: Array, rois: Array, scale: Array) -> SampledRegions:
         """Return the regions in pixels."""

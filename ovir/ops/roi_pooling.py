@@ -87,7 +87,7 @@ class ROIPooling(RoiPoolingBase):
         self.require(height and width, "pooled_h and pooled_w must be positive, got {} and {}", height, width)
         return height, width
 
-    def run(self, data: Array, rois: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, rois: Array) -> Array:
         images, start, end = self.regions(data, rois)
         pixels = pixel_rows(data)
         pooled = np.zeros((len(rois), *self.bins(), data.shape[1]), pixels.dtype)
@@ -95,7 +95,7 @@ class ROIPooling(RoiPoolingBase):
             pool = self._pool_largest if self.method == "max" else self._pool_places
             with np.errstate(all="ignore"):
                 pool(pixels, data.shape[2:], images, start, end, pooled[: len(images)])
-        return stored(np.moveaxis(pooled, -1, 1), data.dtype, out)
+        return stored(np.moveaxis(pooled, -1, 1), data.dtype)
 
     def _pool_largest(
         self, pixels: Array, size: tuple[int, ...], images: Array, start: Array, end: Array, pooled: Array
@@ -185,7 +185,7 @@ class PSROIPooling(RoiPoolingBase):
         fits = data[1].contains(self.output_dim * parts[0] * parts[1])
         self.require(fits, message, *names, self.output_dim, *parts, data)
 
-    def run(self, data: Array, rois: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, rois: Array) -> Array:
         self._require_channels(PartialShape(data.shape))
         images, start, end = self.regions(data, rois)
         pooled = np.zeros((len(rois), self.group_size, self.group_size, self.output_dim), compute_dtype(data.dtype))
@@ -193,7 +193,7 @@ class PSROIPooling(RoiPoolingBase):
             pool = self._pool_average if self.mode == "average" else self._pool_bilinear
             with np.errstate(all="ignore"):
                 pool(data, images, start, end, pooled[: len(images)])
-        return stored(np.moveaxis(pooled, -1, 1), data.dtype, out)
+        return stored(np.moveaxis(pooled, -1, 1), data.dtype)
 
     def _pool_average(self, data: Array, images: Array, start: Array, end: Array, pooled: Array) -> None:
         count, _, height, width = data.shape
@@ -288,7 +288,7 @@ class DeformablePSROIPooling(RoiPoolingBase):
         fits = most is None or most >= self.output_dim * self.group_size**2
         self.require(fits, message, self.output_dim, self.group_size, self.group_size, data)
 
-    def run(self, data: Array, rois: Array, offsets: Array | None = None, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, rois: Array, offsets: Array | None = None) -> Array:
         self._require_channels(PartialShape(data.shape))
         images, start, end = self.regions(data, rois)
         moves = self._moves(len(rois), offsets)[: len(images)].astype(start.dtype)
@@ -298,7 +298,7 @@ class DeformablePSROIPooling(RoiPoolingBase):
             with np.errstate(all="ignore"):
                 self._pool(data, images, start, end, moves, pooled[: len(images)])
         shape = len(rois), self.output_dim, group, group
-        return stored(np.moveaxis(pooled, -1, 2).reshape(shape), data.dtype, out)
+        return stored(np.moveaxis(pooled, -1, 2).reshape(shape), data.dtype)
 
     def _moves(self, regions: int, offsets: Array | None) -> Array:
         """Return the moves of bins relative to the region, [regions, classes, y and x, bin, bin]."""

@@ -37,14 +37,12 @@ class ScatterBase(Operator):
         if self.reduction == "none":
             return super().infer_value(*inputs)
         data, indices, updates, *axis = (t.bounds_or_unknown() for t in inputs)
-        where = [v.constant if v is not None else None for v in (indices, *axis)]
-        if (
-            self.reduction not in ("sum", "min", "max")
-            or any(w is None for w in where)
-            or data is None
-            or updates is None
-        ):
+        where = [v.constant for v in (indices, *axis) if v is not None and v.constant is not None]
+        known = len(where) == 1 + len(axis) and data is not None and updates is not None
+        if not known or self.reduction not in ("sum", "min", "max"):
             return None
+        assert data is not None
+        assert updates is not None
         # The results of these do not decrease when data or an update increases.
         lower = self.run(data.lower, where[0], updates.lower, *where[1:])
         upper = self.run(data.upper, where[0], updates.upper, *where[1:])
@@ -58,13 +56,14 @@ class ScatterBase(Operator):
             return None
         return self.normalize_axis(int(axis.constant.item()), data.rank, of=data)
 
-    def writable(self, data: Array, out: Array | None) -> Array:
-        """Return ``out``, or a new array, filled with ``data``."""
-        if out is None:
-            return np.array(data, order="C")
-        if not np.may_share_memory(out, data):
-            np.copyto(out, data)
+    def run(self, data: Array, *inputs: Array) -> Array:
+        out = np.array(data, order="C")
+        self.write(out, *inputs)
         return out
+
+    def write(self, out: Array, *inputs: Array) -> None:
+        """Write the updates into a C-contiguous array; the inputs are those after data."""
+        raise NotImplementedError
 
 
 # --------------------------------------------------------------------------- ScatterUpdate
@@ -101,20 +100,14 @@ class ScatterUpdate(ScatterBase):
             self.require(fits, message, updates.shape, expected, data.shape, indices.shape, known)
         return TensorType(element_type, data.shape)
 
-    def run(self, data: Array, indices: Array, updates: Array, axis: Array, *, out: Array | None = None) -> Array:
-        at = self.normalize_axis(int(axis.item()), data.ndim)
-        places = checked_indices(self, indices, data.shape[at], negative=False)
-        expected = (*data.shape[:at], *indices.shape, *data.shape[at + 1 :])
+    def write(self, out: Array, *inputs: Array) -> None:
+        indices, updates, axis = inputs
+        at = self.normalize_axis(int(axis.item()), out.ndim)
+        places = checked_indices(self, indices, out.shape[at], negative=False)
+        expected = (*out.shape[:at], *indices.shape, *out.shape[at + 1 :])
         self.require(updates.shape == expected, "updates {} must have shape {}", updates.shape, expected)
-        out = self.writable(data, out)
         before: tuple[Any, ...] = (slice(None),) * at
-        first, count = int(places.flat[0]) if places.size else 0, places.size
-        if np.array_equal(places.reshape(-1), np.arange(first, first + count)):
-            rows = updates.reshape(*data.shape[:at], count, *data.shape[at + 1 :])
-            out[(*before, slice(first, first + count))] = rows
-        else:
-            out[(*before, places)] = updates
-        return out
+        out[(*before, places)] = updates
 
 
 # --------------------------------------------------------------------------- ScatterElementsUpdate
@@ -146,23 +139,22 @@ class ScatterElementsUpdate3(ScatterBase):
         self.require_axis(axis, data.shape)
         return TensorType(element_type, data.shape)
 
-    def run(self, data: Array, indices: Array, updates: Array, axis: Array, *, out: Array | None = None) -> Array:
-        at = self.normalize_axis(int(axis.item()), data.ndim)
+    def write(self, out: Array, *inputs: Array) -> None:
+        indices, updates, axis = inputs
+        at = self.normalize_axis(int(axis.item()), out.ndim)
         message = "indices {} must have the shape of updates {}, and must not exceed data {} except on axis {}"
         fits = indices.shape == updates.shape and all(
-            i == at or size <= data.shape[i] for i, size in enumerate(indices.shape)
+            i == at or size <= out.shape[i] for i, size in enumerate(indices.shape)
         )
-        self.require(fits, message, indices.shape, updates.shape, data.shape, at)
+        self.require(fits, message, indices.shape, updates.shape, out.shape, at)
         if self.opset == 3 and indices.size and indices.min() < 0:
             report("ScatterElementsUpdate-3 does not allow negative indices; they are counted from the end")
-        positions = checked_indices(self, indices, data.shape[at] if data.ndim else 1)
-        positions *= prod(data.shape[at + 1 :])
+        positions = checked_indices(self, indices, out.shape[at] if out.ndim else 1)
+        positions *= prod(out.shape[at + 1 :])
         for i, size in enumerate(indices.shape):
             if i != at:
-                positions += np.arange(size).reshape(-1, *[1] * (data.ndim - i - 1)) * prod(data.shape[i + 1 :])
-        out = self.writable(data, out)
+                positions += np.arange(size).reshape(-1, *[1] * (out.ndim - i - 1)) * prod(out.shape[i + 1 :])
         put(out.reshape(-1, 1), positions.reshape(-1), updates.reshape(-1, 1), self.reduction, self.use_init_val)
-        return out
 
 
 @operator("ScatterElementsUpdate", opset=12)
@@ -218,17 +210,16 @@ class ScatterNDUpdate4(ScatterBase):
             self.require(fits, message, updates.shape, expected, indices.shape, data.shape)
         return TensorType(element_type, data.shape)
 
-    def run(self, data: Array, indices: Array, updates: Array, *, out: Array | None = None) -> Array:
+    def write(self, out: Array, *inputs: Array) -> None:
+        indices, updates = inputs
         k = indices.shape[-1]
-        expected = (*indices.shape[:-1], *data.shape[k:])
+        expected = (*indices.shape[:-1], *out.shape[k:])
         message = "updates {} must have shape {} for indices {} and data {}"
         fits = updates.shape == expected or (expected == () and updates.size == 1)
-        self.require(fits, message, updates.shape, expected, indices.shape, data.shape)
-        positions = flat_positions(self, indices, data.shape[:k])
-        rows, length = prod(data.shape[:k]), prod(data.shape[k:])
-        out = self.writable(data, out)
+        self.require(fits, message, updates.shape, expected, indices.shape, out.shape)
+        positions = flat_positions(self, indices, out.shape[:k])
+        rows, length = prod(out.shape[:k]), prod(out.shape[k:])
         put(out.reshape(rows, length), positions.reshape(-1), updates.reshape(positions.size, length), self.reduction)
-        return out
 
 
 @operator("ScatterNDUpdate", opset=15)

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from itertools import product as combinations
 from typing import NamedTuple
 
-import numpy as np
-
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i32
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_dimension
@@ -247,19 +245,17 @@ class SliceScatter(SliceOperatorBase):
         stop: Array,
         step: Array,
         axes: Array | None = None,
-        *,
-        out: Array | None = None,
     ) -> Array:
-        vectors = [start, stop, step] if axes is None else [start, stop, step, axes]
-        if out is None:
-            out = data.copy()
-        elif out is not data:
-            np.copyto(out, data)
-        target = out[self.index(data.shape, vectors)]
+        out = data.copy()
+        self.write(out, updates, start, stop, step, *(() if axes is None else (axes,)))
+        return out
+
+    def write(self, out: Array, updates: Array, *vectors: Array) -> None:
+        """Write the updates into an array."""
+        target = out[self.index(out.shape, vectors)]
         message = "updates of shape {} must have the shape of the slice, {}"
         self.require(target.shape == updates.shape, message, updates.shape, target.shape)
         target[...] = updates
-        return out
 
 
 @operator("StridedSlice", opset=1)

@@ -14,7 +14,7 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, ZERO, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-from ovir.ops.rearrange import copied, rearranged
+from ovir.ops.rearrange import rearranged
 
 # --------------------------------------------------------------------------- between batch and space
 
@@ -104,9 +104,7 @@ class BatchToSpace(BatchSpaceBase):
             dims.append(_cropped(grown, crop))
         return dims
 
-    def run(
-        self, data: Array, block_shape: Array, crops_begin: Array, crops_end: Array, *, out: Array | None = None
-    ) -> Array:
+    def run(self, data: Array, block_shape: Array, crops_begin: Array, crops_end: Array) -> Array:
         blocks, begins, ends = self.read_items(
             data, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end
         )
@@ -117,7 +115,7 @@ class BatchToSpace(BatchSpaceBase):
         order = [n, 0, *(i for axis in range(1, n) for i in (n + axis, axis))]
         grown = [size * block for size, block in zip((batch // prod(blocks), *sizes), blocks, strict=True)]
         kept = tuple(slice(begin, size - end) for begin, end, size in zip(begins, ends, grown, strict=True))
-        return copied(rearranged(data, split, order, grown)[kept], out)
+        return rearranged(data, split, order, grown)[kept].copy()
 
 
 @operator("SpaceToBatch", opset=2)
@@ -153,9 +151,7 @@ class SpaceToBatch(BatchSpaceBase):
             dims.append(divided)
         return dims
 
-    def run(
-        self, data: Array, block_shape: Array, pads_begin: Array, pads_end: Array, *, out: Array | None = None
-    ) -> Array:
+    def run(self, data: Array, block_shape: Array, pads_begin: Array, pads_end: Array) -> Array:
         blocks, begins, ends = self.read_items(data, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
         self._output_dims(static_shape(data.shape), blocks, begins, ends)
         if any(begins) or any(ends):
@@ -165,7 +161,7 @@ class SpaceToBatch(BatchSpaceBase):
         parts = [(size // block, block) for size, block in zip(sizes, blocks[1:], strict=True)]
         split = (batch, *(size for part in parts for size in part))
         order = [*range(2, 2 * n - 1, 2), 0, *range(1, 2 * n - 1, 2)]
-        return rearranged(data, split, order, (batch * prod(blocks), *(part[0] for part in parts)), out)
+        return rearranged(data, split, order, (batch * prod(blocks), *(part[0] for part in parts)))
 
 
 # --------------------------------------------------------------------------- between depth and space
@@ -208,7 +204,7 @@ class DepthToSpace(DepthSpaceBase):
             self.fail("the depth of data of shape {} is not a multiple of {}", data, blocks)
         return depth
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array) -> Array:
         b, k = self.block_size, data.ndim - 2
         n, _, *sizes = data.shape
         depth = self._new_depth(static_shape(data.shape)).length
@@ -217,7 +213,7 @@ class DepthToSpace(DepthSpaceBase):
         else:
             split, first_block, depth_axis = (n, depth, *[b] * k, *sizes), 2, 1
         order = [0, depth_axis, *(i for axis in range(k) for i in (k + 2 + axis, first_block + axis))]
-        return rearranged(data, split, order, (n, depth, *(size * b for size in sizes)), out)
+        return rearranged(data, split, order, (n, depth, *(size * b for size in sizes)))
 
 
 @operator("SpaceToDepth", opset=1)
@@ -249,14 +245,14 @@ class SpaceToDepth(DepthSpaceBase):
             space.append(divided)
         return space
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array) -> Array:
         b, k = self.block_size, data.ndim - 2
         n, depth = data.shape[:2]
         sizes = [dim.length for dim in self._new_space(static_shape(data.shape))]
         split = (n, depth, *(part for size in sizes for part in (size, b)))
         blocks, space = range(3, 2 * k + 2, 2), range(2, 2 * k + 2, 2)
         order = [0, *blocks, 1, *space] if self.mode == "blocks_first" else [0, 1, *blocks, *space]
-        return rearranged(data, split, order, (n, depth * b**k, *sizes), out)
+        return rearranged(data, split, order, (n, depth * b**k, *sizes))
 
 
 def _cropped(dim: Dimension, crop: int) -> Dimension:

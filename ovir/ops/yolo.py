@@ -63,9 +63,9 @@ class RegionYolo(Operator):
         stop = max(self.normalize_axis(self.end_axis, 4, "end_axis"), first) + 1
         return PartialShape([*dims[:first], product(dims[first:stop]), *dims[stop:]])
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array) -> Array:
         shape = self._shape(PartialShape(data.shape)).to_tuple()
-        out = np.empty(shape, data.dtype) if out is None else out
+        out = np.empty(shape, data.dtype)
         # As on devices, regions are stored one after the other regardless of the batch, which matters if there are more
         # channels.
         source, target = data.reshape(-1), out.reshape(-1)
@@ -115,16 +115,13 @@ class ReorgYolo(Operator):
             dims.append(divided)
         return TensorType(data.element_type, PartialShape(dims))
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array) -> Array:
         s = self.stride[0]
         n, c, h, w = data.shape
-        out = np.empty((n, c * s * s, h // s, w // s), data.dtype) if out is None else out
-        if c % (s * s) == 0:
-            blocks = data.reshape(n, c // (s * s), h, s, w, s).transpose(0, 3, 5, 1, 2, 4)
-            np.copyto(out.reshape(blocks.shape), blocks)
-        elif out.size:
-            np.take(data.reshape(-1), _places(data.shape, s), out=out.reshape(data.shape))
-        return out
+        shape = n, c * s * s, h // s, w // s
+        if not data.size:
+            return np.empty(shape, data.dtype)
+        return data.reshape(-1)[_places(data.shape, s)].reshape(shape)
 
 
 def _places(shape: tuple[int, ...], stride: int) -> Array:

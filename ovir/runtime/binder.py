@@ -162,8 +162,6 @@ def bind_kernel(binder: Binder, kernel: Callable[..., Any], wanted: Sequence[boo
     if "wanted" in takes:
         kernel = partial(kernel, wanted=tuple(wanted))
     outs = tuple(binder.output(index) for index in range(len(wanted)))
-    if "out" in takes:
-        kernel = partial(kernel, out=outs if len(outs) != 1 else outs[0])
     filled = tuple((index, out) for index, out in enumerate(outs) if wanted[index])
 
     def fill(*inputs: Array) -> None:
@@ -175,12 +173,7 @@ def bind_kernel(binder: Binder, kernel: Callable[..., Any], wanted: Sequence[boo
 
 
 def copy_result(out: Array, array: Array) -> None:
-    """Copy what a kernel returned to ``out``, unless it is ``out``, which the kernel may be given but need not use.
-
-    Raise OperatorError if its shape is not the inferred one, which would broadcast.
-    """
-    if array is out:
-        return
+    """Copy what a kernel returned to ``out``; raise OperatorError if its shape is not the inferred one."""
     if array.shape != out.shape:
         raise OperatorError(f"the kernel returned an array of shape {array.shape}, inferred was {out.shape}")
     np.copyto(out, array)

@@ -159,9 +159,6 @@ class Executor:
                 self._memory.share(slot, step.inputs)
             targets.append((slot, fixed))
         kernel = step.kernel
-        outs = tuple(fixed for _, fixed in targets)
-        if "out" in step.takes and step.operator.pure and all(out is not None for out in outs):
-            kernel = partial(kernel, out=outs if len(outs) != 1 else outs[0])
         if found := _keywords(step, bodies, self._variables):
             kernel = partial(kernel, **found)
         release = tuple(slot for slot in step.release if slot not in self._fixed)

@@ -34,11 +34,7 @@ def resized(data: Any, sizes: list[int], axes: list[int] | None = None, **attrib
     inputs = [np.asarray(data), np.array(sizes)]
     if axes is not None:
         inputs.append(np.array(axes))
-    result = Interpolate11(**attributes).run(*inputs)
-    out = np.full_like(result, 1)
-    assert Interpolate11(**attributes).run(*inputs, out=out) is out
-    np.testing.assert_array_equal(out, result)
-    return result
+    return Interpolate11(**attributes).run(*inputs)
 
 
 # --------------------------------------------------------------------------- kernels

