@@ -1,4 +1,4 @@
-"""In what two layers, constants or models differ."""
+"""The changes between two layers, constants or models."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class DiffOptions:
 
 
 def own_changes(a: Layer, b: Layer) -> Iterator[Change]:
-    """Yield in which operation and attributes two layers differ."""
+    """Yield the changes of operation and attributes between two layers."""
     if a.type != b.type:
         yield Change("type", old=a.type, new=b.type)
     elif operation_of(a) != operation_of(b):
@@ -132,7 +132,7 @@ def _are_equal(a: Any, b: Any) -> bool:
 
 
 def data_changes(a: Layer, b: Layer, options: DiffOptions) -> Iterator[Change]:
-    """Yield how two constants differ."""
+    """Yield the changes between two constants."""
     old, new = a.operator, b.operator
     if not (isinstance(old, Const) and isinstance(new, Const)):
         return
@@ -141,7 +141,7 @@ def data_changes(a: Layer, b: Layer, options: DiffOptions) -> Iterator[Change]:
     if old.element_type != new.element_type:
         yield Change("element type", old=str(old.element_type), new=str(new.element_type))
     if old.shape == new.shape and (old.element_type == new.element_type or _are_numbers(old, new)):
-        difference = constants_differ(old, new, options.tolerance)
+        difference = constant_difference(old, new, options.tolerance)
         if difference is not None:
             yield Change("constant", data=difference)
 
@@ -151,9 +151,9 @@ def _are_numbers(a: Const, b: Const) -> bool:
 
 
 def restored_changes(a: Layer, b: Layer, options: DiffOptions) -> Iterator[Change]:
-    """Yield how two constants differ of which at least one is the last layer of a decompression."""
+    """Yield the changes between two constants, each given by its last layer, of which at least one is decompressed."""
     first, second = a.outputs[0], b.outputs[0]
-    difference = weights_differ(first, second, options.tolerance)
+    difference = weight_difference(first, second, options.tolerance)
     yield Change("compression", old=compression_of(first), new=compression_of(second), data=difference)
 
 
@@ -167,7 +167,7 @@ def type_changes(a: Layer, b: Layer) -> Iterator[Change]:
 
 
 def label_changes(a: Layer, b: Layer, versions: tuple[int, int], options: DiffOptions) -> Iterator[Change]:
-    """Yield in which names and runtime information two layers of models of these IR versions differ.
+    """Yield the changes of names and runtime information between two layers of models of these IR versions.
 
     Tensor names in bodies do not count: nothing can refer to them, and OpenVINO changes them.
     """
@@ -184,7 +184,7 @@ def label_changes(a: Layer, b: Layer, versions: tuple[int, int], options: DiffOp
 
 
 def restored_label_changes(a: Sequence[Layer], b: Sequence[Layer], options: DiffOptions) -> Iterator[Change]:
-    """Yield in which names and runtime information two decompressions differ; the layer that is read comes first."""
+    """Yield the changes of names and runtime information between two decompressions, given from their end backwards."""
     if not options.ignore_names:
         yield from _name_changes(a[0], b[0])
         if not a[0].scope:
@@ -272,7 +272,7 @@ BLOCK = 1 << 20
 """The number of elements that are compared together."""
 
 
-def constants_differ(a: Const, b: Const, tolerance: ConstantTolerance) -> DataDifference | None:
+def constant_difference(a: Const, b: Const, tolerance: ConstantTolerance) -> DataDifference | None:
     """Return how the elements of two constants of one shape differ, None if they do not."""
     if a.constant_data is b.constant_data and a._data is b._data:
         return None
@@ -287,7 +287,7 @@ def constants_differ(a: Const, b: Const, tolerance: ConstantTolerance) -> DataDi
     return total.result
 
 
-def weights_differ(a: Port, b: Port, tolerance: ConstantTolerance) -> DataDifference | None:
+def weight_difference(a: Port, b: Port, tolerance: ConstantTolerance) -> DataDifference | None:
     """Return how two constants of one shape differ that may be compressed; they are decompressed to f32."""
     total = _Total(prod(a.shape.to_tuple()), tolerance)
     for first, second in _decompressed(a, b):

@@ -628,7 +628,7 @@ class Connections:
 
 
 def _ends(side: GraphSignatures, start: int, is_open: Callable[[int], bool]) -> set[int]:
-    """Return the first layers that are not ``is_open`` on the ways back from ``start``."""
+    """Return the first layers from ``start`` backwards that are not ``is_open``."""
     found: set[int] = set()
     seen, pending = {start}, [start]
     while pending:

@@ -1,7 +1,7 @@
-"""Find what the unknown sizes that a layer creates depend on, by running its inference on sample sizes.
+"""Explain dynamic dimensions: where an unknown size first occurs, and what it depends on.
 
 Every unknown size goes back to roots: sizes of inputs or variables, or sizes that data determines. First, all unknown
-sizes and elements of the layer's inputs are set to samples, and inference shows which sizes of the outputs follow from
+sizes and elements of a layer's inputs are set to samples, and inference shows which sizes of the outputs follow from
 shapes alone. Then one root after another is changed: the sizes that change with it depend on it. If sizes must be
 equal, inference rejects the change of one root alone; those sizes are left open instead.
 """

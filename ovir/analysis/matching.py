@@ -1,4 +1,4 @@
-"""Which layer of one model is which layer of the other.
+"""Match the layers of two models: find the counterpart of each layer.
 
 Layers of equal meaning have equal signatures, and layers of equal surroundings equal colors.
 """
@@ -489,7 +489,7 @@ class Matching:
     def _informed(
         self, of_a: Sequence[int], of_b: Sequence[int], *, is_down: bool = False
     ) -> tuple[list[Hashable], list[Hashable]]:
-        """Return the colors of the layers for which they say something: layers with something before or after them."""
+        """Return the colors of the layers that have sources (``is_down``: readers); None for other layers."""
         sides = (self.a, of_a), (self.b, of_b)
         result: list[list[Hashable]] = []
         for side, colors in sides:

@@ -1,4 +1,4 @@
-"""A model in numbers (operations, parameters, bytes, multiply-accumulates, variables), and who made it."""
+"""A summary of a model: its operations, parameters, bytes, multiply-accumulates, variables and provenance."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ _PARAMETERS = ("conversion_parameters", "cli_parameters")
 
 @dataclass
 class Provenance:
-    """Fields are None if the file does not record them."""
+    """The programs that made a model; fields are None if the file does not record them."""
 
     framework: str | None = None
     """The framework of the original model: ``onnx``, ``pytorch``, ``tf``."""
@@ -185,7 +185,7 @@ class Provenance:
 
 
 def provenance(info: RtInfo | None) -> Provenance:
-    """Return what the runtime information of a model says of its making."""
+    """Return the provenance that the runtime information of a model records."""
     found = Provenance()
     if info is None:
         return found

@@ -408,7 +408,7 @@ def smallest_part(whole: Candidate, judge: Judge) -> Candidate:
 
 
 def run_on(device: Device, whole: Candidate) -> Reproducer:
-    """Return a part with what a device computes for it."""
+    """Return a part with the outputs that a device computes for it."""
     actual = None
     with suppress(RunError):  # the device may fail, which the report says
         actual = device.run(whole.model, whole.feeds)
@@ -422,7 +422,7 @@ _NAME = "the inputs"
 
 
 class TensorSearch:
-    """The search for the first tensor that differs, and for the layers of which one must be at fault.
+    """Searches for the first tensor that differs, and for the suspects, of which at least one layer is at fault.
 
     The suspects are the layers between the tensors that agree and the first one that differs; there are several if the
     other side does not have their tensors. One of them is at fault if ovir, given the other side's tensors before them,
@@ -535,7 +535,7 @@ class TensorSearch:
         return runs
 
     def _before(self, ends: Sequence[Port], cut: Collection[Port]) -> tuple[Collection[Layer], list[Port]]:
-        """Return the layers that tensors are computed by, back to a cut, and the tensors at which it is reached."""
+        """Return the layers between a cut and some tensors, and the tensors of the cut that these layers read."""
         constant = self._whole.constant_layers
 
         def enters(port: Port) -> bool:
@@ -616,7 +616,7 @@ class Reproducer:
     """The same part of a second model."""
 
     def named(self, arrays: Sequence[Array]) -> dict[str, Array]:
-        """Return outputs by names under which no two of them are the same."""
+        """Return outputs by distinct names."""
         names = [port.any_name for port in self.model.outputs]
         own = [name if names.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(names)]
         return dict(zip(own, arrays, strict=True))

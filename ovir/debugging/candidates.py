@@ -104,7 +104,7 @@ _ENDS = ("Parameter", "Result", "Const", "Assign")
 
 
 class Fill(StrEnum):
-    """What takes the place of tensors whose layers are removed.
+    """The replacement of tensors whose layers are removed.
 
     Tensors that inference knows, or that follow from constants, become constants in any case.
     """
@@ -156,7 +156,7 @@ def without(candidate: Candidate, removed: Collection[int], fill: Fill = Fill.PA
 
 
 def _kept(candidate: Candidate, removed: Collection[int]) -> list[Layer]:
-    """Return the layers whose tensors a part is to compute; constants follow them."""
+    """Return the layers that a part computes; constants are cut out with them."""
     left = [layer for layer in candidate.model.layers if layer.type not in _ENDS and layer.id not in removed]
     return [layer for layer in left if layer.id not in candidate.constant_layers] or left
 

@@ -1,4 +1,4 @@
-"""Opens the other side of a comparison, and the sets of inputs, from what the caller has given for them."""
+"""Open the other side of a comparison, and find the sets of inputs, from the arguments of a call."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class InputSet:
     """One set of inputs; calling it loads or draws the arrays of the inputs by position."""
 
     name: str
-    """What results call it, such as ``a/x.npz`` or ``input 2``."""
+    """The name in results, such as ``a/x.npz`` or ``input 2``."""
     load: Callable[[], list[Array]]
 
     def __call__(self) -> list[Array]:
@@ -152,7 +152,7 @@ def sets_for(model: Model, side: Side, inputs: GivenInputs, samples: int | None,
 
 
 def _kind(against: object) -> tuple[str, str]:
-    """Return what the other side is, and its name or path."""
+    """Return the kind of the other side, and its name or path."""
     if isinstance(against, Model):
         return "model", ""
     if isinstance(against, Mapping):

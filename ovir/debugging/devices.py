@@ -48,10 +48,10 @@ class LonePart:
 class LoneParts:
     """A model of layers, each between Parameters and Results of its own.
 
-    What a layer reads of constants alone is copied with it, so that a device compiles the same kernel for it as in the
-    whole model. Sizes and axes, which inference reads, become constants with the values of the run, too. Nothing is
-    shared between two layers, because devices compute layers that read one tensor together. A ReadValue gets an Assign,
-    without which OpenVINO takes no variable.
+    The constants that a layer reads, and the layers that compute them, are copied with it, so that a device compiles
+    the same kernel for it as in the whole model. Sizes and axes, which inference reads, become constants with the
+    values of the run, too. Nothing is shared between two layers, because devices compute layers that read one tensor
+    together. A ReadValue gets an Assign, without which OpenVINO takes no variable.
     """
 
     def __init__(self, parts: Sequence[LonePart], constants: Mapping[Layer, int], *, with_sizes: bool = True) -> None:
@@ -235,7 +235,7 @@ class OvirDevice:
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A layer that waits for others to be run with."""
+    """A layer that waits until several layers are run together."""
 
     step: SeenStep
     part: LonePart
@@ -243,7 +243,7 @@ class _Waiting:
 
 
 class Isolated:
-    """Layers alone on a device: they show how its kernels differ, whatever the layers before them do.
+    """Layers alone on a device, which show how its kernels differ, whatever the layers before them do.
 
     Layers are collected and run together, as a model of layers that have nothing to do with each other. If the device
     fails on one, the model is halved until the layer is found.
@@ -252,8 +252,8 @@ class Isolated:
     accumulates = False
 
     def __init__(self, device: Device, partners: Partners, *, runs_whole: bool) -> None:
-        """Prepare for a model. ``runs_whole`` says that the device runs the whole model, so that it is no fault of the
-        device if it refuses a layer alone."""
+        """Prepare for a model. A device that ``runs_whole``, the whole model, is not at fault if it refuses a layer
+        alone."""
         self._device = device
         self._partners = partners
         self._runs_whole = runs_whole
@@ -333,7 +333,7 @@ _MOST_LAYERS = 200  # in one run
 
 
 class Cumulative:
-    """Layers as errors add up: the model on a device, with tensors between its layers as further outputs.
+    """Layers compared cumulatively: the model on a device, with tensors between its layers as further outputs.
 
     Many layers are compared in one run.
     The further outputs keep the device from computing several layers as one, so its results may differ from what the

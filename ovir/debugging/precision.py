@@ -30,7 +30,7 @@ TOLERANCES = {"f16": 0.01, "bf16": 0.05, "int8": 0.1}
 
 @dataclass(frozen=True)
 class LayerSensitivity:
-    """What happens to the outputs if one layer alone computes in the narrower type."""
+    """The error of the outputs if one layer alone computes in the narrower type."""
 
     layer: str
     """Its key."""
@@ -288,7 +288,7 @@ Range = tuple[float, float]
 
 
 class CalibrationRanges:
-    """A listener that collects the ranges of what quantized layers read."""
+    """A listener that collects the ranges of the inputs of quantized layers."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[str, int], Range] = {}
@@ -351,5 +351,5 @@ class Int8(Emulation):
 
 
 def _is_quantized(layer: Layer) -> bool:
-    """Return whether quantizers such as NNCF quantize what a layer reads, because devices compute it in int8."""
+    """Return whether quantizers such as NNCF quantize the inputs of a layer, because devices compute it in int8."""
     return layer.operator is not None and layer.operator.scale_axes(0, 0) is not None

@@ -386,7 +386,7 @@ def noise(found: TensorComparison) -> float:
 
 
 def severity(found: TensorComparison) -> tuple[bool, float, float]:
-    """Return what orders comparisons of a tensor: the larger, the worse."""
+    """Return a sort key for comparisons of a tensor: the larger, the worse."""
     return not found.within, noise(found), found.max_abs or 0.0
 
 

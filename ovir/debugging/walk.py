@@ -1,4 +1,4 @@
-"""Walk through a model: run it in ovir layer by layer, at the pace of whoever asks for the next layer."""
+"""Run a model in ovir layer by layer: each next layer runs when the caller asks for it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def element_type_of(port: Port, array: Array) -> ElementType:
 
 
 def reduction_length(step: SeenStep) -> float:
-    """Return how many products or elements each output element of a layer is the sum of, estimated from sizes."""
+    """Return the number of products or elements that are summed for each output element, estimated from sizes."""
     outputs = max((array.size for array in step.outputs), default=0)
     if not outputs:
         return 1.0

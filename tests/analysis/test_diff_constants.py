@@ -13,7 +13,7 @@ from builder import Net
 from diff_graphs import Graph, network, statuses, whats
 
 import ovir
-from ovir.analysis.changes import BLOCK, EXACT, ConstantTolerance, constants_differ
+from ovir.analysis.changes import BLOCK, EXACT, ConstantTolerance, constant_difference
 from ovir.analysis.matching import constant_digest
 from ovir.ops.infrastructure import Const
 
@@ -211,10 +211,10 @@ def test_differences_in_several_blocks() -> None:
     array = np.zeros(2 * BLOCK + 5, np.float32)
     other = array.copy()
     other[[3, BLOCK, 2 * BLOCK + 4]] = [1, -4, 2]
-    found = constants_differ(Const.of(array), Const.of(other), EXACT)
+    found = constant_difference(Const.of(array), Const.of(other), EXACT)
     assert found is not None
     assert (found.elements, found.different, found.largest) == (array.size, 3, 4.0)
-    assert constants_differ(Const.of(array), Const.of(array), ConstantTolerance()) is None
+    assert constant_difference(Const.of(array), Const.of(array), ConstantTolerance()) is None
 
 
 def test_digests_of_large_constants() -> None:
@@ -247,4 +247,4 @@ def test_large_constants_are_compared_in_little_memory(tmp_path: Path) -> None:
 
 def test_bf16_arrays_in_memory() -> None:
     array = np.array([1, 2], ml_dtypes.bfloat16)
-    assert constants_differ(Const.of(array), Const.of(array.copy()), EXACT) is None
+    assert constant_difference(Const.of(array), Const.of(array.copy()), EXACT) is None
