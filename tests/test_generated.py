@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytest.importorskip("onnx", reason="a table shows what the export writes, which needs onnx")
+
 from ovir.generate import COMMAND, FILES, generated
 
 pytestmark = pytest.mark.documents

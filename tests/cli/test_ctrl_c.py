@@ -87,7 +87,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     script.chmod(0o755)
     names = {"model": _chain(folder / "model", 3), "large": _chain(folder / "large", 2000), "many": folder / "many"}
     (folder / "many").mkdir()
-    for index in range(8):
+    for index in range(100):  # they take longer to check than the progress display waits
         for suffix in (".xml", ".bin"):
             shutil.copy(names["large"].with_suffix(suffix), folder / "many" / f"{index}{suffix}")
     names |= {"data": folder / "data", "labels": folder / "labels.csv"}

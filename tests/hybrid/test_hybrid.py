@@ -14,11 +14,12 @@ import ovir
 from ovir import opset13 as ops
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
-from ovir.export.exporters import IN_PARTS_BY_NUMPY
 from ovir.hybrid.compile_model import HybridModel, compile_model
 
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the engine onnxruntime needs {package}")
+
+from ovir.export.exporters import IN_PARTS_BY_NUMPY  # noqa: E402  # needs onnx
 
 
 @ovir.register("TwiceForHybrid", version="extension")
