@@ -9,7 +9,7 @@ from ovir.core.element_types import ElementType, f32, i64
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import rounded_away
 from ovir.export.sizes import positions_below, scalar_size_of
-from ovir.kernels.resample_taps import Method, Taps
+from ovir.kernels.resample import Method, Taps
 
 _FEW = 4
 """The number of taps up to which elements are gathered, tap by tap."""

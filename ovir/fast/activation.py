@@ -18,8 +18,7 @@ from ovir.fast.base.binding import Binder, tiled
 from ovir.fast.base.passes import bind_passes
 from ovir.fast.registry import fast
 from ovir.kernels.erf import gelu_passes
-from ovir.kernels.fast_calls import Call, clip, maximum, minimum
-from ovir.kernels.passes import Passes, Spare, number
+from ovir.kernels.fast_calls import Call, Passes, Spare, clip, maximum, minimum, number
 from ovir.ops.activation import (
     ActivationBase,
     Clamp,

@@ -16,8 +16,8 @@ from ovir.fast.base.sums import scratch_like
 from ovir.fast.normalization import exponentials, redo_if_lost
 from ovir.fast.registry import fast
 from ovir.kernels.coalesce import coalesced, memory_order
+from ovir.kernels.fast_calls import number
 from ovir.kernels.parallel import threads
-from ovir.kernels.passes import number
 from ovir.ops.attention import ScaledDotProductAttention
 
 _BLOCK = 1 << 17

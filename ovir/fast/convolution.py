@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from math import prod
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder, Call, call_shares
+from ovir.fast.base.binding import Binder, Call, call_elementwise, call_shares
 from ovir.fast.base.depthwise import bind_depthwise
 from ovir.fast.base.images import (
     Axis,
@@ -33,11 +34,17 @@ from ovir.fast.base.images import (
     store_sums,
     windows,
 )
-from ovir.fast.base.products import SHARED, Product, by_rows, filter_product, product_with
+from ovir.fast.base.products import SHARED, Product, bind_product, by_rows, filter_product, product_with
 from ovir.fast.base.tiles import bind_tiles, whole_tiles
 from ovir.fast.registry import fast
 from ovir.kernels.parallel import threads
-from ovir.ops.convolution import Convolution, ForwardConvolutionBase, GroupConvolution
+from ovir.ops.convolution import (
+    Convolution,
+    DeformableBase,
+    ForwardConvolutionBase,
+    GroupConvolution,
+    TransposedConvolutionBase,
+)
 
 _BLOCK_BYTES = 1 << 20
 """Columns of a block of windows, and the rows that the product makes of them, stay in a cache. With one block for the
@@ -290,3 +297,121 @@ def _bind_planes(binder: Binder, data: Array, filters: Array, axes: Sequence[Axi
 def _by_planes(filters: Array) -> Array:
     """Return filters [1, outputs, inputs, *kernel] as a matrix [1, inputs * kernel, outputs]."""
     return np.ascontiguousarray(filters[0].reshape(filters.shape[1], -1).T)[np.newaxis]
+
+
+@fast(TransposedConvolutionBase, in_f32=True)
+def transposed_convolution(op: TransposedConvolutionBase, binder: Binder, *inputs: Array) -> bool:
+    data, filters, *sizes = inputs
+    dtype = product_dtype(data.dtype)
+    if dtype is None or not all(map(binder.is_constant, range(2, len(inputs)))):
+        return False
+    grouped = op.grouped(filters)
+    groups, depth, outputs, *kernel = grouped.shape
+    if not data.size or not filters.size or 0 in binder.output_shape() or depth == outputs == 1:
+        return False
+    windows, _ = op.windows_of_output(data.shape[2:], kernel, sizes[0] if sizes else None)
+    image = computed_image(binder, data, dtype)
+    rows = position_rows(image)
+    if rows is None:
+        rows = binder.scratch(image.shape, dtype)
+        binder.call(np.copyto, rows, image)
+    factors = rows.reshape(-1, groups, depth).swapaxes(0, 1)
+    weights = filter_copy(binder, "taps", np.moveaxis(grouped, (0, 1, 2), (-3, -2, -1)), dtype)
+    out = binder.output(order=channels_last_order(data.ndim))
+    sums = channels_last(out)
+    if out.dtype != dtype:
+        sums = binder.scratch(sums.shape, dtype)
+    binder.call(sums.fill, 0)
+    target = sums.reshape(*sums.shape[:-1], groups, outputs)
+    products = binder.scratch((*factors.shape[:-1], outputs), dtype)
+    by_place = np.moveaxis(products.reshape(groups, *image.shape[:-1], outputs), 0, -2)
+    axes = [list(w.taps(size, n)) for w, size, n in zip(windows, sums.shape[1:-1], data.shape[2:], strict=True)]
+    for taps in product(*axes):
+        tap, elements, places = zip(*taps, strict=True)
+        bind_product(binder, factors, weights[tap], products)
+        into = target[slice(None), *places]
+        call_elementwise(binder, np.add, into, by_place[slice(None), *elements], into)
+    if out.dtype != dtype:
+        binder.call(store_sums, sums, channels_last(out))
+    return True
+
+
+_SAMPLE_BYTES = 4 << 20
+"""The samples of a block stay in a cache until the product has used them."""
+
+
+@fast(DeformableBase)
+def deformable_convolution(op: DeformableBase, binder: Binder, *inputs: Array) -> bool:
+    data, _, filters, *_ = inputs
+    if data.dtype not in (np.float32, np.float64) or not data.size or not filters.size or 0 in binder.output_shape():
+        return False
+    out = channels_last(binder.output(order=channels_last_order(4)))
+    images, spatial = data.shape[0], data.shape[2:]
+    windows = op.windows(spatial, filters.shape[2:])
+    rows, columns = (w.positions(count) for w, count in zip(windows, out.shape[1:3], strict=True))
+    places = np.broadcast_arrays(rows[:, np.newaxis, :, np.newaxis], columns[:, np.newaxis])  # [rows, columns, *kernel]
+    unmoved = np.tile(np.stack(places).reshape(2, -1, prod(filters.shape[2:]), 1), (1, images, 1, 1))
+    first = np.repeat(np.arange(images) * prod(spatial) * op.deformable_group, prod(out.shape[1:3]))
+    rows_of_out = out.reshape(-1, out.shape[-1])
+    binder.call(_convolve, op, unmoved.astype(data.dtype), first.reshape(-1, 1, 1), inputs, rows_of_out)
+    return True
+
+
+def _convolve(op: DeformableBase, unmoved: Array, first: Array, inputs: tuple[Array, ...], out: Array) -> None:
+    """Compute the rows of ``out``, [N * windows, outputs].
+
+    Row r reads tap t around the positions unmoved[axis, r, t] in the image whose pixels begin at first[r].
+    """
+    data, offsets, filters, *mask = inputs
+    images, channels = data.shape[:2]
+    count, depth = filters.shape[:2]
+    groups, parts, taps = op.group, op.deformable_group, unmoved.shape[2]
+    split = filters.reshape(groups, count // groups, depth, taps)
+    weights = split.transpose(0, 3, 2, 1).reshape(groups, taps * depth, count // groups)
+    # The channels are the last axis: a sample, and everything that one output reads, is then contiguous.
+    pixels = np.ascontiguousarray(channels_last(data)).reshape(-1, channels // parts)
+    moves = offsets.reshape(images, parts, taps, 2, -1).transpose(3, 0, 4, 2, 1).reshape(2, len(out), taps, parts)
+    scales = [m.reshape(images, parts, taps, -1).transpose(0, 3, 2, 1).reshape(len(out), taps, parts) for m in mask]
+    step = max(_SAMPLE_BYTES // (taps * channels * data.itemsize), 1)
+    for start in range(0, len(out), step):
+        block = slice(start, start + step)
+        places = unmoved[:, block] + moves[:, block]
+        samples = _sampled(op, pixels, first[block], data.shape[2:], places, *(scale[block] for scale in scales))
+        grouped = samples.reshape(-1, taps, groups, depth).transpose(2, 0, 1, 3).reshape(groups, -1, taps * depth)
+        np.matmul(grouped, weights, out=out[block].reshape(-1, groups, count // groups).swapaxes(0, 1))
+
+
+def _sampled(
+    op: DeformableBase,
+    pixels: Array,
+    first: Array,
+    spatial: tuple[int, ...],
+    places: Array,
+    scale: Array | float = 1.0,
+) -> Array:
+    """Return pixels [N * height * width * parts, channels of a part] around places[axis, r, t, part], interpolated and
+    multiplied by scale[r, t, part], as [r, t, part, channels]."""
+    limits = np.array(spatial).reshape(2, 1, 1, 1)
+    inside = ((places > -1 if op.bilinear_interpolation_pad else places >= 0) & (places < limits)).all(axis=0)
+    places = np.where(inside, places, 0)  # positions outside have weight 0; they may be NaN
+    low = np.floor(places)
+    part = places - low
+    begin = low.astype(np.intp)
+    factor = np.where(inside, places.dtype.type(1) * scale, 0)
+    parts = places.shape[-1]
+    strides = np.array([spatial[1] * parts, parts]).reshape(2, 1, 1, 1)
+    neighbours = []  # before and after on both axes: where pixels begin, their weights, and which of them exist
+    for index, weight in ((begin, 1 - part), (begin + 1, part)):
+        exists = (index >= 0) & (index < limits)
+        neighbours.append((np.clip(index, 0, limits - 1) * strides, weight, exists))
+    rows, columns = ([(at[k], weight[k], exists[k]) for at, weight, exists in neighbours] for k in (0, 1))
+    total: Array | None = None
+    for (y, share_y, row), (x, share_x, column) in product(rows, columns):
+        share = share_y * share_x * factor
+        if op.bilinear_interpolation_pad:  # otherwise the last row and column continue
+            share = np.where(row & column, share, 0)
+        samples = pixels.take(first + y + x + np.arange(parts), 0, mode="clip")
+        samples *= share[..., np.newaxis]
+        total = samples if total is None else np.add(total, samples, out=total)
+    assert total is not None
+    return total

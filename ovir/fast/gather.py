@@ -20,7 +20,7 @@ from ovir.fast.base.gather_blocks import UNSIGNED, Spread, layout_of, spread_of,
 from ovir.fast.base.moves import bind_moves
 from ovir.fast.registry import fast
 from ovir.kernels.coalesce import memory_order
-from ovir.ops.gather import GatherBase, GatherElements
+from ovir.ops.gather import GatherBase, GatherElements, GatherND8
 
 Kernel = Callable[[], Array]
 """Computes the output for any indices, or raises an error."""
@@ -204,3 +204,6 @@ def _gather_elements_large(data: Array, indices: Array, axis: int, kernel: Kerne
     outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
     layout = layout_of(outer, size, shape[axis], inner, data.itemsize, indices.dtype)
     take_blocks(data.ravel(), indices.ravel(), spread, layout, out.reshape(outer, -1, inner))
+
+
+fast(GatherND8)(bind_moves)

@@ -6,7 +6,7 @@ from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder
 from ovir.fast.base.resamples import bind_resampled
 from ovir.fast.registry import fast
-from ovir.kernels.resample_taps import Method
+from ovir.kernels.resample import Method
 from ovir.ops.base.traits import input_names
 from ovir.ops.interpolate import Interpolate1, Interpolate4Base, InterpolateBase
 

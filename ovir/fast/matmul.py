@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder
 from ovir.fast.base.products import bind_constant_product, bind_product, readable
 from ovir.fast.registry import fast
-from ovir.ops.matmul import MatMul, in_integers, is_integer, matrix_product, oriented
+from ovir.ops.matmul import Einsum, MatMul, in_integers, is_integer, matrix_product, oriented
 
 
 @fast(MatMul, in_f32=True)
@@ -45,3 +48,73 @@ def integer_product(a: Array, b: Array, out: Array) -> None:
 def _magnitude(x: Array) -> float:
     wide = x if x.dtype.kind in "iu" else x.astype(np.int8)
     return max(abs(float(wide.max())), abs(float(wide.min())))
+
+
+@fast(Einsum, in_f32=True)
+def einsum(op: Einsum, binder: Binder, *inputs: Array) -> bool:
+    if len(inputs) != 2 or any(x.dtype not in (np.float32, np.float64) or not x.size for x in inputs):
+        return False
+    (left, right), wanted = _numbered(op, inputs)
+    if any(len(set(own)) < len(own) for own in (left, right)) or (set(left) ^ set(right)) - set(wanted):
+        return False  # there are diagonals, or sums of one input
+    form = _Contraction(*inputs, left, right, set(wanted))
+    out = binder.output(order=[wanted.index(label) for label in form.labels])
+    result = out.transpose([wanted.index(label) for label in form.labels]).reshape(form.product_shape)
+    matrices = []
+    for matrix, operand in zip(form.matrices(), form.operands, strict=True):
+        if not np.may_share_memory(matrix, operand):
+            copy = binder.scratch(operand.shape, operand.dtype)
+            binder.call(np.copyto, copy, operand)
+            matrix = copy.reshape(matrix.shape)
+        matrices.append(readable(binder, matrix))
+    a, b = matrices
+    bind_product(binder, a, b, result)
+    return True
+
+
+def _numbered(op: Einsum, inputs: Sequence[Array]) -> tuple[list[list[int]], list[int]]:
+    """Return the labels of the inputs and of the output as numbers: the code of a letter, and -1, -2, ... from the
+    right for what ``...`` covers."""
+    subscripts, output = op.subscripts(len(inputs))
+    hidden = [max(x.ndim - len(s) + 1, 0) if "." in s else 0 for x, s in zip(inputs, subscripts, strict=True)]
+    return [_labels(s, n) for s, n in zip(subscripts, hidden, strict=True)], _labels(output, max(hidden))
+
+
+def _labels(subscript: str, hidden: int) -> list[int]:
+    labels: list[int] = []
+    for label in subscript:
+        labels += range(-hidden, 0) if label == "." else [ord(label)]
+    return labels
+
+
+class _Contraction:
+    """Two operands as batches of matrices, whose products sum over the labels that are not needed; no operand has
+    such a label alone."""
+
+    def __init__(self, a: Array, b: Array, left: list[int], right: list[int], needed: set[int]) -> None:
+        shared = [label for label in left if label in right]
+        batch = [label for label in shared if label in needed]
+        inner = [label for label in shared if label not in needed]
+        rows = [label for label in left if label not in shared]
+        columns = [label for label in right if label not in shared]
+        sizes = dict(zip(left, a.shape, strict=True))
+        for label, length in zip(right, b.shape, strict=True):
+            sizes[label] = length if sizes.get(label, 1) == 1 else sizes[label]
+        self.labels = batch + rows + columns
+        """The labels of the product."""
+        self.shape = [sizes[label] for label in self.labels]
+        count, height, length, width = (
+            prod(sizes[label] for label in group) for group in (batch, rows, inner, columns)
+        )
+        self.product_shape = count, height, width
+        self._shapes = (count, height, length), (count, length, width)
+        self.operands = tuple(
+            np.broadcast_to(x.transpose([own.index(label) for label in order]), [sizes[label] for label in order])
+            for x, own, order in ((a, left, batch + rows + inner), (b, right, batch + inner + columns))
+        )
+        """The operands with their axes in the order in which the matrices have them."""
+
+    def matrices(self) -> tuple[Array, Array]:
+        """Return the operands as batches of matrices, copies if need be."""
+        first, second = (x.reshape(shape) for x, shape in zip(self.operands, self._shapes, strict=True))
+        return first, second

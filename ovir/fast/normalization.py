@@ -13,9 +13,8 @@ from ovir.fast.base.passes import call_passes
 from ovir.fast.base.sums import bind_squares, bind_sum, same_order, scratch_like
 from ovir.fast.registry import fast
 from ovir.kernels.coalesce import in_order, memory_order
-from ovir.kernels.fast_calls import maximum
+from ovir.kernels.fast_calls import Spare, maximum, number
 from ovir.kernels.parallel import threads
-from ovir.kernels.passes import Spare, number
 from ovir.ops.normalization import (
     GRN,
     LRN,

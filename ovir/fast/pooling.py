@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from typing import Final
+
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder, call_elementwise
-from ovir.fast.base.pools import bind_division, bind_largest, bind_windows
+from ovir.fast.base.pools import bind_division, bind_largest, bind_spans, bind_windows
 from ovir.fast.registry import fast
 from ovir.kernels.coalesce import memory_order
 from ovir.kernels.precision import lowest_finite, native_dtype
-from ovir.ops.pooling import AvgPoolBase, MaxPool1, MaxPool8, MaxPoolBase
+from ovir.ops.pooling import (
+    AdaptiveAvgPool,
+    AdaptiveMaxPool,
+    AdaptivePoolBase,
+    AvgPoolBase,
+    MaxPool1,
+    MaxPool8,
+    MaxPoolBase,
+)
 
 
 @fast(MaxPool1)
@@ -52,3 +63,48 @@ def avg_pool(op: AvgPoolBase, binder: Binder, data: Array) -> bool:
     bind_windows(binder, np.add, data, windows, np.zeros((), data.dtype), out)
     bind_division(binder, op.counts(data, windows, shape[2:]), out)
     return True
+
+
+_MANY: Final = 64
+"""More windows than this along an axis would take a call each, and are left to ``run``."""
+
+
+@fast(AdaptiveAvgPool)
+def adaptive_avg_pool(op: AdaptiveAvgPool, binder: Binder, *inputs: Array) -> bool:
+    bound = _bind_reduction(op, binder, np.add, *inputs)
+    if bound is None:
+        return False
+    out, spans = bound
+    bind_division(binder, reduce(np.multiply.outer, [ends[:, 1] - ends[:, 0] for ends in spans]), out)
+    return True
+
+
+@fast(AdaptiveMaxPool)
+def adaptive_max_pool(op: AdaptiveMaxPool, binder: Binder, *inputs: Array) -> bool:
+    data, output_shape = inputs
+    if not binder.is_constant(1):
+        return False
+    if not binder.is_wanted(1):
+        binder.output(1)
+        return _bind_reduction(op, binder, np.maximum, *inputs) is not None
+    lines = []
+    for ends in op.spans(data, output_shape):
+        # The last element of short windows is repeated, as the first of equal elements wins.
+        taps = np.arange((ends[:, 1] - ends[:, 0]).max(initial=0))
+        lines.append(np.minimum(np.add.outer(ends[:, 0], taps), ends[:, 1:] - 1))
+    return bind_largest(binder, data, lines, None) is not None
+
+
+def _bind_reduction(
+    op: AdaptivePoolBase, binder: Binder, combine: np.ufunc, data: Array, output_shape: Array
+) -> tuple[Array, list[Array]] | None:
+    """Bind the reduction of all windows to output 0; return it and the ends of the windows, or None if that does not
+    pay."""
+    if data.dtype not in (np.float32, np.float64) or not data.size or not binder.is_constant(1):
+        return None
+    spans = op.spans(data, output_shape)
+    if any(len(ends) > _MANY and len(ends) > int(ends[0, 1]) for ends in spans):
+        return None
+    out = binder.output(order=memory_order(data))
+    bind_spans(binder, combine, data, spans, out)
+    return out, spans

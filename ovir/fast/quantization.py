@@ -11,8 +11,7 @@ from ovir.fast.base.binding import Binder, Call, tiled
 from ovir.fast.base.passes import call_passes
 from ovir.fast.base.sums import same_order
 from ovir.fast.registry import fast
-from ovir.kernels.fast_calls import clip
-from ovir.kernels.passes import Spare, number
+from ovir.kernels.fast_calls import Spare, clip, number
 from ovir.ops.quantization import RANGES, FakeQuantize
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from ovir.fast.base.moves import bind_moves
 from ovir.fast.registry import fast
-from ovir.ops.rearrange import Reverse, Roll, ShuffleChannels
+from ovir.ops.rearrange import BatchSpaceBase, DepthSpaceBase, Reverse, Roll, ShuffleChannels
 
 fast(Reverse, Roll, ShuffleChannels)(bind_moves)
+
+
+fast(BatchSpaceBase, DepthSpaceBase)(bind_moves)

@@ -9,8 +9,7 @@ from ovir.fast.base.binding import Binder
 from ovir.fast.base.passes import bind_passes
 from ovir.fast.registry import fast
 from ovir.kernels.erf import erf_passes
-from ovir.kernels.fast_calls import Call
-from ovir.kernels.passes import Spare
+from ovir.kernels.fast_calls import Call, Spare
 from ovir.ops.unary import Erf, ExactUnaryBase, Round, UnaryBase
 
 

@@ -1,12 +1,9 @@
-"""NumPy functions in the form in which a call costs least.
-
-NumPy has these functions, but no public name for them: public ones check and convert their arguments first, which takes
-longer than the work on a small array. Where a release of NumPy lacks them, the public ones take their place.
-"""
+"""NumPy functions in the form that costs least to call, and short lists of such calls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,3 +46,20 @@ def maximum(a: Array, b: Array, out: Array) -> object:
 def minimum(a: Array, b: Array, out: Array) -> object:
     """Compute ``np.minimum``, which takes ``out`` only as a keyword."""
     return np.minimum(a, b, out=out)
+
+
+Spare = Callable[[], Array]
+"""Returns one more array like the output, for what lies between the passes."""
+Passes = Callable[..., list[Call]]
+"""``passes(x, *others, y, spare)`` returns the calls that fill ``y`` from the other arrays."""
+
+
+def number(value: float, like: Array) -> Array:
+    """Return a constant of the type of an array. NumPy takes it faster than a Python number."""
+    return np.array(value, like.dtype)
+
+
+def run_passes(passes: Passes, x: Array, *others: Array) -> None:
+    """Make the passes once; the last array is the output."""
+    for function, arguments in passes(x, *others, partial(np.empty_like, x)):
+        function(*arguments)

@@ -1,24 +1,201 @@
-"""Apply taps to the axes of a tensor, block by block, on threads.
-
-Every mode is a product of one-dimensional ones, so one axis follows the other: a linear mode takes two gathers per axis
-instead of four or eight in total. Integers are an exception: they are truncated or rounded at the end, and whether a
-sum reaches 3 or 2.9999998 depends on the order of the terms. For integers, products of weights are summed corner by
-corner, as in the reference.
-"""
+"""Resizing of axes: the source positions and weights of each element, and their sums."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ovir.core.arrays import Array
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.precision import compute_dtype, integer_range
-from ovir.kernels.resample_taps import Floats, Index, Method, Taps
 from ovir.kernels.rounding import round_half_away
+
+Index = NDArray[np.int64]
+Floats = NDArray[Any]
+
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
+NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
+
+
+@dataclass(frozen=True)
+class Method:
+    """How to interpolate: the attributes of the operation that define it."""
+
+    mode: str
+    coordinates: str = "half_pixel"
+    nearest: str = "round_prefer_floor"
+    antialias: bool = False
+    cube_coeff: float = -0.75
+
+    @property
+    def is_pillow(self) -> bool:
+        return self.mode.endswith("_pillow")
+
+
+@dataclass(frozen=True)
+class Taps:
+    """Taps of an axis: ``out[i] = sum over k of data[index[k, i]] * weight[k, i]``. Nearest mode has one tap without
+    weight.
+
+    ``unit`` holds the weights divided by their sum if the mode asks for it, else ``weight`` itself. The reference
+    multiplies all weights by ``gain`` before dividing, which can decide how an integer is rounded.
+    """
+
+    index: Index
+    weight: Floats
+    unit: Floats
+    gain: float = 1.0
+
+    @property
+    def length(self) -> int:
+        return int(self.index.shape[1])
+
+    def part(self, start: int, stop: int) -> tuple[int, int, Taps]:
+        """Return the input range that some of the outputs read, [low, high), and their taps relative to it."""
+        index = self.index[:, start:stop]
+        low, high = int(index.min()), int(index.max()) + 1
+        return low, high, Taps(index - low, self.weight[:, start:stop], self.unit[:, start:stop], self.gain)
+
+
+@lru_cache(maxsize=256)
+def taps(method: Method, size: int, length: int, scale: float) -> Taps:
+    """Return the taps that resize an axis of ``size`` (not 0) to ``length``, scaled by ``scale``.
+
+    ``method.antialias`` must tell whether antialiasing applies: it does if some axis shrinks.
+    """
+    ratio = np.float32(scale)
+    if method.is_pillow:
+        found = _pillow(method, size, length)
+    else:
+        position = _positions(method.coordinates, size, length, ratio)
+        if method.mode == "nearest":
+            index = _ROUNDING[method.nearest](position, bool(ratio < 1)).astype(np.int64)
+            none = np.ones((1, length), np.float32)
+            found = Taps(np.clip(index, 0, size - 1)[np.newaxis], none, none)
+        elif method.mode == "linear":
+            found = _linear(position, size, ratio, method.antialias)
+        elif method.mode == "linear_onnx":
+            found = _linear_onnx(position, size)
+        else:
+            found = _cubic(position, size, np.float32(method.cube_coeff))
+    for array in (found.index, found.weight, found.unit):
+        array.flags.writeable = False  # the cached result is shared
+    return found
+
+
+def _positions(mode: str, size: int, length: int, scale: np.float32) -> Floats:
+    """Return the input position of each output element; an axis that keeps its length keeps its positions."""
+    x = np.arange(length, dtype=np.float32)
+    if scale == 1 or length == size:
+        return x
+    if mode == "asymmetric":
+        return x / scale
+    if mode == "tf_half_pixel_for_nn":
+        return (x + np.float32(0.5)) / scale
+    if mode == "align_corners":
+        return x * np.float32(size - 1) / np.float32(max(length - 1, 1))
+    if mode == "pytorch_half_pixel" and length == 1:
+        return x
+    return (x + np.float32(0.5)) / scale - np.float32(0.5)
+
+
+def _round_half_down(x: Floats) -> Floats:
+    whole = np.trunc(x)
+    return np.where(x == whole + np.float32(0.5), whole, round_half_away(x))
+
+
+_ROUNDING: dict[str, Callable[[Floats, bool], Floats]] = {
+    "round_prefer_floor": lambda x, shrinks: _round_half_down(x),
+    "round_prefer_ceil": lambda x, shrinks: round_half_away(x),
+    "floor": lambda x, shrinks: np.floor(x),
+    "ceil": lambda x, shrinks: np.ceil(x),
+    "simple": lambda x, shrinks: np.ceil(x) if shrinks else np.trunc(x),
+}
+
+
+def _linear(position: Floats, size: int, scale: np.float32, antialias: bool) -> Taps:
+    """Return the taps of a triangle filter of width 2, or 2 / scale with antialias; positions outside the input have
+    weight 0."""
+    slope = scale if antialias else np.float32(1)
+    reach = 2 if scale > 1 else ceil(np.float32(2) / slope)
+    index = round_half_away(position).astype(np.int64) + np.arange(-reach, reach + 1)[:, np.newaxis]
+    weight = np.maximum(np.float32(0), 1 - abs(slope * (position - index.astype(np.float32))))
+    weight[(index < 0) | (index >= size)] = 0
+    index, weight = _without_zeros(index, weight)
+    return Taps(np.clip(index, 0, size - 1), weight, _divided_by_sum(weight), float(slope))
+
+
+def _without_zeros(index: Index, weight: Floats) -> tuple[Index, Floats]:
+    """Drop zero weights: keep as many taps as the fullest column has, starting at the first nonzero weight of each
+    column."""
+    some = weight != 0
+    row = some.argmax(axis=0) + np.arange(max(int(some.sum(axis=0).max(initial=0)), 1))[:, np.newaxis]
+    last = len(weight) - 1
+    inside = np.minimum(row, last)
+    taken = np.take_along_axis(weight, inside, axis=0)
+    return np.take_along_axis(index, inside, axis=0), np.where(row <= last, taken, 0).astype(weight.dtype)
+
+
+def _divided_by_sum(weight: Floats) -> Floats:
+    """Divide the weights by their sum; they are 0 where the sum is 0."""
+    total = weight.sum(axis=0)
+    result: Floats = np.divide(weight, total, out=np.zeros_like(weight), where=total != 0)
+    return result
+
+
+def _linear_onnx(position: Floats, size: int) -> Taps:
+    """Return the two neighbours of each position; positions outside the input move to the nearest end."""
+    position = np.clip(position, np.float32(0), np.float32(size - 1))
+    first = position.astype(np.int64)
+    second = np.minimum(first + 1, size - 1)
+    index = np.stack([first, second])
+    weight = abs(position - index[::-1].astype(np.float32))
+    weight[:, first == second] = 0.5
+    return Taps(index, weight, weight)
+
+
+def _cubic(position: Floats, size: int, a: np.float32) -> Taps:
+    """Return the taps of Keys' cubic kernel with parameter a over four pixels; border pixels are repeated."""
+    base = np.floor(position)
+    s = abs(position - base)
+
+    def near(x: Floats) -> Floats:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: Floats) -> Floats:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    weight = np.stack([far(s + 1), near(s), near(1 - s), far(2 - s)])
+    index = base.astype(np.int64) + np.arange(-1, 3)[:, np.newaxis]
+    return Taps(np.clip(index, 0, size - 1), weight, weight)
+
+
+def _pillow(method: Method, size: int, length: int) -> Taps:
+    """Return the taps of Pillow's resize filter, stretched over the pixels that are merged and cut at the borders."""
+    a = method.cube_coeff
+    step = size / length
+    stretch = max(step, 1.0)
+    support = stretch * (1.0 if method.mode == "bilinear_pillow" else 2.0)
+    center = (np.arange(length) + 0.5) * step
+    first = np.maximum((center - support + 0.5).astype(np.int64), 0)
+    stop = np.minimum((center + support + 0.5).astype(np.int64), size)
+    index = first + np.arange(int((stop - first).max(initial=1)))[:, np.newaxis]
+    x = abs((index - center + 0.5) * (1 / stretch))
+    if method.mode == "bilinear_pillow":
+        weight = np.maximum(1 - x, 0)
+    else:
+        near, far = ((a + 2) * x - (a + 3)) * x * x + 1, (((x - 5) * x + 8) * x - 4) * a
+        weight = np.where(x < 1, near, np.where(x < 2, far, 0))
+    weight[index >= stop] = 0
+    unit = _divided_by_sum(weight)
+    return Taps(np.clip(index, 0, size - 1), unit, unit)
+
 
 Passes = Sequence[tuple[int, Taps]]
 """Axes, each with its taps."""

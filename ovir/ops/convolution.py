@@ -10,14 +10,15 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, u1
-from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import NOT_SUPPORTED
-from ovir.kernels.precision import from_sums, sum_dtype
-from ovir.kernels.windows import Window, box_taps
+from ovir.kernels.precision import compute_dtype, from_sums, sum_dtype
+from ovir.kernels.windows import Window, box_taps, extent
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Between, by_input
 from ovir.ops.base.registry import operator
-from ovir.ops.base.spatial import SlidingWindowBase, output_size
+from ovir.ops.base.spatial import SAME, SlidingWindowBase, output_size
 
 
 class ConvolutionBase(SlidingWindowBase):
@@ -226,3 +227,336 @@ class BinaryConvolution(ForwardConvolutionBase):
 def spatial_dims(shape: PartialShape, first: int, axes: int) -> list[Dimension]:
     """Return the dimensions from ``first`` on; unknown ones for an unknown rank."""
     return [shape[first + axis] for axis in range(axes)]
+
+
+class TransposedConvolutionBase(ConvolutionBase):
+    """Base of transposed convolutions whose filters are [groups, inputs, outputs, *kernel] after ``grouped``."""
+
+    arguments = "data filters strides output_shape= pads_begin= pads_end= dilations= auto_pad= output_padding="
+    domains = by_input(output_shape=Between(1, 8))
+    output_padding: tuple[int, ...] = attribute(default=())
+
+    value_inputs = (2,)
+    exact_inputs = (2,)
+
+    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
+        return inputs["data"].size() * inputs["filters"].slice(self.weights_from).size()
+
+    def grouped(self, filters: Array) -> Array:
+        raise NotImplementedError
+
+    # ----- inference
+
+    def axes(self, data: PartialShape, filters: PartialShape, filter_axes: int, sizes: TensorType | None) -> int | None:
+        """Return the number of spatial axes: from the ranks or ``output_shape``, else from the attributes."""
+        axes = self.spatial_axes(data, filters, filter_axes)
+        if sizes is None:
+            return axes
+        self.require_integers("output_shape", sizes.element_type)
+        self.require_rank("output_shape", sizes.shape, 1)
+        count = sizes.shape[0]
+        if data.rank is None and filters.rank is None and count.is_static:
+            axes = count.length
+        message = "output_shape must have {} items, one for each spatial axis, got {}"
+        self.require(axes is None or count.contains(axes), message, axes, count)
+        return axes
+
+    def spatial(self, data: PartialShape, kernel: Sequence[Dimension], sizes: TensorType | None) -> list[Dimension]:
+        """Return the spatial dimensions of the output."""
+        padding = self._output_padding(len(kernel))
+        if sizes is not None:
+            self.per_axis(len(kernel))  # for its checks
+            if sizes.constant is not None:
+                self.require(
+                    (sizes.constant >= 0).all(), "output_shape {} has a negative size", sizes.constant.tolist()
+                )
+            return [UNKNOWN] * len(kernel) if sizes.value is None else sizes.value.dimensions()
+        result = []
+        begins, ends = self._pads_without_sizes(len(kernel))
+        strides, dilations, _, _ = self.per_axis(len(kernel))
+        for axis, dim in enumerate(spatial_dims(data, 2, len(kernel))):
+            stride, dilation = strides[axis], dilations[axis]
+            more = padding[axis] - begins[axis] - ends[axis]
+            least, most = kernel[axis].lower, kernel[axis].upper
+            lower = max(dim.lower - 1, 0) * stride + extent(max(least, 1), dilation) + more
+            upper = None
+            if dim.upper is not None and most is not None:
+                upper = max(dim.upper - 1, 0) * stride + extent(max(most, 1), dilation) + more
+                message = (
+                    "the output has no element on spatial axis {}: pads {} and {} are too "
+                    "large for data {} with stride {} and kernel {}"
+                )
+                self.require(upper >= 0, message, axis, begins[axis], ends[axis], dim, stride, kernel[axis])
+            same = stride == 1 and least == most == 1 and more == 0
+            result.append(dim if same and dim.lower else Dimension(max(lower, 0), upper))
+        return result
+
+    def _output_padding(self, axes: int) -> Sequence[int]:
+        given = self.output_padding
+        self.require(
+            len(given) in (0, axes),
+            "output_padding {} must have {} items, one for each spatial axis",
+            list(given),
+            axes,
+        )
+        return given or (0,) * axes
+
+    def _pads_without_sizes(self, axes: int) -> tuple[Sequence[int], Sequence[int]]:
+        _, _, begins, ends = self.per_axis(axes)
+        none = (0,) * axes
+        return (none, none) if self.auto_pad == "valid" or self.auto_pad in SAME else (begins, ends)
+
+    # ----- the kernel
+
+    def run(self, data: Array, filters: Array, output_shape: Array | None = None) -> Array:
+        x, weights = self.operands(data, self.grouped(filters).swapaxes(1, 2))
+        images, groups, _, *counts = x.shape
+        _, outputs, _, *kernel = weights.shape
+        windows, sizes = self.windows_of_output(counts, kernel, output_shape)
+        sums = np.zeros((images, groups, outputs, *sizes), x.dtype)
+        for tap, chosen, positions in box_taps(windows, sizes, counts):
+            sums[..., *positions] += mixed_channels(weights[..., *tap], x[..., *chosen])
+        return from_sums(sums.reshape(images, groups * outputs, *sizes), data.dtype)
+
+    def windows_of_output(
+        self, spatial: Sequence[int], kernel: Sequence[int], output_shape: Array | None
+    ) -> tuple[list[Window], list[int]]:
+        """Return the windows of the output, to each of which one element of the data is added, and the sizes of the
+        output."""
+        begins, sizes = self._geometry(spatial, kernel, output_shape)
+        strides, dilations, _, _ = self.per_axis(len(kernel))
+        return [Window(*axis, 0) for axis in zip(kernel, strides, dilations, begins, strict=True)], sizes
+
+    def _geometry(
+        self, spatial: Sequence[int], kernel: Sequence[int], output_shape: Array | None
+    ) -> tuple[Sequence[int], list[int]]:
+        """Return the pads at the beginning and the sizes of the output."""
+        strides, dilations, begins, ends = self.per_axis(len(kernel))
+        padding = self._output_padding(len(kernel))
+        full = [
+            max(size - 1, 0) * stride + extent(max(count, 1), dilation) + more
+            for size, stride, count, dilation, more in zip(spatial, strides, kernel, dilations, padding, strict=True)
+        ]
+        if output_shape is None:
+            begins, ends = self._pads_without_sizes(len(kernel))
+            sizes = [size - begin - end for size, begin, end in zip(full, begins, ends, strict=True)]
+        else:
+            sizes = [int(size) for size in output_shape]
+            # The specification recomputes explicit pads here too; every implementation takes them as they are.
+            if self.auto_pad == "valid":
+                begins = [0] * len(sizes)
+            elif self.auto_pad in SAME:
+                totals = [max(size - wanted, 0) for size, wanted in zip(full, sizes, strict=True)]
+                begins = [total - total // 2 if self.auto_pad == "same_upper" else total // 2 for total in totals]
+        self.require(min(sizes) >= 0, "the sizes of the output must not be negative, got {}", sizes)
+        return begins, sizes
+
+
+@operator("ConvolutionBackpropData", opset=1)
+class ConvolutionBackpropData(TransposedConvolutionBase):
+    """out[n, o, i * strides + k * dilations - pads_begin] += filters[c, o, k] * data[n, c, i], starting from zero.
+
+    data is [N, C_IN, *spatial], filters [C_IN, C_OUT, *kernel], out [N, C_OUT, *sizes]. ``output_shape`` gives the
+    sizes; without it a size is stride * (size - 1) + dilation * (kernel - 1) + 1 - pads_begin - pads_end +
+    output_padding, with pads of zero for auto_pad valid and same. With ``output_shape``, auto_pad same computes the
+    pads; same_upper puts the extra one of an odd total at the beginning. Any numeric type is allowed; f16 and bf16 are
+    summed in f32.
+
+    Source: ConvolutionBackpropData-1
+    """
+
+    output_axes = (1,)
+
+    def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> TensorType:
+        element_type = self.merged_types(data, filters)
+        axes = self.axes(data.shape, filters.shape, 2, output_shape)
+        if axes is None:
+            return TensorType(element_type, PartialShape(None))
+        self.merge_dims("channels", data=(data.shape, 1), filters=(filters.shape, 0))
+        spatial = self.spatial(data.shape, spatial_dims(filters.shape, 2, axes), output_shape)
+        return TensorType(element_type, PartialShape([data.shape[0], filters.shape[1], *spatial]))
+
+    def grouped(self, filters: Array) -> Array:
+        return filters[np.newaxis]
+
+
+@operator("GroupConvolutionBackpropData", opset=1)
+class GroupConvolutionBackpropData(TransposedConvolutionBase):
+    """A ConvolutionBackpropData for each group of channels, with concatenated results.
+
+    data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_IN, C_OUT, *kernel], out [N, GROUPS * C_OUT, *sizes].
+
+    Source: GroupConvolutionBackpropData-1
+    """
+
+    weights_from = 2
+    output_axes = (0, 2)
+
+    def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> TensorType:
+        element_type = self.merged_types(data, filters)
+        axes = self.axes(data.shape, filters.shape, 3, output_shape)
+        if axes is None:
+            return TensorType(element_type, PartialShape(None))
+        groups = self.groups(data.shape, filters.shape, filters.shape[1])
+        spatial = self.spatial(data.shape, spatial_dims(filters.shape, 3, axes), output_shape)
+        return TensorType(element_type, PartialShape([data.shape[0], groups * filters.shape[2], *spatial]))
+
+    def grouped(self, filters: Array) -> Array:
+        return filters
+
+
+class DeformableBase(ConvolutionBase):
+    """Base of 2-D convolutions whose taps are moved, for each output, by offsets from an input.
+
+    data is [N, C, rows, cols], filters [O, C / group, *kernel]. Tap k of K taps reads, for output p, at p * strides + k
+    * dilations - pads_begin + offset[k, p]. offsets are [N, deformable_group * K * 2, *windows], y before x for each
+    tap; each of the ``deformable_group`` parts moves its share of data's channels. Data is interpolated bilinearly
+    between pixels and is zero outside. For ``group`` see GroupConvolution; for strides, dilations and pads see
+    Convolution. Any numeric type is allowed; f16 and bf16 are summed in f32.
+    """
+
+    group: int = attribute(minimum=1)
+    deformable_group: int = attribute(minimum=1)
+    bilinear_interpolation_pad: bool = False
+    """Whether positions less than a pixel outside of data are interpolated between data and zero."""
+
+    # ----- inference
+
+    def infer_outputs(
+        self, data: TensorType, offsets: TensorType, filters: TensorType, mask: TensorType | None = None
+    ) -> TensorType:
+        names = ("data", "offsets", "filters")
+        element_type = self.merge_types(data.element_type, offsets.element_type, filters.element_type, names=names)
+        given = {"data": data, "offsets": offsets, "filters": filters}
+        if mask is not None:
+            given["mask"] = mask
+        for name, tensor in given.items():
+            self.require_numeric(name, tensor.element_type)
+            self.require_rank(name, tensor.shape, 4)
+        self._require_multiple("data", data.shape, 1, self.group, "group")
+        self._require_multiple("filters", filters.shape, 0, self.group, "group")
+        channels = filters.shape[1] * self.group
+        message = "data {} has {:channel}, but filters {} with group {} need {}"
+        fits = data.shape[1].compatible(channels)
+        self.require(fits, message, data.shape, data.shape[1], filters.shape, self.group, channels)
+        kernel = spatial_dims(filters.shape, 2, 2)
+        sizes = self.output_dims(data.shape.slice(2), kernel)
+        shape = PartialShape([data.shape[0], filters.shape[0], *sizes])
+        needed = kernel[0] * kernel[1] * self.deformable_group
+        shape = self._merged(shape, "offsets", offsets.shape, needed * 2)
+        if mask is not None:
+            shape = self._merged(shape, "mask", mask.shape, needed)
+        return TensorType(element_type, shape)
+
+    def _require_multiple(self, name: str, shape: PartialShape, axis: int, divisor: int, of: str) -> None:
+        if shape[axis].exact_div(divisor) is None:
+            self.fail("dimension {} of {} {} must be a multiple of {} {}", axis, name, shape, of, divisor)
+
+    def _merged(self, output: PartialShape, name: str, shape: PartialShape, channels: Dimension) -> PartialShape:
+        """Return the output's shape, refined by offsets or mask, which have the same windows."""
+        self._require_multiple(name, shape, 1, self.deformable_group, "deformable_group")
+        message = "{} {} has {:channel}, but kernel and deformable_group {} need {}"
+        self.require(shape[1].compatible(channels), message, name, shape, shape[1], self.deformable_group, channels)
+        merged = output.merged_with(shape, except_axis=1)
+        if merged is None:
+            self.fail(
+                "{} {} does not match the output {}: batch and spatial dimensions must be equal", name, shape, output
+            )
+        return merged
+
+    # ----- the kernel
+
+    def run(self, data: Array, offsets: Array, filters: Array, mask: Array | None = None) -> Array:
+        images, channels, *spatial = data.shape
+        outputs, depth, *kernel = filters.shape
+        windows = self.windows(spatial, kernel)
+        sizes = self.window_counts(spatial, windows)
+        groups, parts, taps, positions = self.group, self.deformable_group, prod(kernel), prod(sizes)
+        self.require(
+            min(sizes) >= 0
+            and channels == depth * groups
+            and offsets.shape == (images, 2 * parts * taps, *sizes)
+            and (mask is None or mask.shape == (images, parts * taps, *sizes)),
+            "data {}, offsets {}, filters {} and mask {} do not match an output of size {}",
+            data.shape,
+            offsets.shape,
+            filters.shape,
+            None if mask is None else mask.shape,
+            sizes,
+        )
+        dtype = compute_dtype(data.dtype)
+        # The channels are the last axis: what is read for one output lies in one piece.
+        pixels = data.reshape(images, parts, channels // parts, *spatial).astype(dtype)
+        pixels = np.ascontiguousarray(np.moveaxis(pixels, 2, -1))
+        moves = offsets.reshape(images, parts, *kernel, 2, *sizes).astype(dtype)
+        scales = None if mask is None else mask.reshape(images, parts, *kernel, *sizes).astype(dtype)
+        weights = filters.reshape(groups, outputs // groups, depth, *kernel).astype(dtype)
+        rows, columns = (w.positions(count) for w, count in zip(windows, sizes, strict=True))
+        sums = np.zeros((images, groups, positions, outputs // groups), dtype)
+        for i, j in np.ndindex(*kernel):
+            y, x = rows[:, i, np.newaxis] + moves[:, :, i, j, 0], columns[:, j] + moves[:, :, i, j, 1]
+            samples = self._sampled(pixels, y.astype(dtype), x.astype(dtype))
+            if scales is not None:
+                samples *= scales[:, :, i, j, ..., np.newaxis]
+            merged = np.moveaxis(samples, 1, -2).reshape(images, positions, groups, depth)
+            sums += merged.swapaxes(1, 2) @ weights[..., i, j].swapaxes(1, 2)
+        return from_sums(np.moveaxis(sums, 3, 2).reshape(images, outputs, *sizes), data.dtype)
+
+    def _sampled(self, pixels: Array, y: Array, x: Array) -> Array:
+        """Return the pixels [N, parts, height, width, channels] around places y and x, both [N, parts, *windows],
+        interpolated as [N, parts, *windows, channels]."""
+        images, parts, height, width, channels = pixels.shape
+        least = -1 if self.bilinear_interpolation_pad else 0
+        inside = (y >= least) & (x >= least) & (y < height) & (x < width)
+        y, x = (np.where(inside, at, 0) for at in (y, x))  # NaN is outside, too
+        top, left = np.floor(y), np.floor(x)
+        planes = np.arange(images * parts).reshape(images, parts, 1, 1)
+        samples = np.zeros((*y.shape, channels), pixels.dtype)
+        for row, column in ((top, left), (top, left + 1), (top + 1, left), (top + 1, left + 1)):
+            share = (1 - np.abs(y - row)) * (1 - np.abs(x - column))
+            counts = inside
+            if self.bilinear_interpolation_pad:  # otherwise the last row and column continue
+                counts = inside & (row >= 0) & (column >= 0) & (row < height) & (column < width)
+            near = planes, np.clip(row, 0, height - 1).astype(int), np.clip(column, 0, width - 1).astype(int)
+            index = np.ravel_multi_index(near, (images * parts, height, width))
+            found = pixels.reshape(-1, channels).take(index, axis=0)
+            samples += found * np.where(counts, share, 0)[..., np.newaxis]
+        return samples
+
+
+@operator("DeformableConvolution", opset=1)
+class DeformableConvolution1(DeformableBase):
+    """A 2-D convolution whose taps are moved, for each output, by offsets from an input. See DeformableBase.
+
+    Source: DeformableConvolution-1
+    """
+
+    arguments = (
+        "data deformable_values:offsets filters strides pads_begin pads_end dilations auto_pad= group=1 "
+        "deformable_group=1"
+    )
+
+    def infer(self, data: TensorType, offsets: TensorType, filters: TensorType) -> TensorType:
+        return self.infer_outputs(data, offsets, filters)
+
+
+@operator("DeformableConvolution", opset=8)
+class DeformableConvolution8(DeformableBase):
+    """DeformableConvolution-1 with each sample multiplied by an optional mask [N, deformable_group * K, *windows].
+
+    With ``bilinear_interpolation_pad``, positions less than a pixel outside of data are interpolated between data and
+    zero.
+
+    Source: DeformableConvolution-8
+    """
+
+    arguments = (
+        "data offsets filters strides pads_begin pads_end dilations mask= auto_pad= group=1 "
+        "deformable_group=1 bilinear_interpolation_pad="
+    )
+    bilinear_interpolation_pad: bool = attribute(default=False)
+
+    def infer(
+        self, data: TensorType, offsets: TensorType, filters: TensorType, mask: TensorType | None = None
+    ) -> TensorType:
+        return self.infer_outputs(data, offsets, filters, mask)

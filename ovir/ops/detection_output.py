@@ -7,9 +7,8 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.boxes import clipped, decoded, upright_overlaps
+from ovir.kernels.boxes import candidates, clipped, decoded, ranked, ranks, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
-from ovir.kernels.ranking import candidates, ranked, ranks
 from ovir.kernels.suppression import keep_apart
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator

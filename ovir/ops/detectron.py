@@ -13,9 +13,8 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import i32
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.boxes import moved, upright_overlaps
+from ovir.kernels.boxes import candidates, descending, moved, ranked, upright_overlaps
 from ovir.kernels.precision import as_computed, as_f32, compute_dtype, stored
-from ovir.kernels.ranking import candidates, descending, ranked
 from ovir.kernels.roi import pixel_rows
 from ovir.kernels.suppression import keep_apart
 from ovir.ops.base.attributes import attribute

@@ -1,7 +1,7 @@
 """Interpolate: resize some axes of a tensor to given sizes or by given scales.
 
-This file holds the versions and their inference; kernels/resample_taps.py has the formulas of the modes for one axis,
-and kernels/resample.py applies them.
+This file holds the versions and their inference; kernels/resample.py has the formulas of the modes for one axis, and
+applies them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from ovir.core.element_types import ElementType
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.kernels.resample import Passes, resample
-from ovir.kernels.resample_taps import COORDINATES, NEAREST, Method, taps
+from ovir.kernels.resample import COORDINATES, NEAREST, Method, Passes, resample, taps
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, Axis, by_input
 from ovir.ops.base.operator import Operator

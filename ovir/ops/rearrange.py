@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_dimension, static_shape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import AXIS
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.domains import Axis, Length, by_input
+from ovir.ops.base.domains import ONE, ZERO, Axis, Length, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -155,3 +156,251 @@ class ShuffleChannels(Operator):
 def rearranged(data: Array, split: Sequence[int], order: Sequence[int], shape: Sequence[int]) -> Array:
     """Return a copy of data reshaped to ``split``, with its axes in ``order``, reshaped to ``shape``."""
     return data.reshape(split).transpose(order).copy().reshape(shape)
+
+
+# --------------------------------------------------------------------------- between batch and space
+
+
+class BatchSpaceBase(Operator):
+    """Base of BatchToSpace and SpaceToBatch: three 1-D inputs with an item for each dimension of data.
+
+    The batch counts as a dimension, but it is neither split into blocks nor padded or cropped: its items are 1, 0 and
+    0.
+    """
+
+    carries = (0,)
+    value_inputs = (1, 2, 3)
+    exact_inputs = (1, 2, 3)
+
+    def known_items(self, data: TensorType, **items: TensorType) -> list[list[int]] | None:
+        """Return the items of the three inputs if all are known, after checking their shapes and signs."""
+        self.require_rank_at_least("data", data.shape, 2)
+        for name, tensor in items.items():
+            self.require_integers(name, tensor.element_type)
+            self.require_rank(name, tensor.shape, 1)
+        self._require_items(data.shape, {name: tensor.shape for name, tensor in items.items()})
+        if data.shape.rank is None or any(t.constant is None for t in items.values()):
+            return None
+        values = [[int(item) for item in t.constant] for t in items.values() if t.constant is not None]
+        self._require_values(values, list(items))
+        return values
+
+    def _require_items(self, data: PartialShape, items: Mapping[str, PartialShape]) -> None:
+        """Raise unless the 1-D inputs have as many items as the data has dimensions."""
+        rank: Dimension | None = UNKNOWN if data.rank is None else as_dimension(data.rank)
+        for shape in items.values():
+            rank = rank.merged_with(shape[0]) if rank is not None and shape.rank in (None, 1) else None
+        if rank is None:
+            shapes = ", ".join(f"{name} of shape {shape}" for name, shape in items.items())
+            self.fail("{} must have an item for each dimension of data of shape {}", shapes, data)
+
+    def _require_values(self, values: Sequence[Sequence[int]], names: Sequence[str]) -> None:
+        for name, items, least in zip(names, values, (1, 0, 0), strict=True):
+            self.require(min(items) >= least, "the items of {} {} must be {} or more", name, items, least)
+            self.require(items[0] == least, "{} {} must begin with {}, for the batch", name, items, least)
+
+    def read_items(self, data: Array, **items: Array) -> list[list[int]]:
+        """Check and return the items of the three inputs of a run."""
+        self._require_items(
+            static_shape(data.shape), {name: static_shape(array.shape) for name, array in items.items()}
+        )
+        values = [array.astype(np.int64).tolist() for array in items.values()]
+        self._require_values(values, list(items))
+        return values
+
+
+@operator("BatchToSpace", opset=2)
+class BatchToSpace(BatchSpaceBase):
+    """data [batch, D1, D2, ...] with blocks of its batch moved into space: [batch / prod(B), D1 * B1, D2 * B2, ...].
+
+    B is block_shape; the result is then cropped by crops_begin and crops_end.
+
+    Source: BatchToSpace-2
+    """
+
+    domains = by_input(block_shape=ONE, crops_begin=ZERO, crops_end=ZERO)
+
+    def infer(
+        self, data: TensorType, block_shape: TensorType, crops_begin: TensorType, crops_end: TensorType
+    ) -> TensorType:
+        items = self.known_items(data, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
+        types = (tensor.element_type for tensor in (block_shape, crops_begin, crops_end))
+        self.merge_types(*types, names=("block_shape", "crops_begin", "crops_end"))
+        if items is None:
+            return _unknown_sizes(data)
+        return TensorType(data.element_type, PartialShape(self._output_dims(data.shape, *items)))
+
+    def _output_dims(
+        self, data: PartialShape, blocks: list[int], begins: list[int], ends: list[int]
+    ) -> list[Dimension]:
+        batch = data[0].exact_div(prod(blocks))
+        if batch is None:
+            message = "the batch of data of shape {} is not a multiple of {}, the product of block_shape"
+            self.fail(message, data, prod(blocks))
+        dims = [batch]
+        for axis in range(1, len(blocks)):
+            grown, crop = data[axis] * blocks[axis], begins[axis] + ends[axis]
+            message = "crops {} and {} exceed dimension {} of data of shape {}, which has size {} with a block of {}"
+            fits = grown.upper is None or crop <= grown.upper
+            self.require(fits, message, begins[axis], ends[axis], axis, data, grown, blocks[axis])
+            dims.append(_cropped(grown, crop))
+        return dims
+
+    def run(self, data: Array, block_shape: Array, crops_begin: Array, crops_end: Array) -> Array:
+        blocks, begins, ends = self.read_items(
+            data, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end
+        )
+        self._output_dims(static_shape(data.shape), blocks, begins, ends)
+        n = data.ndim
+        batch, *sizes = data.shape
+        split = (*blocks, batch // prod(blocks), *sizes)
+        order = [n, 0, *(i for axis in range(1, n) for i in (n + axis, axis))]
+        grown = [size * block for size, block in zip((batch // prod(blocks), *sizes), blocks, strict=True)]
+        kept = tuple(slice(begin, size - end) for begin, end, size in zip(begins, ends, grown, strict=True))
+        return rearranged(data, split, order, grown)[kept].copy()
+
+
+@operator("SpaceToBatch", opset=2)
+class SpaceToBatch(BatchSpaceBase):
+    """data [batch, D1, D2, ...], padded with zeros, with blocks of its space moved into the batch.
+
+    The result is [batch * prod(B), (D1 + P1) / B1, ...], where B is block_shape and P is pads_begin + pads_end.
+    BatchToSpace is the inverse.
+
+    Source: SpaceToBatch-2
+    """
+
+    domains = by_input(block_shape=ONE, pads_begin=ZERO, pads_end=ZERO)
+
+    def infer(
+        self, data: TensorType, block_shape: TensorType, pads_begin: TensorType, pads_end: TensorType
+    ) -> TensorType:
+        items = self.known_items(data, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
+        if items is None:
+            return _unknown_sizes(data)
+        return TensorType(data.element_type, PartialShape(self._output_dims(data.shape, *items)))
+
+    def _output_dims(
+        self, data: PartialShape, blocks: list[int], begins: list[int], ends: list[int]
+    ) -> list[Dimension]:
+        dims = [data[0] * prod(blocks)]
+        for axis in range(1, len(blocks)):
+            begin, end, block = begins[axis], ends[axis], blocks[axis]
+            divided = (data[axis] + (begin + end)).exact_div(block)
+            if divided is None:
+                message = "dimension {} of data of shape {}, with pads {} and {}, is not a multiple of its block {}"
+                self.fail(message, axis, data, begin, end, block)
+            dims.append(divided)
+        return dims
+
+    def run(self, data: Array, block_shape: Array, pads_begin: Array, pads_end: Array) -> Array:
+        blocks, begins, ends = self.read_items(data, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
+        self._output_dims(static_shape(data.shape), blocks, begins, ends)
+        if any(begins) or any(ends):
+            data = np.pad(data, list(zip(begins, ends, strict=True)))
+        n = data.ndim
+        batch, *sizes = data.shape
+        parts = [(size // block, block) for size, block in zip(sizes, blocks[1:], strict=True)]
+        split = (batch, *(size for part in parts for size in part))
+        order = [*range(2, 2 * n - 1, 2), 0, *range(1, 2 * n - 1, 2)]
+        return rearranged(data, split, order, (batch * prod(blocks), *(part[0] for part in parts)))
+
+
+# --------------------------------------------------------------------------- between depth and space
+
+
+class DepthSpaceBase(Operator):
+    """Base of DepthToSpace and SpaceToDepth; data is [N, C, D1, ..., DK]."""
+
+    carries = (0,)
+
+    block_size: int = attribute(minimum=1)
+    mode: str = attribute(default="blocks_first", choices=("blocks_first", "depth_first"), specified=True)
+
+    def require_space(self, data: PartialShape) -> None:
+        self.require_rank_at_least("data", data, 3)
+
+
+@operator("DepthToSpace", opset=1)
+class DepthToSpace(DepthSpaceBase):
+    """Parts of the depth C moved into space, in blocks of ``block_size`` b: [N, C / b**K, D1 * b, ..., DK * b].
+
+    In mode blocks_first C is split into [b, ..., b, C / b**K], in mode depth_first into [C / b**K, b, ..., b].
+
+    Source: DepthToSpace-1
+    """
+
+    arguments = "node:data mode block_size=1"
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require_space(data.shape)
+        if data.shape.rank is None:
+            return data.with_value(None)
+        space = [dim * self.block_size for dim in data.shape.slice(2)]
+        return TensorType(data.element_type, PartialShape([data.shape[0], self._new_depth(data.shape), *space]))
+
+    def _new_depth(self, data: PartialShape) -> Dimension:
+        blocks = self.block_size ** len(data.dims[2:])
+        depth = data[1].exact_div(blocks)
+        if depth is None:
+            self.fail("the depth of data of shape {} is not a multiple of {}", data, blocks)
+        return depth
+
+    def run(self, data: Array) -> Array:
+        b, k = self.block_size, data.ndim - 2
+        n, _, *sizes = data.shape
+        depth = self._new_depth(static_shape(data.shape)).length
+        if self.mode == "blocks_first":
+            split, first_block, depth_axis = (n, *[b] * k, depth, *sizes), 1, k + 1
+        else:
+            split, first_block, depth_axis = (n, depth, *[b] * k, *sizes), 2, 1
+        order = [0, depth_axis, *(i for axis in range(k) for i in (k + 2 + axis, first_block + axis))]
+        return rearranged(data, split, order, (n, depth, *(size * b for size in sizes)))
+
+
+@operator("SpaceToDepth", opset=1)
+class SpaceToDepth(DepthSpaceBase):
+    """Blocks of ``block_size`` b in space moved into the depth: [N, C * b**K, D1 / b, ..., DK / b].
+
+    The new depth is [b, ..., b, C] in mode blocks_first and [C, b, ..., b] in mode depth_first.
+
+    Source: SpaceToDepth-1
+    """
+
+    arguments = "data mode block_size=1"
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require_space(data.shape)
+        if data.shape.rank is None:
+            return data.with_value(None)
+        space = self._new_space(data.shape)
+        depth = data.shape[1] * self.block_size ** len(space)
+        return TensorType(data.element_type, PartialShape([data.shape[0], depth, *space]))
+
+    def _new_space(self, data: PartialShape) -> list[Dimension]:
+        space = []
+        for axis, dim in enumerate(data.dims[2:], 2):
+            divided = dim.exact_div(self.block_size)
+            if divided is None:
+                message = "dimension {} of data of shape {} is not a multiple of block_size {}"
+                self.fail(message, axis, data, self.block_size)
+            space.append(divided)
+        return space
+
+    def run(self, data: Array) -> Array:
+        b, k = self.block_size, data.ndim - 2
+        n, depth = data.shape[:2]
+        sizes = [dim.length for dim in self._new_space(static_shape(data.shape))]
+        split = (n, depth, *(part for size in sizes for part in (size, b)))
+        blocks, space = range(3, 2 * k + 2, 2), range(2, 2 * k + 2, 2)
+        order = [0, *blocks, 1, *space] if self.mode == "blocks_first" else [0, 1, *blocks, *space]
+        return rearranged(data, split, order, (n, depth * b**k, *sizes))
+
+
+def _cropped(dim: Dimension, crop: int) -> Dimension:
+    return dim.map(lambda size: size - crop) if crop else dim
+
+
+def _unknown_sizes(data: TensorType) -> TensorType:
+    rank = data.shape.rank
+    return TensorType(data.element_type, PartialShape(None if rank is None else [UNKNOWN] * rank))

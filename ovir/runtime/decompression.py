@@ -26,9 +26,8 @@ from ovir.ops.base.operator import Kernel, Operator
 from ovir.ops.base.traits import ALL
 from ovir.ops.convert import in_f32
 from ovir.ops.gather import GatherBase
-from ovir.ops.grouped_matmul import GroupedMatMul
 from ovir.ops.infrastructure import Const
-from ovir.ops.matmul import MatMul, oriented
+from ovir.ops.matmul import GroupedMatMul, MatMul, oriented
 from ovir.runtime.failures import applied_operator
 
 Selection = slice | Array

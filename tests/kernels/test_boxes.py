@@ -7,8 +7,7 @@ from math import pi, sqrt
 import numpy as np
 import pytest
 
-from ovir.kernels.boxes import clipped, edges_of_centered, edges_of_corners, moved, upright_overlaps
-from ovir.kernels.rotated_boxes import rotated_overlaps
+from ovir.kernels.boxes import clipped, edges_of_centered, edges_of_corners, moved, rotated_overlaps, upright_overlaps
 
 
 def test_corners_come_least_first_whichever_diagonal_is_given() -> None:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from ovir.core.arrays import Array
-from ovir.kernels.boxes import Overlaps
-from ovir.kernels.ranking import candidates, descending, ranked, ranked_one
+from ovir.kernels.boxes import Overlaps, candidates, descending, ranked, ranked_one
 from ovir.kernels.suppression import keep_apart, soften
 
 

@@ -18,13 +18,10 @@ from ovir.ops import reduction as red
 from ovir.ops.activation import Gelu2, PReLU
 from ovir.ops.attention import ScaledDotProductAttention
 from ovir.ops.base.operator import Operator
-from ovir.ops.bitwise import BitwiseNot, BitwiseOr
-from ovir.ops.convolution import Convolution, GroupConvolution
-from ovir.ops.convolution_backprop import ConvolutionBackpropData, GroupConvolutionBackpropData
+from ovir.ops.convolution import Convolution, ConvolutionBackpropData, GroupConvolution, GroupConvolutionBackpropData
 from ovir.ops.interpolate import Interpolate11
-from ovir.ops.linalg import Einsum
-from ovir.ops.logic import LogicalAnd, LogicalNot
-from ovir.ops.matmul import MatMul
+from ovir.ops.logic import BitwiseNot, BitwiseOr, LogicalAnd, LogicalNot
+from ovir.ops.matmul import Einsum, MatMul
 from ovir.ops.normalization import (
     GRN,
     LRN,

@@ -17,7 +17,6 @@ from ovir.diagnostics.codes import Code
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops import arithmetic as ar
-from ovir.ops import bitwise as bw
 from ovir.ops import comparison as cp
 from ovir.ops import logic as lg
 from ovir.ops.arithmetic import Power
@@ -225,8 +224,8 @@ def test_result_types() -> None:
         (cp.Equal(), (f32, i64), "a is f32 and b is i64: their element types must be equal"),
         (lg.LogicalAnd(), (i32, i32), "the inputs must be boolean, got i32"),
         (lg.LogicalNot(), (i32,), "data must be boolean, got i32"),
-        (bw.BitwiseAnd(), (f32, f32), "the inputs must be of an integer type or boolean, got f32"),
-        (bw.BitwiseLeftShift(), (boolean, boolean), "the inputs must be of an integer type, got boolean"),
+        (lg.BitwiseAnd(), (f32, f32), "the inputs must be of an integer type or boolean, got f32"),
+        (lg.BitwiseLeftShift(), (boolean, boolean), "the inputs must be of an integer type, got boolean"),
         (cp.IsNaN(), (i32,), "data must be of a floating-point type, got i32"),
         (Select(), (u8, f32, f32), "cond must be boolean, got u8"),
         (Select(), (boolean, f32, i32), "then is f32 and else is i32: their element types must be equal"),
@@ -288,13 +287,13 @@ def test_logic() -> None:
 
 def test_bits() -> None:
     a, b = np.array([12, 7], np.uint8), np.array([10, 255], np.uint8)
-    assert applied(bw.BitwiseAnd(), a, b).tolist() == [8, 7]
-    assert applied(bw.BitwiseOr(), a, b).tolist() == [14, 255]
-    assert applied(bw.BitwiseXor(), a, b).tolist() == [6, 248]
-    assert applied(bw.BitwiseNot(), a).tolist() == [243, 248]
-    assert applied(bw.BitwiseNot(), [True, False]).tolist() == [False, True]
-    assert applied(bw.BitwiseLeftShift(), [200, 3], [1, 2], dtype=np.uint8).tolist() == [144, 12]
-    assert applied(bw.BitwiseRightShift(), [-8, 9], [1, 2], dtype=np.int32).tolist() == [-4, 2]
+    assert applied(lg.BitwiseAnd(), a, b).tolist() == [8, 7]
+    assert applied(lg.BitwiseOr(), a, b).tolist() == [14, 255]
+    assert applied(lg.BitwiseXor(), a, b).tolist() == [6, 248]
+    assert applied(lg.BitwiseNot(), a).tolist() == [243, 248]
+    assert applied(lg.BitwiseNot(), [True, False]).tolist() == [False, True]
+    assert applied(lg.BitwiseLeftShift(), [200, 3], [1, 2], dtype=np.uint8).tolist() == [144, 12]
+    assert applied(lg.BitwiseRightShift(), [-8, 9], [1, 2], dtype=np.int32).tolist() == [-4, 2]
 
 
 def test_shifts_by_all_the_bits_are_reported() -> None:
@@ -304,9 +303,9 @@ def test_shifts_by_all_the_bits_are_reported() -> None:
         found.append(message)
 
     with reporting_to(sink):
-        assert applied(bw.BitwiseLeftShift(), [1], [8], dtype=np.uint8).tolist() == [0]
-        assert applied(bw.BitwiseLeftShift(), [-3, 1], [-3, 33], dtype=np.int32).tolist() == [-1610612736, 2]
-        assert applied(bw.BitwiseRightShift(), [-8, 64], [-1, 66], dtype=np.int64).tolist() == [-1, 16]
+        assert applied(lg.BitwiseLeftShift(), [1], [8], dtype=np.uint8).tolist() == [0]
+        assert applied(lg.BitwiseLeftShift(), [-3, 1], [-3, 33], dtype=np.int32).tolist() == [-1610612736, 2]
+        assert applied(lg.BitwiseRightShift(), [-8, 64], [-1, 66], dtype=np.int64).tolist() == [-1, 16]
     assert found[0] == "a shift of u8 by less than 0 or more than 7 places is undefined"
 
 

@@ -13,7 +13,7 @@ from ovir.core.element_types import ElementType, boolean, f16, f32, i32, i64
 from ovir.diagnostics.codes import Code
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
-from ovir.ops.grouped_matmul import GroupedMatMul
+from ovir.ops.matmul import GroupedMatMul
 
 random = np.random.default_rng(0)
 

@@ -12,8 +12,7 @@ from tensors import tensor
 from ovir.core.element_types import bf16, f16, f32, f64, i16, i32, i64
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops.matrix_nms import MatrixNms
-from ovir.ops.multiclass_nms import MulticlassNms8, MulticlassNms9
+from ovir.ops.multiclass_nms import MatrixNms, MulticlassNms8, MulticlassNms9
 
 # Three boxes along x: the second overlaps the first by 2/3 and the third by 1/3.
 BOXES = np.array([[[0, 0, 5, 1], [1, 0, 6, 1], [3.5, 0, 8.5, 1]]], np.float32)

@@ -18,7 +18,7 @@ from ovir.core.values import from_bounds
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.kernels import resample
-from ovir.kernels.resample_taps import COORDINATES, NEAREST, Method, taps
+from ovir.kernels.resample import COORDINATES, NEAREST, Method, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate11
 
 

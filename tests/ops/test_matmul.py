@@ -14,8 +14,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.operator import Operator
-from ovir.ops.linalg import Einsum, Inverse
-from ovir.ops.matmul import MatMul
+from ovir.ops.matmul import Einsum, Inverse, MatMul
 
 random = np.random.default_rng(0)
 

@@ -14,8 +14,7 @@ from ovir.kernels.coalesce import memory_order
 from ovir.ops.base.operator import Operator
 from ovir.ops.broadcast import Tile
 from ovir.ops.movement import Concat, Pad12
-from ovir.ops.rearrange import Reverse, Roll, ShuffleChannels
-from ovir.ops.space_blocks import DepthToSpace, SpaceToDepth
+from ovir.ops.rearrange import DepthToSpace, Reverse, Roll, ShuffleChannels, SpaceToDepth
 
 Array = np.ndarray[Any, Any]
 

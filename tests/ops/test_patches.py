@@ -12,9 +12,8 @@ from tensors import tensor
 from ovir.core.element_types import i32, i64
 from ovir.core.tensor_types import constant_type
 from ovir.diagnostics.errors import OperatorError
-from ovir.fast import deformable
-from ovir.ops.convolution import GroupConvolution
-from ovir.ops.deformable import DeformableConvolution1, DeformableConvolution8
+from ovir.fast import convolution
+from ovir.ops.convolution import DeformableConvolution1, DeformableConvolution8, GroupConvolution
 from ovir.ops.patches import Col2Im, ExtractImagePatches
 
 IMAGE = np.arange(1, 26).reshape(1, 1, 5, 5)
@@ -167,7 +166,7 @@ def test_each_deformable_image_has_its_own_offsets(monkeypatch: pytest.MonkeyPat
     one_by_one = np.concatenate([op.run(data[i : i + 1], moves[i : i + 1], filters, mask[i : i + 1]) for i in range(5)])
     np.testing.assert_allclose(op.run(data, moves, filters, mask), one_by_one, rtol=1e-12)
     for count in (10**6, 24, 10):  # outputs of a block; an image has 24
-        monkeypatch.setattr(deformable, "_SAMPLE_BYTES", count * 6 * 4 * 8)
+        monkeypatch.setattr(convolution, "_SAMPLE_BYTES", count * 6 * 4 * 8)
         results = bound_results(op, (data, moves, filters, mask), [one_by_one], {2})
         assert results is not None
         np.testing.assert_allclose(results[0], one_by_one, rtol=1e-12)

@@ -15,9 +15,17 @@ from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
 from ovir.diagnostics.errors import OperatorError
 from ovir.kernels.windows import Window
-from ovir.ops.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
 from ovir.ops.base.spatial import output_dim, output_size, same_pads
-from ovir.ops.pooling import AvgPool1, AvgPool14, AvgPool16, MaxPool1, MaxPool8, MaxPool14
+from ovir.ops.pooling import (
+    AdaptiveAvgPool,
+    AdaptiveMaxPool,
+    AvgPool1,
+    AvgPool14,
+    AvgPool16,
+    MaxPool1,
+    MaxPool8,
+    MaxPool14,
+)
 
 LOWEST = np.finfo(np.float32).min
 

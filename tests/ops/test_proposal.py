@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import exp, log
 from typing import Any
 
 import ml_dtypes
@@ -9,10 +10,10 @@ import numpy as np
 import pytest
 from tensors import tensor
 
-from ovir.core.element_types import f16, i32
+from ovir.core.element_types import dynamic, f16, f32, i32, i64, nf4
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops.proposal import Proposal1, Proposal4
+from ovir.ops.proposal import ExperimentalDetectronGenerateProposalsSingleImage, GenerateProposals, Proposal1, Proposal4
 
 ONE_ANCHOR = {
     "ratio": (1.0,),
@@ -214,3 +215,268 @@ def test_refuses_an_image(image: tuple[float, ...], message: str) -> None:
     with pytest.raises(OperatorError) as error:
         proposed([[[[0.9]]]], image=image)
     assert error.value.message == message
+
+
+IMAGE = [100, 200, 1]
+
+
+def single(**attributes: Any) -> ExperimentalDetectronGenerateProposalsSingleImage:
+    given = {"min_size": 0.0, "nms_threshold": 0.5, "post_nms_count": 3, "pre_nms_count": 10, **attributes}
+    return ExperimentalDetectronGenerateProposalsSingleImage(**given)
+
+
+def proposals(**attributes: Any) -> GenerateProposals:
+    given = {"min_size": 0.0, "nms_threshold": 0.5, "post_nms_count": 3, "pre_nms_count": 10, **attributes}
+    return GenerateProposals(**given)
+
+
+def run_single(
+    op: Any, anchors: Any, scores: Any, deltas: Any = None, image: Any = IMAGE, dtype: Any = np.float32
+) -> Any:
+    """One row of points with one anchor each; deltas have a row for each point."""
+    count = len(scores)
+    moves = np.zeros((count, 4)) if deltas is None else np.array(deltas)
+    inputs = image, anchors, moves.T.reshape(4, 1, count), np.reshape(scores, (1, 1, count))
+    return op.run(*(np.array(array, dtype) for array in inputs))
+
+
+def run_images(op: Any, anchors: Any, *images: tuple[Any, Any, Any], dtype: Any = np.float32) -> Any:
+    """Of each image its information, scores and deltas, as above."""
+    information, scores, deltas = zip(*images, strict=True)
+    count = len(anchors)
+    inputs = (
+        information,
+        np.reshape(anchors, (1, count, 1, 4)),
+        np.stack([np.transpose(d).reshape(4, 1, count) for d in deltas]),
+        np.reshape(scores, (len(images), 1, 1, count)),
+    )
+    return op.run(*(np.array(array, dtype) for array in inputs))
+
+
+APART = [[0, 0, 9, 9], [20, 20, 39, 29], [60, 60, 69, 69]]
+STILL = np.zeros((3, 4))
+
+
+def test_boxes_by_descending_score_filled_up_with_zeros() -> None:
+    boxes, scores = run_single(single(post_nms_count=4), APART, [0.2, 0.9, 0.5])
+    assert boxes.tolist() == [APART[1], APART[2], APART[0], [0, 0, 0, 0]]
+    assert scores.tolist() == np.array([0.9, 0.5, 0.2, 0], np.float32).tolist()
+
+
+def test_deltas_move_and_resize() -> None:
+    deltas = [[0.1, -0.5, 0, log(2)], [0, 0, 100, 0], [0, 0, 0, 0]]
+    boxes, _ = run_single(single(), APART, [0.9, 0.8, 0.7], deltas)
+    # From 10 x 10 around (5, 5) to 10 x 20 around (6, 0), clipped; the second grows by a factor of 62.5 at most.
+    np.testing.assert_allclose(boxes[0], [1, 0, 10, 9], atol=1e-5)
+    np.testing.assert_allclose(boxes[1], [0, 20, 199, 29], atol=1e-4)
+    narrow = [[100, 0, 100, 9]]
+    boxes, _ = run_single(single(), narrow, [0.9], [[0, 0, 100, 0]])
+    np.testing.assert_allclose(boxes[0, :3:2], [100.5 - 31.25, 100.5 + 31.25 - 1], atol=1e-4)
+
+
+def test_the_last_pixel_counts_unless_normalized() -> None:
+    image = (IMAGE, [0.9, 0.8, 0.7], [[0, 0, log(3), log(3)], *STILL[1:]])
+    assert run_images(proposals(normalized=False), APART, image)[0][0].tolist() == pytest.approx(
+        [0, 0, 19, 19], abs=1e-4
+    )
+    assert run_images(proposals(), APART, image)[0][0].tolist() == pytest.approx([0, 0, 18, 18], abs=1e-4)
+    clipped = (IMAGE, [0.9], [[0, 0, 9, 9]])
+    assert run_images(proposals(normalized=False), [[0, 0, 99, 99]], clipped)[0][0].tolist() == [0, 0, 199, 99]
+    assert run_images(proposals(), [[0, 0, 99, 99]], clipped)[0][0].tolist() == [0, 0, 200, 100]
+
+
+def test_order_of_points_and_anchors() -> None:
+    anchors = np.arange(2 * 2 * 2, dtype=np.float32)[:, np.newaxis] * 20 + np.array([0, 0, 9, 9], np.float32)
+    scores = np.full((2, 2, 2), 0.5, np.float32)  # anchors, rows, columns
+    scores[1, 0, 1] = 0.9
+    op = single(post_nms_count=8)
+    boxes, _ = op.run(np.array([999, 999, 1], np.float32), anchors, np.zeros((8, 2, 2), np.float32), scores)
+    assert (boxes[:, 0] / 20).tolist() == [3, 0, 1, 2, 4, 5, 6, 7]
+    deltas = np.zeros((8, 2, 2), np.float32)
+    deltas[4, 1, 0] = 0.5  # dx of the second anchor in the second row
+    boxes, _ = op.run(np.array([999, 999, 1], np.float32), anchors, deltas, scores)
+    assert boxes[5, 0] == 5 * 20 + 5
+
+
+OVERLAPPING = [[0, 0, 9, 9], [0, 1, 9, 9], [0, 4, 9, 9], [0, 9, 9, 19]]
+
+
+@pytest.mark.parametrize(("threshold", "kept"), [(0.95, [0, 1, 2, 3]), (0.8, [0, 2, 3]), (0.5, [0, 3]), (0.0, [0, 3])])
+def test_boxes_that_overlap_a_better_one(threshold: float, kept: list[int]) -> None:
+    """With a last pixel that does not count: 72 / 81, 45 / 81, and only an edge in common."""
+    op = single(nms_threshold=threshold, post_nms_count=4)
+    boxes, _ = run_single(op, OVERLAPPING, [0.9, 0.8, 0.7, 0.6])
+    assert boxes.tolist() == [OVERLAPPING[i] for i in kept] + [[0, 0, 0, 0]] * (4 - len(kept))
+
+
+def test_the_last_pixel_counts_in_overlaps_unless_normalized() -> None:
+    image = (IMAGE, [0.9, 0.8, 0.7, 0.6], np.zeros((4, 4)))
+    assert run_images(proposals(nms_threshold=0.04, normalized=False), OVERLAPPING, image)[2].tolist() == [
+        1
+    ]  # 10 / 200
+    assert run_images(proposals(nms_threshold=0.06, normalized=False), OVERLAPPING, image)[2].tolist() == [2]
+    assert run_images(proposals(nms_threshold=0.04), OVERLAPPING, image)[2].tolist() == [2]
+
+
+def test_counts_before_and_after_suppression() -> None:
+    boxes, scores = run_single(single(pre_nms_count=2), APART, [0.2, 0.9, 0.5])
+    assert scores.tolist() == np.array([0.9, 0.5, 0], np.float32).tolist()
+    boxes, scores = run_single(single(post_nms_count=1), APART, [0.2, 0.9, 0.5])
+    assert boxes.tolist() == [APART[1]]
+    assert run_single(single(post_nms_count=0), APART, [0.2, 0.9, 0.5])[0].shape == (0, 4)
+    assert not run_single(single(pre_nms_count=0), APART, [0.2, 0.9, 0.5])[1].any()
+
+
+def test_short_boxes_are_left_out_before_the_choice_of_one_image() -> None:
+    sides = [[0, 0, 19, 3], [40, 0, 59, 19], [80, 0, 99, 19]]  # the first is 4 high
+    boxes, _ = run_single(single(min_size=5.0, pre_nms_count=2), sides, [0.9, 0.8, 0.7])
+    assert boxes.tolist() == [*sides[1:], [0, 0, 0, 0]]
+    assert run_single(single(min_size=4.0, pre_nms_count=2), sides, [0.9, 0.8, 0.7])[0].tolist()[0] == sides[0]
+
+
+def test_short_boxes_are_left_out_after_the_choice_of_many() -> None:
+    sides = [[0, 0, 19, 4], [40, 0, 44, 19], [80, 0, 99, 19]]
+    scores = [0.9, 0.8, 0.7]
+    images = [([100, 200, *scale], scores, STILL) for scale in ((1, 1), (1.5, 1), (1, 1.5))]
+    assert run_images(proposals(min_size=4.0), sides, *images)[2].tolist() == [3, 2, 2]
+    assert run_images(proposals(min_size=4.0, pre_nms_count=2), sides, *images)[2].tolist() == [2, 1, 1]
+    assert run_images(proposals(min_size=4.0), sides, ([100, 200, 1.5], scores, STILL))[2].tolist() == [1]
+
+
+def test_images_one_after_the_other() -> None:
+    images = [(IMAGE, [0.2, 0.9, 0.5], STILL), (IMAGE, [0.1, 0.3, 0.2], STILL), ([100, 25, 1], [0.9, 0.8, 0.7], STILL)]
+    boxes, scores, counts = run_images(proposals(post_nms_count=2, roi_num_type=i32), APART, *images)
+    assert boxes.tolist() == [APART[1], APART[2], APART[1], APART[2], APART[0], [20, 20, 25, 29]]
+    assert scores.tolist() == np.array([0.9, 0.5, 0.3, 0.2, 0.9, 0.8], np.float32).tolist()
+    assert (counts.tolist(), counts.dtype) == ([2, 2, 2], np.int32)
+
+
+def test_no_images_and_no_points() -> None:
+    empty = np.zeros((0, 4), np.float32), np.zeros((0, 3, 1, 4), np.float32)
+    boxes, scores, counts = proposals().run(
+        np.zeros((0, 3), np.float32),
+        np.zeros((1, 3, 1, 4), np.float32),
+        empty[1].reshape(0, 4, 1, 3),
+        empty[1][..., 0].reshape(0, 1, 1, 3),
+    )
+    assert (boxes.shape, scores.shape, counts.shape) == ((0, 4), (0,), (0,))
+    boxes, scores = run_single(single(), np.zeros((0, 4)), [])
+    assert not boxes.any()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_types(dtype: Any) -> None:
+    boxes, scores = run_single(single(), APART, [0.2, 0.9, 0.5], dtype=dtype)
+    assert boxes.dtype == scores.dtype == dtype
+    boxes, scores, _ = run_images(proposals(), APART, (IMAGE, [0.2, 0.9, 0.5], STILL), dtype=dtype)
+    assert boxes.dtype == scores.dtype == dtype
+    assert boxes[0].tolist() == APART[1]
+
+
+def test_size_of_the_image_and_exp() -> None:
+    boxes, _ = run_single(single(), [[10, 10, 19, 19]], [0.9], [[0, 0, 1, 0]], image=[15, 25, 1])
+    assert boxes[0].tolist() == pytest.approx([15 - 5 * exp(1), 10, 24, 14], abs=1e-4)
+
+
+# ----- inference
+
+
+@pytest.mark.parametrize("left_out", ["pre_nms_count", "post_nms_count"])
+def test_a_count_of_0_proposes_nothing(left_out: str) -> None:
+    images = [(IMAGE, [0.2, 0.9, 0.5], STILL)] * 2
+    boxes, scores, counts = run_images(proposals(**{left_out: 0}), APART, *images)
+    assert (boxes.shape, scores.shape, counts.tolist()) == ((0, 4), (0,), [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("im_info", "deltas", "scores", "found", "images"),
+    [
+        ("[2,4]", "[2,8,2,3]", "[2,2,2,3]", "..12", "2"),
+        ("[2..5,?]", "[3..8,?,?,?]", "[...]", "..30", "3..5"),
+        ("[...]", "[...]", "[...]", "?", "?"),
+        ("[0,3]", "[...]", "[...]", "0", "0"),
+    ],
+)
+def test_shapes_of_many(im_info: str, deltas: str, scores: str, found: str, images: str) -> None:
+    op = proposals(post_nms_count=6)
+    boxes, rates, counts = op.infer(tensor(im_info), tensor("[2,3,2,4]"), tensor(deltas), tensor(scores))
+    assert [str(t.shape) for t in (boxes, rates, counts)] == [f"[{found},4]", f"[{found}]", f"[{images}]"]
+    assert [t.element_type for t in (boxes, rates, counts)] == [f32, f32, i64]
+
+
+def test_shapes_of_one() -> None:
+    unknown = tensor("[...]", dynamic)
+    boxes, rates = single().infer(unknown, unknown, unknown, tensor("[?,2..3,?]", f16))
+    assert (str(boxes.shape), str(rates.shape), boxes.element_type) == ("[3,4]", "[3]", f16)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (["[3]", "[2,3,2,4]", "[1,8,2,3]", "[1,2,2,3]"], r"im_info must have rank 2, got shape \[3\]"),
+        (["[1,5]", "[2,3,2,4]", "[1,8,2,3]", "[1,2,2,3]"], r"im_info must have 3 or 4 numbers for each image, got .*5"),
+        (["[1,3]", "[2,3,2,5]", "[1,8,2,3]", "[1,2,2,3]"], r"anchors must have 4 numbers each, got shape \[2,3,2,5\]"),
+        (
+            ["[1,3]", "[9,3,2,4]", "[1,8,2,3]", "[1,2,2,3]"],
+            "anchors .* and deltas .* must have the same number of rows",
+        ),
+        (
+            ["[1,3]", "[2,3,2,4]", "[1,8,2,9]", "[1,2,2,3]"],
+            "anchors .* and deltas .* must have the same number of columns",
+        ),
+        (
+            ["[1,3]", "[2,3,9,4]", "[1,8,2,3]", "[1,2,2,3]"],
+            "anchors .* and scores .* must have the same number of anchors",
+        ),
+        (["[1,3]", "[2,3,2,4]", "[1,9,2,3]", "[1,2,2,3]"], "deltas must have 4 channels for each of 2 anchors, got 9"),
+        (
+            ["[2,3]", "[2,3,2,4]", "[1,8,2,3]", "[...]"],
+            r"im_info of shape \[2,3\] and deltas .* must have the same number of images",
+        ),
+    ],
+)
+def test_shapes_that_many_refuses(shapes: list[str], message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        proposals().infer(*map(tensor, shapes))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (["[1,3]", "[12,4]", "[8,2,3]", "[2,2,3]"], r"im_info must have rank 1, got shape \[1,3\]"),
+        (["[4]", "[12,4]", "[8,2,3]", "[2,2,3]"], r"im_info must be 3 numbers, got shape \[4\]"),
+        (["[3]", "[12,5]", "[8,2,3]", "[2,2,3]"], r"anchors must have 4 numbers each, got shape \[12,5\]"),
+        (["[3]", "[12,4]", "[8,9,3]", "[2,2,3]"], "deltas .* and scores .* must have the same number of rows"),
+        (["[3]", "[12,4]", "[7,2,3]", "[2,2,3]"], "deltas must have 4 channels for each of 2 anchors, got 7"),
+        (["[3]", "[11,4]", "[8,2,3]", "[2,2,3]"], "there are 11 anchors, but scores of shape .* need 12"),
+    ],
+)
+def test_shapes_that_one_refuses(shapes: list[str], message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        single().infer(*map(tensor, shapes))
+    with pytest.raises(OperatorError, match=message):
+        single().run(*(np.zeros([int(n) for n in shape[1:-1].split(",")], np.float32) for shape in shapes))
+
+
+def test_types_that_are_refused() -> None:
+    shapes = ["[3]", "[12,4]", "[8,2,3]", "[2,2,3]"]
+    with pytest.raises(OperatorError, match="im_info is f32 and deltas is f16: their element types must be equal"):
+        single().infer(*(tensor(s, f16 if i == 2 else f32) for i, s in enumerate(shapes)))
+    with pytest.raises(OperatorError, match="im_info must be of a floating-point type, got i32"):
+        single().infer(*(tensor(s, i32) for s in shapes))
+    with pytest.raises(OperatorError, match="im_info is f32 and scores is i32: their element types must be equal"):
+        proposals().infer(*(tensor("[...]", i32 if i == 3 else f32) for i in range(4)))
+    with pytest.raises(OperatorError, match="im_info must be of a floating-point type, got nf4"):
+        proposals().infer(*[tensor("[...]", nf4)] * 4)
+
+
+def test_bad_attributes() -> None:
+    unknown = [tensor("[...]")] * 4
+    with pytest.raises(OperatorError, match=r"nms_eta must be 1, got 0\.9"):
+        proposals(nms_eta=0.9).infer(*unknown)
+    with pytest.raises(OperatorError, match="roi_num_type must be i32 or i64, got f32"):
+        proposals(roi_num_type=f32).infer(*unknown)
+    with pytest.raises(ValueError, match="attribute 'pre_nms_count': -1 is below 0"):
+        proposals(pre_nms_count=-1)
+    with pytest.raises(ValueError, match="attribute 'post_nms_count' is missing"):
+        GenerateProposals(pre_nms_count=1)

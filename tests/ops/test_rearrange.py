@@ -11,8 +11,16 @@ from tensors import tensor
 from ovir.core.element_types import boolean, i32, i64
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops.rearrange import Reverse, ReverseSequence, Roll, ShuffleChannels
-from ovir.ops.space_blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
+from ovir.ops.rearrange import (
+    BatchToSpace,
+    DepthToSpace,
+    Reverse,
+    ReverseSequence,
+    Roll,
+    ShuffleChannels,
+    SpaceToBatch,
+    SpaceToDepth,
+)
 
 GRID = np.arange(1, 13).reshape(4, 3)
 

@@ -13,7 +13,7 @@ from ovir.export.sizes import FIRST
 from ovir.export.sliding_windows import Pads, padded, static_sizes, summed_products
 from ovir.kernels.windows import extent
 from ovir.ops.base.spatial import SAME
-from ovir.ops.convolution_backprop import (
+from ovir.ops.convolution import (
     ConvolutionBackpropData,
     GroupConvolutionBackpropData,
     TransposedConvolutionBase,

@@ -11,7 +11,7 @@ from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import positions_below, size_of
 from ovir.export.sliding_windows import Pads, static_pads
-from ovir.ops.deformable import DeformableBase, DeformableConvolution1, DeformableConvolution8
+from ovir.ops.convolution import DeformableBase, DeformableConvolution1, DeformableConvolution8
 
 
 @exports(

@@ -13,7 +13,7 @@ from ovir.core.element_types import f32, f64, i8, i32, i64, u8
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.resampling import resampled, resampled_in_run, whole
-from ovir.kernels.resample_taps import Method, taps
+from ovir.kernels.resample import Method, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate4Base, Interpolate11, InterpolateBase
 
 _TO = "Resize; Gather and MatMul for what it lacks"

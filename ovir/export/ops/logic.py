@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from ovir.core.element_types import ElementType, boolean, i64, u1, u3, u6, u8, u32, u64
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import aligned
-from ovir.ops.logic import LogicalAnd, LogicalBase, LogicalNot, LogicalOr, LogicalXor, Xor
+from ovir.export.parts import aligned, wrapped
+from ovir.ops.logic import (
+    BitwiseAnd,
+    BitwiseBase,
+    BitwiseLeftShift,
+    BitwiseNot,
+    BitwiseOr,
+    BitwiseRightShift,
+    BitwiseXor,
+    LogicalAnd,
+    LogicalBase,
+    LogicalNot,
+    LogicalOr,
+    LogicalXor,
+    Xor,
+)
 
 _OPERATORS: dict[type[LogicalBase], str] = {LogicalAnd: "And", LogicalOr: "Or", LogicalXor: "Xor", Xor: "Xor"}
 
@@ -22,3 +37,60 @@ def logical(graph: Graph, op: LogicalBase, a: Tensor, b: Tensor) -> Tensor:
 def logical_not(graph: Graph, op: LogicalNot, data: Tensor) -> Tensor:
     """Export as Not."""
     return graph.Not(data)
+
+
+_LOGICAL = {BitwiseAnd: "And", BitwiseOr: "Or", BitwiseXor: "Xor"}
+_RANGE = "shifts by less than 0 or by more places than the type has are undefined"
+
+
+@exports(BitwiseAnd, to="BitwiseAnd; boolean: And")
+@exports(BitwiseOr, to="BitwiseOr; boolean: Or")
+@exports(BitwiseXor, to="BitwiseXor; boolean: Xor")
+def bitwise(graph: Graph, op: BitwiseBase, a: Tensor, b: Tensor) -> Tensor:
+    """Export as the operator of the same name, or as a logical one."""
+    logical = _LOGICAL[type(op)]
+    operator = logical if a.element_type == boolean else f"Bitwise{logical}"
+    return graph.node(operator, a, aligned(graph, op, a, b))[0]
+
+
+@exports(BitwiseNot, to="BitwiseNot; boolean: Not; before opset 18, and for narrow types: Sub")
+def bitwise_not(graph: Graph, op: BitwiseNot, data: Tensor) -> Tensor:
+    """Export as BitwiseNot, or as the difference from the number of which all bits are set."""
+    element_type = op.output_types[0]
+    if element_type == boolean:
+        return graph.Not(data)
+    if graph.has("BitwiseNot") and element_type.bits >= 8:
+        return graph.BitwiseNot(data)
+    if element_type.kind == "signed":
+        return graph.Sub(graph.number(-1, element_type), data)
+    return graph.Sub(graph.number((1 << element_type.bits) - 1, data.element_type), data)
+
+
+@exports(BitwiseLeftShift, to="BitShift", limits=_RANGE)
+def left_shift(graph: Graph, op: BitwiseLeftShift, a: Tensor, b: Tensor) -> Tensor:
+    """Export as BitShift of the same bits as an unsigned type."""
+    b = aligned(graph, op, a, b)
+    wide = _unsigned(a.element_type)
+    shifted = graph.BitShift(graph.cast(a, wide), graph.cast(b, wide), direction="LEFT")
+    return graph.cast(wrapped(graph, shifted, op.output_types[0]), a.element_type)
+
+
+@exports(BitwiseRightShift, to="BitShift, with negative integers inverted before and after it", limits=_RANGE)
+def right_shift(graph: Graph, op: BitwiseRightShift, a: Tensor, b: Tensor) -> Tensor:
+    """Export as BitShift; of a negative number, all bits are inverted before and after it."""
+    b = aligned(graph, op, a, b)
+    element_type, wide = a.element_type, _unsigned(a.element_type)
+    places = graph.cast(b, wide)
+    if element_type.kind == "unsigned":
+        return graph.cast(graph.BitShift(graph.cast(a, wide), places, direction="RIGHT"), element_type)
+    signed = graph.cast(a, i64)
+    size = graph.Where(graph.Less(signed, 0), graph.Sub(-1, signed), signed)
+    shifted = graph.cast(graph.BitShift(graph.cast(size, wide), places, direction="RIGHT"), i64)
+    return graph.cast(graph.Where(graph.Less(signed, 0), graph.Sub(-1, shifted), shifted), element_type)
+
+
+def _unsigned(element_type: ElementType) -> ElementType:
+    """Return an unsigned type of at least as many bits for which onnxruntime shifts."""
+    if element_type in (u1, u3, u6, u8):
+        return u8
+    return u64 if element_type.bits == 64 else u32

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from ovir.core.element_types import i32, i64
+from ovir.core.element_types import boolean, f32, i32, i64
+from ovir.core.shapes import PartialShape
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import saturated, swapped
-from ovir.ops.matmul import MatMul
+from ovir.export.sizes import LAST, positions_below, scalar_size_of
+from ovir.ops.matmul import Einsum, GroupedMatMul, Inverse, MatMul
 
 
 @exports(MatMul, to="MatMul, with Transpose where an input is transposed")
@@ -24,3 +26,86 @@ def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor) -> Tensor:
 
 def _oriented(graph: Graph, x: Tensor, transpose: bool) -> Tensor:
     return swapped(graph, x) if transpose and graph.rank(x) > 1 else x
+
+
+@exports(
+    GroupedMatMul,
+    to="MatMul; with offsets: Slice and MatMul per group, and Concat",
+    limits="with offsets, the number of groups must be static, and the groups must cover all rows",
+)
+def grouped_matmul(graph: Graph, op: GroupedMatMul, a: Tensor, b: Tensor, offsets: Tensor | None = None) -> Tensor:
+    """Export as MatMul; where offsets divide the rows, as a MatMul for each group."""
+    matrices = swapped(graph, b)
+    if graph.rank(a, "a") == 3:
+        return graph.MatMul(a, matrices)
+    assert offsets is not None
+    graph.require(b.shape[0].is_static, "the number of groups of b of shape {} is dynamic", b.shape)
+    ends = graph.cast(offsets, i64)
+    products = []
+    start = graph.constant([0])
+    for group in range(b.shape[0].length):
+        end = graph.Slice(ends, [group], [group + 1])
+        rows = graph.Slice(a, start, end, [0])
+        products.append(graph.MatMul(rows, graph.Gather(matrices, group, axis=0)))
+        start = end
+    return graph.Concat(*products, axis=0)
+
+
+@exports(Einsum, to="Einsum")
+def einsum(graph: Graph, op: Einsum, *inputs: Tensor) -> Tensor:
+    """Export as Einsum, with an explicit output, and with equally many dimensions in each ``...``."""
+    subscripts, output = op.subscripts(len(inputs))
+    if any("." in subscript for subscript in subscripts):
+        hidden = [graph.rank(x) - len(s) + 1 for x, s in zip(inputs, subscripts, strict=True) if "." in s]
+        arguments = zip(inputs, subscripts, strict=True)
+        inputs = tuple(_filled_up(graph, x, subscript, max(hidden)) for x, subscript in arguments)
+    equation = f"{','.join(subscripts)}->{output}".replace(".", "...")
+    return graph.Einsum(*inputs, equation=equation)
+
+
+def _filled_up(graph: Graph, x: Tensor, subscript: str, hidden: int) -> Tensor:
+    """Return an input whose ``...`` has a number of dimensions; those it lacks are added in front, with size 1."""
+    start = subscript.find(".")
+    missing = 0 if start < 0 else hidden - (graph.rank(x) - len(subscript) + 1)
+    return graph.Unsqueeze(x, list(range(start, start + missing))) if missing else x
+
+
+@exports(Inverse, to="Loop of elimination steps", limits="the result for a singular matrix is infinite or NaN")
+def inverse(graph: Graph, op: Inverse, data: Tensor) -> Tensor:
+    """Export as the elimination of one column after another, with the largest element of a column as its pivot."""
+    rank = graph.rank(data)
+    size = scalar_size_of(graph, data, rank - 1)
+    sides = graph.Shape(data, start=rank - 2)
+    matrices = graph.Reshape(graph.cast(data, f32), graph.Concat([-1], sides, axis=0))
+    identity = graph.EyeLike(graph.ConstantOfShape(sides, element_type=f32), element_type=f32)
+    beside = graph.Concat(matrices, graph.Expand(identity, graph.Shape(matrices)), axis=2)
+    solved = _eliminated(graph, beside, size)
+    right = graph.Slice(solved, graph.Unsqueeze(size, [0]), [LAST], [2])
+    found = graph.Reshape(right, graph.Shape(data))
+    if op.adjoint:
+        found = swapped(graph, graph.shaped(found, data.shape))
+    return graph.cast(found, data.element_type)
+
+
+def _eliminated(graph: Graph, matrices: Tensor, size: Tensor) -> Tensor:
+    """Return matrices of shape [batch, n, 2n] after row operations that make their left halves the identity."""
+    body = graph.child()
+    step = body.input(i64, PartialShape([]))
+    condition = body.input(boolean, PartialShape([]))
+    state = body.input(f32, PartialShape([-1, -1, -1]))
+    rows = body.Unsqueeze(positions_below(body, size), [0])
+    column = body.Gather(state, step, axis=2)
+    candidates = body.Where(body.Less(rows, step), -1, body.Abs(column))
+    pivot = body.ArgMax(candidates, axis=1, keepdims=1)
+    # The rows of the step and of the pivot change places.
+    order = body.Where(body.Equal(rows, pivot), step, body.Where(body.Equal(rows, step), pivot, rows))
+    wide = body.Expand(body.Unsqueeze(order, [2]), body.Shape(state))
+    swapped_rows = body.GatherElements(state, wide, axis=1)
+    top = body.Unsqueeze(body.Gather(swapped_rows, step, axis=1), [1])
+    scaled = body.Div(top, body.Unsqueeze(body.Gather(top, step, axis=2), [2]))
+    factors = body.Unsqueeze(body.Gather(swapped_rows, step, axis=2), [2])
+    reduced = body.Sub(swapped_rows, body.Mul(factors, scaled))
+    is_step = body.Unsqueeze(body.Equal(rows, step), [2])
+    result = body.Where(is_step, scaled, reduced)
+    code = body.body([step, condition, state], [body.Identity(condition), result], "elimination")
+    return graph.node("Loop", size, None, matrices, body=code, element_type=f32)[0]

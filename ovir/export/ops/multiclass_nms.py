@@ -9,12 +9,16 @@ import numpy as np
 
 from ovir.core.element_types import f32, i64
 from ovir.export.exporters import exports
+from ovir.export.loops import LoopStep, loop
 from ovir.export.onnx_graph import Graph, Tensor
+from ovir.export.parts import reduced
 from ovir.export.selection import (
     NEVER,
     NOT_FINITE,
     Select,
+    Selection,
     best_of_images,
+    column,
     corners,
     greedy,
     halves,
@@ -24,11 +28,24 @@ from ovir.export.selection import (
     removing,
     selected,
     selection,
+    top,
     upright,
     without_background,
 )
-from ovir.export.sizes import Size, expanded, of_rank, positions_below, reshaped, size_of, sizes_of, vector
-from ovir.ops.multiclass_nms import MulticlassNms8, MulticlassNms9
+from ovir.export.sizes import (
+    Size,
+    compute,
+    expanded,
+    of_rank,
+    part,
+    positions_below,
+    product,
+    reshaped,
+    size_of,
+    sizes_of,
+    vector,
+)
+from ovir.ops.multiclass_nms import MatrixNms, MulticlassNms8, MulticlassNms9
 
 _TO = "NonMaxSuppression, TopK; a Loop if nms_eta is below 1"
 
@@ -108,3 +125,67 @@ def _thresholds(op: MulticlassNms8) -> np.ndarray:
 
 _MANY = 1 << 16
 """A number that exceeds the number of boxes selected of a class."""
+
+
+@exports(MatrixNms, to="Loop over the classes of all images, TopK", limits=NOT_FINITE)
+def matrix_nms(graph: Graph, op: MatrixNms, boxes: Tensor, scores: Tensor) -> Sequence[Tensor]:
+    """Export as a Loop that computes the overlaps of the candidates of each class, and TopK of the new scores."""
+    scores = of_rank(graph, graph.cast(scores, f32), 3)
+    images, classes, count = sizes_of(graph, scores)
+    scores = without_background(graph, op, scores, classes)
+    best = count if op.nms_top_k < 0 else compute(graph, "Min", count, op.nms_top_k)
+    values, indices = top(graph, scores, best)
+    rows = product(graph, [images, classes])
+    values, indices = reshaped(graph, values, [rows, best]), reshaped(graph, indices, [rows, best])
+    low, high = halves(graph, graph.cast(boxes, f32))
+    table = upright(graph, low, high, op.last_pixel)
+    blank = expanded(graph, graph.number(NEVER, f32), [count])
+
+    def step(body: Graph, number: Tensor, states: Sequence[Tensor]) -> LoopStep:
+        row, place = (body.Gather(data, number, axis=0) for data in (values, indices))
+        eligible = body.Greater(row, float(np.float32(op.score_threshold)))
+        some = body.Max(reduced(body, "ReduceSum", body.cast(eligible, i64), [0]), 1)
+        row, place, eligible = (part(body, data, 0, some) for data in (row, place, eligible))
+        image = body.Div(number, body.Squeeze(vector(body, [compute(body, "Max", classes, 1)])))
+        own = body.Gather(body.Gather(table, image, axis=0), place, axis=0)
+        final = body.Where(eligible, body.Mul(row, _decay(body, op, own)), NEVER)
+        return LoopStep([], [body.ScatterElements(blank, place, final, axis=0)])
+
+    (final,) = loop(graph, rows, [], step)
+    final = reshaped(graph, final, [images, classes, count])
+    where = graph.NonZero(graph.Greater(final, float(np.float32(op.post_threshold))))
+    where = graph.Transpose(where, perm=[1, 0])
+    image, label, place = (column(graph, where, axis) for axis in range(3))
+    found = best_of_images(graph, op, Selection(image, label, place, graph.GatherND(final, where)), images)
+    places = found.place
+    if images != 1:
+        places = graph.Add(graph.Mul(found.image, vector(graph, [count])), places)
+    return outputs(graph, op, found, picked(graph, boxes, found.image, found.place), places, images)
+
+
+def _decay(graph: Graph, op: MatrixNms, table: Tensor) -> Tensor:
+    """Return the factors [n] for the scores of candidates [n, 5], which are in descending order."""
+    numbers = positions_below(graph, part(graph, graph.Shape(table), 0, 1))
+    is_better = graph.Less(graph.Unsqueeze(numbers, [0]), graph.Unsqueeze(numbers, [1]))
+    overlap = graph.Where(is_better, _overlaps(graph, op, table), 0.0)
+    greatest = graph.Transpose(reduced(graph, "ReduceMax", overlap, [1]), perm=[1, 0])
+    if op.decay_function == "gaussian":
+        squares = graph.Sub(graph.Mul(greatest, greatest), graph.Mul(overlap, overlap))
+        decay = graph.Exp(graph.Mul(squares, float(np.float32(op.gaussian_sigma))))
+    else:  # a box may coincide with a better one
+        decay = graph.Div(graph.Sub(1.0, overlap), graph.Max(graph.Sub(1.0, greatest), 1e-10))
+    return reduced(graph, "ReduceMin", graph.Where(is_better, decay, 1.0), [1], keep=False)
+
+
+def _overlaps(graph: Graph, op: MatrixNms, table: Tensor) -> Tensor:
+    """Return the intersection over union of each pair of boxes. Boxes with a gap between them do not overlap."""
+    some = graph.node("Split", table, [1] * 5, axis=1, outputs=5)
+    others = graph.node("Split", graph.Transpose(table, perm=[1, 0]), [1] * 5, axis=0, outputs=5)
+    lengths = []
+    for axis in (0, 1):
+        length = graph.Sub(graph.Min(some[axis + 2], others[axis + 2]), graph.Max(some[axis], others[axis]))
+        if op.last_pixel:
+            length = graph.Where(graph.Less(length, 0.0), NEVER, graph.Add(length, op.last_pixel))
+        lengths.append(graph.Max(length, 0.0))
+    common = graph.Mul(*lengths)
+    return graph.Div(common, graph.Sub(graph.Add(some[4], others[4]), common))

@@ -12,8 +12,7 @@ from ovir.fast.base.binding import Binder
 from ovir.fast.base.moves import bind_copy, bind_positions, memory_of
 from ovir.kernels.coalesce import in_order, memory_order
 from ovir.kernels.fast_calls import einsum
-from ovir.kernels.resample import Passes, cheapest_first
-from ovir.kernels.resample_taps import Method, Taps
+from ovir.kernels.resample import Method, Passes, Taps, cheapest_first
 
 _LARGEST = 1 << 19
 """Elements of an output up to which one thread is enough."""

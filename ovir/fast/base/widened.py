@@ -13,7 +13,7 @@ from ovir.fast.base.binding import Binder, Call, parts_of
 from ovir.fast.base.passes import call_passes
 from ovir.kernels import half
 from ovir.kernels.coalesce import in_order, memory_order
-from ovir.kernels.passes import Spare
+from ovir.kernels.fast_calls import Spare
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:

@@ -13,9 +13,9 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.few_boxes import Candidates, Kept, are_few, best_few
+from ovir.kernels.boxes import candidates, ranked, ranks
 from ovir.kernels.precision import as_f32
-from ovir.kernels.ranking import candidates, ranked, ranks
+from ovir.kernels.suppression import Candidates, Kept, are_few, best_few
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.suppression import infer_exact_shapes, min_dimension, require_narrow_real, suppression_time

@@ -14,11 +14,9 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f16, f32
 from ovir.core.shapes import MAX_SIZE, UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.boxes import Overlaps
-from ovir.kernels.few_boxes import are_few, best_few, excluded_boxes, keep_few
+from ovir.kernels.boxes import Overlaps, candidates, ranked
 from ovir.kernels.precision import as_f32
-from ovir.kernels.ranking import candidates, ranked
-from ovir.kernels.suppression import keep_apart, soften
+from ovir.kernels.suppression import are_few, best_few, excluded_boxes, keep_apart, keep_few, soften
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator, can_fold
 from ovir.ops.base.traits import ALL
