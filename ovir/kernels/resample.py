@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ovir.core.arrays import Array
-from ovir.kernels.parallel import run_blocks
 from ovir.kernels.precision import compute_dtype, integer_range
 from ovir.kernels.rounding import round_half_away
 
@@ -199,15 +198,10 @@ def _pillow(method: Method, size: int, length: int) -> Taps:
 
 Passes = Sequence[tuple[int, Taps]]
 """Axes, each with its taps."""
-Kernel = Callable[[Array, Passes, Array], None]
-"""Fills its last argument from its first; both are C-contiguous."""
-
-_BLOCK = 1 << 18
-"""The largest number of elements in a block, which fits a shared cache."""
 
 
 def resample(method: Method, data: Array, passes: Passes, out: Array) -> None:
-    """Resize the axes of ``passes``, in the order of the operation's axes, into ``out``."""
+    """Resize the axes of ``passes``, in the order of the operation's axes, into ``out``, which is C-contiguous."""
     if method.mode == "nearest":
         kernel = _nearest
     elif data.dtype.kind not in "iu":
@@ -216,39 +210,9 @@ def resample(method: Method, data: Array, passes: Passes, out: Array) -> None:
         kernel = _pillow_integers
     else:
         kernel = _linear_integers if method.mode == "linear" else _integers
-    _in_blocks(kernel, data, passes, out)
-
-
-def _in_blocks(kernel: Kernel, data: Array, passes: Passes, out: Array) -> None:
-    """Call the kernel on groups of slices along the first resized axis, or on parts of a single large slice."""
-    if not out.size:
-        return
-    first = min(axis for axis, _ in passes)
-    slices = prod(data.shape[:first])
-    x = np.ascontiguousarray(data).reshape(slices, *data.shape[first:])
-    y = out.reshape(slices, *out.shape[first:])
-    passes = [(axis - first + 1, taps) for axis, taps in passes]
-    work = max(x.size, y.size) // slices
-    group, rows = max(_BLOCK // work, 1), y.shape[1]
-    parts = min(ceil(work / _BLOCK), rows)
-
-    def block(item: int) -> None:
-        i, part = divmod(item, parts)
-        i *= group
-        if parts == 1:
-            kernel(x[i : i + group], passes, y[i : i + group])
-            return
-        start, stop = part * rows // parts, (part + 1) * rows // parts
-        along = dict(passes)
-        low, high, along[1] = along[1].part(start, stop)
-        kernel(x[i : i + 1, low:high], list(along.items()), y[i : i + 1, start:stop])
-
-    def run(start: int, stop: int) -> None:
+    if out.size:
         with np.errstate(all="ignore"):  # infinities and NaN are ordinary values
-            for item in range(start, stop):
-                block(item)
-
-    run_blocks(run, ceil(slices / group) * parts)
+            kernel(np.ascontiguousarray(data), passes, out)
 
 
 def cheapest_first(x: Array, passes: Passes) -> list[tuple[int, Taps]]:

@@ -13,20 +13,11 @@ from ovir.core.element_types import ElementType, nf4, string
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
-from ovir.kernels.parallel import run_blocks
 from ovir.kernels.precision import as_computed, compute_dtype
 from ovir.kernels.rounding import as_index
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-
-# Elements sampled at a time, and positions whose taps are computed at a time.
-_BLOCK = 1 << 18
-_PLACES = 1 << 15
-# Elements of the taps of samples that are computed in one piece.
-_TOGETHER = 1 << 14
-# Output elements below which another thread does not pay.
-_LEAST_PER_THREAD = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -77,77 +68,36 @@ class GridSample(Operator):
         images, channels, height, width = data.shape
         message = "grid must be [{},rows,columns,2] for data {}, got {}"
         self.require(grid.shape[::3] == (images, 2), message, images, data.shape, grid.shape)
-        out = np.empty((images, channels, *grid.shape[1:3]), data.dtype)
-        if not out.size:
-            return out
+        shape = (images, channels, *grid.shape[1:3])
         if not height * width:
-            self.require(self.padding_mode == "zeros", "data {} has no pixels to sample", data.shape)
-            out[...] = np.zeros((), data.dtype)
-            return out
+            fits = self.padding_mode == "zeros" or 0 in shape
+            self.require(fits, "data {} has no pixels to sample", data.shape)
+            return np.zeros(shape, data.dtype)
         element_type = self._element_type(data)
-        mixable = element_type not in (nf4, string)
         # The code 0 of nf4 is not the number 0.
-        fits = mixable or (self.mode == "nearest" and (element_type == string or self.padding_mode != "zeros"))
         self.require(
-            fits,
+            element_type not in (nf4, string)
+            or (self.mode == "nearest" and (element_type == string or self.padding_mode != "zeros")),
             "mode {} with {} data and padding_mode {} is not supported",
             self.mode,
             element_type,
             self.padding_mode,
         )
-        pixels = data.reshape(images, channels, height * width)
-        places = grid.reshape(images, -1, 2)
-        samples = out.reshape(images, channels, -1)
-        count = min(max(_BLOCK // channels, _PLACES // 16), _PLACES, places.shape[1])
-        parts = -(-places.shape[1] // count)
-        at_once = max(_BLOCK // count, 1)
-        computed = compute_dtype(data.dtype)
-        together = min(_BLOCK // max(channels * max(count, height * width), 1), images) if parts == 1 else 1
-        if together > 1:
-            self._run_together(pixels, places, samples, (height, width), together)
-            return out
-
-        def run(start: int, stop: int) -> None:
-            with np.errstate(all="ignore"):
-                for item in range(start, stop):
-                    image, part = divmod(item, parts)
-                    block = slice(part * count, (part + 1) * count)
-                    taps = self._taps(places[image, block], height, width, computed)
-                    for first in range(0, channels, at_once):
-                        some = slice(first, first + at_once)
-                        self._sample(np.ascontiguousarray(pixels[image, some]), taps, samples[image, some, block])
-
-        run_blocks(run, images * parts, -(-_LEAST_PER_THREAD // (channels * count)))
-        return out
-
-    def _run_together(self, pixels: Array, places: Array, samples: Array, size: tuple[int, int], together: int) -> None:
-        """Compute the samples of some small images at a time, as if they were one image."""
-        images, channels, _ = pixels.shape
-        computed = compute_dtype(pixels.dtype)
-
-        def run(start: int, stop: int) -> None:
-            with np.errstate(all="ignore"):
-                for first in range(start * together, min(stop * together, images), together):
-                    some = slice(first, first + together)
-                    begins = np.arange(len(pixels[some])) * pixels.shape[2]
-                    begin = np.repeat(begins, places.shape[1])
-                    taps = self._taps(places[some].reshape(-1, 2), *size, computed, begin)
-                    joined = np.ascontiguousarray(pixels[some].swapaxes(0, 1)).reshape(channels, -1)
-                    found = np.empty((channels, len(begin)), samples.dtype)
-                    self._sample(joined, taps, found)
-                    samples[some] = found.reshape(channels, -1, places.shape[1]).swapaxes(0, 1)
-
-        cost = channels * places.shape[1] * together
-        run_blocks(run, -(-images // together), -(-_LEAST_PER_THREAD // max(cost, 1)))
+        pixels = data.swapaxes(0, 1).reshape(channels, images * height * width)
+        first_pixels = np.repeat(np.arange(images) * height * width, grid.shape[1] * grid.shape[2])
+        with np.errstate(all="ignore"):
+            taps = self._taps(grid.reshape(-1, 2), height, width, first_pixels, compute_dtype(data.dtype))
+            samples = self._samples(pixels, taps)
+        return samples.reshape(channels, images, *grid.shape[1:3]).swapaxes(0, 1)
 
     # ----- the places
 
     def _taps(
-        self, places: Array, height: int, width: int, dtype: np.dtype[Any], begin: NDArray[np.int64] | int = 0
+        self, places: Array, height: int, width: int, first_pixels: NDArray[np.int64], dtype: np.dtype[Any]
     ) -> _Taps:
-        """Return the pixels of an image that make up the samples; ``dtype`` is the type of their weights.
+        """Return the pixels that make up the samples; ``dtype`` is the type of their weights.
 
-        ``begin`` is where the image of each place begins, if there are several.
+        ``first_pixels`` has the index of the first pixel of the image of each place.
         """
         places = np.ascontiguousarray(as_computed(places).T[::-1])  # y, x
         sizes = np.array([[height], [width]])
@@ -157,7 +107,7 @@ class GridSample(Operator):
         if has_outside:
             is_mirrored = self.padding_mode == "reflection"
             index = self._reflected(index, sizes) if is_mirrored else np.clip(index, 0, sizes - 1)
-        rows, columns = index[:, np.newaxis, 0] * width + begin, index[np.newaxis, :, 1]
+        rows, columns = index[:, np.newaxis, 0] * width + first_pixels, index[np.newaxis, :, 1]
         crossed = (rows + columns).reshape(-1, places.shape[1])
         if weight is not None:
             weight = (weight[:, np.newaxis, 0] * weight[np.newaxis, :, 1]).reshape(crossed.shape)
@@ -191,40 +141,28 @@ class GridSample(Operator):
 
     # ----- the pixels
 
-    def _sample(self, pixels: Array, taps: _Taps, out: Array) -> None:
-        """Compute out[c, p] = the sum over the taps of pixels[c, index[p]] * weight[p]."""
+    def _samples(self, pixels: Array, taps: _Taps) -> Array:
+        """Return out[c, p] = the sum over the taps of pixels[c, index[p]] * weight[p]."""
         if taps.weight is None:
-            taken = _taken(pixels, taps, 0, np.empty(out.shape, pixels.dtype))
-            out[...] = taken
-            return
-        count = len(taps.index)
-        if out.size * count <= _TOGETHER:
-            every = slice(None)
-            taken = _taken(pixels, taps, every, np.empty((len(pixels), *taps.index.shape), pixels.dtype))
-            total = (half.converted(taken, taps.weight.dtype) * taps.weight).sum(axis=1)
-        else:
-            taken = np.empty(out.shape, pixels.dtype)
-            # A temporary is faster than ``out``, whose rows are often a power of 2 apart, of which a cache holds few.
-            total = half.converted(_taken(pixels, taps, 0, taken), taps.weight.dtype) * taps.weight[0]
-            for tap in range(1, count):
-                values = half.converted(_taken(pixels, taps, tap, taken), taps.weight.dtype)
-                np.multiply(values, taps.weight[tap], out=values)
-                np.add(total, values, out=total)
+            return _taken(pixels, taps, 0)
+        total = half.converted(_taken(pixels, taps, 0), taps.weight.dtype) * taps.weight[0]
+        for tap in range(1, len(taps.index)):
+            total += half.converted(_taken(pixels, taps, tap), taps.weight.dtype) * taps.weight[tap]
         element_type = self._element_type(pixels)
         if not element_type.is_real:
             _make_integral(total, element_type)
-        half.copy(total, out)
+        return half.converted(total, pixels.dtype)
 
     def _element_type(self, data: Array) -> ElementType:
         return self.output_types[0] if self.output_types else ElementType.from_dtype(data.dtype)
 
 
-def _taken(pixels: Array, taps: _Taps, tap: int | slice, out: Array) -> Array:
-    """Fill ``out`` with the pixels of one tap, or of several."""
-    pixels.take(taps.index[tap], 1, out, "clip")
+def _taken(pixels: Array, taps: _Taps, tap: int) -> Array:
+    """Return the pixels of one tap."""
+    taken = pixels.take(taps.index[tap], 1, mode="clip")
     if taps.outside is not None:
-        np.copyto(out, np.zeros((), out.dtype), where=taps.outside[tap])
-    return out
+        taken[:, taps.outside[tap]] = np.zeros((), pixels.dtype)
+    return taken
 
 
 def _keys_near(x: Array) -> Array:

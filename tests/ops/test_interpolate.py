@@ -11,13 +11,14 @@ from builder import Net
 from tensors import tensor
 
 import ovir
+from ovir import opset13 as ops
 from ovir.core.element_types import ElementType, bf16, boolean, dynamic, f16, f32, i64, u8
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_bounds
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
-from ovir.kernels import resample
+from ovir.fast.base import resamples
 from ovir.kernels.resample import COORDINATES, NEAREST, Method, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate11
 
@@ -155,8 +156,11 @@ def test_blocks_and_axes_do_not_show(mode: str, dtype: Any, axes: list[int], mon
     whole = resized(data, [9, 3], axes, mode=mode)
     order = [axis for axis in range(4) if axis not in axes] + axes
     moved = resized(data.transpose(order), [9, 3], [2, 3], mode=mode)
-    monkeypatch.setattr(resample, "_BLOCK", 8)
-    parts = resized(data, [9, 3], axes, mode=mode)
+    monkeypatch.setattr(resamples, "_LARGEST", 0)
+    monkeypatch.setattr(resamples, "_BLOCK", 8)
+    x = ops.parameter(data.shape, data.dtype)
+    layer = ops.interpolate(x, np.array([9, 3]), mode, "sizes", axes=np.array(axes))
+    parts = ovir.compile_model(ovir.Model([layer], [x]))([data])[0]
     if dtype == np.uint8:
         np.testing.assert_array_equal(parts, whole)
         np.testing.assert_array_equal(moved, whole.transpose(order))

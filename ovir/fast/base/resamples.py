@@ -1,4 +1,7 @@
-"""Bound forms of resizing: each axis is one ``take`` of all taps and one ``einsum`` that adds them up."""
+"""Bound forms of resizing: each axis is one ``take`` of all taps and one ``einsum`` that adds them up.
+
+Large outputs and integers are resized in blocks, which threads share.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +11,30 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder
+from ovir.fast.base.binding import Binder, call_shares, cuts
 from ovir.fast.base.moves import bind_copy, bind_positions, memory_of
 from ovir.kernels.coalesce import in_order, memory_order
 from ovir.kernels.fast_calls import einsum
-from ovir.kernels.resample import Method, Passes, Taps, cheapest_first
+from ovir.kernels.resample import Method, Passes, Taps, cheapest_first, resample
 
 _LARGEST = 1 << 19
 """Elements of an output up to which one thread is enough."""
+_BLOCK = 1 << 18
+"""The largest number of elements in a block, which fits a shared cache."""
 _TILE = 1 << 14
 """Elements of weights that are repeated for each element of the inner axes, so that loops are long."""
 
 
 def bind_resampled(binder: Binder, method: Method, data: Array, passes: Passes) -> bool:
     """Bind the resizing of the axes of ``passes`` to output 0 and return whether that was done."""
-    if not data.size or not 0 < prod(binder.output_shape()) <= _LARGEST:
+    if not data.size or not prod(binder.output_shape()):
         return False
-    if method.mode == "nearest":
+    is_small = prod(binder.output_shape()) <= _LARGEST
+    if is_small and method.mode == "nearest":
         return _bind_nearest(binder, data, passes)
-    if data.dtype not in (np.float32, np.float64):
-        return False
+    if not is_small or data.dtype not in (np.float32, np.float64):
+        _bind_blocks(binder, method, data, passes)
+        return True
     order = memory_order(data)
     shape, back = in_order(data.shape, order)
     source = data.transpose(order)
@@ -42,6 +49,30 @@ def bind_resampled(binder: Binder, method: Method, data: Array, passes: Passes) 
         _bind_axis(binder, source, axis, taps, target)
         source = target
     return True
+
+
+def _bind_blocks(binder: Binder, method: Method, data: Array, passes: Passes) -> None:
+    """Bind the resizing of groups of slices along the first resized axis, or of parts of a single large slice."""
+    out = binder.output()
+    if not data.flags.c_contiguous:
+        copy = binder.scratch(data.shape, data.dtype)
+        bind_copy(binder, data, copy)
+        data = copy
+    first = min(axis for axis, _ in passes)
+    slices = prod(data.shape[:first])
+    x = data.reshape(slices, *data.shape[first:])
+    y = out.reshape(slices, *out.shape[first:])
+    passes = [(axis - first + 1, taps) for axis, taps in passes]
+    work = max(x.size, y.size) // slices
+    if work < _BLOCK:
+        blocks = [(x[group], passes, y[group]) for group in cuts(slices, -(-slices * work // _BLOCK))]
+    else:
+        blocks = []
+        for part in cuts(y.shape[1], -(-work // _BLOCK)):
+            along = dict(passes)
+            low, high, along[1] = along[1].part(part.start, part.stop)
+            blocks += [(x[i : i + 1, low:high], list(along.items()), y[i : i + 1, part]) for i in range(slices)]
+    call_shares(binder, [[(resample, (method, *block))] for block in blocks])
 
 
 def _bind_nearest(binder: Binder, data: Array, passes: Passes) -> bool:
