@@ -57,7 +57,7 @@ class Baseline:
         return True
 
     def count_missing(self, files: Iterable[str], wanted: Callable[[str, str], bool]) -> int:
-        """Return how many of its diagnostics on these files have not been met, among the ``wanted`` codes of a file."""
+        """Return the number of its unmet diagnostics on these files, among the ``wanted`` codes of a file."""
         checked = {_relative(file, self.path): file for file in files}
         left = ((checked.get(file), code, count) for (file, code, *_), count in self._left.items())
         return sum(count for file, code, count in left if file is not None and wanted(file, code))

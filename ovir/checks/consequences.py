@@ -185,7 +185,7 @@ def _of_constant(causes: list[Diagnostic], layer: Layer) -> Diagnostic:
 
 
 def _hint(layer: Layer) -> str | None:
-    """Return which element type the constant seems to have: the declared one, if the size of its bytes fits."""
+    """Return the element type that the constant seems to have: the declared one, if the size of its bytes fits."""
     op, declared = layer.operator, layer.outputs[0].declared_element_type
     if not isinstance(op, Const) or declared is None or 8 * op.size != declared.bits * prod(op.shape):
         return None

@@ -143,7 +143,7 @@ _FEW = 3  # other faults do not affect so many constants at the same time
 
 
 def _least_misfits(constants: Collection[Layer], differs: bool) -> int:
-    """Return how many constants must not fit: fewer in a model that has few lists of axes, sizes or indices."""
+    """Return the number of constants that must not fit: fewer in a model with few lists of axes, sizes or indices."""
     telling = sum(1 for layer in constants if _may_be_impossible(layer))
     return min(max(telling, 1 if differs else 2), _FEW) if telling else _FEW
 

@@ -202,7 +202,7 @@ def constant_of(port: Port) -> Array | None:
 
 
 def means_open_end(data: Array) -> Array:
-    """Return which 64-bit integers mean "to the end": those within 2**33 of 2**63 or of -(2**63).
+    """Return the mask of the 64-bit integers that mean "to the end": those within 2**33 of 2**63 or of -(2**63).
 
     Exporters write a limit of i64 for an open end, or a number close to it.
     """

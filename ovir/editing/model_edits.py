@@ -47,7 +47,7 @@ def rename(model: LayerGraph, names: Mapping[str, str]) -> None:
 
 
 def _start(model: LayerGraph, graph: LayerGraph) -> str:
-    """Return what the names of a body begin with, seen from ``model``."""
+    """Return the prefix of the names of a body, seen from ``model``."""
     return graph.scope.removeprefix(model.scope)
 
 

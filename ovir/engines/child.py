@@ -179,8 +179,8 @@ class OnnxRuntime:
         return session, facts
 
     def _with_outputs(self, path: str, names: Sequence[str]) -> tuple[Any, list[str] | None, set[str]]:
-        """Return what onnxruntime loads, which of the tensors it then computes (None without the package onnx), and
-        which of them are no outputs of the model itself."""
+        """Return the path of the model that onnxruntime loads, those of the tensors that it then computes (None without
+        the package onnx), and those of them that are no outputs of the model itself."""
         if not names:
             return path, [], set()
         try:

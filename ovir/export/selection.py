@@ -54,7 +54,7 @@ def picked(graph: Graph, data: Tensor, *indices: Tensor) -> Tensor:
 
 
 def group_counts(graph: Graph, groups: Tensor, count: Size) -> Tensor:
-    """Return how many elements each of the groups 0, 1, ... has; ``groups`` is 1-D."""
+    """Return the number of elements of each of the groups 0, 1, ...; ``groups`` is 1-D."""
     if count == 1:
         return graph.Shape(groups)
     same = graph.Equal(graph.Unsqueeze(positions_below(graph, count), [1]), graph.Unsqueeze(groups, [0]))
@@ -62,7 +62,7 @@ def group_counts(graph: Graph, groups: Tensor, count: Size) -> Tensor:
 
 
 def group_starts(graph: Graph, counts: Tensor) -> Tensor:
-    """Return how many elements precede each group."""
+    """Return the number of elements that precede each group."""
     return graph.CumSum(counts, graph.constant(0, i64), exclusive=1)
 
 

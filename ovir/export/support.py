@@ -1,4 +1,4 @@
-"""What ONNX and the installed onnxruntime support: opsets, kernels and element types."""
+"""The opsets, kernels and element types that ONNX and the installed onnxruntime support."""
 
 from __future__ import annotations
 

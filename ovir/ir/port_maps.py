@@ -257,7 +257,7 @@ class _MapReader:
         return known[number]
 
     def slicing(self, item: etree._Element) -> dict[str, Any]:
-        """Return how the entry slices or concatenates its tensor, empty if it does not."""
+        """Return a description of how the entry slices or concatenates its tensor, empty if it does not."""
         slices = _slices_of(item)
         if "axis" not in item.attrib:
             if slices:

@@ -65,7 +65,7 @@ def layers_by_id(
 
 
 def _matching_edges(layer: Layer, number: int, edges: Iterable[Edge]) -> int:
-    """Return how many edges of layer ``number`` match ports of ``layer``; 0 if one of them does not."""
+    """Return the number of edges of layer ``number`` that match ports of ``layer``; 0 if one of them does not."""
     inputs, outputs = {port.id for port in layer.inputs}, {port.id for port in layer.outputs}
     count = 0
     for edge in edges:

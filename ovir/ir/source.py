@@ -122,15 +122,15 @@ def _content(model: Any) -> tuple[bytes | str, str | None]:
 
 
 def _interrupted_save(name: str) -> str | None:
-    """Return how to restore a model whose .xml is missing because a process was killed while it replaced the model;
-    None if that is not the reason."""
+    """Return a hint on how to restore a model whose .xml is missing because a process was killed while it replaced the
+    model; None if that is not the reason."""
     older = older_files([name, os.path.splitext(name)[0] + ".bin"])
     moves = " and ".join(f"{file} to {path}" for path, file in older.items())
     return f"save the model again, or move {moves}: this restores the older model" if older else None
 
 
 def _rest(file: Any) -> Any:
-    """Return what an open file has not given yet; raise ReadError if all of it has been read before."""
+    """Return the unread rest of an open file; raise ReadError if all of it has been read before."""
     content = file.read()
     if not content and file.seekable() and file.tell():
         message = "the open file is at its end: all of it has been read before"

@@ -395,7 +395,7 @@ class WeightsMark(NamedTuple):
         return f'<?ovir-weights size="{self.size}" crc32="{self.crc32:08x}"?>'
 
     def misfit(self, name: str, weights: Bytes) -> str | None:
-        """Return how weights contradict the mark, or None if they have its size; see ``has_checksum``."""
+        """Return a message if the weights do not have the size of the mark; see ``has_checksum``."""
         if weights.size == self.size:
             return None
         return f"{name} has {weights.size} bytes, but the .xml was saved with {self.size} bytes of weights"

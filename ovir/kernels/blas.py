@@ -58,7 +58,7 @@ _WITH_SMALL_PRODUCTS = ("SkylakeX", "Cooperlake", "SapphireRapids")
 
 @cache
 def _libraries() -> list[tuple[Callable[[], int], Callable[[int], object]]]:
-    """Return how to get and set the number of threads of each BLAS that is loaded."""
+    """Return the functions that get and set the number of threads of each loaded BLAS."""
     from threadpoolctl import ThreadpoolController  # takes longer to import than a small model to run
 
     libraries = ThreadpoolController().select(user_api="blas").lib_controllers

@@ -176,7 +176,7 @@ def _turned(vector: Array, frame: Array) -> Array:
 
 
 def _edges_within(center: Array, box: Array, cosine: Array, sine: Array, reach: Array) -> tuple[Array, Array]:
-    """Return which share of half an edge lies within an upright box of half the size ``reach`` [2, n] around the
+    """Return the share of half an edge that lies within an upright box of half the size ``reach`` [2, n] around the
     origin, and the cross product of the middle of the edge and half of the edge, both [2, 2, n].
 
     The edges belong to a box with a center [2, n], turned by an angle: two along its width, two along its height.

@@ -151,7 +151,7 @@ def _apart(grid: Array, exists: Array, most: int, overlaps: Overlaps, limits: Ar
 
 
 def _excluded(block: Array, before: Array, taken: Array, overlaps: Overlaps, limits: Array) -> Array:
-    """Return which candidates [R, n] overlap the first ``taken`` [R, 1] candidates in each row of ``before``."""
+    """Return a mask of the candidates [R, n] that overlap the first ``taken`` [R, 1] in the rows of ``before``."""
     excluded = np.zeros(block.shape, bool)
     most = int(taken.max())
     step = max(1, _CELLS // block.size)
@@ -175,7 +175,7 @@ def _shortened(block: Array, alive: Array) -> tuple[Array, Array]:
 
 
 def _chosen(overlap: Array, alive: Array, limit: Array) -> Array:
-    """Return which candidates [R, n] are kept, given how they overlap earlier ones [R, n, n].
+    """Return the mask of the candidates [R, n] that are kept, given how they overlap earlier ones [R, n, n].
 
     Candidates that overlap no earlier one are kept. In each round, those that overlap a kept one are dropped, and
     then those that overlap no undecided one are kept. The last few are decided one by one. Sets of candidates are bits.
@@ -207,7 +207,7 @@ def _chosen(overlap: Array, alive: Array, limit: Array) -> Array:
 
 
 def _chosen_of_pairs(excluding: Array, alive: Array) -> Array:
-    """Return which candidates [R, n] are kept, given which pairs [R, n, n] exclude each other."""
+    """Return the mask of the candidates [R, n] that are kept, given the pairs [R, n, n] that exclude each other."""
     length = alive.shape[1]
     kept = alive.ravel().tolist()
     pairs = excluding.ravel().nonzero()[0]
@@ -224,7 +224,7 @@ def _bits(sets: Array) -> Array:
 
 
 def _chosen_by(overlap: Array, alive: Array, limits: Array, taken: Array) -> Array:
-    """Return what ``_chosen`` does, with a limit for each kept candidate; ``taken`` [R, 1] were kept before."""
+    """Return the same as ``_chosen``, with a limit for each kept candidate; ``taken`` [R, 1] were kept before."""
     length = alive.shape[1]
     excluding = overlap > limits.min()
     excluding &= _EARLIER[:length, :length]
@@ -258,7 +258,7 @@ def soften(
     scale = scores.dtype.type(-0.5 / sigma)
 
     def factors(some: Array, others: Array) -> Array:
-        """Return what some candidates multiply the scores of others by; NaN removes them."""
+        """Return the factors by which some candidates multiply the scores of others; NaN removes them."""
         overlap = overlaps(some, others)
         factor = overlap * overlap
         factor *= scale

@@ -243,7 +243,7 @@ class DetectionOutputBase(Operator):
         return clipped(boxes, 1) if self.clip_before_nms else boxes
 
     def _eligible(self, scores: Array) -> Array:
-        """Return which of the scores [images, classes, priors] may become detections."""
+        """Return the mask of the scores [images, classes, priors] that may become detections."""
         least = np.float32(self.confidence_threshold)
         ignored = np.arange(scores.shape[1]) == self.background_label_id
         if not self.decrease_label_id:

@@ -131,7 +131,7 @@ class GatherBase(Operator):
 
 
 def is_outside(indices: Array, size: int, lowest: int | None = None) -> Array:
-    """Return which indices are outside [lowest, size-1]; ``lowest`` is -size by default."""
+    """Return the mask of the indices outside [lowest, size-1]; ``lowest`` is -size by default."""
     above = np.asarray(indices >= size)
     if indices.dtype.kind == "u":  # NumPy 2.1 crashes if it compares these with a negative number
         return above

@@ -173,7 +173,7 @@ class Interpolate1(InterpolateBase):
         return self._run(method, data, sorted(self.axes), target_spatial_shape, "target_spatial_shape")
 
     def method(self, rank: int) -> Method:
-        """Return how data of this rank is interpolated."""
+        """Return the method for data of this rank."""
         self.require(self.mode, "attribute 'mode' is missing")
         self.require(self.mode != "area", "mode 'area' is not defined by the specification")
         mode = "linear_onnx" if self.mode == "linear" and rank < 5 else self.mode
@@ -218,7 +218,7 @@ class Interpolate4Base(InterpolateBase):
         return self._run(self.method(), data, resized, target, name)
 
     def method(self) -> Method:
-        """Return how data is interpolated."""
+        """Return the method of interpolation."""
         return Method(
             self.mode, self.coordinate_transformation_mode, self.nearest_mode, self.antialias, self.cube_coeff
         )

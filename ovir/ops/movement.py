@@ -253,8 +253,7 @@ class Pad1(Operator):
         return out
 
     def _pieces(self, size: int, begin: int, end: int) -> list[tuple[slice, slice | None]]:
-        """Return which part of the result comes from which part of the data along one axis; None stands for the
-        constant."""
+        """Return the parts of the result along one axis, each with its part of the data; None for the constant."""
         length = max(size + begin + end, 0)
         head = min(max(begin, 0), length)
         tail = min(max(begin + size, 0), length)

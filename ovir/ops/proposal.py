@@ -64,7 +64,7 @@ class ProposalBase(Operator):
 
     @property
     def last_pixel(self) -> float:
-        """Return what is added to the difference of two coordinates to get a length."""
+        """Return the number that is added to the difference of two coordinates to get a length."""
         return 0.0 if self.is_tensorflow else 1.0
 
     # ----- inference
@@ -274,7 +274,7 @@ class GenerateProposalsBase(Operator):
         return boxes, boxes[:, 2:] - boxes[:, :2] + np.float32(margin), scores.transpose(1, 2, 0).reshape(-1)
 
     def select_boxes(self, boxes: Array, candidates: Array, margin: float) -> Array:
-        """Return which of the candidates (indices of boxes in descending order of score) remain."""
+        """Return those of the candidates (indices of boxes in descending order of score) that remain."""
         overlaps = upright_overlaps(boxes[candidates].T, margin, bridged=False)
         rows = np.zeros(candidates.size, np.intp)
         return candidates[keep_apart(rows, self.post_nms_count, overlaps, self.nms_threshold)]

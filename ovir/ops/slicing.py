@@ -345,7 +345,7 @@ class StridedSlice(SlicingBase):
         self.require(ellipses <= 1, "ellipsis_mask must have at most one 1, got {}", list(self.ellipsis_mask))
 
     def position_roles(self, count: int, rank: int) -> list[str]:
-        """Return what each position of the inputs does: "slice", "shrink", "new axis" or "ellipsis"."""
+        """Return the action of each position of the inputs: "slice", "shrink", "new axis" or "ellipsis"."""
         roles = []
         for i in range(count):
             if _is_set(self.ellipsis_mask, i):

@@ -34,7 +34,7 @@ class Arena:
 
     @property
     def size(self) -> int:
-        """Return how many bytes the arena has allocated."""
+        """Return the number of bytes that the arena has allocated."""
         return sum(chunk.size for chunk in self._chunks)
 
     def take(self, size: int) -> Span:

@@ -70,7 +70,7 @@ class Bindings:
         """How often shapes must have been seen before they are bound again."""
 
     def executor_for(self, inputs: Sequence[Array]) -> Executor:
-        """Return what runs inputs of these shapes with the present variables."""
+        """Return the binding for inputs of these shapes and the present variables."""
         names = self.plan.open_variables
         shapes = tuple([array.shape for array in inputs]), self._variables.shapes(names) if names else ()
         executor = self._bound.pop(shapes, None)

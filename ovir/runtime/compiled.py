@@ -157,7 +157,7 @@ class CompiledModel:
         return self._input_positions[key] if key in self._input_positions else self.model.input_index(key)
 
     def recipe(self) -> Recipe:
-        """Return what another process needs to compile the model again, with the same options."""
+        """Return the model and the options as another process needs them to compile it again."""
         from ovir.runtime.recipe import Recipe, remember  # which few runs need
 
         with self._lock:
@@ -249,7 +249,7 @@ class InferRequest:
         compiled = self.compiled
         self._bindings = Bindings(compiled, self._variables)
         self._watched: Bindings | None = None
-        """What runs with the listeners of the last run that had some."""
+        """The executable plan with the listeners of the last run that had some."""
         self._collect = InputCollector(compiled.model, compiled.input_index)
 
     def infer(
@@ -314,7 +314,7 @@ class InferRequest:
         return Results(compiled.outputs, compiled._keys, outputs, arrays_by_tap, reports.found)
 
     def _bindings_for(self, listeners: Sequence[Listener]) -> Bindings:
-        """Return what runs with these listeners: the plan of other runs if they want no more steps and no tensors."""
+        """Return the bindings for these listeners: those of other runs if they want no more steps and tensors."""
         keep, watched = steps_wanted_by(listeners), any(map(sees_tensors, listeners))
         if not watched and keep <= self._bindings.plan.step_names:
             return self._bindings

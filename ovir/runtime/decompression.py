@@ -108,7 +108,7 @@ def _has_slices(port: Port) -> bool:
 
 
 def _rows_from(port: Port) -> tuple[int, ...] | None:
-    """Return how many slices of each input make a slice of the output; None if slices do not map to slices."""
+    """Return the number of slices of each input that make one of the output; None if slices do not map to slices."""
     op = port.layer.operator
     assert op is not None
     return op.rows_from([source.type for source in _sources(port.layer)], port.shape)

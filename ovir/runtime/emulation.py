@@ -83,7 +83,7 @@ class EmulatedSteps:
         self.emulation = emulation
         self._of_sizes = exact_layers(model) & _from_shapes(model)
         self._rounded: set[Port] = set()
-        """What needs no rounding any more."""
+        """The tensors that need no rounding any more."""
         self._constants: set[Port] = set()
         """Results of steps that would have been folded if nothing wanted to see them."""
 

@@ -63,7 +63,7 @@ def out_of_memory(layer: Layer, error: Exception, tensors: Sequence[TensorType])
 
 
 def _outputs(layer: Layer, arguments: Sequence[Array]) -> Sequence[TensorType]:
-    """Return what is known of the outputs of a layer for these arguments."""
+    """Return the inferred types of the outputs of a layer for these arguments."""
     infer = _inference(layer, arguments)
     if infer is not None:
         with suppress(Exception):  # inference may refuse what ran out of memory, and the sizes are only shown
@@ -79,7 +79,7 @@ def applied_operator(layer: Layer, operator: Operator) -> Operator:
 
 
 def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | None:
-    """Return why inference rejects these inputs of a layer, None if it accepts them.
+    """Return the error with which inference rejects these inputs of a layer, None if it accepts them.
 
     Layers with bodies are left out, as their inference would infer all layers of the bodies.
     """
@@ -98,7 +98,7 @@ def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | No
 
 
 def _inference(layer: Layer, arrays: Sequence[Array]) -> Callable[[], TensorType | tuple[TensorType, ...]] | None:
-    """Return what infers a layer for these inputs; None if it cannot be inferred for them."""
+    """Return the operator that infers a layer for these inputs; None if it cannot be inferred for them."""
     if layer.operator is None or not hasattr(layer.operator, "infer") or layer.bodies:
         return None
     if len(arrays) != len(layer.inputs):

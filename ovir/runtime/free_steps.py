@@ -154,7 +154,7 @@ class FreeStep:
         return self._binding
 
     def _key(self, arrays: tuple[Array, ...]) -> object:
-        """Return what a binding depends on; None where it does not pay."""
+        """Return the key of a binding; None where binding does not pay."""
         if any(_is_large(arrays[i]) for i in self._sizing):
             return None
         if sum(arrays[i].nbytes for i in self._read) > _LARGEST:

@@ -111,7 +111,7 @@ class _Walk:
             self._holders[allocation].add(slot)
 
     def _bodies(self, index: int) -> int:
-        """Return what the bodies of a step hold while it runs, of which one runs at a time."""
+        """Return the bytes that the bodies of a step hold while it runs; one body runs at a time."""
         uses = [memory_use(body, certain=self.certain) for body in self.plan.bodies.get(index, {}).values()]
         self.body_weights += sum(use.weights for use in uses)
         self.unknown += sum(use.unknown for use in uses)

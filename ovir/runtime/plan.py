@@ -128,7 +128,7 @@ def keywords_of(kernel: Callable[..., Any]) -> frozenset[str]:
 
 
 def results_of(returned: Any, count: int) -> tuple[Any, ...]:
-    """Return what a kernel returned as a tuple; raise OperatorError for fewer results than ``count``."""
+    """Return the results of a kernel as a tuple; raise OperatorError for fewer results than ``count``."""
     results = returned if type(returned) is tuple else (returned,)
     if len(results) < count:
         raise OperatorError(f"the kernel gave {len(results)} outputs of {count}")

@@ -44,7 +44,7 @@ class Compiled(Protocol):
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a process needs to compile a model. ``token`` is the same for all recipes of one compiled model."""
+    """The data from which another process compiles a model. All recipes of one compiled model have one ``token``."""
 
     token: str
     content: bytes
@@ -190,7 +190,7 @@ def _weights(file: FileVersion) -> WeightBytes:
 
 
 def _class_reduction(cls: type[Operator], embedded: bool) -> Any:
-    """Return how another process finds the class of an operation: in a package, in a file, or by its code."""
+    """Return the place of a class for another process: a package, a file, or its code."""
     name = cls.__module__
     if name == "__main__":  # which is another program there
         if find_spec("cloudpickle") is None:

@@ -38,7 +38,7 @@ class View(Operator):
 
 
 def rewritten(op: Operator, data: PartialShape | None, constants: Sequence[Array | None]) -> Operator:
-    """Return what takes the place of an operation, for the shape of its first input and the inputs that are constant;
+    """Return the replacement of an operation, for the shape of its first input and the inputs that are constant;
     the operation itself if nothing does."""
     if isinstance(op, GatherBase) and data is not None:
         return gather_as_view(op, data, constants) or op

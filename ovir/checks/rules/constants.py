@@ -97,7 +97,7 @@ def _are_finite(run: list[Constant], weights: WeightBytes) -> bool:
 
 
 def _count_non_finite(data: Array) -> tuple[int, int]:
-    """Return how many values are NaN, and how many are infinite."""
+    """Return the numbers of NaN and of infinite values."""
     flat = data.reshape(-1)
     nans = infinities = 0
     for start in range(0, flat.size, _BLOCK):

@@ -124,7 +124,7 @@ def _scaled(graph: Graph, query: Tensor, scale: Tensor | None) -> Tensor:
 
 
 def _causal(graph: Graph, query: Tensor, key: Tensor) -> Tensor:
-    """Return which keys each query attends to: those up to its own position."""
+    """Return the mask of the keys that each query attends to: those up to its own position."""
     rows, keys = query.shape[-2], key.shape[-2]
     if rows.is_static and keys.is_static and rows.length * keys.length <= _SMALL:
         return graph.constant(np.tri(rows.length, keys.length, dtype=np.bool_))

@@ -55,7 +55,7 @@ def greedy_decoder_of_lengths(
 def _kept(
     graph: Graph, classes: Tensor, active: Tensor, blank: Tensor, sizes: tuple[Size, Size], *, merge: bool
 ) -> Tensor:
-    """Return which classes [batch, time] are kept."""
+    """Return the mask of the classes [batch, time] that are kept."""
     kept = graph.And(active, graph.Not(graph.Equal(classes, blank)))
     if not merge:
         return kept

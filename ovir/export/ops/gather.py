@@ -56,7 +56,7 @@ def _gathered(graph: Graph, data: Tensor, indices: Tensor, axis: int, batch_dims
 
 
 def _outside(data: Tensor, indices: Tensor, axis: int) -> Array | None:
-    """Return which constant indices lie outside of the data; None if no index is known to."""
+    """Return the mask of the constant indices that lie outside the data; None if no index is known to."""
     if indices.constant is None or data.rank is None or not data.shape[axis].is_static:
         return None
     size = data.shape[axis].length

@@ -74,7 +74,7 @@ def nms(
 
 
 def class_limit(graph: Graph, max_boxes: Tensor | None, count: Size) -> Size:
-    """Return how many of ``count`` boxes of a class max_output_boxes_per_class allows."""
+    """Return the number of the ``count`` boxes of a class that max_output_boxes_per_class allows."""
     if max_boxes is None:
         return 0
     if max_boxes.constant is not None:

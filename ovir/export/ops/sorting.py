@@ -94,7 +94,7 @@ _FEW = 16
 
 
 def positions(graph: Graph, rows: Tensor, values: Tensor, is_before: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Return how many elements of a sorted sequence precede each value, as i64.
+    """Return the number of elements of a sorted sequence that precede each value, as i64.
 
     ``rows`` has one dimension, or the dimensions of ``values`` except the last; then each row of values is searched in
     its own row. ``is_before(element, value)`` is true for the first elements of a sequence and false for the others.

@@ -149,12 +149,12 @@ class BinaryBase(ElementwiseBase):
         return np.where(a_kept, a.symbols, np.where(b_kept, self.aligned(a.lower, b.symbols), 0))
 
     def unchanged(self, a: Value, b: Value) -> NDArray[np.bool_]:
-        """Return which elements of the result are certainly an element of ``a`` or ``b``."""
+        """Return the mask of the elements of the result that are certainly an element of ``a`` or ``b``."""
         a_kept, b_kept = self._kept(a, b)
         return a_kept | b_kept
 
     def _kept(self, a: Value, b: Value) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return where ``b`` is neutral, and where ``a`` is."""
+        """Return two masks: where ``b`` is neutral, and where ``a`` is."""
         a_kept = self.aligned(a.lower, (b.lower == self.neutral) & (b.upper == self.neutral))
         return a_kept, self.commutes & (a.lower == self.neutral) & (a.upper == self.neutral)
 

@@ -52,12 +52,12 @@ class ImageNmsBase(Operator):
 
     @property
     def last_pixel(self) -> float:
-        """Return what is added to the difference of two coordinates to get a length."""
+        """Return the number that is added to the difference of two coordinates to get a length."""
         return 0.0 if self.normalized else 1.0
 
     @abstractmethod
     def passes_threshold(self, scores: Array) -> Array:
-        """Return which of the float32 scores pass ``score_threshold``."""
+        """Return the mask of the float32 scores that pass ``score_threshold``."""
 
     @abstractmethod
     def suppress(self, rows: Array, edges: Array, scores: Array) -> tuple[Array, Array]:

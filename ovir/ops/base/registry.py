@@ -83,7 +83,7 @@ def registered(type_name: str, opset: int) -> type[Operator] | None:
 
 
 def declared_versions() -> list[opsets.Version]:
-    """Return what the classes of all modules imported so far declare, in the order of the index."""
+    """Return the declarations of the classes of all modules imported so far, in the order of the index."""
     by_type: dict[str, dict[int, _Declaration]] = {}
     for (type_name, opset), declaration in sorted(_operations.items(), key=lambda item: (item[0][0].lower(), item[0])):
         by_type.setdefault(type_name, {})[opset] = declaration

@@ -216,7 +216,7 @@ class SuppressionBase(Operator):
 
 
 def class_limit(max_boxes: Array | None, boxes: int) -> int:
-    """Return how many boxes of a class max_output_boxes_per_class allows."""
+    """Return the number of boxes of a class that max_output_boxes_per_class allows."""
     limit = 0 if max_boxes is None else int(max_boxes.item())
     return boxes if limit < 0 else min(limit, boxes)
 
