@@ -143,11 +143,12 @@ class GridSample(Operator):
 
     def _samples(self, pixels: Array, taps: _Taps) -> Array:
         """Return out[c, p] = the sum over the taps of pixels[c, index[p]] * weight[p]."""
+        taken = pixels.take(taps.index, 1, mode="clip")
+        if taps.outside is not None:
+            taken[:, taps.outside] = np.zeros((), pixels.dtype)
         if taps.weight is None:
-            return _taken(pixels, taps, 0)
-        total = half.converted(_taken(pixels, taps, 0), taps.weight.dtype) * taps.weight[0]
-        for tap in range(1, len(taps.index)):
-            total += half.converted(_taken(pixels, taps, tap), taps.weight.dtype) * taps.weight[tap]
+            return taken[:, 0]
+        total = np.einsum("ctp,tp->cp", half.converted(taken, taps.weight.dtype), taps.weight)
         element_type = self._element_type(pixels)
         if not element_type.is_real:
             _make_integral(total, element_type)
@@ -155,14 +156,6 @@ class GridSample(Operator):
 
     def _element_type(self, data: Array) -> ElementType:
         return self.output_types[0] if self.output_types else ElementType.from_dtype(data.dtype)
-
-
-def _taken(pixels: Array, taps: _Taps, tap: int) -> Array:
-    """Return the pixels of one tap."""
-    taken = pixels.take(taps.index[tap], 1, mode="clip")
-    if taps.outside is not None:
-        taken[:, taps.outside[tap]] = np.zeros((), pixels.dtype)
-    return taken
 
 
 def _keys_near(x: Array) -> Array:
