@@ -23,7 +23,7 @@ from ovir import opset13 as ops
 from ovir.core.arrays import Array
 
 Layer = Any
-Inputs = dict[str, Array]
+Inputs = dict[str, Any]
 Made = tuple[ovir.Model, Inputs]
 
 _GROUP = 128
