@@ -85,6 +85,10 @@ class Weights:
 # --------------------------------------------------------------------------- parts
 
 
+def _input(name: str, shape: list[int], dtype: str) -> Layer:
+    return ops.parameter(shape, dtype, name=name, tensor_names={name})
+
+
 def _bias(size: int) -> Array:
     return np.linspace(-0.1, 0.1, size, dtype=np.float32)
 
@@ -133,7 +137,7 @@ def _conv(x: Layer, weights: Weights, inputs: int, outputs: int, kernel: int = 1
 
 def _image(size: int, channels: int = 3) -> tuple[Layer, Inputs]:
     values = np.random.default_rng(1).standard_normal((1, channels, size, size), np.float32)
-    return ops.parameter([1, channels, size, size], "f32", name="image"), {"image": values}
+    return _input("image", [1, channels, size, size], "f32"), {"image": values}
 
 
 def _classes(x: Layer, weights: Weights, channels: int) -> Layer:
@@ -251,8 +255,8 @@ def _window_mask(count: int, shift: int) -> Array:
 def sd_unet(weights: Weights) -> Made:
     """Return a UNet like that of Stable Diffusion 1.5, with 860 million parameters."""
     sample, inputs = _image(64, 4)
-    step = ops.parameter([1, 320], "f32", name="step")  # the sines of the time step
-    words = ops.parameter([1, 77, 768], "f32", name="words")
+    step = _input("step", [1, 320], "f32")  # the sines of the time step
+    words = _input("words", [1, 77, 768], "f32")
     random = np.random.default_rng(2)
     inputs |= {"step": random.random((1, 320), np.float32), "words": random.standard_normal((1, 77, 768), np.float32)}
     time = _dense(ops.swish(_dense(step, weights, 320, 1280)), weights, 1280, 1280)
@@ -308,7 +312,7 @@ def _unet_transformer(weights: Weights, words: Layer, image: Layer, width: int, 
 
 def bert_base(weights: Weights) -> Made:
     width, length = 768, 128
-    tokens = ops.parameter([1, length], "i64", name="tokens")
+    tokens = _input("tokens", [1, length], "i64")
     x: Layer = ops.gather(weights(30_522, width, inputs=1), tokens, np.array(0))
     x = _layer_norm(ops.add(x, weights(1, length, width, inputs=1, form="f32")), width)
     for _ in range(12):
@@ -321,8 +325,8 @@ def bert_base(weights: Weights) -> Made:
 def whisper_base(weights: Weights) -> Made:
     """Return Whisper's encoder for 30 seconds of sound, and its decoder for a prompt of eight tokens."""
     width, heads, vocabulary = 512, 8, 51_865
-    mel = ops.parameter([1, 80, 3000], "f32", name="mel")
-    tokens = ops.parameter([1, 8], "i64", name="tokens")
+    mel = _input("mel", [1, 80, 3000], "f32")
+    tokens = _input("tokens", [1, 8], "i64")
     x: Layer = ops.gelu(ops.convolution(mel, weights(width, 80, 3, inputs=240), [1], [1], [1], [1]), "erf")
     x = ops.gelu(ops.convolution(x, weights(width, width, 3, inputs=3 * width), [2], [1], [1], [1]), "erf")
     x = ops.add(ops.transpose(x, [0, 2, 1]), weights(1, 1500, width, inputs=1, form="f32"))
@@ -350,10 +354,10 @@ def decoder(
     ``heads`` queries share ``groups`` keys and values. As exporters do, embeddings of 4-bit models have 8 bits.
     """
     size = width // heads
-    tokens = ops.parameter([-1, -1], "i64", name="input_ids")
-    mask = ops.parameter([-1, -1], "i64", name="attention_mask")
-    positions = ops.parameter([-1, -1], "i64", name="position_ids")
-    beams = ops.parameter([-1], "i32", name="beam_idx")
+    tokens = _input("input_ids", [-1, -1], "i64")
+    mask = _input("attention_mask", [-1, -1], "i64")
+    positions = _input("position_ids", [-1, -1], "i64")
+    beams = _input("beam_idx", [-1], "i32")
     is_int4 = weights.form.startswith("int4")
     words = weights(vocabulary, width, inputs=width, form="int8" if is_int4 else "")
     x: Layer = ops.gather(words, tokens, np.array(0))
@@ -477,7 +481,7 @@ def write(name: str, folder: Path) -> Path:
         make, form = MODELS[name]
         model, inputs = make(Weights(form))
         ovir.save_model(model, path)
-        np.savez(path.parent / "inputs.npz", **inputs)  # type: ignore[arg-type]
+        np.savez(path.parent / "inputs.npz", **inputs)
     return path
 
 

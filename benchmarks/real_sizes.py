@@ -1,0 +1,157 @@
+"""Models of real size with random weights: ovir against OpenVINO's CPU plugin, from the file to the steady call.
+
+    python -m benchmarks.real_sizes [--only REGEX] [--rounds N] [--keep FOLDER] [--engine ENGINE] [--write]
+
+``benchmarks/real_models.py`` makes the models; ``--keep`` names a folder that holds them from one run to the next. Each
+round starts one process for each side and model in turns, and measures
+
+- *compile*: reading the files and compiling the model,
+- *first* and *steady*: the first call, and the median of ten later ones; for decoders, a prompt of 32 tokens and the
+  median of 16 further tokens, each computed with the state that the former ones left,
+- *cold*: the whole process that does one call: ``ovir run``, or the shortest script with openvino,
+- *peak*: the largest resident memory of the process that measures the calls, mapped pages of the .bin included.
+
+The medians of the rounds are printed, with ovir's divided by OpenVINO's in parentheses. OpenVINO computes in f32, and
+otherwise does what it does by default: it quantizes activations of products with 8-bit and 4-bit weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from benchmarks.common import PEAK, geometric_mean, write_figures
+from benchmarks.real_models import MODELS, is_decoder, write
+
+_SIDES = ("ovir", "openvino")
+_FIELDS = ("compile", "first", "steady", "cold", "peak")
+_DEFAULT = (
+    "^(resnet50|bert_base)_(f32|f16|int8)$|^(mobilenet_v2|vit_base|swin_tiny|whisper_base|sd_unet)_f16$"
+    "|^decoder_0_5b|^decoder_1_5b_(f16|int8|int4_sym)$"
+)
+Figures = dict[str, float]
+
+_MEASURE = (
+    PEAK
+    + """
+import json, statistics, sys, time
+import numpy as np
+side, path, is_decoder, engine = sys.argv[1], sys.argv[2], sys.argv[3] == "True", sys.argv[4]
+inputs = dict(np.load(path.replace("model.xml", "inputs.npz")))
+if side == "ovir":
+    import ovir
+else:
+    import openvino
+begin = time.perf_counter()
+if side == "ovir":
+    request = ovir.compile_model(path, **({"engine": engine} if engine else {})).create_infer_request()
+    infer = lambda inputs: request.infer(inputs, share_outputs=True)
+else:
+    request = openvino.Core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
+    infer = lambda inputs: request.infer(inputs, share_inputs=True, share_outputs=True)
+times = [time.perf_counter() - begin]
+def timed(inputs):
+    begin = time.perf_counter()
+    outputs = infer(inputs)
+    times.append(time.perf_counter() - begin)
+    return outputs
+timed(inputs)
+length = inputs["input_ids"].shape[1] if is_decoder else 0
+for index in range(16 if is_decoder else 10):
+    if is_decoder:
+        total = length + index + 1
+        inputs = {
+            "input_ids": np.array([[index]]),
+            "attention_mask": np.ones((1, total), np.int64),
+            "position_ids": np.array([[total - 1]]),
+            "beam_idx": np.zeros(1, np.int32),
+        }
+    timed(inputs)
+print(json.dumps({"compile": times[0], "first": times[1], "steady": statistics.median(times[2:]), "peak": peak()}))
+"""
+)
+
+_COLD_OPENVINO = """
+import sys, numpy, openvino
+model = openvino.Core().compile_model(sys.argv[1], "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+model(dict(numpy.load(sys.argv[2])))
+"""
+
+
+def measure(side: str, name: str, path: Path, engine: str) -> Figures:
+    """Return the seconds of each stage on one side, and the peak in MiB."""
+    arguments = [side, str(path), str(is_decoder(name)), engine]
+    figures: Figures = json.loads(_output([sys.executable, "-c", _MEASURE, *arguments]))
+    figures["peak"] /= 1024
+    inputs = str(path.with_name("inputs.npz"))
+    if side == "ovir":
+        command = [sys.executable, "-m", "ovir", "run", str(path), "--input", inputs]
+        command += ["--engine", engine] if engine else []
+    else:
+        command = [sys.executable, "-c", _COLD_OPENVINO, str(path), inputs]
+    begin = time.perf_counter()
+    _output(command)
+    figures["cold"] = time.perf_counter() - begin
+    return figures
+
+
+def _output(command: Sequence[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command[3:])} failed:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def compare(name: str, path: Path, rounds: int, engine: str) -> dict[str, Figures]:
+    """Return the medians of both sides."""
+    found: dict[str, list[Figures]] = {side: [] for side in _SIDES}
+    for _ in range(rounds):
+        for side in _SIDES:
+            found[side].append(measure(side, name, path, engine))
+    return {side: {key: median(f[key] for f in all_) for key in _FIELDS} for side, all_ in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=_DEFAULT, help="a regular expression for the names of models")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--keep", type=Path, help="a folder that keeps the models")
+    parser.add_argument("--engine", default="", help="what runs ovir's side, such as onnxruntime")
+    parser.add_argument("--write", action="store_true", help="write the figures to docs/performance.md")
+    options = parser.parse_args()
+    head = ("model", "compile, s", "first, s", "steady, ms", "cold, s", "peak, MiB")
+    print(f"{head[0]:<24}" + "".join(f"{text:>18}" for text in head[1:]))
+    lines = [f"| {' | '.join(head)} |", "|---|---|---|---|---|---|"]
+    ratios: dict[str, list[float]] = {key: [] for key in _FIELDS}
+    for name in MODELS:
+        if not re.search(options.only, name):
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            found = compare(name, write(name, options.keep or Path(scratch)), options.rounds, options.engine)
+        texts = []
+        for key in _FIELDS:
+            ours, theirs = (found[side][key] for side in _SIDES)
+            ratios[key].append(ours / theirs)
+            texts.append(
+                f"{ours * (1e3 if key == 'steady' else 1):.{0 if key == 'peak' else 2}f} ({ours / theirs:.2f})"
+            )
+        print(f"{name:<24}" + "".join(f"{text:>18}" for text in texts), flush=True)
+        lines.append(f"| {name} | {' | '.join(texts)} |")
+    if all(ratios.values()):
+        means = [f"{geometric_mean(values):.2f}" for values in ratios.values()]
+        print(f"{'geometric mean':<24}" + "".join(f"{text:>18}" for text in means))
+        lines.append(f"| geometric mean of the ratios | {' | '.join(means)} |")
+    if options.write:
+        write_figures("real sizes", lines)
+
+
+if __name__ == "__main__":
+    main()
