@@ -166,6 +166,13 @@ def test_no_files_import_each_other() -> None:
     assert circles == []
 
 
+@pytest.mark.parametrize(("folder", "others"), [("fast", {"registry", "elementwise"}), ("export/ops", set())])
+def test_modules_for_operations_have_the_names_of_their_modules(folder: str, others: set[str]) -> None:
+    """A module of another name is never imported, so that its operations have no fast form, or no export."""
+    names = {path.stem for path in (PACKAGE / folder).glob("*.py")}
+    assert sorted(names - {path.stem for path in (PACKAGE / "ops").glob("*.py")}) == sorted(others)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -1,26 +1,52 @@
-"""Convolution, GroupConvolution and BinaryConvolution."""
+"""Convolutions, transposed convolutions and deformable convolutions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ovir.core.element_types import f32, f64, i64
-from ovir.core.shapes import UNKNOWN
+from ovir.core.shapes import UNKNOWN, Dimension
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sliding_windows import has_same_pads, padded, same_padded, static_pads, static_sizes, summed_products
-from ovir.ops.convolution import BinaryConvolution, Convolution, ForwardConvolutionBase, GroupConvolution
+from ovir.export.sizes import FIRST, positions_below, size_of
+from ovir.export.sliding_windows import (
+    Pads,
+    has_same_pads,
+    padded,
+    same_padded,
+    static_pads,
+    static_sizes,
+    summed_products,
+)
+from ovir.kernels.windows import extent
+from ovir.ops.base.spatial import SAME
+from ovir.ops.convolution import (
+    BinaryConvolution,
+    Convolution,
+    ConvolutionBackpropData,
+    DeformableBase,
+    DeformableConvolution1,
+    DeformableConvolution8,
+    ForwardConvolutionBase,
+    GroupConvolution,
+    GroupConvolutionBackpropData,
+    TransposedConvolutionBase,
+)
+
+Product = Callable[[Pads], Tensor]
+"""Returns the transposed convolution without so many elements at the begin and end of each axis."""
 
 
 @exports(Convolution, to="Conv", limits="integers and f64 need filters of static shape")
 def convolution(graph: Graph, op: Convolution, data: Tensor, filters: Tensor) -> Tensor:
     """Export as Conv; integers and f64, for which there is no kernel, as MatMul for each tap of the filters."""
-    if is_computed_by_taps(data):
+    if _is_computed_by_taps(data):
         grouped = graph.shaped(graph.Unsqueeze(filters, [0]), [1, *filters.shape])
         return _by_taps(graph, op, data, grouped)
-    return conv(graph, op, data, filters, 1)
+    return _conv(graph, op, data, filters, 1)
 
 
 @exports(
@@ -30,12 +56,12 @@ def convolution(graph: Graph, op: Convolution, data: Tensor, filters: Tensor) ->
 )
 def group_convolution(graph: Graph, op: GroupConvolution, data: Tensor, filters: Tensor) -> Tensor:
     """Export as Conv, with filters [groups * outputs, inputs, *kernel]."""
-    if is_computed_by_taps(data):
+    if _is_computed_by_taps(data):
         return _by_taps(graph, op, data, filters)
     graph.rank(filters, "filters")
     groups = op.groups(data.shape, filters.shape, filters.shape[2])
     graph.require(groups.is_static, "the number of groups in filters {} is unknown", filters.shape)
-    return conv(graph, op, data, without_groups(graph, filters), groups.length)
+    return _conv(graph, op, data, _without_groups(graph, filters), groups.length)
 
 
 @exports(BinaryConvolution, to="Conv")
@@ -62,7 +88,7 @@ def binary_convolution(graph: Graph, op: BinaryConvolution, data: Tensor, filter
     return graph.cast(graph.cast(sums, i64) if data.element_type.is_integral else sums, data.element_type)
 
 
-def conv(graph: Graph, op: ForwardConvolutionBase, data: Tensor, filters: Tensor, groups: int) -> Tensor:
+def _conv(graph: Graph, op: ForwardConvolutionBase, data: Tensor, filters: Tensor, groups: int) -> Tensor:
     """Add a Conv for filters [outputs, inputs, *kernel]."""
     kernel = list(filters.shape.slice(2)) if filters.rank is not None else [UNKNOWN] * (graph.rank(data) - 2)
     strides, dilations, _, _ = op.per_axis(len(kernel))
@@ -79,12 +105,12 @@ def conv(graph: Graph, op: ForwardConvolutionBase, data: Tensor, filters: Tensor
     return graph.Conv(data, filters, **attributes)
 
 
-def is_computed_by_taps(data: Tensor) -> bool:
+def _is_computed_by_taps(data: Tensor) -> bool:
     """Return whether onnxruntime has no convolution of this type."""
     return data.element_type.is_integral or data.element_type == f64
 
 
-def without_groups(graph: Graph, filters: Tensor) -> Tensor:
+def _without_groups(graph: Graph, filters: Tensor) -> Tensor:
     """Return filters [groups, a, b, *kernel] as [groups * a, b, *kernel]."""
     rest = filters.shape.slice(2)
     dims = [filters.shape[0] * filters.shape[1], *rest]
@@ -105,3 +131,228 @@ def _by_taps(graph: Graph, op: ForwardConvolutionBase, data: Tensor, filters: Te
     pads = static_pads(op, data, kernel) if data.rank is not None else None
     data = same_padded(graph, op, data, taps, len(taps)) if pads is None else padded(graph, data, pads)
     return summed_products(graph, data, filters, strides, dilations)
+
+
+# --------------------------------------------------------------------------- transposed
+
+
+@exports(ConvolutionBackpropData, to="ConvTranspose", limits="integers and f64 need filters of static shape")
+def convolution_backprop(
+    graph: Graph, op: ConvolutionBackpropData, data: Tensor, filters: Tensor, output_shape: Tensor | None = None
+) -> Tensor:
+    """Export as ConvTranspose; integers and f64 as MatMul for each tap of the filters."""
+    axes = graph.rank(data) - 2
+    kernel = [filters.shape[2 + axis] for axis in range(axes)]
+    if not _is_computed_by_taps(data):
+        return _cropped(graph, op, data, kernel, output_shape, _conv_transpose(graph, op, data, filters, axes, 1))
+    grouped = graph.shaped(graph.Unsqueeze(filters, [0]), [1, *graph.sizes(filters, "filters")])
+    return _cropped(graph, op, data, kernel, output_shape, _transposed_by_taps(graph, op, data, grouped))
+
+
+@exports(GroupConvolutionBackpropData, to="ConvTranspose", limits="integers and f64 need filters of static shape")
+def group_convolution_backprop(
+    graph: Graph, op: GroupConvolutionBackpropData, data: Tensor, filters: Tensor, output_shape: Tensor | None = None
+) -> Tensor:
+    """Export as ConvTranspose, with filters [groups * inputs, outputs, *kernel]."""
+    axes = graph.rank(data) - 2
+    graph.rank(filters, "filters")
+    kernel = list(filters.shape.slice(3))
+    if _is_computed_by_taps(data):
+        return _cropped(graph, op, data, kernel, output_shape, _transposed_by_taps(graph, op, data, filters))
+    groups = op.groups(data.shape, filters.shape, filters.shape[1])
+    graph.require(groups.is_static, "the number of groups in filters {} is unknown", filters.shape)
+    merged = _without_groups(graph, filters)
+    return _cropped(
+        graph, op, data, kernel, output_shape, _conv_transpose(graph, op, data, merged, axes, groups.length)
+    )
+
+
+def _conv_transpose(
+    graph: Graph, op: TransposedConvolutionBase, data: Tensor, filters: Tensor, axes: int, groups: int
+) -> Product:
+    strides, dilations, _, _ = op.per_axis(axes)
+
+    def product(crops: Pads) -> Tensor:
+        made = graph.ConvTranspose(
+            data,
+            filters,
+            strides=list(strides),
+            dilations=list(dilations),
+            group=groups,
+            pads=[max(begin, 0) for begin, _ in crops] + [max(end, 0) for _, end in crops],
+            output_padding=list(op.output_padding) or None,
+        )
+        return padded(graph, made, [(max(-begin, 0), max(-end, 0)) for begin, end in crops])
+
+    return product
+
+
+def _transposed_by_taps(graph: Graph, op: TransposedConvolutionBase, data: Tensor, filters: Tensor) -> Product:
+    """Return the product as a convolution of data with zeros between its elements and reversed filters."""
+    groups, depth, outputs, *kernel = graph.sizes(filters, "filters")
+    axes = len(kernel)
+    strides, dilations, _, _ = op.per_axis(axes)
+    spread = data
+    for axis, stride in enumerate(strides):
+        spread = _spread(graph, spread, 2 + axis, stride)
+    spatial = list(range(3, 3 + axes))
+    flipped = graph.Slice(filters, [-1] * axes, [FIRST] * axes, spatial, [-1] * axes)
+    weights = graph.Transpose(flipped, perm=[0, 2, 1, *spatial])
+    weights = graph.shaped(weights, [groups, outputs, depth, *kernel])
+    more = op.output_padding or (0,) * axes
+
+    def product(crops: Pads) -> Tensor:
+        pads = [
+            (extent(taps, dilation) - 1 - begin, extent(taps, dilation) - stride - end + padding)
+            for taps, dilation, stride, padding, (begin, end) in zip(
+                kernel, dilations, strides, more, crops, strict=True
+            )
+        ]
+        return summed_products(graph, padded(graph, spread, pads), weights, [1] * axes, dilations)
+
+    return product
+
+
+def _spread(graph: Graph, data: Tensor, axis: int, stride: int) -> Tensor:
+    """Return data with stride - 1 zeros after each element of an axis."""
+    if stride == 1:
+        return data
+    rank = graph.rank(data)
+    pads = [0] * (2 * rank + 2)
+    pads[rank + 1 + axis + 1] = stride - 1
+    apart = graph.Pad(graph.Unsqueeze(data, [axis + 1]), pads)
+    around = [graph.Shape(data, end=axis), graph.constant([-1])]
+    if axis + 1 < rank:
+        around.append(graph.Shape(data, start=axis + 1))
+    return graph.shaped(graph.Reshape(apart, graph.Concat(*around, axis=0)), [-1] * rank)
+
+
+def _cropped(
+    graph: Graph,
+    op: TransposedConvolutionBase,
+    data: Tensor,
+    kernel: Sequence[Dimension],
+    output_shape: Tensor | None,
+    product: Product,
+) -> Tensor:
+    """Return the product without the pads, or of the sizes in ``output_shape``."""
+    axes = len(kernel)
+    _, _, begins, ends = op.per_axis(axes)
+    is_same = op.auto_pad in SAME
+    if is_same or op.auto_pad == "valid":
+        begins = ends = [0] * axes
+    if output_shape is None:
+        return product(list(zip(begins, ends, strict=True)))
+    full = _full_sizes(op, data, kernel)
+    if full is None or output_shape.constant is None:
+        return _cropped_in_run(graph, op, product([(0, 0)] * axes), output_shape, begins)
+    sizes = [int(size) for size in output_shape.constant]
+    if is_same:
+        totals = [max(size - wanted, 0) for size, wanted in zip(full, sizes, strict=True)]
+        begins = [total - total // 2 if op.auto_pad == "same_upper" else total // 2 for total in totals]
+    return product([(b, size - b - wanted) for b, size, wanted in zip(begins, full, sizes, strict=True)])
+
+
+def _full_sizes(op: TransposedConvolutionBase, data: Tensor, kernel: Sequence[Dimension]) -> list[int] | None:
+    """Return the sizes without pads, None if they are known in a run only."""
+    taps, sizes = static_sizes(kernel), static_sizes(data.shape[2:])
+    if taps is None or sizes is None:
+        return None
+    strides, dilations, _, _ = op.per_axis(len(taps))
+    more = op.output_padding or (0,) * len(taps)
+    axes = zip(sizes, strides, taps, dilations, more, strict=True)
+    return [max(size - 1, 0) * stride + extent(tap, dilation) + added for size, stride, tap, dilation, added in axes]
+
+
+def _cropped_in_run(
+    graph: Graph, op: TransposedConvolutionBase, whole: Tensor, output_shape: Tensor, begins: Sequence[int]
+) -> Tensor:
+    axes, wanted = len(begins), graph.cast(output_shape, i64)
+    full = graph.Shape(whole, start=2)
+    begin = graph.constant(list(begins))
+    if op.auto_pad in SAME:
+        total = graph.Max(graph.Sub(full, wanted), [0] * axes)
+        less = graph.Div(total, [2] * axes)
+        begin = graph.Sub(total, less) if op.auto_pad == "same_upper" else less
+    # Negative pads crop.
+    end = graph.Add(graph.Sub(wanted, full), begin)
+    pads = graph.Concat(graph.constant([0, 0]), graph.Neg(begin), graph.constant([0, 0]), end, axis=0)
+    return graph.Pad(whole, pads)
+
+
+# --------------------------------------------------------------------------- deformable
+
+
+@exports(
+    DeformableConvolution1,
+    DeformableConvolution8,
+    to="DeformConv",
+    limits="without bilinear_interpolation_pad, the kernel must be static",
+)
+def deformable_convolution(
+    graph: Graph, op: DeformableBase, data: Tensor, offsets: Tensor, filters: Tensor, mask: Tensor | None = None
+) -> Tensor:
+    """Export as DeformConv, which interpolates between data and zero outside of it."""
+    own = data.element_type
+    held = f64 if own.is_integral or own == f64 else f32
+    pads = static_pads(op, data, [filters.shape[2], filters.shape[3]])
+    if pads is None:
+        graph.fail("auto_pad {} needs static spatial dimensions", op.auto_pad)
+    graph.require(min(map(min, pads)) >= 0, "negative pads {} cannot be exported", pads)
+    moved, weights = graph.cast(offsets, held), graph.cast(filters, held)
+    scale = None if mask is None else graph.cast(mask, held)
+    if not op.bilinear_interpolation_pad:
+        moved, inside = _within(graph, op, data, filters, moved, pads)
+        scale = inside if scale is None else graph.Mul(scale, inside)
+    strides, dilations, _, _ = op.per_axis(2)
+    made = graph.DeformConv(
+        graph.cast(data, held),
+        weights,
+        moved,
+        None,
+        scale,
+        strides=list(strides),
+        dilations=list(dilations),
+        pads=[begin for begin, _ in pads] + [end for _, end in pads],
+        group=op.group,
+        offset_group=op.deformable_group,
+    )
+    return graph.cast(graph.cast(made, i64) if own.is_integral else made, own)
+
+
+def _within(
+    graph: Graph, op: DeformableBase, data: Tensor, filters: Tensor, offsets: Tensor, pads: Pads
+) -> tuple[Tensor, Tensor]:
+    """Return offsets that end at the border of data, and 1 for the positions that are inside of it and else 0."""
+    kernel = filters.shape.slice(2)
+    graph.require(kernel.is_static, "the kernel of filters {} is unknown", filters.shape)
+    rows, columns = kernel.to_tuple()
+    taps, own = rows * columns, offsets.element_type
+    windows = graph.Shape(offsets, start=2)
+    base = _places(graph, op, offsets, (rows, columns), pads)
+    limits = graph.Reshape(graph.cast(graph.Shape(data, start=2), own), [1, 1, 1, 2, 1, 1])
+    none, one = (graph.number(n, own) for n in (0, 1))
+    split = graph.Concat(graph.constant([0, op.deformable_group, taps, 2]), windows, axis=0)
+    places = graph.Add(graph.Reshape(offsets, split), base)
+    inside = graph.And(graph.GreaterOrEqual(places, none), graph.Less(places, limits))
+    nearest = graph.Min(places, graph.Sub(limits, one))
+    y, x = graph.node("Split", inside, [1, 1], outputs=2, axis=3)
+    both = graph.cast(graph.And(y, x), offsets.element_type)
+    channels = graph.Concat(graph.constant([0, op.deformable_group * taps]), windows, axis=0)
+    return graph.Reshape(graph.Sub(nearest, base), graph.Shape(offsets)), graph.Reshape(both, channels)
+
+
+def _places(graph: Graph, op: DeformableBase, offsets: Tensor, kernel: Sequence[int], pads: Pads) -> Tensor:
+    """Return the unmoved positions of the taps, [1, 1, taps, axis, *windows]."""
+    strides, dilations, _, _ = op.per_axis(2)
+    shape = graph.Concat(graph.constant(list(kernel)), graph.Shape(offsets, start=2), axis=0)
+    axes = []
+    for axis in range(2):
+        windows = positions_below(graph, size_of(graph, offsets, 2 + axis))
+        along = [-1 if place == 2 + axis else 1 for place in range(4)]
+        starts = graph.Sub(graph.Mul(graph.Reshape(windows, along), strides[axis]), pads[axis][0])
+        taps = np.arange(kernel[axis]).reshape([-1 if place == axis else 1 for place in range(4)]) * dilations[axis]
+        axes.append(graph.Unsqueeze(graph.Expand(graph.Add(starts, graph.constant(taps)), shape), [2]))
+    both = graph.Concat(*axes, axis=2)  # [rows, columns, axis, *windows]
+    flat = graph.Concat(graph.constant([1, 1, kernel[0] * kernel[1], 2]), graph.Shape(offsets, start=2), axis=0)
+    return graph.cast(graph.Reshape(both, flat), offsets.element_type)
