@@ -102,7 +102,7 @@ def bound_results(
     *,
     shares_memory: bool = False,
 ) -> list[Array] | None:
-    """Return what the bound form of an operation computes in its second run, or None if it has none. Of the outputs it
+    """Return what the fast form of an operation computes in its second run, or None if it has none. Of the outputs it
     has to fill only those that are wanted.
 
     With ``shares_memory`` it may overwrite the inputs that it lists in ``inplace``.

@@ -219,7 +219,7 @@ def _layout_faults(call: _Call) -> Iterator[str]:
 
 
 def _bound_faults(call: _Call) -> Iterator[str]:
-    """What the bound form of an operation computes differently, for constant and for changing inputs."""
+    """What the fast form of an operation computes differently, for constant and for changing inputs."""
     if not call.op.output_types and _has_types(call):  # a test called the kernel without inferring the operation
         call = replace(call, op=_applied(call.op, call.inputs, {}) or call.op)
     expected = _outputs(call.run(call.op, *call.inputs, **call.keywords))
@@ -274,7 +274,7 @@ def _form_faults(
     *,
     shares_memory: bool = False,
 ) -> Iterator[str]:
-    """What the operation's own bound form computes differently for inputs in another layout."""
+    """What the operation's own fast form computes differently for inputs in another layout."""
     inputs = tuple(a if i in constants else layout(a) for i, a in enumerate(call.inputs))
     got = bound_results(call.op, inputs, expected, constants, wanted, shares_memory=shares_memory)
     if got is not None:
@@ -392,7 +392,7 @@ def _channels_last(array: Array) -> Array:
 
 
 def _close(got: Array, wanted: Array) -> bool:
-    """Whether a bound form agrees: its sums may have another order, and its functions other last digits."""
+    """Whether a fast form agrees: its sums may have another order, and its functions other last digits."""
     if elements(got) == elements(wanted):
         return True
     if got.dtype != wanted.dtype or got.shape != wanted.shape or got.dtype not in _LAST_DIGITS:

@@ -78,7 +78,7 @@ def test_faults_of_other_layouts_are_found(run: Callable[..., Any], message: str
 
 
 class _Doubling(Operator):
-    """An operation of any type, whose bound form the subclasses get wrong."""
+    """An operation of any type, whose fast form the subclasses get wrong."""
 
     type = "Doubling"
     opset = 1

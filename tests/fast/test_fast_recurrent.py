@@ -1,4 +1,4 @@
-"""Bound forms of recurrent operations against their kernels, over kinds, directions, activations and layouts."""
+"""Fast forms of recurrent operations against their kernels, over kinds, directions, activations and layouts."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_sequence(by_time: bool, kind: str, setting: str, direction: str, batch:
     check(op, [x, *states, lengths, *weights(random, gates, op.biases, both, dtype=np.float32)], 1 + len(states))
 
 
-def test_lengths_that_differ_or_change_have_no_bound_form() -> None:
+def test_lengths_that_differ_or_change_have_no_fast_form() -> None:
     random = np.random.default_rng(2)
     op = GRUSequence(hidden_size=HIDDEN, direction="forward")
     x, state = np.ones((2, 3, INPUT), np.float32), np.ones((2, 1, HIDDEN), np.float32)

@@ -1,4 +1,4 @@
-"""Bound forms of operations that move elements: copies between views, found by running the operation on positions.
+"""Fast forms of operations that move elements: copies between views, found by running the operation on positions.
 
 ``run`` is called once, on an array that holds for each element of the data where it lies in memory. The result says for
 each element of the output which one it copies. Where these positions are evenly spaced along each axis, or along

@@ -1,4 +1,4 @@
-"""Bound reductions of windows of images, for pooling: one axis after the other, in any order of memory."""
+"""Fast forms of reductions of windows of images, for pooling: one axis after the other, in any order of memory."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def bind_largest(binder: Binder, data: Array, lines: Sequence[Array], lowest: Ar
 
     ``lines`` hold for each axis the positions [windows, taps], some of which may lie outside of the data: there it is
     ``lowest``, which also takes the place of NaN. If elements are equal, the first wins. Return output 1, or None if
-    there is no bound form.
+    there is no fast form.
     """
     planes, size = prod(data.shape[:2]), prod(data.shape[2:])
     table = _positions(lines, data.shape[2:])

@@ -1,4 +1,4 @@
-"""Bound forms of resizing: each axis is one ``take`` of all taps and one ``einsum`` that adds them up.
+"""Fast forms of resizing: each axis is one ``take`` of all taps and one ``einsum`` that adds them up.
 
 Large outputs and integers are resized in blocks, which threads share.
 """

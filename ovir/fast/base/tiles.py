@@ -1,4 +1,4 @@
-"""Bound convolutions with 3x3 filters in tiles of 2x2 outputs: Winograd's minimal filtering F(2x2, 3x3).
+"""Fast forms of convolutions with 3x3 filters in tiles of 2x2 outputs: Winograd's minimal filtering F(2x2, 3x3).
 
 A tile of 4x4 data d and a filter g give Y = A^T ((G g G^T) * (B^T d B)) A. Each of the 16 elements of the product in
 the middle is summed over the channels, as one matrix product for all tiles. That takes 16 multiplications for 4
@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder, Call, call_shares, cuts
+from ovir.fast.base.binding import Binder, call_shares, cuts
 from ovir.fast.base.images import Axis, padded_image
 from ovir.fast.base.products import SHARED
+from ovir.kernels.fast_calls import Call
 from ovir.kernels.parallel import threads
 
 _FILTER = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])

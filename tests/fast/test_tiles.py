@@ -20,7 +20,7 @@ def convolution(*pads: int) -> Convolution:
 
 
 def results_of(op: Convolution, data: Any, filters: Any, shares_memory: bool = False) -> tuple[Any, Any]:
-    """What ``run`` and the bound form give."""
+    """What ``run`` and the fast form give."""
     with np.errstate(invalid="ignore", over="ignore"), parallel.limit(2):
         expected = op.run(data, filters)
         results = bound_results(op, (data, filters), [expected], {1}, shares_memory=shares_memory)

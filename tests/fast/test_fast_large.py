@@ -1,4 +1,4 @@
-"""Bound forms of arrays that are large enough for several parts and threads; ``kernel_contract`` sees small ones."""
+"""Fast forms of arrays that are large enough for several parts and threads; ``kernel_contract`` sees small ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def sample(*shape: int, scale: float = 3.0, channels_last: bool = False) -> Arra
 
 
 def assert_bound_like_run(op: Operator, *inputs: Array, error: float = 1e-6) -> None:
-    """Compare the bound form with ``run``, with all inputs but the first constant, relative to the largest output."""
+    """Compare the fast form with ``run``, with all inputs but the first constant, relative to the largest output."""
     types = [TensorType(ElementType.from_dtype(a.dtype), PartialShape(a.shape)) for a in inputs]
     inferred = op.infer(*types)
     assert isinstance(inferred, TensorType)
@@ -60,7 +60,7 @@ def assert_bound_like_run(op: Operator, *inputs: Array, error: float = 1e-6) -> 
     expected = np.asarray(op.run(*inputs))
     with parallel.limit(2):
         results = bound_results(op, inputs, [expected], set(range(1, len(inputs))))
-    assert results is not None, "there is no bound form"
+    assert results is not None, "there is no fast form"
     if error and expected.dtype.kind == "f":
         np.testing.assert_allclose(results[0], expected, rtol=0, atol=error * np.nanmax(np.abs(expected)))
     else:

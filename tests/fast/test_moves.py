@@ -1,4 +1,4 @@
-"""The bound forms of operations that move elements: few copies, and the elements that ``run`` moves."""
+"""The fast forms of operations that move elements: few copies, and the elements that ``run`` moves."""
 
 from __future__ import annotations
 
