@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -11,11 +10,12 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
-from ovir.fast.base.binding import Binder, Call
+from ovir.fast.base.binding import Binder
 from ovir.fast.registry import bind
 from ovir.graph.layers import Port
+from ovir.kernels.fast_calls import Call
 from ovir.runtime.arena import SlotMemory, Span, aligned_bytes
-from ovir.runtime.plan import Step, keywords_of, results_of
+from ovir.runtime.plan import Step, results_of
 
 Prepared = dict[tuple[str, str], Array]
 """The results of operations that prepare their constants, by the key of the layer and the name of the form."""
@@ -157,10 +157,7 @@ def _bind_view(binder: StepBinder, step: Step) -> bool:
 
 
 def bind_kernel(binder: Binder, kernel: Callable[..., Any], wanted: Sequence[bool]) -> None:
-    """Bind a call of a kernel, of whose outputs some are wanted."""
-    takes = keywords_of(kernel)
-    if "wanted" in takes:
-        kernel = partial(kernel, wanted=tuple(wanted))
+    """Bind a call of a kernel, and copies of those of its outputs that are wanted."""
     outs = tuple(binder.output(index) for index in range(len(wanted)))
     filled = tuple((index, out) for index, out in enumerate(outs) if wanted[index])
 

@@ -153,8 +153,7 @@ def with_checked_outputs(layer: Layer, kernel: Callable[..., Any]) -> Callable[.
             found = f"{type(layer.operator).__name__}.run gives {plural(len(outputs), 'output')}"
             raise OperatorError(f"{found}; the layer has {len(layer.outputs)}")
         for port, output in zip(layer.outputs, outputs, strict=True):
-            if output is not None or port.readers:  # None means that nothing reads the output
-                _check(layer, port, output)
+            _check(layer, port, output)
         return result
 
     return run

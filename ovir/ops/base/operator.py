@@ -40,9 +40,7 @@ class Operator(Traits):
     ``run(self, data, ...)`` is the kernel on arrays: it returns an array, or a tuple of arrays for several outputs, and
     does not write to its inputs.
 
-    A keyword ``bodies`` or ``variable`` in either signature asks for the layer's bodies or its state variable. A
-    keyword ``wanted`` of ``run`` receives for each output whether it is read; the result may hold None for outputs that
-    are not.
+    A keyword ``bodies`` or ``variable`` in either signature asks for the layer's bodies or its state variable.
     """
 
     type: ClassVar[str]

@@ -170,7 +170,7 @@ class Signature(NamedTuple):
     variadic: bool
     """Whether any number of inputs may follow the named ones."""
     keywords: frozenset[str]
-    """The parameters besides inputs, such as ``out`` or ``bodies``."""
+    """The parameters besides inputs, such as ``bodies``."""
 
 
 def signature(function: Callable[..., Any]) -> Signature:
