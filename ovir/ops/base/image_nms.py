@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import chain
 from operator import itemgetter
@@ -55,14 +54,14 @@ class ImageNmsBase(Operator):
         """Return the number that is added to the difference of two coordinates to get a length."""
         return 0.0 if self.normalized else 1.0
 
-    @abstractmethod
     def passes_threshold(self, scores: Array) -> Array:
         """Return the mask of the float32 scores that pass ``score_threshold``."""
+        raise NotImplementedError
 
-    @abstractmethod
     def suppress(self, rows: Array, edges: Array, scores: Array) -> tuple[Array, Array]:
         """Select from candidates with edges [4, n], ordered by row (the class of an image) and score; return their
         numbers, ordered by row, and new scores."""
+        raise NotImplementedError
 
     # ----- inference
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from math import inf
 from operator import itemgetter
@@ -156,9 +155,9 @@ class SuppressionBase(Operator):
 
     # ----- kernel
 
-    @abstractmethod
     def overlaps(self, boxes: Array) -> Overlaps:
         """Return a function that computes how much the float32 boxes [n, coordinates] overlap each other."""
+        raise NotImplementedError
 
     def select_boxes(
         self,
