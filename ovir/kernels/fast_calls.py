@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,9 +56,3 @@ Passes = Callable[..., list[Call]]
 def number(value: float, like: Array) -> Array:
     """Return a constant of the type of an array. NumPy takes it faster than a Python number."""
     return np.array(value, like.dtype)
-
-
-def run_passes(passes: Passes, x: Array, *others: Array) -> None:
-    """Make the passes once; the last array is the output."""
-    for function, arguments in passes(x, *others, partial(np.empty_like, x)):
-        function(*arguments)

@@ -15,10 +15,10 @@ from ovir.core.progress import counted, is_watched
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import ModelError, OvirError
-from ovir.fast.base.binding import Call
 from ovir.graph.layers import Layer
 from ovir.inference.models import infer_for_call
 from ovir.kernels.blas import single_thread
+from ovir.kernels.fast_calls import Call
 from ovir.kernels.parallel import contiguous_copy
 from ovir.runtime.arena import SlotMemory, Span
 from ovir.runtime.binder import Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
@@ -347,12 +347,10 @@ def _notify(listeners: Sequence[Listener], event: str, *what: Any) -> None:
 
 
 def _keywords(step: Step, bodies: Mapping[str, Body], variables: Variables) -> dict[str, Any]:
-    """Return the keywords that the kernel of a step asks for, ``out`` excepted."""
+    """Return the keywords that the kernel of a step asks for."""
     found: dict[str, Any] = {}
     if "bodies" in step.takes:
         found["bodies"] = bodies
     if "variable" in step.takes:
         found["variable"] = variables.of(step.layer)
-    if "wanted" in step.takes:
-        found["wanted"] = step.wanted
     return found

@@ -14,11 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.kernels import fast_calls
 from ovir.kernels.coalesce import coalesced, memory_order
+from ovir.kernels.fast_calls import Call
 from ovir.kernels.parallel import run_blocks, threads
-
-Call = fast_calls.Call
 
 
 class Binder(Protocol):

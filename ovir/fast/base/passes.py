@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import HEAVY, LIGHT, Binder, Call, call_shares, parts_of
+from ovir.fast.base.binding import HEAVY, LIGHT, Binder, call_shares, parts_of
 from ovir.kernels.coalesce import coalesced, memory_order
-from ovir.kernels.fast_calls import Passes
+from ovir.kernels.fast_calls import Call, Passes
 from ovir.kernels.parallel import threads
 
 # Parts of this many elements stay in a cache from pass to pass.

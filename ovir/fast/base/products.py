@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder, Call, call_shares, cuts, shared_call
+from ovir.fast.base.binding import Binder, call_shares, cuts, shared_call
 from ovir.kernels.blas import has_small_products
+from ovir.kernels.fast_calls import Call
 from ovir.kernels.parallel import threads
 
 SHARED = 3 << 20

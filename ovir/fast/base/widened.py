@@ -9,11 +9,11 @@ import ml_dtypes
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder, Call, parts_of
+from ovir.fast.base.binding import Binder, parts_of
 from ovir.fast.base.passes import call_passes
 from ovir.kernels import half
 from ovir.kernels.coalesce import in_order, memory_order
-from ovir.kernels.fast_calls import Spare
+from ovir.kernels.fast_calls import Call, Spare
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:
