@@ -66,8 +66,8 @@ def stage(name: str, total: int = 0) -> Iterator[Stage]:
         del stages[depth:]  # also the stages of loops that an exception has left
 
 
-def is_watched() -> bool:
-    """Return whether anybody watches the stages of this context."""
+def is_shown() -> bool:
+    """Return whether anybody shows the stages of this context."""
     return _watched.get() is not None
 
 

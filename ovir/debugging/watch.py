@@ -17,7 +17,7 @@ from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import did_you_mean
 from ovir.graph.layers import Layer
 from ovir.model import Model
-from ovir.runtime.failures import applied_operator
+from ovir.runtime.plan import applied_operator
 
 KINDS = ("nan", "inf", "overflow", "denormal")
 TYPES = {str(t): t for t in (f16, bf16, f32, f8e4m3, f8e5m2)}

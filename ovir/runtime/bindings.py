@@ -66,8 +66,8 @@ class Bindings:
         self._bound: dict[Shapes, Executor] = {}
         self._for_all_shapes: Executor | None = None
         self._seen: dict[Shapes, int] = {}
-        self._needed: dict[Shapes, float] = {}
-        """How often shapes must have been seen before they are bound again."""
+        self._repeats_before_binding: dict[Shapes, float] = {}
+        """The number of runs on shapes before they are bound again; infinite for shapes that are never bound."""
 
     def executor_for(self, inputs: Sequence[Array]) -> Executor:
         """Return the binding for inputs of these shapes and the present variables."""
@@ -88,17 +88,18 @@ class Bindings:
         seen = self._seen.pop(shapes, 0)
         self._seen[shapes] = seen + 1
         _keep_latest(self._seen, _MOST_SEEN)
-        return not self._needed or seen >= self._needed.get(shapes, 1)
+        is_first = not self._repeats_before_binding
+        return is_first or seen >= self._repeats_before_binding.get(shapes, 1)
 
     def _bind(self, shapes: Shapes) -> Executor | None:
-        times = self._needed.pop(shapes, 1)
+        times = self._repeats_before_binding.pop(shapes, 1)
         try:
             states = dict(zip(self.plan.open_variables, shapes[1], strict=True))
             plan = self._plans.plan_for(shapes[0], states, self.keep)
         except ModelError:
             plan = None  # inference may refuse what never runs, such as a branch that is not taken
-        self._needed[shapes] = inf if plan is None else 2 * times
-        _keep_latest(self._needed, _MOST_COUNTED)
+        self._repeats_before_binding[shapes] = inf if plan is None else 2 * times
+        _keep_latest(self._repeats_before_binding, _MOST_COUNTED)
         if plan is None:
             return None
         del self._seen[shapes]

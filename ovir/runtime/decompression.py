@@ -28,7 +28,7 @@ from ovir.ops.convert import in_f32
 from ovir.ops.gather import GatherBase
 from ovir.ops.infrastructure import Const
 from ovir.ops.matmul import GroupedMatMul, MatMul, oriented
-from ovir.runtime.failures import applied_operator
+from ovir.runtime.plan import applied_operator
 
 Selection = slice | Array
 """Slices along the first axis: a range (start and stop given), or one for each index of a 1-D array."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.progress import counted, is_watched
+from ovir.core.progress import counted, is_shown
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import ModelError, OvirError
@@ -195,7 +195,7 @@ class Executor:
         try:
             with single_thread:
                 self._begin(inputs, listeners)
-                if listeners or is_watched():
+                if listeners or is_shown():
                     for _ in self._steps(listeners):
                         pass
                 else:

@@ -16,7 +16,6 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import OperatorError, OvirError, RunError
 from ovir.diagnostics.wording import exact_size_text
 from ovir.graph.layers import Layer
-from ovir.ops.base.operator import Operator
 
 _TOO_BIG = "array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded"
 """How NumPy begins the message of its ValueError for an array that no machine can hold."""
@@ -70,12 +69,6 @@ def _outputs(layer: Layer, arguments: Sequence[Array]) -> Sequence[TensorType]:
             inferred = infer()
             return inferred if isinstance(inferred, tuple) else (inferred,)
     return [port.type for port in layer.outputs]
-
-
-def applied_operator(layer: Layer, operator: Operator) -> Operator:
-    """Return the operation of a layer with the inferred types of its inputs and outputs."""
-    outputs = [port.inferred for port in layer.outputs if port.inferred is not None]
-    return operator.applied([port.type for port in layer.inputs], outputs)
 
 
 def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | None:

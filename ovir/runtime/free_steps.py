@@ -105,7 +105,7 @@ class FreeStep:
         self._targets = targets
         self._context = context
         self._arguments = _getter(step.inputs)
-        self._sizes = KnownSizes(step) if step.is_open else None
+        self._sizes = KnownSizes(step) if step.checks_sizes else None
         changing = [i for i, slot in enumerate(step.inputs) if slot not in context.plan.constants]
         self._sizing = [i for i in changing if step.operator.reads_value(i)]
         self._read = [i for i in changing if not step.operator.reads_value(i)]

@@ -39,8 +39,9 @@ class Step:
     """The slots that no later step uses."""
     wanted: tuple[bool, ...] = ()
     """Whether anything reads each output."""
-    is_open: bool = False
-    """Whether input sizes that inference did not know may turn out to contradict each other."""
+    checks_sizes: bool = False
+    """Whether a run on new sizes infers the layer before its kernel, because inference did not know the sizes and they
+    may contradict each other."""
     is_plain: bool = False
     """Whether the kernel is the operation's own, so that its fast form may take its place."""
 
@@ -119,6 +120,12 @@ class Plan:
 
 
 # --------------------------------------------------------------------------- kernels
+
+
+def applied_operator(layer: Layer, operator: Operator) -> Operator:
+    """Return the operation of a layer with the inferred types of its inputs and outputs."""
+    outputs = [port.inferred for port in layer.outputs if port.inferred is not None]
+    return operator.applied([port.type for port in layer.inputs], outputs)
 
 
 def keywords_of(kernel: Callable[..., Any]) -> frozenset[str]:

@@ -24,8 +24,8 @@ from ovir.ops.infrastructure import Const
 from ovir.ops.state import ReadValueBase
 from ovir.runtime.decompression import find_decompressions
 from ovir.runtime.emulation import EmulatedSteps, Emulation
-from ovir.runtime.failures import applied_operator, memory_errors_named
-from ovir.runtime.plan import Plan, Step, with_checked_outputs
+from ovir.runtime.failures import memory_errors_named
+from ovir.runtime.plan import Plan, Step, applied_operator, with_checked_outputs
 from ovir.runtime.rewrites import rewritten
 
 Rounding = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -182,7 +182,7 @@ class _Builder:
         if kernel is None:
             shape = layer.inputs[0].shape if layer.inputs else None
             op = rewritten(op, shape, [self.constants.get(slot) for slot in inputs])
-        is_open = self._is_open(layer, op) and len(inputs) == len(layer.inputs)
+        checks_sizes = _relies_on_sizes(layer, op) and len(inputs) == len(layer.inputs)
         inputs, rounded = self._round_constants(layer, op, inputs)
         is_plain = kernel is None and bool(op.opset) and rounded is None
         if kernel is None:
@@ -191,7 +191,7 @@ class _Builder:
         if rounded is not None:
             kernel = rounded(kernel)
         shown = self.originals.get(layer.key, layer)
-        self.steps.append(Step(layer, shown, op, kernel, inputs, outputs, is_open=is_open, is_plain=is_plain))
+        self.steps.append(Step(layer, shown, op, kernel, inputs, outputs, checks_sizes=checks_sizes, is_plain=is_plain))
 
     def _round_constants(
         self, layer: Layer, op: Operator, inputs: tuple[int, ...]
@@ -239,13 +239,6 @@ class _Builder:
         if layer.outputs and all(port.source is not None for port in layer.inputs):
             inputs = tuple(self.slot(port.source) for port in layer.inputs if port.source is not None)
             self._fold(layer, applied_operator(layer, op), inputs, tuple(map(self.slot, layer.outputs)))
-
-    def _is_open(self, layer: Layer, op: Operator) -> bool:
-        """Return whether the kernel relies on sizes of several inputs that inference did not know."""
-        if op.guards_sizes or layer.bodies or all(port.shape.is_static for port in layer.inputs):
-            return False
-        sized = [port for i, port in enumerate(layer.inputs) if port.type.constant is None or not op.reads_value(i)]
-        return len(sized) > 1 and any(not port.shape.is_static for port in sized)
 
     def _plan_of(self, body: LayerGraph, original: LayerGraph | None) -> Plan:
         return make_plan(
@@ -343,11 +336,20 @@ class _Builder:
         return tuple(names)
 
     def _set_releases(self, results: list[int]) -> None:
-        permanent = {*results, *self.constants}
+        """Let each step release the slots that it uses and that nothing uses after it."""
+        in_use = {*results, *self.constants}
         for step in reversed(self.steps):
-            last = {slot for slot in (*step.inputs, *step.outputs) if slot not in permanent}
-            permanent |= last
-            step.release = tuple(last)
+            unused_after = {slot for slot in (*step.inputs, *step.outputs) if slot not in in_use}
+            step.release = tuple(unused_after)
+            in_use |= unused_after
+
+
+def _relies_on_sizes(layer: Layer, op: Operator) -> bool:
+    """Return whether the kernel relies on sizes of several inputs that inference did not know."""
+    if op.guards_sizes or layer.bodies or all(port.shape.is_static for port in layer.inputs):
+        return False
+    sized = [port for i, port in enumerate(layer.inputs) if port.type.constant is None or not op.reads_value(i)]
+    return len(sized) > 1 and any(not port.shape.is_static for port in sized)
 
 
 # --------------------------------------------------------------------------- limits of folding

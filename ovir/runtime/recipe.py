@@ -146,8 +146,8 @@ def open_compiled(token: str, find: Callable[[], Recipe]) -> Compiled:
         return compiled
 
 
-def is_open(token: str) -> bool:
-    """Return whether the compiled model with a token is still open in this process."""
+def is_in_use(token: str) -> bool:
+    """Return whether this process still holds the compiled model with a token."""
     return token in _opened or token in _originals
 
 

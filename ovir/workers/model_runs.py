@@ -18,7 +18,7 @@ from ovir.diagnostics.errors import InputError, OvirError, ReadError
 from ovir.io.tensor_files import load_npz, load_tensor
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel, InferRequest
-from ovir.runtime.recipe import Recipe, is_open, open_compiled
+from ovir.runtime.recipe import Recipe, is_in_use, open_compiled
 from ovir.workers.batches import Batched, differs, join_batch
 from ovir.workers.worker import Answer, SetUpError, UnreachableError, answer_of
 
@@ -228,7 +228,7 @@ def _request(token: str, compiled: CompiledModel) -> InferRequest:
     key = token, threading.get_ident()
     request = _requests.get(key)
     if request is None or request.compiled is not compiled:
-        for other in [other for other in _requests if not is_open(other[0])]:
+        for other in [other for other in _requests if not is_in_use(other[0])]:
             _requests.pop(other, None)
         request = _requests[key] = compiled.create_infer_request()
     return request
