@@ -23,7 +23,7 @@ from ovir.ops.base.registry import declared_versions
 
 COMMAND = "python -m ovir.generate"
 ROOT = Path(__file__).parent.parent
-INDEX = "ovir/ops/index.py"
+INDEX = "ovir/ops/base/index.py"
 
 
 def index() -> str:

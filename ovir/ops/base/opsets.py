@@ -1,6 +1,6 @@
 """Which operation version a layer's type and version mean: OpenVINO's opsets, and extensions, which are in none.
 
-What the opsets hold is declared at the classes by ``@operator``; ``ovir/ops/index.py`` lists it.
+What the opsets hold is declared at the classes by ``@operator``; ``ovir/ops/base/index.py`` lists it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ovir.diagnostics.wording import closest
-from ovir.ops.index import VERSIONS
+from ovir.ops.base.index import VERSIONS
 
 
 class Version(NamedTuple):
