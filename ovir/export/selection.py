@@ -15,7 +15,7 @@ from ovir.core.element_types import f32, i64
 from ovir.export.loops import LoopStep, loop
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import Size, compute, expanded, part, positions_below, product, reshaped, sizes_of, vector
-from ovir.ops.base.image_nms import ImageNmsBase
+from ovir.ops.multiclass_nms import ImageNmsBase
 
 LOWEST = float(np.finfo(np.float32).min)
 """The score threshold with which every finite score is a candidate. Scores of -inf are none."""

@@ -1,21 +1,196 @@
-"""MulticlassNms: non-maximum suppression in each class, then the best boxes of each image."""
+"""MulticlassNms and MatrixNms: suppress overlapping boxes in each class, then keep the best boxes of each image."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from operator import itemgetter
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.shapes import Dimension
+from ovir.core.element_types import ElementType, i64
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.boxes import Overlaps, candidates, upright_overlaps
+from ovir.kernels.boxes import Overlaps, candidates, ranked, ranks, upright_overlaps
 from ovir.kernels.precision import as_f32
-from ovir.kernels.suppression import Candidates, Kept, excluded_boxes, grids, keep_apart, keep_few
+from ovir.kernels.suppression import (
+    Candidates,
+    Kept,
+    are_few,
+    best_few,
+    excluded_boxes,
+    grids,
+    keep_apart,
+    keep_few,
+)
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Domain, Inputs, by_input, size_of
-from ovir.ops.base.image_nms import ImageNmsBase
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-from ovir.ops.base.suppression import box_counts
+from ovir.ops.base.suppression import (
+    box_counts,
+    infer_exact_shapes,
+    min_dimension,
+    require_narrow_real,
+    suppression_time,
+)
+from ovir.ops.base.traits import ALL
+
+
+class ImageNmsBase(Operator):
+    """Base of operations that select the best boxes of each image after suppressing overlapping boxes in each class.
+
+    boxes are [images, boxes, 4] as x, y, x, y of two corners, the smaller coordinates first; scores are [images,
+    classes, boxes]. For each class except ``background_class``, the ``nms_top_k`` boxes with the highest scores that
+    pass ``score_threshold`` are candidates. From them the operation selects boxes, and each image keeps the
+    ``keep_top_k`` selected boxes with the highest scores. -1 means no limit, or no class. Unless ``normalized``,
+    coordinates are pixel numbers, and 1 is added to each length.
+
+    The outputs are rows of class, score and the four coordinates; the indices [n, 1] of the boxes, counted through all
+    images; and the number of boxes of each image. The latter two have the type ``output_type``, i32 or i64.
+    ``sort_result_type`` orders the boxes of an image by score, or with classid by class and then by score; equal ones
+    are ordered by class and index. none leaves the order open; here it is by score. (The specification calls the
+    attribute sort_result and its value class.) ``sort_result_across_batch`` orders the boxes of all images together,
+    unless the type is none. Everything is computed in f32.
+    """
+
+    sort_result_type: str = attribute(default="none", choices=("classid", "score", "none"))
+    sort_result_across_batch: bool = attribute(default=False)
+    output_type: ElementType = attribute(default=i64)
+    score_threshold: float = attribute(default=0.0)
+    nms_top_k: int = attribute(default=-1, minimum=-1)
+    keep_top_k: int = attribute(default=-1, minimum=-1)
+    background_class: int = attribute(default=-1, minimum=-1)
+    normalized: bool = attribute(default=True)
+
+    value_inputs = ALL
+
+    @property
+    def last_pixel(self) -> float:
+        """Return the number that is added to the difference of two coordinates to get a length."""
+        return 0.0 if self.normalized else 1.0
+
+    def passes_threshold(self, scores: Array) -> Array:
+        """Return the mask of the float32 scores that pass ``score_threshold``."""
+        raise NotImplementedError
+
+    def suppress(self, rows: Array, edges: Array, scores: Array) -> tuple[Array, Array]:
+        """Select from candidates with edges [4, n], ordered by row (the class of an image) and score; return their
+        numbers, ordered by row, and new scores."""
+        raise NotImplementedError
+
+    # ----- inference
+
+    def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        return suppression_time(inputs[1])
+
+    def infer_outputs(
+        self, images: Dimension, classes: Dimension, count: Dimension, *inputs: TensorType
+    ) -> tuple[TensorType, ...]:
+        """Return the types of the outputs."""
+        self.require_index_type("output_type", self.output_type, known=True)
+        boxes, scores = inputs[0].element_type, inputs[1].element_type
+        for name, element_type in (("boxes", boxes), ("scores", scores)):
+            require_narrow_real(self, name, element_type)
+        row_type = self.merge_types(boxes, scores, names=("boxes", "scores"))
+        max_boxes = _at_most(_at_most(count, self.nms_top_k) * classes, self.keep_top_k) * images
+        rows = Dimension(0, max_boxes.upper)
+        shapes = PartialShape([rows, 6]), PartialShape([rows, 1]), PartialShape([images])
+        return infer_exact_shapes(self, (row_type, self.output_type, self.output_type), shapes, *inputs)
+
+    # ----- kernel
+
+    def run_outputs(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
+        """Return the outputs for classes that share the boxes of their image."""
+        images, classes, count = scores.shape
+        expected = (images, count, 4)
+        self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
+        flat = as_f32(scores).reshape(images * classes, count)
+        eligible = self.passes_threshold(flat)
+        if 0 <= self.background_class < classes:
+            eligible[self.background_class :: classes] = False
+        if are_few(scores):
+            candidates_of_rows = best_few(flat, eligible, count if self.nms_top_k < 0 else self.nms_top_k)
+            selected = self.select_few(as_f32(boxes), candidates_of_rows)
+            if selected is not None:
+                return self._outputs_of_few(boxes, selected, classes)
+        rows, columns = candidates(eligible)
+        places = rows // max(classes, 1) * count + columns
+        return self.best_of_images((images, classes), rows, flat[rows, columns], boxes.reshape(-1, 4), places, places)
+
+    def select_few(self, boxes: Array, candidates: Candidates) -> list[Kept] | None:
+        """Select from a few candidates of ``best_few`` for float32 boxes [images, count, 4]; return None if there is no
+        faster way to do so."""
+        return None
+
+    def _outputs_of_few(self, boxes: Array, selected: list[Kept], classes: int) -> tuple[Array, ...]:
+        """Return the outputs for boxes [images, count, 4] and those that are selected, row by row."""
+        images, count, _ = boxes.shape
+        best = self._best_few(selected, images, classes)
+        places = np.array([row // classes * count + number for _, row, number in best], np.intp)
+        found = np.empty((len(best), 6), np.float32)
+        found[:, 0] = [row % classes for _, row, _ in best]
+        found[:, 1] = [score for score, _, _ in best]
+        found[:, 2:] = boxes.reshape(-1, 4)[places]
+        index = self.output_type.to_dtype()
+        counts = np.bincount(places // count, minlength=images).astype(index)
+        return found.astype(boxes.dtype, copy=False), places[:, np.newaxis].astype(index, copy=False), counts
+
+    def _best_few(self, selected: list[Kept], images: int, classes: int) -> list[Kept]:
+        """Return the best of the selected boxes of each image in the order of the output."""
+        selected.sort(key=itemgetter(0), reverse=True)
+        of_images: list[list[Kept]] = [[] for _ in range(images)]
+        for kept in selected:
+            of_images[kept[1] // classes].append(kept)
+        if self.keep_top_k >= 0:
+            of_images = [boxes[: self.keep_top_k] for boxes in of_images]
+        if self.sort_result_type == "classid":
+            for boxes in of_images:
+                boxes.sort(key=itemgetter(1))
+        found = list(chain.from_iterable(of_images))
+        if self.sort_result_across_batch and self.sort_result_type == "classid":
+            found.sort(key=lambda kept: kept[1] % classes)
+        elif self.sort_result_across_batch and self.sort_result_type == "score":
+            found.sort(key=itemgetter(0), reverse=True)
+        return found
+
+    def best_of_images(
+        self, sizes: tuple[int, int], rows: Array, scores: Array, boxes: Array, sources: Array, places: Array
+    ) -> tuple[Array, ...]:
+        """Return the outputs for candidates in any order.
+
+        ``sizes`` are the numbers of images and classes; ``rows`` the image of each candidate times classes, plus its
+        class; ``sources`` the number of its box among ``boxes`` [n, 4]; ``places`` its index in the output.
+        """
+        images, classes = sizes
+        order = ranked(rows, scores, None if self.nms_top_k < 0 else self.nms_top_k)
+        chosen = as_f32(boxes.take(sources[order], axis=0))
+        kept, final = self.suppress(rows[order], np.ascontiguousarray(chosen.T), scores[order])
+        order = order[kept]
+        label, places = rows[order], places[order]
+        if images == 1:
+            image = np.zeros(label.size, np.intp)
+            best = np.lexsort((places, label, -final))[: None if self.keep_top_k < 0 else self.keep_top_k]
+        else:
+            image, label = np.divmod(label, max(classes, 1))
+            best = np.lexsort((places, label, -final, image))
+            if self.keep_top_k >= 0:
+                best = best[ranks(image[best]) < self.keep_top_k]
+        if self.sort_result_type == "classid":
+            across = () if self.sort_result_across_batch else (image[best],)
+            best = best[np.lexsort((label[best], *across))]
+        elif self.sort_result_type == "score" and self.sort_result_across_batch:
+            best = best[np.argsort(-final[best], kind="stable")]
+        found = np.empty((best.size, 6), np.float32)
+        found[:, 0], found[:, 1], found[:, 2:] = label[best], final[best], chosen.take(kept[best], axis=0)
+        index = self.output_type.to_dtype()
+        counts = np.bincount(image[best], minlength=images).astype(index)
+        return found.astype(boxes.dtype, copy=False), places[best, np.newaxis].astype(index, copy=False), counts
+
+
+def _at_most(size: Dimension, limit: int) -> Dimension:
+    return size if limit < 0 else min_dimension(size, Dimension(limit, limit))
 
 
 @operator("MulticlassNms", opset=8)
