@@ -1,1 +1,1 @@
-"""Fast forms of operations, one module for a family with the name that it has in ``ovir.ops``."""
+"""The fast forms of operations, in modules of the names that the operations' modules have in ``ovir.ops``."""

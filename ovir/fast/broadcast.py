@@ -1,4 +1,4 @@
-"""Broadcast with a constant target, as copies or views."""
+"""Tile with constant repeats, as copies or a view."""
 
 from __future__ import annotations
 

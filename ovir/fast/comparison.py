@@ -1,4 +1,4 @@
-"""Tests of numbers, as one call."""
+"""IsFinite, IsInf and IsNaN, each as one call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolution and GroupConvolution: products with the windows of images as rows of a matrix, or a special form.
+"""Convolutions: products with the windows of images as rows of a matrix, or a special form.
 
 One copy makes each window of the image a row of a matrix, and one product with the filters gives all channels of each
 output position. Filters with few outputs are taken side by side: a wider window holds several neighbouring ones, and a

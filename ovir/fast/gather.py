@@ -1,4 +1,4 @@
-"""Gather and GatherElements: one ``take`` into the output, or blocks of takes that threads share if it is large.
+"""Gather and GatherElements: one ``take``, or blocks of takes that threads share; GatherND: copies between views.
 
 Indices that change are checked in each run by one reduction: read as unsigned numbers, the largest is below the size
 only if all of them are in range and none is negative. Indices that are out of range are left to the reference, which

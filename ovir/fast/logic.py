@@ -1,4 +1,4 @@
-"""LogicalNot, as one call."""
+"""LogicalNot and BitwiseNot, each as one call; shifts have no fast form."""
 
 from __future__ import annotations
 

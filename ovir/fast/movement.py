@@ -1,4 +1,4 @@
-"""Concat, Pad and other moves of elements, as copies."""
+"""Concat and Pad, as copies."""
 
 from __future__ import annotations
 

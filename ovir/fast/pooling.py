@@ -1,4 +1,4 @@
-"""MaxPool and AvgPool: the windows of one axis after the other, in any order of memory."""
+"""MaxPool, AvgPool and their adaptive forms: windows of one axis after the other, in any order of memory."""
 
 from __future__ import annotations
 

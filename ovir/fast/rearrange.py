@@ -1,4 +1,4 @@
-"""Reversals, rolls and shuffles, as copies."""
+"""Reversals, rolls, shuffles, and moves between spatial axes and batch or channels, as copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Select, also by bits for numbers of one size."""
+"""Select: masked copies or, for many elements, operations on their bits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def select(op: Select, binder: Binder, *inputs: Array) -> bool:
 
 
 def _bind_bits(op: Select, binder: Binder, cond: Array, then: Array, other: Array) -> bool:
-    """Bind the selection of bits, as ``run`` makes it."""
+    """Bind the selection by bits: z = y ^ ((x ^ y) & mask)."""
     shape, bits = binder.output_shape(), np.dtype(f"i{then.dtype.itemsize}")
     largest = max((then, other, cond), key=lambda array: array.size)
     out = binder.output(order=memory_order(largest) if largest.shape == shape else None)

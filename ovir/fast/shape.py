@@ -1,4 +1,4 @@
-"""Reshape and its like where the input is no view."""
+"""Reshape, Squeeze and Unsqueeze of inputs whose elements must be copied, because no view has the new shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of one input, in passes."""
+"""Elementwise functions of one input: one NumPy call over the input, or for Erf a few."""
 
 from __future__ import annotations
 

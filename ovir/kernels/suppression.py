@@ -1,4 +1,4 @@
-"""Selection among overlapping boxes, many or a few dozen."""
+"""Non-maximum suppression: in blocks of arrays for many boxes, with Python integers as sets for a few dozen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Candidates = Sequence[tuple[list[float], list[int]]]
 
 
 def are_few(scores: Array) -> bool:
-    """Return whether scores [images, classes, boxes] are so few that the functions of this module are faster."""
+    """Return whether scores [images, classes, boxes] are so few that ``keep_few``, which works with sets, is faster."""
     images, _, boxes = scores.shape
     return 0 < scores.size <= _MOST_SCORES and images * boxes * boxes <= _MOST_PAIRS
 
@@ -28,7 +28,8 @@ def are_few(scores: Array) -> bool:
 def excluded_boxes(overlaps: Overlaps, images: int, count: int, threshold: float) -> list[list[int]]:
     """Return for each box of each image the set of boxes that it overlaps by more than a threshold (float32).
 
-    ``overlaps`` takes the numbers of boxes, counted through all images.
+    A set is an integer that has a bit for each box. ``overlaps`` takes the numbers of boxes, counted through all
+    images.
     """
     numbers = np.arange(images * count).reshape(images, count)
     # Were both arguments one array, only the overlaps with earlier boxes would be computed.

@@ -1,4 +1,4 @@
-"""Convolution, GroupConvolution (one to three spatial axes) and BinaryConvolution."""
+"""Convolutions: plain, grouped, binary, transposed and deformable ones."""
 
 from __future__ import annotations
 

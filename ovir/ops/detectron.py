@@ -1,6 +1,6 @@
 """Operations of the Detectron detectors: grids of priors, features of regions, and detections.
 
-ExperimentalDetectronGenerateProposalsSingleImage is in generate_proposals.py.
+ExperimentalDetectronGenerateProposalsSingleImage is in proposal.py.
 """
 
 from __future__ import annotations

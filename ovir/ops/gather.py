@@ -1,4 +1,4 @@
-"""Gather and GatherElements: slices or elements of `data`, picked by position along one axis."""
+"""Gather, GatherElements, GatherND and GatherTree: slices or elements of a tensor, picked by their positions."""
 
 from __future__ import annotations
 

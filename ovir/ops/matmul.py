@@ -1,4 +1,4 @@
-"""MatMul: matrix products with broadcast batches."""
+"""MatMul, GroupedMatMul, Einsum and Inverse: products and inverses of matrices, in batches."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""NonMaxSuppression: keep the boxes with the highest scores among overlapping ones, separately for each class.
+"""NonMaxSuppression and NMSRotated: keep the boxes with the highest scores among overlapping ones, in each class.
 
-Version 5 follows version 9, because it is version 9 with one flag.
+NonMaxSuppression-9 comes before version 5, which is derived from it and differs in one flag.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MaxPool and AvgPool: the largest or the mean element of windows that slide over the spatial axes."""
+"""MaxPool, AvgPool and their adaptive forms: the largest or the mean element of windows along the spatial axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proposal: the regions in which a two-stage detector looks for objects."""
+"""Proposal, GenerateProposals and its Detectron form: the regions where a two-stage detector looks for objects."""
 
 from __future__ import annotations
 

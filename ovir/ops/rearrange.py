@@ -1,4 +1,4 @@
-"""Operations that reorder the elements along a dimension: reverse, roll and shuffle."""
+"""Reversals, rolls and shuffles along an axis, and moves of elements between spatial axes and batch or channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gather and GatherElements."""
+"""Gather, GatherElements, GatherND and GatherTree."""
 
 from __future__ import annotations
 

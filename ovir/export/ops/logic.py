@@ -1,4 +1,4 @@
-"""Logical operations on booleans."""
+"""Logical operations on booleans, and bitwise operations."""
 
 from __future__ import annotations
 

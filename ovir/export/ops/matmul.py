@@ -1,4 +1,4 @@
-"""MatMul."""
+"""MatMul, GroupedMatMul, Einsum and Inverse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MulticlassNms."""
+"""MulticlassNms and MatrixNms."""
 
 from __future__ import annotations
 

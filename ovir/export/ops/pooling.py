@@ -1,4 +1,4 @@
-"""MaxPool and AvgPool."""
+"""MaxPool, AvgPool and their adaptive forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reverse, ReverseSequence, Roll and ShuffleChannels."""
+"""Reversals, rolls and shuffles, and moves between spatial axes and batch or channels."""
 
 from __future__ import annotations
 
