@@ -74,7 +74,8 @@ def operations_page() -> str:
     lines = [
         "# Operations",
         "",
-        "Made by `ovir ops --markdown`. *Version* is the first opset that holds an operation so, *opsets* are all.",
+        "Written by `python -m ovir.generate`. A row is one version of an operation: *version* is the opset that "
+        "introduced it, and *opsets* are all opsets that hold it.",
         "",
         f"{totals(listed)}.",
         "",

@@ -19,7 +19,7 @@ def add_to(commands: Any) -> None:
         run,
         "list every operation version, and whether ovir infers and runs it",
         "  ovir ops\n  ovir ops Gather              attributes, inputs and meaning of each version\n"
-        "  ovir ops --markdown > docs/operations.md\n",
+        "  ovir ops --markdown > operations.md\n",
     )
     parser.add_argument(
         "operations",
@@ -29,7 +29,7 @@ def add_to(commands: Any) -> None:
     )
     form = parser.add_mutually_exclusive_group()
     add_json(form)  # type: ignore[arg-type]  # a group takes arguments as a parser does
-    form.add_argument("--markdown", action="store_true", help="print the page docs/operations.md")
+    form.add_argument("--markdown", action="store_true", help="print the page of all operations, docs/operations.md")
 
 
 def run(arguments: argparse.Namespace) -> int:
