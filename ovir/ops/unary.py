@@ -28,7 +28,12 @@ class UnaryBase(Operator):
     arguments = "node:data"
     inplace = (0,)
     function: ClassVar[Callable[..., Any]]
-    """The NumPy function of the operation, or a function with the same signature."""
+    """The NumPy function of the operation, or a function with the same signature, ``function(x, out)``.
+
+    ``run`` calls it through ``compute``. The fast form of this class calls it directly, on float32 and float64, and
+    never calls ``compute``. So a class that overrides ``compute`` either gives the same results for real numbers as its
+    ``function``, or has a fast form of its own.
+    """
     real_only = False
     truncates = False
     """Whether results for 32- and 64-bit integers are truncated instead of rounded to nearest."""

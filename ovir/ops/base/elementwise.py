@@ -104,7 +104,11 @@ class BinaryBase(ElementwiseBase):
     unchanged."""
     commutes = False
     function: ClassVar[Callable[..., Array]]
-    """The NumPy function of the operation, if it is one."""
+    """The NumPy function of the operation, if it is one.
+
+    ``run`` calls it through ``compute``; the fast form of this class calls it directly. So a class that overrides
+    ``compute`` either declares no ``function`` or has a fast form of its own, unless both give the same results.
+    """
 
     def infer(self, a: TensorType, b: TensorType) -> TensorType:
         element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))
