@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from ovir.core.tensor_types import constant_type
 from ovir.ops import find
 from ovir.ops.base.domains import Domain, Index, by_input
 from ovir.ops.base.opsets import OPERATIONS
-from ovir.ops.base.traits import Signature, input_names, method_signature
+from ovir.ops.base.traits import Signature, Traits, input_names, method_signature
 from ovir.ops.infrastructure import Parameter
 
 PACKAGE = Path(ovir.__file__).parent
@@ -53,6 +54,13 @@ def test_negative_indices(operation: str, opset: int, negative: str) -> None:
     cls = find(operation, opset)
     assert cls is not None
     assert getattr(cls.domains["indices"], "negative") == negative  # noqa: B009  (rules may be any function)
+
+
+def test_every_trait_is_named_in_the_documentation() -> None:
+    page = (PACKAGE.parent / "docs" / "operation-classes.md").read_text(encoding="utf-8")
+    named = {word for code in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"\w+", code)}
+    traits = {name for name in {**vars(Traits), **Traits.__annotations__} if not name.startswith("_")}
+    assert sorted(traits - named) == []
 
 
 STRUCTURAL = {"Parameter", "Result", "Const", "ReadValue", "Assign", "If", "Loop", "TensorIterator"}

@@ -1,8 +1,7 @@
 """Traits of an operation: what code outside ``ops`` may ask of it besides inference and its kernel.
 
-Each trait has a default that claims nothing, so an operation declares only what is special about it. No code outside
-``ops`` asks for the name of an operation, except for Parameter, Result, Const, ReadValue, Assign and the operations
-with bodies, which are part of the format.
+Each trait has a default that claims nothing, so an operation declares only what is special about it;
+docs/operation-classes.md lists all traits.
 """
 
 from __future__ import annotations
@@ -68,8 +67,8 @@ class Traits:
     layer in f32, by rows if ``rows_from`` allows it."""
 
     bounded: ClassVar[bool] = True
-    """Whether the kernel takes memory of the order of its inputs and outputs, and time of the order of both and of its
-    multiply-accumulates. No other kernel runs in inference or is folded."""
+    """Whether the kernel takes memory of the order of its inputs and outputs, and about the time that ``kernel_time``
+    estimates. A kernel for which this is not true neither runs in inference nor is folded."""
 
     infer: Callable[..., TensorType | tuple[TensorType, ...]]
     run: Callable[..., Array | tuple[Array, ...]]
@@ -104,8 +103,9 @@ class Traits:
     def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         """Return an estimate of the kernel's time in nanoseconds, infinite if there is no bound on it.
 
-        Inference and the folding of constants run a kernel only if this and its memory are small; see ``can_fold`` of
-        ``ovir.ops.base.operator``. The default counts elements and multiply-accumulates.
+        Inference runs the kernel on constants (``can_fold``), and a plan folds the layer (``FoldingBudget``), only if
+        this is short. Kernels that inference runs on bounds of small known values are limited by ``can_evaluate``
+        instead. The default counts elements and multiply-accumulates; operations that take longer override it.
         """
         sizes = [tensor.shape.size().upper for tensor in (*inputs, *outputs)]
         if not self.bounded or None in sizes:
