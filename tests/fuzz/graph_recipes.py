@@ -11,6 +11,14 @@ import numpy as np
 from builder import Net, output
 
 from ovir.core.element_types import ElementType
+from ovir.ops import find
+from ovir.ops.activation import ActivationBase
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.opsets import OPERATIONS
+from ovir.ops.base.registry import LAST_COMPLETE_OPSET
+from ovir.ops.base.traits import method_signature
+from ovir.ops.comparison import FloatTestBase
+from ovir.ops.unary import UnaryBase
 
 FLOATS = ("f32", "f16")
 INTEGERS = ("i32", "i64", "u8", "i8")
@@ -177,14 +185,21 @@ def _broadcasts(one: Sequence[int], other: Sequence[int]) -> bool:
 
 # --------------------------------------------------------------------------- element by element
 
-UNARY = {
-    1: "Abs Acos Asin Atan Ceiling Floor Cos Sin Tan Cosh Sinh Erf Exp Log Negative ReLU Sigmoid Sign Sqrt Tanh",
-    4: "Acosh Asinh Atanh HSwish Mish SoftPlus Swish",
-    5: "HSigmoid",
-    9: "SoftSign",
-    10: "IsFinite IsInf IsNaN",
-}
-_OPSETS = {kind: opset for opset, kinds in UNARY.items() for kind in kinds.split()}
+
+def _is_unary(cls: type[Operator] | None) -> bool:
+    if cls is None or not issubclass(cls, (UnaryBase, ActivationBase, FloatTestBase)):
+        return False
+    must_be_given = any(a.required or a.specified for a in cls.attributes.values())
+    return method_signature(cls.infer).required == 1 and not must_be_given
+
+
+UNARY = [
+    (version.type, version.opset)
+    for versions in OPERATIONS.values()
+    for version in versions.values()
+    if version.opset <= LAST_COMPLETE_OPSET and _is_unary(find(version.type, version.opset))
+]
+"""The elementwise operations of one input, without attributes that must be given."""
 BINARY = [
     "Add",
     "Subtract",
@@ -201,8 +216,8 @@ COMPARE = ["Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"]
 
 
 def unary(g: Graph) -> None:
-    kind = g.choose(*_OPSETS)
-    g.add(kind, g.floats(), opset=_OPSETS[kind])
+    kind, opset = g.choose(*UNARY)
+    g.add(kind, g.floats(), opset=opset)
 
 
 def unary_integer(g: Graph) -> None:
