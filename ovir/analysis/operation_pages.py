@@ -63,7 +63,7 @@ def entries() -> list[OperationEntry]:
 
 
 def totals(listed: list[OperationEntry]) -> str:
-    """Return how many of the operation versions are inferred and run."""
+    """Return the numbers of operation versions that exist, are inferred and are run, in words."""
     infers, runs = sum(e.infers for e in listed), sum(e.runs for e in listed)
     return f"{len(listed)} operation versions: {infers} inferred, {runs} run"
 
@@ -125,7 +125,7 @@ _GROUPS = {
 
 
 def described(cls: type[Operator] | None) -> dict[str, Any]:
-    """Return what is known of an operation version as plain data; entries are empty if ovir does not have it."""
+    """Return the description of an operation version as plain data; entries are empty if ovir does not have it."""
     if cls is None:
         return {"documentation": "", "source": "", "inputs": [], "attributes": []}
     return {
@@ -157,7 +157,7 @@ def documentation(cls: type[Operator]) -> str:
 
 
 def _of_base(base: type) -> str:
-    """Return what the documentation of a base class says about its operations, not about itself."""
+    """Return the part of a base class's documentation that is about its operations, not about itself."""
     first, _, rest = _without_source(inspect.cleandoc(base.__doc__ or "")).partition("\n\n")
     if first.startswith("Base of "):
         first = first.partition(": ")[2]

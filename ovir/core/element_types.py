@@ -148,7 +148,7 @@ def value_range(element_type: ElementType) -> tuple[int, int] | tuple[float, flo
 
 
 def integers_outside(array: NDArray[Any], element_type: ElementType) -> NDArray[Any]:
-    """Return which values of an integer array an integer type cannot hold."""
+    """Return the mask of the values of an integer array that an integer type cannot hold."""
     low, high = value_range(element_type)
     if array.size == 0 or low <= int(array.min()) <= int(array.max()) <= high:
         return np.zeros(array.shape, np.bool_)

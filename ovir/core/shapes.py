@@ -456,7 +456,7 @@ class PartialShape:
         return PartialShape(self._dims + other._dims)
 
     def merged_with(self, other: PartialShape, except_axis: int | None = None) -> PartialShape | None:
-        """Return what both shapes allow, None if they contradict each other.
+        """Return the shape that allows what both shapes allow, or None if they contradict each other.
 
         On ``except_axis`` (normalised) this shape's dimension is kept.
         """

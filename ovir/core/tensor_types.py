@@ -28,11 +28,11 @@ class Evaluation:
         self.values: Sequence[Value | None] | None = None
 
     def compute(self) -> Sequence[Value | None]:
-        """Return what is known of each output; the values of ``inputs`` have been computed."""
+        """Return the known value of each output, or None; the values of ``inputs`` have been computed."""
         raise NotImplementedError
 
     def value(self, index: int) -> Value | None:
-        """Return what is known of one output.
+        """Return the known value of one output, or None.
 
         Chains of layers are longer than Python's stack is deep, so the way back through them is a list.
         """
@@ -76,7 +76,7 @@ class TensorType:
 
     @property
     def value(self) -> Value | None:
-        """Return what is known of the elements; it is computed on first use."""
+        """Return the known value, or None; it is computed on first use."""
         if self._evaluation is not None:
             self._value = self._evaluation.value(self._index)
             self._evaluation = None

@@ -97,7 +97,7 @@ class Value:
 
     @property
     def is_unknown(self) -> NDArray[np.bool_]:
-        """Return which elements have no bounds. A real number without bounds can be NaN, which no bounds contain."""
+        """Return the mask of the elements without bounds; such a real number can be NaN, which no bounds contain."""
         return np.isinf(self.lower) & np.isinf(self.upper)
 
     @property
@@ -191,8 +191,8 @@ def limits(element_type: ElementType) -> tuple[float, float]:
 
 
 def _overflows(element_type: ElementType, bounds: Bounds) -> NDArray[np.bool_]:
-    """Return which bounds the element type does not hold. Infinite ones stand for any size in types that are taken to
-    hold every size."""
+    """Return the mask of the bounds that the element type does not hold. Infinite ones stand for any size in types that
+    are taken to hold every size."""
     if element_type.is_integral:
         least, greatest = value_range(element_type)
         beyond: NDArray[np.bool_] = (bounds < least) | (bounds > greatest)

@@ -67,7 +67,7 @@ def attention(op: ScaledDotProductAttention, binder: Binder, *inputs: Array) -> 
 def _bound_mask(
     op: ScaledDotProductAttention, binder: Binder, mask: Array | None, dtype: np.dtype[Any]
 ) -> tuple[Array | None, Array | None]:
-    """Return what is added to the scores, and what their exponentials are multiplied with."""
+    """Return the array to add to the scores, and the array to multiply their exponentials with; None for no array."""
     if mask is None or op.causal:
         return None, None
     if mask.dtype != np.bool_:

@@ -150,7 +150,7 @@ def _bind_dense(binder: Binder, image: Array, filters: Array, axes: Sequence[Axi
 def _product(
     binder: Binder, form: str, filters: Array, make: Callable[[Array], Array], depth: int, rows: Array
 ) -> Product:
-    """Return what multiplies rows with ``make(filters)``, matrices [groups, length, depth] whose name is ``form``."""
+    """Return the product of rows with ``make(filters)``, matrices [groups, length, depth] whose name is ``form``."""
     if binder.is_constant(1):
         return filter_product(binder, form, lambda: make(filters), depth, rows)
     ordered = np.moveaxis(filters, (1, 2), (-1, -2))  # the same as _matrices, in each run
@@ -195,7 +195,7 @@ def _windows_at_once(axis: Axis, outputs: int, others: int) -> int:
 
 
 def _widened(axis: Axis, count: int) -> Axis:
-    """Return how windows move that hold ``count`` neighbouring windows each."""
+    """Return the axis with wider windows, each of which holds ``count`` neighbouring ones."""
     if count == 1:
         return axis
     kernel = (axis.kernel - 1) * axis.dilation + 1 + (count - 1) * axis.stride

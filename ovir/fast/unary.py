@@ -1,4 +1,4 @@
-"""Elementwise functions of one input: one NumPy call over the input, or for Erf a few."""
+"""Elementwise functions of one input: one NumPy call over the input, or several for Erf."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Tap:
     def __init__(self, names: Sequence[str], model: LayerGraph) -> None:
         self.arrays: dict[str, list[Array]] = {}
         self._targets: dict[str, list[tuple[str, int | None]]] = {}
-        """By full name of a layer: the names that were asked for, and which of its outputs each stands for."""
+        """For each layer, by its full name, the names that were asked for and the output that each stands for."""
         known = _tappable(model)
         for name in names:
             if name not in known:
@@ -112,7 +112,7 @@ class Tap:
 
 
 def _tappable(model: LayerGraph) -> dict[str, tuple[Layer, int | None]]:
-    """Return by name the layers that can be tapped, and which output is meant where it is not all of them.
+    """Return the layers that can be tapped, by name, each with the output that the name means, or None for all outputs.
 
     A Result is no step of a run: it stands for the tensor that it reads. Names of layers go before names of tensors.
     """

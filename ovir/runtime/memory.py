@@ -79,10 +79,10 @@ class _Walk:
         self.certain = certain
         self.most = self.now = self.unknown = self.body_weights = 0
         self._holders: list[set[int]] = []
-        """By allocation: the slots that show it."""
+        """The slots that lie in each allocation."""
         self._sizes: list[int] = []
         self._shown: dict[int, set[int]] = {}
-        """By slot: the allocations that it shows."""
+        """The allocations that each slot lies in."""
 
     def step(self, index: int, step: Step) -> None:
         inside = self._bodies(index)

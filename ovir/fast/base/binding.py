@@ -59,8 +59,8 @@ class Binder(Protocol):
         """Return an array of zeros of which only this operation knows; its contents last from run to run."""
 
     def prepared(self, form: str, make: Callable[[], Array]) -> Array:
-        """Return what ``make`` computes from the constant inputs. Bindings to other shapes share it under the name
-        ``form``, which must tell apart all that it depends on besides the layer's constants."""
+        """Return the array that ``make`` computes from the constant inputs. Bindings to other shapes share it under
+        the name ``form``, which must tell apart all that it depends on besides the layer's constants."""
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
         """Add a call to each run."""

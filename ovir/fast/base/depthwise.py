@@ -81,7 +81,7 @@ def _runs(axes: Sequence[Axis], size: int) -> list[Run]:
 
 
 def _windows_of_part(windows: int, channels: int) -> int:
-    """Return how many windows along the last axis are computed together: a divisor of their number."""
+    """Return the number of windows along the last axis to compute together, which divides the number of all."""
     few = next(n for n in range(windows, 0, -1) if windows % n == 0 and (n == 1 or n * channels <= _LONGEST))
     return few if few * channels >= _SHORTEST else windows
 

@@ -46,7 +46,7 @@ _MODES: dict[Spread, Mode] = {Spread.PLAIN: "clip", Spread.NEGATIVE: "wrap"}
 
 
 def spread_of(indices: Array, size: int) -> Spread:
-    """Return how far the indices reach, computed in their own type."""
+    """Return the range that the indices cover, computed in their own type."""
     flat = indices.ravel()
     if _reduced(np.maximum, flat.view(UNSIGNED[flat.itemsize])) < size:
         return Spread.PLAIN
@@ -199,5 +199,5 @@ def _entries_per_block(row_bytes: int) -> int:
 
 
 def _blocks_per_thread(entries: int, row_bytes: int) -> int:
-    """Return how many blocks of a given number of entries a thread should have at least."""
+    """Return the least number of blocks, of so many entries each, that a thread should have."""
     return -(-_BYTES_PER_THREAD // (entries * max(row_bytes, _MIN_ENTRY_BYTES)))

@@ -34,8 +34,8 @@ class Axis(NamedTuple):
 
 
 def is_mostly_padding(axes: Sequence[Axis], sizes: Sequence[int]) -> bool:
-    """Return whether so much more than data of these sizes are zeros around it that ``run``, which skips taps that read
-    only zeros, is faster."""
+    """Return whether the zeros around data of these sizes so outnumber the data that ``run``, which skips taps that
+    read only zeros, is faster."""
     padded = prod(axis.padded(size) for axis, size in zip(axes, sizes, strict=True))
     return padded > 16 * prod(sizes) + (1 << 12)
 
@@ -114,7 +114,7 @@ def padded_planes(binder: Binder, data: Array, axes: Sequence[Axis]) -> Array:
 
 
 def _border(axes: Sequence[Axis], sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """Return how many zeros windows need before and after data of these sizes."""
+    """Return the numbers of zeros that windows need before and after data of these sizes."""
     return [(a.pad_begin, a.padded(size) - size - a.pad_begin) for a, size in zip(axes, sizes, strict=True)]
 
 

@@ -25,13 +25,14 @@ from ovir.ops.base.operator import Operator
 _MOST_COPIES = 16
 """The number of copies that are made instead of one ``take``."""
 _MOST_POSITIONS = 1 << 16
-"""Elements of a table of positions that is kept; and ..."""
+"""The most elements of a table of positions that a binding keeps."""
 _MOST_TRIED = 1 << 21
-"""... of one that is only made while binding."""
+"""The most elements of a table of positions that is only made while an operation is bound."""
 _THREADED = 1 << 20
 """Elements of a copy that threads share."""
 _FEW, _MANY = 4, 64
-"""Many inner loops over few elements cost more than one copy for each of the elements."""
+"""If rows have at most ``_FEW`` elements and there are at least ``_MANY`` rows, one copy for each place in a row is
+faster than a copy with an inner loop for each row."""
 
 
 def bind_copy(binder: Binder, source: Array, target: Array) -> None:
@@ -141,7 +142,7 @@ def _as_view(memory: Array, lines: Sequence[_Line] | None) -> Array | None:
 
 
 def _source(memory: Array, lines: Sequence[_Line]) -> Array:
-    """Return what lines of positions select, with an axis for each of their levels."""
+    """Return the elements that lines of positions select, with an axis for each of their levels."""
     sizes = sum((line.sizes for line in lines), ())
     strides = [step * memory.itemsize for line in lines for step in line.steps]
     return strided(memory[sum(line.first for line in lines) :], sizes, strides)

@@ -220,7 +220,7 @@ Product = Callable[[Array, Array, bool], list[Call]]
 
 
 def filter_product(binder: Binder, form: str, make: Callable[[], Array], depth: int, rows: Array) -> Product:
-    """Return what multiplies rows [rows, length], or [groups, rows, length], with constant matrices [groups, length,
+    """Return the product of rows [rows, length], or [groups, rows, length], with constant matrices [groups, length,
     depth], whose name is ``form``."""
     if rows.ndim == 2 and rows.dtype == np.float32 and rows.itemsize in rows.strides:
         matrix = packed(binder, lambda: make()[0], (rows.shape[1], depth), len(rows), form)
@@ -231,5 +231,5 @@ def filter_product(binder: Binder, form: str, make: Callable[[], Array], depth: 
 
 
 def product_with(weights: Array) -> Product:
-    """Return what multiplies rows with matrices as they lie."""
+    """Return the product of rows with matrices that stay as they lie in memory."""
     return lambda a, out, shared: product_calls(a, weights, out) if shared else [(np.matmul, (a, weights, out))]
