@@ -108,7 +108,7 @@ class GridSample(Operator):
             is_mirrored = self.padding_mode == "reflection"
             index = self._reflected(index, sizes) if is_mirrored else np.clip(index, 0, sizes - 1)
         rows, columns = index[:, np.newaxis, 0] * width + first_pixels, index[np.newaxis, :, 1]
-        crossed = (rows + columns).reshape(-1, places.shape[1])
+        crossed = (rows + columns).reshape(len(index) ** 2, places.shape[1])
         if weight is not None:
             weight = (weight[:, np.newaxis, 0] * weight[np.newaxis, :, 1]).reshape(crossed.shape)
         if not has_outside or self.padding_mode != "zeros":

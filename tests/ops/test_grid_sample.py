@@ -142,6 +142,12 @@ def test_strings_have_a_nearest_one() -> None:
         GridSample().run(row, grid)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_a_grid_without_places(mode: str) -> None:
+    result = GridSample(mode=mode).run(np.ones((1, 2, 3, 3), np.float32), np.ones((1, 0, 4, 2), np.float32))
+    assert result.shape == (1, 2, 0, 4)
+
+
 def test_empty_data() -> None:
     grid = np.zeros((1, 2, 3, 2), np.float32)
     assert GridSample().run(np.ones((1, 0, 4, 4), np.float32), grid).shape == (1, 0, 2, 3)
