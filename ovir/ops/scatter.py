@@ -107,7 +107,8 @@ class ScatterUpdate(ScatterBase):
         expected = (*out.shape[:at], *indices.shape, *out.shape[at + 1 :])
         self.require(updates.shape == expected, "updates {} must have shape {}", updates.shape, expected)
         before: tuple[Any, ...] = (slice(None),) * at
-        out[(*before, places)] = updates
+        # Of several updates of one element the last counts, and NumPy follows the order in memory.
+        out[(*before, np.ascontiguousarray(places))] = np.ascontiguousarray(updates)
 
 
 # --------------------------------------------------------------------------- ScatterElementsUpdate

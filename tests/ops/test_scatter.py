@@ -57,6 +57,14 @@ def test_scatter_update_has_no_negative_index(index: int) -> None:
         ScatterUpdate().run(np.zeros(3), np.array([0, index]), np.ones(2), np.array(0))
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_last_of_several_updates_counts_in_any_order_of_memory(order: Any) -> None:
+    indices = np.ones((3, 17), np.int64, order=order)
+    indices[0, 16] = indices[2, 0] = 0
+    updates = np.asarray(np.arange(51, dtype=np.float32).reshape(1, 3, 17), order=order)
+    assert ScatterUpdate().run(np.zeros((1, 2), np.float32), indices, updates, np.array(1)).tolist() == [[34, 50]]
+
+
 # ----- ScatterElementsUpdate
 
 DATA, INDICES, UPDATES = [2, 3, 4, 6], [1, 0, 0, -2, -1, 2], [10, 20, 30, 40, 70, 60]
