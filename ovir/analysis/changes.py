@@ -20,9 +20,10 @@ from ovir.graph.names import legacy_name
 from ovir.graph.rt_info import RtInfo
 from ovir.inference.layer_weights import compression_of
 from ovir.ir.elements import OLD_KEYS
+from ovir.ops.compressed import blocks
 from ovir.ops.convert import in_f32
 from ovir.ops.infrastructure import Const
-from ovir.runtime.decompression import CompressedWeights
+from ovir.runtime.decompression import ConstantWeights
 
 
 @dataclass(frozen=True)
@@ -296,11 +297,11 @@ def weight_difference(a: Port, b: Port, tolerance: ConstantTolerance) -> DataDif
 
 
 def _decompressed(a: Port, b: Port) -> Iterator[tuple[Array, Array]]:
-    first, second = CompressedWeights(a), CompressedWeights(b)
+    first, second = ConstantWeights(a), ConstantWeights(b)
     if not (first.has_slices and second.has_slices):
         yield first.whole(), second.whole()
         return
-    for part in first.blocks(first.all, BLOCK):
+    for part in blocks(first.shape, BLOCK):
         yield first.slices(part), second.slices(part)
 
 

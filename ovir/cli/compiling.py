@@ -45,8 +45,9 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--keep-compressed",
-        action="store_true",
-        help="decompress large weights at each use: slower, but memory stays near the size of the .bin",
+        action=argparse.BooleanOptionalAction,
+        help="decompress weights at each use, or all of them at once (default: at each use if a matrix has more than "
+        "4 MiB in f32)",
     )
 
 

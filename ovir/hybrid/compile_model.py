@@ -24,7 +24,7 @@ def compile_model(
     engine: str = "numpy",
     threads: int | None = None,
     strict: bool = False,
-    keep_compressed: bool = False,
+    keep_compressed: bool | None = None,
     emulate: str | Emulation | None = None,
 ) -> CompiledModel:
     """Compile a model, or the IR file at a path.

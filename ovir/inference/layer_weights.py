@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, bf16, f16, f32
+from ovir.core.element_types import ElementType, bf16, f16, f32, i4, i8, u4, u8
 from ovir.core.shapes import PartialShape
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
@@ -17,6 +17,7 @@ from ovir.inference.constant_layers import constant_layers
 from ovir.ops.base.domains import Index
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL, Traits, input_names
+from ovir.ops.compressed import Codes
 from ovir.ops.infrastructure import Const
 
 _MOST_LAYERS = 100
@@ -192,3 +193,67 @@ def _converted(layer: Layer, data: Array) -> Array:
 
     source = layer.inputs[0].element_type
     return data if source in (f16, bf16, f32) else in_f32(data, source)
+
+
+# --------------------------------------------------------------------------- matrices of codes
+
+
+def codes_of(output: Port) -> Codes | None:
+    """Return the codes of a matrix that is computed as compressors write it; None for any other tensor.
+
+    That is a Const of f16 or bf16; or a Const of 4 or 8 bits with the arithmetic ``(codes - zero_point) * scale``,
+    where each row, or each group of neighbors in a row, has a scale and a zero point, and a Reshape that joins the
+    groups. Converts to floating-point types may stand anywhere between.
+    """
+    port = _unconverted(output)
+    if port.layer.type == "Reshape" and (source := port.layer.inputs[0].source) is not None:
+        port = _unconverted(source)
+    grouped, factors = port.shape, {"scales": np.ones((), np.float32), "offsets": np.zeros((), np.float32)}
+    for trait in factors:
+        if getattr(port.layer.operator, trait, False):
+            sources = _sources(port.layer)
+            main, other = sorted(sources, key=_elements, reverse=True) if trait == "scales" else sources
+            if _constant_chain(other) is None:
+                return None
+            factors[trait] = np.asarray(_array(other), np.float32)
+            port = _unconverted(main)
+    op = port.layer.operator
+    if not isinstance(op, Const) or op.element_type not in (f16, bf16, i4, u4, i8, u8):
+        return None
+    if port.shape != grouped or grouped.rank not in (2, 3) or output.shape.rank != 2:
+        return None
+    rows, *middle, size = grouped.to_tuple()
+    groups = prod(middle)
+    is_plain = op.element_type.bits < 16 or all(value.ndim == 0 for value in factors.values())
+    if not is_plain or output.shape.to_tuple() != (rows, groups * size):
+        return None
+    scale, zero_point = (_by_group(value, grouped.to_tuple()) for value in factors.values())
+    numbers = _numbers(op, size)
+    if numbers is None or scale is None or zero_point is None:
+        return None
+    return Codes(op.element_type, numbers.reshape(rows, groups, -1), scale, zero_point)
+
+
+def _unconverted(port: Port) -> Port:
+    """Return what the Converts before a port convert to floating-point types."""
+    while port.layer.operator is not None and port.layer.operator.converts and port.element_type in (f16, bf16, f32):
+        source = port.layer.inputs[0].source
+        if source is None:
+            break
+        port = source
+    return port
+
+
+def _by_group(values: Array, shape: tuple[int, ...]) -> Array | None:
+    """Return scales or zero points of codes of a shape as [rows, groups]; None if they differ inside of a group."""
+    aligned = values.reshape((1,) * (len(shape) - values.ndim) + values.shape)
+    if aligned.ndim != len(shape) or aligned.shape[-1] != 1:
+        return None
+    return np.broadcast_to(aligned, (*shape[:-1], 1)).reshape(shape[0], -1)
+
+
+def _numbers(op: Const, size: int) -> Array | None:
+    """Return codes as they are in memory: two of 4 bits in a byte, the first one in the lower half."""
+    if op.element_type.bits > 4:
+        return op.data
+    return op.stored() if size % 2 == 0 else None

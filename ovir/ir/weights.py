@@ -176,7 +176,7 @@ class Constant:
         """Return the read-only array, a view of the file if possible."""
         if self._view is not None:
             return self._view
-        array = decode(self.data[self.offset : self.offset + self.size], self.element_type, self.shape)
+        array = decode(self.stored(), self.element_type, self.shape)
         if not array.flags.owndata:
             self._view = array
         return array
@@ -193,8 +193,12 @@ class Constant:
         if self.element_type == string:
             return self.array().reshape(-1)[start:stop]
         bits = self.element_type.bits
-        raw = self.data[self.offset : self.offset + self.size]
+        raw = self.stored()
         return decode(raw[start // 8 * bits : -(-stop // 8) * bits], self.element_type, (stop - start,))
+
+    def stored(self) -> Bytes:
+        """Return the bytes as they are in the .bin."""
+        return self.data[self.offset : self.offset + self.size]
 
 
 def _constant_of(data: bytes, element_type: ElementType, shape: tuple[int, ...]) -> Constant:

@@ -49,6 +49,9 @@ class Blob(Protocol):
     def elements(self, start: int, stop: int) -> Array:
         """Return a range of the flat array; ``start`` is a multiple of 8."""
 
+    def stored(self) -> Array:
+        """Return the bytes as they are in the .bin, read-only."""
+
 
 @operator("Const", opset=1, function_name="constant")
 class Const(Operator):
@@ -124,6 +127,10 @@ class Const(Operator):
         if self._data is None and self.constant_data is not None:
             return self.constant_data.elements(start, stop)
         return self.data.reshape(-1)[start:stop]
+
+    def stored(self) -> Array | None:
+        """Return the bytes of the .bin, read-only; None if the constant holds an array instead."""
+        return None if self._data is not None or self.constant_data is None else self.constant_data.stored()
 
     @property
     def is_packed(self) -> bool:

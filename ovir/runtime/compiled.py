@@ -57,16 +57,17 @@ class CompiledModel:
         *,
         threads: int | None = None,
         strict: bool = False,
-        keep_compressed: bool = False,
+        keep_compressed: bool | None = None,
         emulate: str | Emulation | None = None,
     ) -> None:
         """Plan the model.
 
         ``threads`` limits the threads of kernels (None: all cores). With ``strict`` a value that the specification
-        excludes is an error; otherwise OpenVINO's reference is followed with a warning. With ``keep_compressed`` large
-        weights stay compressed and are decompressed at each use: memory stays near the size of the .bin, and runs
-        take longer. ``emulate`` is ``"f16"`` or ``"bf16"``: weights and the results of layers are rounded to this type,
-        as on a device that computes in it; see docs/precision.md.
+        excludes is an error; otherwise OpenVINO's reference is followed with a warning. ``keep_compressed`` says
+        which weights stay as the file holds them, and are decompressed at each use: large matrices of products and
+        gathers (None), all that have more than 65,536 elements, which makes runs slower (True), or none (False).
+        ``emulate`` is ``"f16"`` or ``"bf16"``: weights and the results of layers are rounded to this type, as on a
+        device that computes in it; see docs/precision.md.
 
         Raises InputError for arguments that exclude each other, and ModelError for a model that cannot be run.
         """
@@ -78,8 +79,8 @@ class CompiledModel:
         """The most threads that kernels use; None for all cores."""
         self.strict: bool = strict
         """Whether a value that the specification excludes is an error."""
-        self.keep_compressed: bool = keep_compressed
-        """Whether large weights stay compressed."""
+        self.keep_compressed: bool | None = keep_compressed
+        """Whether weights stay compressed: all that take less memory so, none, or (None) large matrices."""
         self.emulation = emulation_of(emulate)
         if keep_compressed and self.emulation is not None:
             message = "emulate and keep_compressed exclude each other: rounded weights are kept as f32"
@@ -116,7 +117,7 @@ class CompiledModel:
             return make_plan(
                 model,
                 keep,
-                keep_compressed=self.keep_compressed,
+                keep_compressed=self.keep_compressed if self.emulation is None else False,
                 folded=self._folded,
                 emulation=self.emulation,
                 original=original,

@@ -3,17 +3,18 @@
 A file computes (codes - zero_point) * scale in f16 and converts the result to f32. Devices that compute in f32 use f32
 for the arithmetic as well; the plan does the same, so that it neither rounds nor stores intermediate results.
 
-Weights are decompressed once, when the plan is made; or, with ``keep_compressed``, at each use. Layers that can work on
-slices along the first axis of their weights then decompress only these.
+Large matrices of products and gathers stay as the file holds them, and each use decompresses the parts that it needs;
+all other weights are decompressed once, when the plan is made. ``keep_compressed`` changes this rule, which is in
+``_stays_compressed``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,16 +23,27 @@ from ovir.core.element_types import ElementType, bf16, f16, f32
 from ovir.core.values import MAX_ELEMENTS
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.ops.base.operator import Kernel, Operator
+from ovir.inference.layer_weights import codes_of
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL
+from ovir.ops.compressed import (
+    Codes,
+    CompressedGather,
+    CompressedGroupedMatMul,
+    CompressedMatMul,
+    Decompress,
+    Selection,
+    blocks,
+)
 from ovir.ops.convert import in_f32
 from ovir.ops.gather import GatherBase
 from ovir.ops.infrastructure import Const
-from ovir.ops.matmul import GroupedMatMul, MatMul, oriented
+from ovir.ops.matmul import GroupedMatMul, MatMul
 from ovir.runtime.plan import applied_operator
 
-Selection = slice | Array
-"""Slices along the first axis: a range (start and stop given), or one for each index of a 1-D array."""
+LARGE = 1 << 20
+"""The number of elements of a matrix above which it stays compressed by default: 4 MiB in f32. Smaller ones are packed
+for products, which is faster."""
 
 BLOCK = 1 << 18
 """The number of elements that are decompressed together, so that they and their sources stay in a cache."""
@@ -50,7 +62,7 @@ _NARROW = (f16, bf16)
 
 
 @dataclass(frozen=True, eq=False)
-class CompressedWeights:
+class ConstantWeights:
     """The tensor of ``port``, which depends only on constants. It is decompressed to f32, unless the port belongs to a
     Const."""
 
@@ -65,6 +77,10 @@ class CompressedWeights:
         """Return whether slices along the first axis can be decompressed without the rest."""
         return bool(self.shape) and self.shape[0] > 1 and _has_slices(self.port)
 
+    @cached_property
+    def codes(self) -> Codes | None:
+        return codes_of(self.port)
+
     def slices(self, which: Selection) -> Array:
         op = self.port.layer.operator
         if isinstance(op, Const):
@@ -72,26 +88,18 @@ class CompressedWeights:
         if not isinstance(which, slice):
             return _decompressed(self.port, which)
         out = np.empty((which.stop - which.start, *self.shape[1:]), np.float32)
-        for block in self.blocks(which, BLOCK):
-            np.copyto(out[block.start - which.start : block.stop - which.start], _decompressed(self.port, block))
+        for block in blocks(out.shape, BLOCK):
+            source = slice(which.start + block.start, which.start + block.stop)
+            np.copyto(out[block], _decompressed(self.port, source))
         return out
-
-    def blocks(self, which: slice, elements: int) -> Iterator[slice]:
-        """Yield a range of slices in parts of about the given number of elements."""
-        step = max(elements // max(prod(self.shape[1:]), 1), 1)
-        return (slice(i, min(i + step, which.stop)) for i in range(which.start, which.stop, step))
 
     @property
     def element_type(self) -> ElementType:
         return self.port.element_type
 
-    @property
-    def all(self) -> slice:
-        return slice(0, self.shape[0])
-
     def whole(self) -> Array:
         if self.has_slices:
-            return self.slices(self.all)
+            return self.slices(slice(0, self.shape[0]))
         op = self.port.layer.operator
         return op.decoded() if isinstance(op, Const) else _decompressed(self.port, None)
 
@@ -166,18 +174,18 @@ def _is_arithmetic(layer: Layer) -> bool:
 
 
 class Replacement(NamedTuple):
-    """A kernel that decompresses what it needs, in place of the kernel of a layer."""
+    """An operation that decompresses what it needs, in place of that of a layer."""
 
-    kernel: Kernel
+    operator: Operator
     unread: Sequence[Port]
-    """The sources of inputs of the layer that the kernel does not have."""
+    """The sources of inputs of the layer that the operation does not have."""
 
 
 @dataclass
 class Decompressions:
     """The compressed weights of a model."""
 
-    folded: dict[Layer, CompressedWeights] = field(default_factory=dict)
+    folded: dict[Layer, ConstantWeights] = field(default_factory=dict)
     """Weights that are decompressed when the plan is made, by the layer that returns them."""
     replacements: dict[Layer, Replacement] = field(default_factory=dict)
     """The layers that decompress weights at each use: those that return them, and those that need some rows of them."""
@@ -186,7 +194,7 @@ class Decompressions:
 
 
 def find_decompressions(
-    model: LayerGraph, is_tapped: Callable[[Layer], bool], keep_compressed: bool = False
+    model: LayerGraph, is_tapped: Callable[[Layer], bool], keep_compressed: bool | None = None
 ) -> Decompressions:
     """Return all compressed weights of the model; layers whose own output is tapped are not absorbed."""
     decompressing: dict[Layer, int] = {}  # how many layers run to decompress the output of each
@@ -196,32 +204,39 @@ def find_decompressions(
             if count <= _MOST_LAYERS:
                 decompressing[layer] = count
     found = Decompressions()
-    kept: dict[Layer, CompressedWeights] = {}
+    kept: dict[Layer, ConstantWeights] = {}
 
-    def absorb(ends: dict[Layer, CompressedWeights]) -> None:
+    def absorb(ends: dict[Layer, ConstantWeights]) -> None:
         parts = set().union(*map(_before, ends)) - ends.keys()
         for layer in reversed(decompressing):
             if layer in parts and not is_tapped(layer) and _readers(layer) <= ends.keys() | found.absorbed:
                 found.absorbed.add(layer)
 
-    if keep_compressed:
-        for layer in decompressing:
-            if _readers(layer) - decompressing.keys() and _is_worth_keeping(layer):
-                kept[layer] = CompressedWeights(layer.outputs[0])
-        absorb(kept)
+    for layer in decompressing:
+        readers = _readers(layer) - decompressing.keys()
+        if readers and _is_smaller(layer):
+            weights = ConstantWeights(layer.outputs[0])
+            if _stays_compressed(weights, readers, keep_compressed):
+                kept[layer] = weights
+    absorb(kept)
     for layer in decompressing:
         if layer in kept or layer in found.absorbed or not _converts_to_f32(layer):
             continue
         if any(map(_is_arithmetic, _before(layer))):
-            found.folded[layer] = CompressedWeights(layer.outputs[0])
+            found.folded[layer] = ConstantWeights(layer.outputs[0])
     absorb(found.folded)
     for layer, weights in kept.items():
-        found.replacements[layer] = Replacement(weights.whole, _sources(layer))
-        readers = [reader for reader in _readers(layer) if reader not in kept and reader not in found.absorbed]
-        replaced = [_reads_by_rows(found, weights, reader) for reader in readers]
+        found.replacements[layer] = Replacement(Decompress(_operator(layer), weights), _sources(layer))
+        unreplaced = [reader for reader in _readers(layer) if reader not in kept and reader not in found.absorbed]
+        replaced = [_replace_reader(found, weights, reader) for reader in unreplaced]
         if all(replaced) and not is_tapped(layer):
             found.absorbed.add(layer)
     return found
+
+
+def _operator(layer: Layer) -> Operator:
+    assert layer.operator is not None
+    return layer.operator
 
 
 def _readers(layer: Layer) -> set[Layer]:
@@ -255,7 +270,24 @@ def _converts_to_f32(layer: Layer) -> bool:
     return layer.inputs[0].element_type in _NARROW and layer.outputs[0].element_type == f32
 
 
-def _is_worth_keeping(layer: Layer) -> bool:
+def _stays_compressed(weights: ConstantWeights, readers: Collection[Layer], keep_compressed: bool | None) -> bool:
+    """Return whether weights that take less memory in the file stay as they are there.
+
+    With True that is so for all weights, with False for none. With None it is so for large ones of which gathers and
+    products decompress the parts that they need, so that runs take no longer, or not much.
+    """
+    if keep_compressed is not None:
+        return keep_compressed
+    return prod(weights.shape) > LARGE and all(_reads_parts(weights, reader) for reader in readers)
+
+
+def _reads_parts(weights: ConstantWeights, reader: Layer) -> bool:
+    positions = [port.index for port in reader.inputs if port.source is weights.port]
+    op = _operation_on(weights, reader, positions[0]) if len(positions) == 1 else None
+    return isinstance(op, CompressedGather) or (isinstance(op, CompressedMatMul) and op.multiplies_codes)
+
+
+def _is_smaller(layer: Layer) -> bool:
     """Return whether the sources of the layer's result take less memory than the result; small results do not count."""
     port = layer.outputs[0]
     # inference folds anything up to this size
@@ -294,96 +326,33 @@ def _sources(layer: Layer) -> list[Port]:
     return [port.source for port in layer.inputs if port.source is not None]
 
 
-# --------------------------------------------------------------------------- layers that read weights by rows
-
-# A row is a slice along the first axis.
-
-_PANEL = 1 << 22
-"""The number of elements that are decompressed for one product."""
+# --------------------------------------------------------------------------- layers that read compressed weights
 
 
-def _reads_by_rows(found: Decompressions, weights: CompressedWeights, reader: Layer) -> bool:
-    """Replace the kernel of a layer that reads weights by one that decompresses some rows of them at a time; return
-    whether there is such a kernel."""
+def _replace_reader(found: Decompressions, weights: ConstantWeights, reader: Layer) -> bool:
+    """Replace a layer that reads weights by an operation that decompresses a part of them at a time; return whether
+    there is such an operation."""
     positions = [port.index for port in reader.inputs if port.source is weights.port]
-    kernel = (
-        _kernel_on(weights, reader, positions[0]) if len(positions) == 1 and reader not in found.replacements else None
-    )
-    if kernel is not None:
-        found.replacements[reader] = Replacement(kernel, (weights.port,))
-    return kernel is not None
+    if len(positions) > 1 or reader in found.replacements:
+        return False
+    op = _operation_on(weights, reader, positions[0])
+    if op is not None:
+        found.replacements[reader] = Replacement(op, (weights.port,))
+    return op is not None
 
 
-def _kernel_on(weights: CompressedWeights, layer: Layer, position: int) -> Kernel | None:
+def _operation_on(weights: ConstantWeights, layer: Layer, position: int) -> Operator | None:
     if layer.operator is None or not weights.has_slices:
         return None
     op = applied_operator(layer, layer.operator)
-    constants = [port.type.constant for port in layer.inputs]
     if isinstance(op, GatherBase) and position == 0:
-        return gather(op, weights, constants[2])
+        axis = layer.inputs[2].type.constant
+        is_first = axis is not None and axis.item() in (0, -len(weights.shape))
+        return CompressedGather(op, weights) if is_first and not op.batch_dims else None
     if weights.element_type != f32 or position != 1:
         return None
     if isinstance(op, MatMul) and len(weights.shape) in (2, 3):
-        return matmul(op, weights)
+        return CompressedMatMul(op, weights)
     if isinstance(op, GroupedMatMul) and len(weights.shape) == 3:
-        return grouped_matmul(op, weights)
+        return CompressedGroupedMatMul(op, weights)
     return None
-
-
-def gather(op: GatherBase, weights: CompressedWeights, axis: Array | None) -> Kernel | None:
-    """Decompress the rows that a Gather along the first axis picks."""
-    if op.batch_dims or axis is None or axis.item() not in (0, -len(weights.shape)):
-        return None
-
-    def run(indices: Array, axis: Array) -> Array:
-        wanted, places = np.unique(indices, return_inverse=True)
-        if not wanted.size or wanted[0] < 0 or wanted[-1] >= weights.shape[0]:
-            return _array(op, weights.whole(), indices, axis)
-        return _array(op, weights.slices(wanted), places.reshape(indices.shape), axis)
-
-    return run
-
-
-def matmul(op: MatMul, weights: CompressedWeights) -> Kernel:
-    """Multiply with a panel of rows at a time: each gives columns of the result, a term of it, or part of the batch."""
-    *batch, length, columns = weights.shape
-    if op.transpose_b:
-        length, columns = columns, length
-
-    def run(a: Array) -> Array:
-        x = oriented(a, op.transpose_a)
-        aligned = not batch or x.ndim < 3 or (x.ndim == 3 and x.shape[0] in (1, *batch))
-        if x.shape[-1] != length or not aligned:
-            return _array(op, a, weights.whole())  # which also reports shapes that do not match
-        result = np.zeros((*np.broadcast_shapes(x.shape[:-2], batch), *x.shape[-2:-1], columns), np.float32)
-        for rows in weights.blocks(weights.all, _PANEL):
-            panel = weights.slices(rows)
-            if batch:
-                part = x if x.ndim < 3 or len(x) == 1 else x[rows]
-                result[rows] = np.matmul(part, oriented(panel, op.transpose_b))
-            elif op.transpose_b:
-                result[..., rows] = np.matmul(x, panel.T)
-            else:
-                result += np.matmul(x[..., rows], panel)
-        return result
-
-    return run
-
-
-def grouped_matmul(op: GroupedMatMul, weights: CompressedWeights) -> Kernel:
-    """Decompress the matrix of a group when its rows are multiplied."""
-
-    class Matrices:
-        shape = weights.shape
-
-        def __getitem__(self, group: int) -> Array:
-            return weights.slices(slice(group, group + 1)).reshape(weights.shape[1:])
-
-    matrices: Any = Matrices()
-    return lambda a, *offsets: _array(op, a, matrices, *offsets)
-
-
-def _array(op: Operator, *inputs: Array) -> Array:
-    result = op.run(*inputs)
-    assert isinstance(result, np.ndarray)
-    return result

@@ -164,11 +164,12 @@ class FreeStep:
     def _bind(self, arrays: tuple[Array, ...]) -> _Binding | None:
         """Bind the step to the shapes of arrays; return None if these do not determine the shapes of its outputs."""
         step, context = self._step, self._context
+        element_types = [context.plan.ports[slot].element_type for slot in step.inputs]
         types = [
-            constant_type(array.copy(), port.element_type)
+            constant_type(array.copy(), element_type)
             if step.operator.reads_value(i)
-            else TensorType(port.element_type, PartialShape(array.shape))
-            for i, (array, port) in enumerate(zip(arrays, step.layer.inputs, strict=True))
+            else TensorType(element_type, PartialShape(array.shape))
+            for i, (array, element_type) in enumerate(zip(arrays, element_types, strict=True))
         ]
         try:
             inferred = step.operator.infer(*types)
@@ -269,5 +270,4 @@ def _getter(slots: tuple[int, ...]) -> Callable[[list[Any]], tuple[Array, ...]]:
 
 def _has_known_types(step: Step) -> bool:
     ports = (*step.layer.inputs, *step.layer.outputs)
-    is_known = all(not port.element_type.is_dynamic and port.element_type.kind != "string" for port in ports)
-    return is_known and len(step.inputs) == len(step.layer.inputs)
+    return all(not port.element_type.is_dynamic and port.element_type.kind != "string" for port in ports)

@@ -40,7 +40,7 @@ def make_plan(
     model: LayerGraph,
     keep: Collection[str] = (),
     *,
-    keep_compressed: bool = False,
+    keep_compressed: bool | None = None,
     folded: Folded | None = None,
     emulation: Emulation | None = None,
     original: LayerGraph | None = None,
@@ -48,9 +48,9 @@ def make_plan(
     """Plan a model that has been inferred. If it is a copy of an ``original``, listeners see the layers of that one.
 
     Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they could be folded or
-    nothing needs them. With ``keep_compressed`` large compressed weights are decompressed at each use. ``folded`` holds
-    constants of other plans of the same model, and receives the constants of this one. With ``emulation`` tensors are
-    rounded between the layers. A RunError names the first operation that ovir cannot execute.
+    nothing needs them. ``keep_compressed`` says which weights are decompressed at each use; None is the default rule.
+    ``folded`` holds constants of other plans of the same model, and receives the constants of this one. With
+    ``emulation`` tensors are rounded between the layers. A RunError names the first operation that ovir cannot execute.
     """
     builder = _Builder(model, keep, keep_compressed, WeakValueDictionary() if folded is None else folded, emulation)
     if original is not None:
@@ -117,7 +117,7 @@ class _Builder:
         self,
         model: LayerGraph,
         keep: Collection[str],
-        keep_compressed: bool,
+        keep_compressed: bool | None,
         folded: Folded,
         emulation: Emulation | None = None,
     ) -> None:
@@ -167,10 +167,13 @@ class _Builder:
         if layer not in self.needed or layer.type in ("Parameter", "Result") or layer in self.decompressions.absorbed:
             return
         op = applied_operator(layer, _executable(layer))
-        kernel, unread = self.decompressions.replacements.get(layer, (None, ()))
+        replacement, unread = self.decompressions.replacements.get(layer, (None, ()))
         sources = [port.source for port in layer.inputs if port.source is not None and port.source not in unread]
         inputs, outputs = tuple(map(self.slot, sources)), tuple(map(self.slot, layer.outputs))
-        if kernel is None and self._fold(layer, op, inputs, outputs):
+        kernel: Callable[..., Any] | None = None
+        if replacement is not None:
+            op = replacement
+        elif self._fold(layer, op, inputs, outputs):
             if not self._kept(layer):
                 return
             kernel = _Constant(tuple(self.constants.pop(slot) for slot in outputs))
@@ -179,7 +182,7 @@ class _Builder:
             self.bodies[len(self.steps)] = {
                 key: self._plan_of(body, shown_bodies.get(key)) for key, body in layer.bodies.items()
             }
-        if kernel is None:
+        if kernel is None and replacement is None:
             shape = layer.inputs[0].shape if layer.inputs else None
             op = rewritten(op, shape, [self.constants.get(slot) for slot in inputs])
         checks_sizes = _relies_on_sizes(layer, op) and len(inputs) == len(layer.inputs)

@@ -12,6 +12,7 @@ from builder import Net
 
 import ovir
 from ovir.core.element_types import ElementType
+from ovir.ops import compressed as compressed_operations
 from ovir.runtime import decompression
 
 CODES = np.arange(250, 256, dtype=np.uint8).reshape(2, 3)
@@ -121,14 +122,18 @@ def weights_of(net: Net, element_type: str, *, grouped: bool = False, shape: tup
 def both_ways(net: Net, feeds: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """The result with weights decompressed at once, that with them kept, and the layers that run then."""
     kept = net.compiled(keep_compressed=True)
-    return net.compiled()(feeds)[0], kept(feeds)[0], [step.layer.name for step in kept.plan().steps]
+    return (
+        net.compiled(keep_compressed=False)(feeds)[0],
+        kept(feeds)[0],
+        [step.layer.name for step in kept.plan().steps],
+    )
 
 
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("element_type", KEPT)
 def test_kept_weights_are_restored_by_blocks(element_type: str, grouped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decompression, "BLOCK", 10 * COLUMNS)
-    monkeypatch.setattr(decompression, "_PANEL", 50 * COLUMNS)
+    monkeypatch.setattr(compressed_operations, "_PANEL", 50 * COLUMNS)
     net = Net()
     net.result(net.op("MatMul", net.parameter("x", "?,256"), weights_of(net, element_type, grouped=grouped),
                       transpose_b="true", name="product"))  # fmt: skip
@@ -166,6 +171,82 @@ def test_products_with_kept_weights(
     decompressed_once, kept, _ = both_ways(net, {"x": x})
     assert kept.shape == decompressed_once.shape
     np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4, atol=1e-4)
+
+
+def test_large_matrices_stay_compressed_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Net()
+    x = net.parameter("x", "?,256")
+    for name, element_type in (("a", "u4"), ("b", "i8"), ("c", "nf4")):
+        weights = weights_of(net, element_type)
+        net.result(net.op("MatMul", x, weights, transpose_b="true", name=name))
+    net.result(net.op("ReduceSum", weights_of(net, "u4"), net.const(np.int64([0])), name="d"))
+    sizes = []
+    for large in (ROWS * COLUMNS, ROWS * COLUMNS - 1):
+        monkeypatch.setattr(decompression, "LARGE", large)
+        steps = net.compiled().plan().steps
+        sizes.append({step.layer.name: len(step.inputs) for step in steps})
+    assert sizes[0] == {"a": 2, "b": 2, "c": 2}
+    assert sizes[1] == {"a": 1, "b": 1, "c": 2}  # weights of other codes, and other readers, are decompressed once
+    assert [len(step.inputs) for step in net.compiled(keep_compressed=False).plan().steps] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("element_type", ["f16", "bf16"])
+def test_products_with_weights_of_16_bits(element_type: str, transposed: bool) -> None:
+    random = np.random.default_rng(0)
+    dtype = ElementType.parse(element_type).to_dtype()
+    weights = random.standard_normal((ROWS, COLUMNS) if transposed else (COLUMNS, ROWS)).astype(dtype)
+    weights[0, :3] = 6e-8, -6e-8, 0  # not normal in f16
+    net = Net()
+    constant = net.op("Convert", net.const(weights), destination_type="f32")
+    net.result(net.op("MatMul", net.parameter("x", "?,256"), constant, transpose_b=str(transposed).lower()))
+    request = net.compiled(keep_compressed=True).create_infer_request()
+    once = net.compiled(keep_compressed=False)
+    for rows, largest in ((1, 1), (3, 1), (1, 1e30), (12, 1), (1, np.inf), (1, 1), (3, 1)):
+        x = random.standard_normal((rows, COLUMNS)).astype(np.float32)
+        x[0, 0] *= np.float32(largest)
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(request.infer([x])[0], once([x])[0], rtol=1e-4, atol=1e-4)
+
+
+def test_products_with_infinite_weights() -> None:
+    weights = np.ones((ROWS, COLUMNS), np.float16)
+    weights[[1, 2, 3], [4, 5, 6]] = np.inf, -np.inf, np.nan
+    net = Net()
+    constant = net.op("Convert", net.const(weights), destination_type="f32")
+    net.result(net.op("MatMul", net.parameter("x", "1,256"), constant, transpose_b="true"))
+    result = net.compiled(keep_compressed=True)([np.ones((1, COLUMNS), np.float32)])[0]
+    np.testing.assert_array_equal(result[0, :5], np.float32([256, np.inf, -np.inf, np.nan, 256]))
+
+
+@pytest.mark.parametrize("scale_axis", [0, 1])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_codes_with_other_scales(scale_axis: int, swapped: bool) -> None:
+    """Scales for columns, and a product with the scale as the first factor."""
+    net = Net()
+    codes = net.op("Convert", packed(net, "u8", ROWS, COLUMNS), destination_type="f16")
+    shape = (ROWS, 1) if scale_axis == 0 else (1, COLUMNS)
+    scale = net.const(np.random.default_rng(1).uniform(0.01, 0.02, shape).astype(np.float16))
+    weights = net.op("Multiply", *((scale, codes) if swapped else (codes, scale)))
+    weights = net.op("Convert", weights, destination_type="f32")
+    net.result(net.op("MatMul", net.parameter("x", "?,256"), weights, transpose_b="true"))
+    x = np.random.default_rng(2).standard_normal((3, COLUMNS)).astype(np.float32)
+    decompressed_once, kept, _ = both_ways(net, {"x": x})
+    np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("element_type", ["u8", "i8", "u4", "i4"])
+def test_products_with_codes_are_right_in_every_run(element_type: str, grouped: bool) -> None:
+    net = Net()
+    weights = weights_of(net, element_type, grouped=grouped)
+    net.result(net.op("MatMul", net.parameter("x", "?,?,256"), weights, transpose_b="true"))
+    request = net.compiled(keep_compressed=True).create_infer_request()
+    once = net.compiled(keep_compressed=False)
+    random = np.random.default_rng(3)
+    for shape in ((1, 1), (1, 1), (2, 3), (1, 1), (4, 5), (1, 1), (4, 5)):
+        x = random.standard_normal((*shape, COLUMNS)).astype(np.float32)
+        np.testing.assert_allclose(request.infer([x])[0], once([x])[0], rtol=1e-4, atol=1e-4)
 
 
 def test_a_product_that_does_not_fit_is_reported() -> None:

@@ -149,7 +149,7 @@ def test_weights_that_are_decompressed(monkeypatch: pytest.MonkeyPatch) -> None:
     scaled = net.op("Multiply", codes, net.const(np.float16(0.5)))
     weights = net.op("Convert", scaled, destination_type="f32", name="weights")
     net.result(net.op("MatMul", net.parameter("x", "2,64"), weights))
-    monkeypatch.setattr("ovir.runtime.decompression.CompressedWeights.whole", refuse)
+    monkeypatch.setattr("ovir.runtime.decompression.ConstantWeights.whole", refuse)
     with pytest.raises(ovir.RunError, match=r"'weights' .*out of memory: its output f32\[64,64\] takes 16.4 kB"):
         net.compiled()([np.ones((2, 64), np.float32)])
 

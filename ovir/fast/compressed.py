@@ -1,0 +1,235 @@
+"""Products with weights that stay as the file holds them: blocks of them become f32 in the cache of a core, where they
+are multiplied.
+
+One row times a matrix takes as long as reading the matrix from memory. Codes of 4, 8 and 16 bits are read in an eighth
+to half of the time, and what turns them into f32 works in the cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from math import prod
+from typing import Protocol
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import f16, u4, u8
+from ovir.fast.base.binding import Binder, cuts
+from ovir.fast.registry import fast
+from ovir.kernels.parallel import run_blocks
+from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights
+from ovir.ops.matmul import oriented
+
+_FEW = 8
+"""With up to so many rows, the sums of each group of codes are scaled, and with more rows the codes."""
+_BLOCK = 1 << 19
+"""The number of weights of a block. Threads that work on smaller ones wait for each other, because each NumPy call
+takes the lock of the interpreter: with blocks of 1 << 17, a decoder takes 1.2 times as long."""
+
+
+@fast(CompressedMatMul)
+def compressed_matmul(op: CompressedMatMul, binder: Binder, a: Array) -> bool:
+    weights = op.weights
+    x = oriented(a, op.transpose_a)
+    if len(weights.shape) != 2 or not a.size or x.shape[-1] != weights.shape[1 if op.transpose_b else 0]:
+        return False
+    form = _form(op)
+    if form is None:
+        return False
+    out = binder.output()
+    if not x.flags.c_contiguous:
+        copy = binder.scratch(x.shape)
+        binder.call(np.copyto, copy, x)
+        x = copy
+    length = x.shape[-1]
+    binder.call(_multiply, form, x.reshape(-1, length), out.reshape(prod(x.shape[:-1]), -1))
+    return True
+
+
+class _Form(Protocol):
+    """A matrix [length, columns] that is multiplied in blocks of columns."""
+
+    def prepared(self, x: Array) -> tuple[Array, ...]:
+        """Return what all blocks need of the rows [rows, length]."""
+
+    def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
+        """Write the product with a block of columns to ``out``."""
+
+
+def _form(op: CompressedMatMul) -> _Form | None:
+    codes = op.weights.codes
+    if codes is None or not op.multiplies_codes:
+        return _Slices(op.weights) if op.transpose_b else None
+    if codes.element_type.bits < 16:
+        return _Groups(codes)
+    numbers = codes.numbers.reshape(op.weights.shape)
+    matrix = numbers.T if op.transpose_b else numbers
+    return _Halves(matrix) if codes.element_type == f16 else _Widened(matrix)
+
+
+def _multiply(form: _Form, x: Array, out: Array) -> None:
+    length = x.shape[1]
+    places = cuts(out.shape[1], -(-out.shape[1] * length // _BLOCK))
+    terms = form.prepared(x)
+
+    def run(start: int, stop: int) -> None:
+        for place in places[start:stop]:
+            form.multiply(terms, place, out[:, place])
+
+    run_blocks(run, len(places))
+
+
+_local = threading.local()
+
+
+def _workspace(shape: tuple[int, ...], dtype: type[np.generic] = np.float32) -> Array:
+    """Return an array of this thread, whose contents last until the next call for the same type."""
+    arrays: dict[str, Array] = vars(_local)
+    found = arrays.get(dtype.__name__)
+    if found is None or found.size < prod(shape):
+        found = arrays[dtype.__name__] = np.empty(prod(shape), dtype)
+    return found[: prod(shape)].reshape(shape)
+
+
+# --------------------------------------------------------------------------- weights in f16 and bf16
+
+
+class _Widened:
+    """Weights of a type that NumPy converts fast, by rows or by columns."""
+
+    def __init__(self, matrix: Array) -> None:
+        self._is_transposed = matrix.strides[0] < matrix.strides[1]
+        self.matrix = matrix
+
+    def prepared(self, x: Array) -> tuple[Array, ...]:
+        return (x,)
+
+    def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
+        np.matmul(terms[0], self.block(block, np.copyto), out=out)
+
+    def block(self, block: slice, copy: Callable[[Array, Array], object]) -> Array:
+        """Return columns in f32, which ``copy(target, source)`` converts, in the order in which they lie in memory."""
+        source = self.matrix[:, block]
+        if self._is_transposed:
+            source = source.T
+        target = _workspace(source.shape)
+        copy(target, source)
+        return target.T if self._is_transposed else target
+
+
+_OFFSET = np.float32(2.0**112)
+_SIGN_AND_DIGITS = np.int32(-0x70002000)  # all bits that a 16-bit number shifted by 13 can occupy
+
+
+class _Halves(_Widened):
+    """Weights in f16. Their bits, shifted into place, represent 2^-112 of them in f32; the rows make up for it."""
+
+    def __init__(self, matrix: Array) -> None:
+        super().__init__(matrix)
+        self._is_finite: bool | None = None
+
+    def prepared(self, x: Array) -> tuple[Array, ...]:
+        if self._is_finite is None:
+            self._is_finite = _is_finite(self.matrix)
+        scaled = x * _OFFSET
+        return (scaled, x) if self._is_finite and np.isfinite(scaled).all() else (x,)
+
+    def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
+        if len(terms) > 1:
+            np.matmul(terms[0], self.block(block, _shift), out=out)
+        else:
+            np.matmul(terms[0], self.block(block, np.copyto), out=out)
+
+
+def _shift(target: Array, source: Array) -> None:
+    """Fill ``target`` with 2^-112 of finite f16."""
+    bits = target.view(np.int32)
+    np.copyto(bits, source.view(np.int16))
+    np.left_shift(bits, 13, out=bits)
+    np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
+
+
+def _is_finite(matrix: Array) -> bool:
+    """Return whether f16 have neither infinities nor NaN, whose bits are the largest of each sign."""
+    rows = matrix if matrix.flags.c_contiguous else matrix.T
+    bits = rows.view(np.int16)
+    blocks = cuts(len(bits), -(-bits.size // _BLOCK))
+    found = [bits[b].max() < 0x7C00 and bits[b].view(np.uint16).max() < 0xFC00 for b in blocks]
+    return all(found)
+
+
+# --------------------------------------------------------------------------- weights in groups of 4 or 8 bits
+
+
+class _Groups:
+    """Codes with scales and zero points for groups, whose columns are rows of the file.
+
+    A byte of two 4-bit codes is two *planes*: the lower halves of all bytes, and the upper halves. Codes of 8 bits are
+    one plane.
+    """
+
+    def __init__(self, codes: Codes) -> None:
+        self._numbers = codes.numbers
+        self._is_unsigned = codes.element_type in (u4, u8)
+        self._planes = 8 // codes.element_type.bits
+        self._groups, self._size = codes.numbers.shape[1:]
+        # Unsigned codes are moved to the middle of their range, so that sums lose no digits to the zero point; codes of
+        # 4 bits are read as the upper half of a byte, which is 16 times as large.
+        middle, factor = 1 << (codes.element_type.bits - 1), 16 if self._planes > 1 else 1
+        zero_point = (codes.zero_point - middle * self._is_unsigned) * factor
+        self._scale = np.ascontiguousarray(codes.scale.T) / np.float32(factor)
+        self._zero_point = np.ascontiguousarray(zero_point.T, np.float32) if zero_point.any() else None
+
+    def prepared(self, x: Array) -> tuple[Array, ...]:
+        rows = x.reshape(len(x), self._groups, self._size, self._planes)
+        planes = np.ascontiguousarray(rows.transpose(3, 1, 0, 2))
+        return planes, planes.sum((0, 3))
+
+    def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
+        planes, sums = terms
+        codes = self._codes(self._numbers[block])
+        scale = self._scale[:, block]
+        zero_point = None if self._zero_point is None else self._zero_point[:, block]
+        if planes.shape[2] <= _FEW or self._groups == 1:
+            products = np.matmul(planes, codes.transpose(0, 2, 3, 1)).sum(0)  # [groups, rows, columns]
+            if zero_point is not None:
+                products -= sums[:, :, np.newaxis] * zero_point[:, np.newaxis]
+            products *= scale[:, np.newaxis]
+            products.sum(0, out=out)
+            return
+        if zero_point is not None:
+            np.subtract(codes, zero_point.T[:, :, np.newaxis], out=codes)
+        np.multiply(codes, scale.T[:, :, np.newaxis], out=codes)
+        rows = planes.transpose(0, 2, 1, 3).reshape(self._planes, planes.shape[2], -1)
+        np.matmul(rows, codes.reshape(self._planes, codes.shape[1], -1).swapaxes(1, 2)).sum(0, out=out)
+
+    def _codes(self, numbers: Array) -> Array:
+        """Return the codes of some columns in f32, [planes, columns, groups, size]."""
+        target = _workspace((self._planes, *numbers.shape))
+        if self._is_unsigned:
+            signs = 0x80 if self._planes == 1 else 0x88
+            numbers = np.bitwise_xor(numbers, signs, out=_workspace(numbers.shape, np.uint8))
+        if self._planes == 1:
+            np.copyto(target[0], numbers.view(np.int8))
+        else:
+            half = _workspace(numbers.shape, np.int8)
+            np.left_shift(numbers, 4, out=half.view(np.uint8))
+            np.copyto(target[0], half)
+            np.bitwise_and(numbers, 0xF0, out=half.view(np.uint8))
+            np.copyto(target[1], half)
+        return target
+
+
+class _Slices:
+    """Weights in any form; their slices along the first axis are columns."""
+
+    def __init__(self, weights: CompressedWeights) -> None:
+        self._weights = weights
+
+    def prepared(self, x: Array) -> tuple[Array, ...]:
+        return (x,)
+
+    def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
+        np.matmul(terms[0], self._weights.slices(block).T, out=out)

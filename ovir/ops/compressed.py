@@ -1,0 +1,176 @@
+"""Operations on weights that stay compressed: they decompress the parts that they need.
+
+No file has these operations. A plan puts each in place of one that reads compressed weights; it has the attributes of
+that one, and the weights are no input any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.kernels.precision import as_native
+from ovir.ops.base.operator import Operator
+from ovir.ops.gather import GatherBase
+from ovir.ops.matmul import GroupedMatMul, MatMul, oriented
+
+Selection = slice | Array
+"""Slices along the first axis: a range (start and stop given), or one for each index of a 1-D array."""
+
+_PANEL = 1 << 22
+"""The number of elements that a reference kernel decompresses for one product."""
+
+
+class Codes(NamedTuple):
+    """A matrix as a file holds it: ``(codes - zero_point) * scale``, with one scale and zero point for each group of
+    neighbors in a row."""
+
+    element_type: ElementType
+    numbers: Array
+    """The codes, [rows, groups, size]; with 4 bits as bytes of two, [rows, groups, size / 2], the first one in the
+    lower half."""
+    scale: Array
+    """f32 [rows, groups]."""
+    zero_point: Array
+    """f32 [rows, groups]."""
+
+
+class CompressedWeights(Protocol):
+    """A constant tensor that is decompressed in parts. What needs arithmetic is decompressed to f32."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def element_type(self) -> ElementType: ...
+
+    @property
+    def codes(self) -> Codes | None:
+        """Return the codes of a matrix; None if the file holds them in another form."""
+
+    def slices(self, which: Selection) -> Array:
+        """Return slices along the first axis."""
+
+    def whole(self) -> Array:
+        """Return all elements."""
+
+
+def blocks(shape: tuple[int, ...], elements: int) -> Iterator[slice]:
+    """Yield ranges of slices along the first axis of a shape, each of about the given number of elements."""
+    step = max(elements // max(prod(shape[1:]), 1), 1)
+    return (slice(i, min(i + step, shape[0])) for i in range(0, shape[0], step))
+
+
+class Decompress(Operator):
+    """The tensor of compressed weights, in place of the last layer that computes it from constants."""
+
+    def __init__(self, op: Operator, weights: CompressedWeights) -> None:
+        vars(self).update(vars(op), type=op.type, opset=op.opset)
+        self.weights = weights
+
+    def infer(self) -> TensorType:
+        return _type_of(self.weights)
+
+    def run(self) -> Array:
+        return self.weights.whole()
+
+
+class CompressedGather(Operator):
+    """A Gather along the first axis, which decompresses the slices that it picks."""
+
+    value_inputs = (1,)
+
+    def __init__(self, op: GatherBase, weights: CompressedWeights) -> None:
+        vars(self).update(vars(op), type=op.type, opset=op.opset)
+        self._op = op
+        self.weights = weights
+
+    def infer(self, indices: TensorType, axis: TensorType) -> TensorType:
+        return self._op.infer(_type_of(self.weights), indices, axis)
+
+    def run(self, indices: Array, axis: Array) -> Array:
+        wanted, places = np.unique(as_native(indices), return_inverse=True)
+        if not wanted.size or wanted[0] < 0 or wanted[-1] >= self.weights.shape[0]:
+            return self._op.run(self.weights.whole(), indices, axis)
+        return self._op.run(self.weights.slices(wanted), places.reshape(indices.shape), axis)
+
+
+class CompressedMatMul(Operator):
+    """A product with compressed weights [rows, columns] or [batch, rows, columns] as the second input.
+
+    A panel of slices is decompressed at a time: it gives columns of the result, a term of it, or a part of the batch.
+    """
+
+    def __init__(self, op: MatMul, weights: CompressedWeights) -> None:
+        vars(self).update(vars(op), type=op.type, opset=op.opset)
+        self._op = op
+        self.weights = weights
+        self.transpose_a: bool = op.transpose_a
+        self.transpose_b: bool = op.transpose_b
+
+    @property
+    def multiplies_codes(self) -> bool:
+        """Return whether the fast form multiplies the codes of the file, without a copy in f32."""
+        codes = self.weights.codes
+        return codes is not None and (self.transpose_b or codes.element_type.bits == 16)
+
+    def infer(self, a: TensorType) -> TensorType:
+        return self._op.infer(a, _type_of(self.weights))
+
+    def run(self, a: Array) -> Array:
+        *batch, length, columns = self.weights.shape
+        if self.transpose_b:
+            length, columns = columns, length
+        x = oriented(a, self.transpose_a)
+        is_aligned = not batch or x.ndim < 3 or (x.ndim == 3 and x.shape[0] in (1, *batch))
+        if x.shape[-1] != length or not is_aligned:
+            return self._op.run(a, self.weights.whole())  # which also reports shapes that do not match
+        result = np.zeros((*np.broadcast_shapes(x.shape[:-2], batch), *x.shape[-2:-1], columns), np.float32)
+        for rows in blocks(self.weights.shape, _PANEL):
+            panel = self.weights.slices(rows)
+            if batch:
+                part = x if x.ndim < 3 or len(x) == 1 else x[rows]
+                result[rows] = np.matmul(part, oriented(panel, self.transpose_b))
+            elif self.transpose_b:
+                result[..., rows] = np.matmul(x, panel.T)
+            else:
+                result += np.matmul(x[..., rows], panel)
+        return result
+
+
+class CompressedGroupedMatMul(Operator):
+    """A GroupedMatMul with compressed matrices; each is decompressed when its rows are multiplied."""
+
+    def __init__(self, op: GroupedMatMul, weights: CompressedWeights) -> None:
+        vars(self).update(vars(op), type=op.type, opset=op.opset)
+        self._op = op
+        self.weights = weights
+
+    def infer(self, a: TensorType, offsets: TensorType | None = None) -> TensorType:
+        return self._op.infer(a, _type_of(self.weights), offsets)
+
+    def run(self, a: Array, offsets: Array | None = None) -> Array:
+        matrices: Any = _Matrices(self.weights)
+        return self._op.run(a, matrices, offsets)
+
+
+class _Matrices:
+    """Compressed matrices that look like an array [groups, columns, length]."""
+
+    def __init__(self, weights: CompressedWeights) -> None:
+        self.shape = weights.shape
+        self._weights = weights
+
+    def __getitem__(self, group: int) -> Array:
+        return self._weights.slices(slice(group, group + 1)).reshape(self.shape[1:])
+
+
+def _type_of(weights: CompressedWeights) -> TensorType:
+    return TensorType(weights.element_type, PartialShape(weights.shape))
