@@ -352,5 +352,5 @@ def _keywords(step: Step, bodies: Mapping[str, Body], variables: Variables) -> d
     if "bodies" in step.takes:
         found["bodies"] = bodies
     if "variable" in step.takes:
-        found["variable"] = variables.of(step.layer)
+        found["variable"] = variables.named(str(getattr(step.operator, "variable_id", "")))
     return found

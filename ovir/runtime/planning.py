@@ -183,8 +183,7 @@ class _Builder:
                 key: self._plan_of(body, shown_bodies.get(key)) for key, body in layer.bodies.items()
             }
         if kernel is None and replacement is None:
-            shape = layer.inputs[0].shape if layer.inputs else None
-            op = rewritten(op, shape, [self.constants.get(slot) for slot in inputs])
+            op = rewritten(op, layer, [self.constants.get(slot) for slot in inputs])
         checks_sizes = _relies_on_sizes(layer, op) and len(inputs) == len(layer.inputs)
         inputs, rounded = self._round_constants(layer, op, inputs)
         is_plain = kernel is None and bool(op.opset) and rounded is None

@@ -1,16 +1,20 @@
-"""Rewrites of a plan: operations whose constant inputs make them something cheaper."""
+"""Rewrites of a plan: operations that their constant inputs, or the layers around them, make something cheaper."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.graph.layers import Layer
 from ovir.ops.base.operator import Operator
 from ovir.ops.gather import GatherBase
+from ovir.ops.movement import Concat
+from ovir.ops.state import AssignBase, ReadValueBase
 
 
 class View(Operator):
@@ -37,12 +41,90 @@ class View(Operator):
         return data[self._place].squeeze(self._dropped)
 
 
-def rewritten(op: Operator, data: PartialShape | None, constants: Sequence[Array | None]) -> Operator:
-    """Return the replacement of an operation, for the shape of its first input and the inputs that are constant;
-    the operation itself if nothing does."""
-    if isinstance(op, GatherBase) and data is not None:
-        return gather_as_view(op, data, constants) or op
+class Append(Operator):
+    """A Concat of the value of a variable and what is new, whose result the variable is then assigned.
+
+    The value has room after it, to which only what is new is copied, as in the cache of keys and values of a decoder.
+    """
+
+    pure = False
+    views = True
+
+    def __init__(self, op: Concat, variable_id: str) -> None:
+        """Take the place of ``op``, which appends to a variable."""
+        vars(self).update(vars(op), type=op.type, opset=op.opset)
+        self._op = op
+        self.variable_id = variable_id
+
+    def infer(self, value: TensorType, new: TensorType) -> TensorType:
+        return self._op.infer(value, new)
+
+    def run(self, value: Array, new: Array, *, variable: Growing) -> Array:
+        return variable.append(value, new, self._op.axis % value.ndim)
+
+
+class Growing(Protocol):
+    """A variable whose value can grow."""
+
+    def append(self, value: Array, new: Array, axis: int) -> Array:
+        """Return both along an axis, in the memory of ``value`` if that is the value of the variable."""
+
+
+class Reorder(Operator):
+    """A Gather of slices of a variable along the first axis, as of the beams of a decoder; if it keeps all slices and
+    their order, the output is the input."""
+
+    views = True
+
+    def __init__(self, op: GatherBase) -> None:
+        """Take the place of ``op``."""
+        vars(self).update(vars(op), type=op.type, opset=op.opset)
+        self._op = op
+
+    def infer(self, data: TensorType, indices: TensorType, axis: TensorType) -> TensorType:
+        return self._op.infer(data, indices, axis)
+
+    def run(self, data: Array, indices: Array, axis: Array) -> Array:
+        if indices.shape == data.shape[:1] and (indices == np.arange(len(indices))).all():
+            return data
+        return self._op.run(data, indices, axis)
+
+
+def rewritten(op: Operator, layer: Layer, constants: Sequence[Array | None]) -> Operator:
+    """Return the replacement of the operation of a layer, of whose inputs some are constant; the operation itself if
+    nothing does."""
+    if isinstance(op, GatherBase):
+        if _reorders_variable(layer):
+            return Reorder(op)
+        return gather_as_view(op, layer.inputs[0].shape, constants) or op
+    if isinstance(op, Concat) and (variable := _variable_appended_to(layer)) is not None:
+        return Append(op, variable)
     return op
+
+
+def _variable_appended_to(layer: Layer) -> str | None:
+    """Return the variable whose value a Concat takes first, and that is assigned the result; None if there is none."""
+    value = layer.inputs[0].source
+    if len(layer.inputs) != 2 or value is None:
+        return None
+    if _reorders_variable(value.layer):
+        value = value.layer.inputs[0].source
+    reader = value.layer.operator if value is not None else None
+    if not isinstance(reader, ReadValueBase):
+        return None
+    assigned = (port.layer.operator for port in layer.outputs[0].readers)
+    name = reader.variable_id
+    return name if any(isinstance(op, AssignBase) and op.variable_id == name for op in assigned) else None
+
+
+def _reorders_variable(layer: Layer) -> bool:
+    """Return whether a layer gathers slices along the first axis of the value of a variable."""
+    op = layer.operator
+    if not isinstance(op, GatherBase) or op.batch_dims:
+        return False
+    data, axis = layer.inputs[0].source, layer.inputs[2].type.constant
+    is_first = axis is not None and int(axis.item()) == 0
+    return is_first and data is not None and isinstance(data.layer.operator, ReadValueBase)
 
 
 def gather_as_view(op: GatherBase, data: PartialShape, constants: Sequence[Array | None]) -> View | None:

@@ -13,7 +13,6 @@ from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, OperatorError
-from ovir.graph.layers import Layer
 from ovir.ops.state import ReadValueBase
 
 
@@ -41,13 +40,18 @@ class Content:
     """The value of one variable as the kernels of ReadValue and Assign see it; None if there is none since the last
     reset.
 
-    Assigned arrays are copied. They are pending until the run succeeds: a run that fails leaves the value unchanged.
+    Assigned arrays are copied, except for one that ``append`` has made. They are pending until the run succeeds: a run
+    that fails leaves the value unchanged.
     """
 
     def __init__(self) -> None:
         self._value: Array | None = None
         self._pending: Array | None = None
         self._spare: Array | None = None
+        self._room: Array | None = None
+        """The array that a value which grows is a part of."""
+        self._appended: Array | None = None
+        """What ``append`` has returned in this run."""
 
     @property
     def value(self) -> Array | None:
@@ -55,6 +59,9 @@ class Content:
 
     @value.setter
     def value(self, array: Array) -> None:
+        if array is self._appended:
+            self._pending = array
+            return
         # Arrays returned in this run may still be in use and are not overwritten.
         target = self._spare if self._pending is None else None
         if target is None or target.shape != array.shape or target.dtype != array.dtype:
@@ -62,17 +69,45 @@ class Content:
         np.copyto(target, array)
         self._pending = target
 
+    def append(self, value: Array, new: Array, axis: int) -> Array:
+        """Return ``value`` and ``new`` joined along an axis. If ``value`` is that of the variable, only ``new`` is
+        copied as long as there is room for it, since nothing reads the room after the value."""
+        if self._appended is not None or value.dtype != new.dtype or _rest(value, axis) != _rest(new, axis):
+            return np.concatenate((value, new), axis)
+        start, stop = value.shape[axis], value.shape[axis] + new.shape[axis]
+        before = (slice(None),) * axis
+        room = self._room
+        if room is None or value is not self._value or value.base is not room or room.shape[axis] < stop:
+            room = np.empty((*value.shape[:axis], stop + stop // 2 + _ROOM, *value.shape[axis + 1 :]), value.dtype)
+            room[(*before, slice(start))] = value
+            self._room = room
+        room[(*before, slice(start, stop))] = new
+        self._appended = room[(*before, slice(stop))]
+        return self._appended
+
     def replace(self, array: Array | None) -> None:
         """Take a value that no run has assigned, which therefore outlives a run that fails."""
-        self._value, self._pending = array, None
+        self._value, self._pending, self._room = array, None, None
 
     def commit(self) -> None:
         """Make the pending array the value."""
         if self._pending is not None:
-            self._value, self._spare, self._pending = self._pending, self._value, None
+            # What shares memory with a value that grows is not written to.
+            self._spare = self._value if self._value is not None and self._value.base is None else None
+            self._value = self._pending
+        self.roll_back()
 
     def roll_back(self) -> None:
-        self._pending = None
+        """Forget what this run has made."""
+        self._pending = self._appended = None
+
+
+_ROOM = 16
+"""The least number of slices for which a value that grows gets room."""
+
+
+def _rest(array: Array, axis: int) -> tuple[int, ...]:
+    return (*array.shape[:axis], *array.shape[axis + 1 :])
 
 
 class Variable:
@@ -129,10 +164,6 @@ class Variables:
 
     def __init__(self) -> None:
         self._by_name: dict[str, Content] = {}
-
-    def of(self, layer: Layer) -> Content:
-        """Return the content of the variable that a ReadValue or Assign names."""
-        return self.named(str(layer.attributes.get("variable_id", "")))
 
     def named(self, name: str) -> Content:
         return self._by_name.setdefault(name, Content())

@@ -1,0 +1,78 @@
+"""Values of variables that grow in each run, as the caches of decoders do."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+
+WIDTH = 8
+
+
+def cache(*, reorders: bool = True) -> ovir.Model:
+    """A model that appends its input to a variable, and returns the value doubled."""
+    x = ops.parameter([-1, -1, WIDTH], "f32", name="x")
+    beams = ops.parameter([-1], "i32", name="beams")
+    past = ops.read_value(np.zeros((2, 0, WIDTH), np.float32), "cache", "f32", [-1, -1, WIDTH])
+    past = ops.gather(past, beams, np.array(0)) if reorders else past
+    both = ops.concat([past, x], 1)
+    inputs = [x, beams] if reorders else [x]
+    return ovir.Model([ops.multiply(both, np.float32(2))], inputs, "cache", sinks=[ops.assign(both, "cache")])
+
+
+@pytest.mark.parametrize("emulate", [None, "f16"])
+@pytest.mark.parametrize("reorders", [False, True])
+def test_a_value_that_grows_is_right_in_every_run(reorders: bool, emulate: str | None) -> None:
+    request = ovir.compile_model(cache(reorders=reorders), emulate=emulate).create_infer_request()
+    random = np.random.default_rng(0)
+    expected = np.zeros((2, 0, WIDTH), np.float32)
+    kept: list[tuple[np.ndarray, np.ndarray]] = []
+    for index in range(90):
+        if index == 40:
+            request.query_state()[0].value = expected = expected[:, 3:9].copy()
+        if index == 60:
+            request.reset_state()
+            expected = np.zeros((2, 0, WIDTH), np.float32)
+        x = random.integers(-50, 50, (2, 1 + index % 3, WIDTH)).astype(np.float32)
+        beams = np.array([1, 0] if index % 7 == 3 else [0, 1], np.int32)
+        expected = np.concatenate([expected[beams] if reorders else expected, x], 1)
+        feeds = {"x": x, "beams": beams} if reorders else {"x": x}
+        result = request.infer(feeds)[0]
+        np.testing.assert_array_equal(result, 2 * expected)
+        np.testing.assert_array_equal(request.query_state()[0].value, expected)
+        kept.append((result, 2 * expected))
+    for result, before in kept:  # what a caller has received does not change
+        np.testing.assert_array_equal(result, before)
+
+
+def test_a_run_that_fails_leaves_the_value() -> None:
+    request = ovir.compile_model(cache()).create_infer_request()
+    beams = np.array([0, 1], np.int32)
+    for _ in range(3):
+        request.infer({"x": np.ones((2, 2, WIDTH), np.float32), "beams": beams})
+        with pytest.raises(ovir.OvirError):
+            request.infer({"x": np.ones((3, 1, WIDTH), np.float32), "beams": beams})
+    value = request.query_state()[0].value
+    assert value is not None
+    np.testing.assert_array_equal(value, np.ones((2, 6, WIDTH), np.float32))
+
+
+def test_only_what_is_new_is_copied() -> None:
+    request = ovir.compile_model(cache()).create_infer_request()
+    feeds = {"x": np.ones((2, 1, WIDTH), np.float32), "beams": np.array([0, 1], np.int32)}
+    arrays = []
+    for _ in range(8):
+        request.infer(feeds)
+        arrays.append(request._variables.named("cache").value)
+    assert all(np.may_share_memory(a, b) for a, b in pairwise(arrays[2:]))
+
+
+def test_two_requests_have_values_of_their_own() -> None:
+    compiled = ovir.compile_model(cache(reorders=False))
+    requests = [compiled.create_infer_request() for _ in range(2)]
+    for index in range(6):
+        for number, request in enumerate(requests):
+            result = request.infer({"x": np.full((2, 1, WIDTH), number, np.float32)})[0]
+            np.testing.assert_array_equal(result, np.full((2, index + 1, WIDTH), 2 * number, np.float32))
