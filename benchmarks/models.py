@@ -29,7 +29,7 @@ import openvino
 import ovir
 from benchmarks.common import geometric_mean, in_turns, write_figures
 from ovir.core.arrays import Array
-from ovir.kernels.blas import single_thread
+from ovir.core.blas import single_thread
 from ovir.runtime.executor import Executor
 
 MODELS = Path(__file__).parents[2] / "shared" / "models"

@@ -27,8 +27,8 @@ from onnx.reference import ReferenceEvaluator
 
 import ovir
 from benchmarks.common import Run, geometric_mean, in_turns, largest_difference, write_figures
+from ovir.core import parallel
 from ovir.core.arrays import Array
-from ovir.kernels import parallel
 
 # --------------------------------------------------------------------------- models of common kinds, random weights
 

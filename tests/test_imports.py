@@ -18,7 +18,7 @@ _BASE = {"core", "diagnostics"}
 _OPERATIONS = {*_BASE, "kernels"}
 _INFERENCE = {*_BASE, "ops", "graph"}
 _BUILDING = {*_INFERENCE, "inference"}
-_READING = {*_BUILDING, "build", "kernels"}
+_READING = {*_BUILDING, "build"}
 _RUNNING = {*_READING, "ir", "fast"}
 _EDITING = {*_RUNNING, "runtime"}
 _TOOLS = {*_EDITING, "model"}
@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "io": _TOOLS,
     "checks": _TOOLS,
     "engines": {*_BASE, "ir"},
-    "export": _TOOLS,
+    "export": {*_TOOLS, "kernels"},
     "hybrid": {*_TOOLS, "export"},
     "debugging": {*_TOOLS, "editing", "analysis", "io", "engines", "export"},
     "workers": {*_TOOLS, "io", "debugging"},

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from ovir.kernels import parallel
-from ovir.kernels.parallel import limit, run_blocks, threads
+from ovir.core import parallel
+from ovir.core.parallel import limit, run_blocks, threads
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
@@ -112,7 +112,7 @@ def test_many_callers_at_once():
 
 
 def run_script(text):
-    script = "from ovir.kernels.parallel import limit, run_blocks, threads\nimport os, time\n" + text
+    script = "from ovir.core.parallel import limit, run_blocks, threads\nimport os, time\n" + text
     result = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
     return result.stdout

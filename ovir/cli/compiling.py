@@ -17,10 +17,10 @@ from ovir.diagnostics.codes import NO_RESULT, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError
 from ovir.hybrid.compile_model import ENGINES, compile_model
-from ovir.kernels.narrow import NARROW
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import matching_taps
+from ovir.runtime.narrow import NARROW
 from ovir.runtime.results import Results
 
 

@@ -18,10 +18,10 @@ from ovir.debugging.tensor_comparison import output_error, tensor_error
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import did_you_mean
 from ovir.graph.layers import Layer
-from ovir.kernels.narrow import NARROW
 from ovir.model import Model, read_model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.emulation import Emulation
+from ovir.runtime.narrow import NARROW
 from ovir.runtime.partial_runs import PartialRuns, Tensors
 
 TOLERANCES = {"f16": 0.01, "bf16": 0.05, "int8": 0.1}

@@ -12,9 +12,9 @@ import numpy as np
 
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
+from ovir.core.blas import single_thread
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.errors import InputError
-from ovir.kernels.blas import single_thread
 
 _BLOCK = 1 << 16  # elements that are compared at a time: the workspace stays in a cache
 _MANTISSA, _EXPONENTS, _BIAS = 52, 1 << 11, 1023  # of f64, without the sign: errors are not negative

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.blas import single_thread
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
@@ -14,7 +15,6 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Layer, Port
 from ovir.inference.constant_layers import all_constant_layers
-from ovir.kernels.blas import single_thread
 from ovir.model import Model
 from ovir.runtime.bindings import Bindings
 from ovir.runtime.compiled import CompiledModel

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import onnx_ir as ir
 
+from ovir.core import parallel
 from ovir.core.arrays import Array
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, string
 from ovir.core.interrupts import temporary_folder
@@ -20,7 +21,6 @@ from ovir.diagnostics.errors import RunError
 from ovir.export.exported import LARGEST_FILE, Exported, size_of_weights
 from ovir.export.support import data_type, spelled
 from ovir.ir.weights import decode, encode
-from ovir.kernels import parallel
 
 
 class OnnxSession(Protocol):

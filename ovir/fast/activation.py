@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import Call, Passes, Spare, clip, maximum, minimum, number
 from ovir.fast.base.binding import Binder, tiled
 from ovir.fast.base.passes import bind_passes
 from ovir.fast.registry import fast
 from ovir.kernels.erf import gelu_passes
-from ovir.kernels.fast_calls import Call, Passes, Spare, clip, maximum, minimum, number
 from ovir.ops.activation import (
     ActivationBase,
     Clamp,

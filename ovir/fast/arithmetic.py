@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import maximum, minimum
 from ovir.fast.base.binding import Binder, bind_elementwise
 from ovir.fast.elementwise import bind_binary
 from ovir.fast.registry import fast
-from ovir.kernels.fast_calls import maximum, minimum
 from ovir.ops.arithmetic import Divide, Maximum, Minimum, Multiply, Power, SquaredDifference
 
 

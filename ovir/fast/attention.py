@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import Call, number
+from ovir.core.parallel import threads
 from ovir.fast.base.binding import Binder, call_elementwise, call_shares
+from ovir.fast.base.coalesce import coalesced, memory_order
 from ovir.fast.base.products import SHARED, readable
 from ovir.fast.base.sums import scratch_like
 from ovir.fast.normalization import exponentials, redo_if_lost
 from ovir.fast.registry import fast
-from ovir.kernels.coalesce import coalesced, memory_order
-from ovir.kernels.fast_calls import Call, number
-from ovir.kernels.parallel import threads
 from ovir.ops.attention import ScaledDotProductAttention
 
 _BLOCK = 1 << 17

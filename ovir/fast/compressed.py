@@ -16,9 +16,9 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import f16, u4, u8
+from ovir.core.parallel import run_blocks
 from ovir.fast.base.binding import Binder, cuts
 from ovir.fast.registry import fast
-from ovir.kernels.parallel import run_blocks
 from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights
 from ovir.ops.matmul import oriented
 

@@ -19,8 +19,8 @@ from ovir.core.element_types import (
     u64,
 )
 from ovir.fast.base.binding import Binder, call_elementwise
+from ovir.fast.base.coalesce import memory_order
 from ovir.fast.registry import fast
-from ovir.kernels.coalesce import memory_order
 from ovir.ops.convert import ConversionBase, ConvertPromoteTypes, fill_converted
 
 _NATIVE = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64}

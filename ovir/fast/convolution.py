@@ -17,6 +17,8 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import Call
+from ovir.core.parallel import threads
 from ovir.fast.base.binding import Binder, call_elementwise, call_shares
 from ovir.fast.base.depthwise import bind_depthwise
 from ovir.fast.base.images import (
@@ -37,8 +39,6 @@ from ovir.fast.base.images import (
 from ovir.fast.base.products import SHARED, Product, bind_product, by_rows, filter_product, product_with
 from ovir.fast.base.tiles import bind_tiles, whole_tiles
 from ovir.fast.registry import fast
-from ovir.kernels.fast_calls import Call
-from ovir.kernels.parallel import threads
 from ovir.ops.convolution import (
     Convolution,
     DeformableBase,

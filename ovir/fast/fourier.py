@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.parallel import run_blocks, threads
 from ovir.fast.base.binding import Binder, call_shares, cuts
 from ovir.fast.registry import fast
-from ovir.kernels.parallel import run_blocks, threads
 from ovir.ops.fourier import ISTFT, STFT, FourierBase, as_complex, framed
 
 _BLOCK = 1 << 16

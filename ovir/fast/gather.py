@@ -16,10 +16,10 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder
+from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.gather_blocks import UNSIGNED, Spread, layout_of, spread_of, take_blocks, take_cells
 from ovir.fast.base.moves import bind_moves
 from ovir.fast.registry import fast
-from ovir.kernels.coalesce import memory_order
 from ovir.ops.gather import GatherBase, GatherElements, GatherND8
 
 Kernel = Callable[[], Array]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder
+from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.moves import bind_copy, bind_moves
 from ovir.fast.registry import fast
-from ovir.kernels.coalesce import memory_order
 from ovir.ops.movement import Concat, Pad1
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder, call_elementwise
+from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.pools import bind_division, bind_largest, bind_spans, bind_windows
 from ovir.fast.registry import fast
-from ovir.kernels.coalesce import memory_order
 from ovir.kernels.precision import lowest_finite, native_dtype
 from ovir.ops.pooling import (
     AdaptiveAvgPool,

@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import Call, Spare, clip, number
 from ovir.fast.base.binding import Binder, tiled
 from ovir.fast.base.passes import call_passes
 from ovir.fast.base.sums import same_order
 from ovir.fast.registry import fast
-from ovir.kernels.fast_calls import Call, Spare, clip, number
 from ovir.ops.quantization import RANGES, FakeQuantize
 
 

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import Call
 from ovir.fast.base.binding import Binder
 from ovir.fast.base.products import SHARED, bind_product, product_calls, readable
 from ovir.fast.registry import fast
-from ovir.kernels.fast_calls import Call
 from ovir.ops.recurrent import Activation, CellBase, GruBase, LstmBase, LSTMCell1, RecurrentBase, SequenceBase, sigmoid
 
 StepCalls = Callable[..., list[Call]]

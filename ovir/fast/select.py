@@ -8,8 +8,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder, call_elementwise
+from ovir.fast.base.coalesce import memory_order
 from ovir.fast.registry import fast
-from ovir.kernels.coalesce import memory_order
 from ovir.ops.select import Select
 
 _FEW = 1 << 12

@@ -9,10 +9,10 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.parallel import threads
 from ovir.fast.base.binding import HEAVY, Binder, call_shares, parts_of
+from ovir.fast.base.coalesce import coalesced, memory_order
 from ovir.fast.registry import fast
-from ovir.kernels.coalesce import coalesced, memory_order
-from ovir.kernels.parallel import threads
 from ovir.ops.sorting import Bucketize, TopK3
 
 

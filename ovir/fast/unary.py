@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import Call, Spare
 from ovir.fast.base.binding import Binder
 from ovir.fast.base.passes import bind_passes
 from ovir.fast.registry import fast
 from ovir.kernels.erf import erf_passes
-from ovir.kernels.fast_calls import Call, Spare
 from ovir.ops.unary import Erf, ExactUnaryBase, Round, UnaryBase
 
 

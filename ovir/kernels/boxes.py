@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.kernels.fast_calls import clip
+from ovir.core.fast_calls import clip
 
 Overlaps = Callable[[Array, Array], Array]
 """Map numbers of boxes [..., n] and [..., m] to the overlap of each pair, [..., n, m].

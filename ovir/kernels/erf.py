@@ -12,7 +12,7 @@ from math import pi, sqrt
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.kernels.fast_calls import Call, clip
+from ovir.core.fast_calls import Call, clip
 
 # For float32: erf(x) = u / sqrt(1 + u^2) with u = x * G(x^2), which is 1 from u = 2^12 on, where x < 4. Errors of G
 # hardly matter where the result nears 1, and nearly all terms are positive, so that none cancel.

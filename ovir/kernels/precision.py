@@ -7,8 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ovir.core import half
 from ovir.core.arrays import Array
-from ovir.kernels import half
 
 _SMALL_INTEGERS = tuple(np.dtype(t) for t in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.uint2))
 

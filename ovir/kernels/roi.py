@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.kernels.parallel import run_blocks
+from ovir.core.parallel import run_blocks
 from ovir.kernels.precision import as_computed
 from ovir.kernels.rounding import as_index
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ovir.core import half
 from ovir.core.arrays import Array
 from ovir.core.element_types import (
     ElementType,
@@ -35,7 +36,6 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import NOT_SUPPORTED
-from ovir.kernels import half
 from ovir.kernels.precision import is_foreign
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ovir.core import half
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, nf4, string
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels import half
 from ovir.kernels.precision import as_computed, compute_dtype
 from ovir.kernels.rounding import as_index
 from ovir.ops.base.attributes import attribute

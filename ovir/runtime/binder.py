@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import Call
 from ovir.diagnostics.errors import OperatorError
 from ovir.fast.base.binding import Binder
 from ovir.fast.registry import bind
 from ovir.graph.layers import Port
-from ovir.kernels.fast_calls import Call
 from ovir.runtime.arena import SlotMemory, Span, aligned_bytes
 from ovir.runtime.plan import Step, results_of
 

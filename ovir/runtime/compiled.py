@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from ovir.core import parallel
 from ovir.core.arrays import Array
 from ovir.core.interpreter import without_garbage_collection
 from ovir.core.progress import stage
@@ -17,7 +18,6 @@ from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Port
 from ovir.inference.models import infer_for_call
-from ovir.kernels import parallel
 from ovir.runtime.binder import Prepared
 from ovir.runtime.bindings import MOST_BINDINGS, Bindings, InputShapes, States
 from ovir.runtime.emulation import Emulation, emulation_of

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.blas import single_thread
+from ovir.core.fast_calls import Call
+from ovir.core.parallel import contiguous_copy
 from ovir.core.progress import counted, is_shown
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import ModelError, OvirError
 from ovir.graph.layers import Layer
 from ovir.inference.models import infer_for_call
-from ovir.kernels.blas import single_thread
-from ovir.kernels.fast_calls import Call
-from ovir.kernels.parallel import contiguous_copy
 from ovir.runtime.arena import SlotMemory, Span
 from ovir.runtime.binder import Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
 from ovir.runtime.failures import failed, memory_errors_named, out_of_memory

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import Call
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
-from ovir.kernels.fast_calls import Call
 from ovir.runtime.arena import SlotMemory
 from ovir.runtime.binder import Prepared, StepBinder, bind_step, copy_result
 from ovir.runtime.failures import explain_failure

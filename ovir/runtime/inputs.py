@@ -10,6 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, integers_outside, lost_numbers, nf4, value_range
+from ovir.core.parallel import contiguous_copy
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -17,7 +18,6 @@ from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Port
-from ovir.kernels.parallel import contiguous_copy
 from ovir.runtime.failures import memory_errors_named
 
 Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None

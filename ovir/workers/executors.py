@@ -14,12 +14,12 @@ from multiprocessing import resource_tracker
 from time import monotonic
 from typing import Any
 
+from ovir.core import parallel
 from ovir.core.interrupts import interrupting_nobody_else, temporary_folder, uninterrupted
 from ovir.core.progress import stage
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError, require_packages
-from ovir.kernels import parallel
 from ovir.workers.worker import Answer, Origin, run_task, start_process, this_process
 
 

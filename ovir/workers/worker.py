@@ -12,10 +12,10 @@ from functools import cache
 from time import perf_counter
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from ovir.core import parallel
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import OWN_FAULT, OvirError, RunError
-from ovir.kernels import parallel
 
 Item = TypeVar("Item", contravariant=True)
 Result = TypeVar("Result", covariant=True)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from binding import LoneBinder
 
+from ovir.core import parallel
 from ovir.diagnostics.errors import OperatorError
 from ovir.fast import gather as fast
 from ovir.fast.base import gather_blocks
 from ovir.fast.registry import bind
-from ovir.kernels import parallel
 from ovir.ops.base.operator import Operator
 from ovir.ops.gather import Gather8, GatherElements
 

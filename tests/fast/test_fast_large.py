@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from binding import bound_results
 
+from ovir.core import parallel
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.fast.base import products
-from ovir.kernels import parallel
 from ovir.ops import activation as act
 from ovir.ops import reduction as red
 from ovir.ops.activation import Gelu2, PReLU

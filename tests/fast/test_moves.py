@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from binding import LoneBinder
 
+from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.moves import bind_moves
 from ovir.fast.registry import bind, fast
-from ovir.kernels.coalesce import memory_order
 from ovir.ops.base.operator import Operator
 from ovir.ops.broadcast import Tile
 from ovir.ops.movement import Concat, Pad12

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from binding import bound_results
 
+from ovir.core import parallel
 from ovir.fast.base import tiles
 from ovir.fast.base.images import Axis
-from ovir.kernels import parallel
 from ovir.ops.convolution import Convolution
 
 

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.kernels.coalesce import coalesced, memory_order
-from ovir.kernels.fast_calls import Call
-from ovir.kernels.parallel import run_blocks, threads
+from ovir.core.fast_calls import Call
+from ovir.core.parallel import run_blocks, threads
+from ovir.fast.base.coalesce import coalesced, memory_order
 
 
 class Binder(Protocol):

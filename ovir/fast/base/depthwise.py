@@ -9,10 +9,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import Call, einsum
+from ovir.core.parallel import threads
 from ovir.fast.base.binding import Binder, call_shares, cuts
 from ovir.fast.base.images import Axis, filter_copy, padded_image, windows
-from ovir.kernels.fast_calls import Call, einsum
-from ovir.kernels.parallel import threads
 
 _SUMMED = 400_000
 """With this many multiply-accumulates per thread, sums of products are shared among threads."""

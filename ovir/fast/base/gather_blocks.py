@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.kernels.parallel import run_blocks
+from ovir.core.parallel import run_blocks
 
 Mode = Literal["clip", "wrap"]
 

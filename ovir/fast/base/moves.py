@@ -19,7 +19,7 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.fast.base.binding import Binder, call_elementwise
-from ovir.kernels.coalesce import coalesced, memory_order, strided
+from ovir.fast.base.coalesce import coalesced, memory_order, strided
 from ovir.ops.base.operator import Operator
 
 _MOST_COPIES = 16

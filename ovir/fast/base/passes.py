@@ -1,4 +1,4 @@
-"""Passes over arrays (see ``ovir.kernels.fast_calls``) in blocks that stay in a cache, which threads share."""
+"""Passes over arrays (see ``ovir.core.fast_calls``) in blocks that stay in a cache, which threads share."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import Call, Passes
+from ovir.core.parallel import threads
 from ovir.fast.base.binding import HEAVY, LIGHT, Binder, call_shares, parts_of
-from ovir.kernels.coalesce import coalesced, memory_order
-from ovir.kernels.fast_calls import Call, Passes
-from ovir.kernels.parallel import threads
+from ovir.fast.base.coalesce import coalesced, memory_order
 
 # Parts of this many elements stay in a cache from pass to pass.
 _BLOCK = 1 << 18

@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import maximum
 from ovir.fast.base.binding import Binder, call_elementwise, tiled
+from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.moves import bind_copy
-from ovir.kernels.coalesce import memory_order
-from ovir.kernels.fast_calls import maximum
 from ovir.kernels.windows import Window
 
 _FEW_TAPS = 4

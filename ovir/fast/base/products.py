@@ -1,6 +1,6 @@
 """Matrix products: how they are shared among threads, and constant matrices in pieces that BLAS multiplies as they lie.
 
-BLAS runs on one thread here (see ``ovir.kernels.blas``).
+BLAS runs on one thread here (see ``ovir.core.blas``).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.blas import has_small_products
+from ovir.core.fast_calls import Call
+from ovir.core.parallel import threads
 from ovir.fast.base.binding import Binder, call_shares, cuts, shared_call
-from ovir.kernels.blas import has_small_products
-from ovir.kernels.fast_calls import Call
-from ovir.kernels.parallel import threads
 
 SHARED = 3 << 20
 """With this many multiply-accumulates per thread, a product is shared among threads: handing over to another thread

@@ -9,10 +9,10 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import number
 from ovir.fast.base.binding import Binder, call_elementwise
+from ovir.fast.base.coalesce import in_order, is_dense, memory_order
 from ovir.fast.base.products import bind_product
-from ovir.kernels.coalesce import in_order, is_dense, memory_order
-from ovir.kernels.fast_calls import number
 
 _CHUNK = 1024
 """Sums of this many elements are added up, so that rounding errors do not grow with the number of elements."""

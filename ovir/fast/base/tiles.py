@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import Call
+from ovir.core.parallel import threads
 from ovir.fast.base.binding import Binder, call_shares, cuts
 from ovir.fast.base.images import Axis, padded_image
 from ovir.fast.base.products import SHARED
-from ovir.kernels.fast_calls import Call
-from ovir.kernels.parallel import threads
 
 _FILTER = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 """The matrix G."""

@@ -8,12 +8,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ovir.core import half
 from ovir.core.arrays import Array
+from ovir.core.fast_calls import Call, Spare
 from ovir.fast.base.binding import Binder, parts_of
+from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.passes import call_passes
-from ovir.kernels import half
-from ovir.kernels.coalesce import in_order, memory_order
-from ovir.kernels.fast_calls import Call, Spare
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:

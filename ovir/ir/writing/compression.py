@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ovir.build.creation import new_constant, new_operation
+from ovir.core import half
 from ovir.core.element_types import f8e4m3, f8e5m2, f16, f32, f64, i4, i8, nf4, u4, u8
+from ovir.core.parallel import run_blocks
 from ovir.core.progress import counted
 from ovir.core.shapes import static_shape
 from ovir.core.tensor_types import TensorType
@@ -20,8 +22,6 @@ from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtElement, RtInfo
 from ovir.inference.constant_layers import exact_layers
 from ovir.ir.writing.blobs import Source, source_of
-from ovir.kernels import half
-from ovir.kernels.parallel import run_blocks
 from ovir.ops.infrastructure import Const
 
 _STEP = 1 << 17

@@ -7,8 +7,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from ovir.kernels import parallel
-from ovir.kernels.parallel import contiguous_copy
+from ovir.core import parallel
+from ovir.core.parallel import contiguous_copy
 
 
 def test_copies_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ovir.kernels import fast_calls
+from ovir.core import fast_calls
 
 ROOT = Path(__file__).parent.parent.parent
 FAST_CALLS = ROOT / "ovir" / "kernels" / "fast_calls.py"
@@ -78,7 +78,7 @@ WITHOUT_PRIVATE_NAMES = """
 import sys
 import numpy as np
 sys.modules["numpy._core.umath"] = sys.modules["numpy._core.multiarray"] = None  # an import of them fails
-from ovir.kernels import fast_calls
+from ovir.core import fast_calls
 assert (fast_calls.clip, fast_calls.einsum) == (fast_calls._clip, fast_calls._einsum)
 import ovir
 model = ovir.compile_model("examples/xml/digits.xml")

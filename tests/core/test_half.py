@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovir.core import half
 from ovir.core.arrays import Array
-from ovir.kernels import half
 
 ALL = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 

@@ -2,7 +2,7 @@
 
 BLAS shares a product among threads that wait for each other. If other processes want the cores, each product waits for
 a time slice of the scheduler: a model can take thirty times as long. Bound plans therefore run BLAS on one thread, and
-share large products among the threads of ``ovir.kernels.parallel``.
+share large products among the threads of ``ovir.core.parallel``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ovir.kernels.coalesce import coalesced
+from ovir.fast.base.coalesce import coalesced
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ovir.core.arrays import Array
-from ovir.kernels.narrow import narrowed
+from ovir.runtime.narrow import narrowed
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
