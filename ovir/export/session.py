@@ -14,13 +14,13 @@ import onnx_ir as ir
 from ovir.core import parallel
 from ovir.core.arrays import Array
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, string
+from ovir.core.encoding import decode, encode
 from ovir.core.interrupts import temporary_folder
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import RunError
 from ovir.export.exported import LARGEST_FILE, Exported, size_of_weights
 from ovir.export.support import data_type, spelled
-from ovir.ir.weights import decode, encode
 
 
 class OnnxSession(Protocol):

@@ -13,7 +13,7 @@ import pytest
 from ovir.core import fast_calls
 
 ROOT = Path(__file__).parent.parent.parent
-FAST_CALLS = ROOT / "ovir" / "kernels" / "fast_calls.py"
+FAST_CALLS = ROOT / "ovir" / "core" / "fast_calls.py"
 PRIVATE = re.compile(r"(numpy|np)\.(.*\.)?(_\w+|core)(\.|$)")
 
 

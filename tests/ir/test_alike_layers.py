@@ -10,10 +10,10 @@ from builder import ITERATOR, RELU, RESULT, Net, document, layer_text
 
 import ovir
 from ovir.core.element_types import ElementType
+from ovir.core.encoding import decode
 from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.errors import Diagnostics
 from ovir.ir.reader import load
-from ovir.ir.weights import decode
 from ovir.model import Model
 
 

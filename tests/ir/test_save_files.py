@@ -17,7 +17,7 @@ from builder import Net
 
 import ovir
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, string
-from ovir.ir.weights import decode, encode
+from ovir.core.encoding import decode, encode
 from ovir.ir.writing.blobs import CHUNK, BlobWriter, RawSource
 from ovir.ir.writing.net import NetWriter
 from ovir.ops.infrastructure import Const

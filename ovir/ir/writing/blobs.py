@@ -11,11 +11,12 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 
 from ovir.core.element_types import ElementType
+from ovir.core.encoding import Bytes, encode
 from ovir.diagnostics.codes import NO_WEIGHTS, PAST_END
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.graph.layers import Layer
-from ovir.ir.weights import Bytes, Constant, encode
+from ovir.ir.weights import Constant
 from ovir.ops.infrastructure import Const
 
 CHUNK = 1 << 22

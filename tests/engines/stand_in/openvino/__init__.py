@@ -19,7 +19,7 @@ if KIND == "missing":
 import ovir  # noqa: E402
 from ovir import opset13 as ops  # noqa: E402
 from ovir.core.element_types import ELEMENT_TYPES, ElementType  # noqa: E402
-from ovir.ir.weights import decode, encode  # noqa: E402
+from ovir.core.encoding import decode, encode  # noqa: E402
 
 __version__ = "1.2.3-stand-in"
 Shape = tuple

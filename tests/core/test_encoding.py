@@ -1,0 +1,63 @@
+"""The bytes of tensors in a .bin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ovir.core.element_types import ElementType
+from ovir.core.encoding import decode
+from ovir.diagnostics.errors import OperatorError
+
+
+@pytest.mark.parametrize(
+    ("element_type", "raw", "values"),
+    [
+        ("u1", "b180", [1, 0, 1, 1, 0, 0, 0, 1, 1, 0]),
+        ("u2", "e401", [0, 1, 2, 3, 1]),
+        ("u4", "2103", [1, 2, 3]),
+        ("i4", "2f08", [-1, 2, -8]),
+        ("nf4", "700f", [0, 7, 15]),
+        ("f4e2m1", "2107", [0.5, 1.0, 6.0]),
+        ("u3", "1b1b0f400000", [0, 1, 2, 3, 4, 5, 6, 7, 1]),
+        ("u3", "1b1b0f40", [0, 1, 2, 3, 4, 5, 6, 7, 1]),
+        ("u6", "121f0b500000", [1, 2, 33, 63, 5]),
+        ("f8e4m3", "38", [1.0]),
+        ("f8e5m2", "3c", [1.0]),
+        ("f8e8m0", "7f", [1.0]),
+        ("bf16", "803f", [1.0]),
+        ("boolean", "0100", [True, False]),
+    ],
+)
+def test_layouts(element_type: str, raw: str, values: list[float]) -> None:
+    kind = ElementType.parse(element_type)
+    array = decode(np.frombuffer(bytes.fromhex(raw), np.uint8), kind, [len(values)])
+    assert array.dtype == kind.to_dtype()
+    assert array.astype(np.float64).tolist() == values
+    assert not array.flags.writeable
+
+
+def _strings(*items: str) -> bytes:
+    encoded = [item.encode() for item in items]
+    ends = np.cumsum([0, *map(len, encoded)])
+    return np.array([len(items), *ends], "<i4").tobytes() + b"".join(encoded)
+
+
+def test_strings() -> None:
+    raw = np.frombuffer(_strings("hi", "żółw", ""), np.uint8)
+    assert decode(raw, ElementType.parse("string"), [3, 1]).tolist() == [["hi"], ["żółw"], [""]]
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"ab", "has 2 bytes: it ends within the count"),
+        (_strings("a"), "holds 1 strings, the shape 2"),
+        (np.array([2, 0, 1, 9], "<i4").tobytes() + b"ab", r"string 1 has bytes \[1, 9\), outside the text of 2"),
+        (np.array([2, 0, 1, 2], "<i4").tobytes() + b"\xff\xfe", "string 0 is not UTF-8"),
+        (np.array([2, 0], "<i4").tobytes(), "ends within the offsets"),
+    ],
+)
+def test_broken_strings(raw: bytes, message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        decode(np.frombuffer(raw, np.uint8), ElementType.parse("string"), [2])
