@@ -18,8 +18,8 @@ from ovir.cli.output import print_diagnostics, print_message
 from ovir.core.interpreter import load_module
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer, Port
-from ovir.inference.constant_layers import constant_layers
 from ovir.model import Model
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Const

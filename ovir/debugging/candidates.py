@@ -16,9 +16,9 @@ from ovir.core.shapes import PartialShape
 from ovir.diagnostics.errors import OvirError
 from ovir.editing.constant_edits import as_constant, put_constant, set_data
 from ovir.editing.transaction import owner_of
+from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer, Port
 from ovir.graph.order import trace_back
-from ovir.inference.constant_layers import all_constant_layers
 from ovir.model import Model
 from ovir.ops.infrastructure import Const
 from ovir.runtime.compiled import CompiledModel

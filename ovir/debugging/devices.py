@@ -24,10 +24,10 @@ from ovir.diagnostics.errors import ModelError, RunError
 from ovir.editing.transaction import infer_edited
 from ovir.engines.process import EngineDiedError, EngineProcess, Loaded
 from ovir.graph.connections import set_scopes
+from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.copies import independent, restore
 from ovir.graph.layers import Layer, Port, join
 from ovir.graph.order import trace_back
-from ovir.inference.constant_layers import all_constant_layers
 from ovir.model import Model, save_model
 from ovir.ops.infrastructure import Const
 from ovir.ops.state import AssignBase, ReadValueBase

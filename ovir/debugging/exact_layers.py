@@ -8,9 +8,9 @@ import numpy as np
 
 from ovir.build.creation import create_layer
 from ovir.core.arrays import Array
+from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtElement, RtInfo
-from ovir.inference.constant_layers import constant_layers
 from ovir.model import Model
 
 _MARKS = (

@@ -13,8 +13,8 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.kernel_warnings import reporting_to
+from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer, Port
-from ovir.inference.constant_layers import all_constant_layers
 from ovir.model import Model
 from ovir.runtime.bindings import Bindings
 from ovir.runtime.compiled import CompiledModel

@@ -14,10 +14,10 @@ from ovir.core.element_types import boolean
 from ovir.diagnostics.wording import plural
 from ovir.editing.keys import LayerKey, find_layer, refuse
 from ovir.editing.transaction import editing, owner_of, with_types
+from ovir.graph.constant_layers import constant_layers, is_function
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.graph.names import take_name
-from ovir.inference.constant_layers import constant_layers, is_function
 from ovir.ops.infrastructure import Const
 from ovir.runtime.planning import known_tensors
 

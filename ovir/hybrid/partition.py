@@ -13,10 +13,10 @@ from ovir.diagnostics.errors import RunError
 from ovir.export.exported import Exported
 from ovir.export.model_exporter import export_part, is_known_size
 from ovir.export.session import OnnxRuntimeSession
+from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.copies import independent, restore
 from ovir.graph.layers import Layer, Port, join, separate
 from ovir.graph.order import trace_back
-from ovir.inference.constant_layers import all_constant_layers
 from ovir.model import Model
 from ovir.ops.base.operator import Operator
 from ovir.ops.state import AssignBase, ReadValueBase

@@ -11,9 +11,9 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f16, f32, i4, i8, u4, u8
 from ovir.core.shapes import PartialShape
+from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.inference.constant_layers import constant_layers
 from ovir.ops.base.domains import Index
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL, Traits, input_names

@@ -15,9 +15,9 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import f32, f64
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import did_you_mean
+from ovir.graph.constant_layers import exact_layers
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.inference.constant_layers import exact_layers
 from ovir.ops.base.operator import Operator
 from ovir.runtime.narrow import LARGEST_F16, NARROW, narrowed
 

@@ -28,8 +28,8 @@ import numpy as np
 import ovir
 from ovir.build.creation import create_layer
 from ovir.core.arrays import Array
+from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer
-from ovir.inference.constant_layers import constant_layers
 
 EFFECT = 1e-2
 """The least change of a layer's outputs, as a share of their root mean square, that counts as a fault."""

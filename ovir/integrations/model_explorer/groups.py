@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer
-from ovir.inference.constant_layers import all_constant_layers
 from ovir.model import Model
 
 SHORTEST = 4

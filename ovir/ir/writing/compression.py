@@ -17,10 +17,10 @@ from ovir.core.shapes import static_shape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import F16_OVERFLOW
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.graph.constant_layers import exact_layers
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtElement, RtInfo
-from ovir.inference.constant_layers import exact_layers
 from ovir.ir.writing.blobs import Source, source_of
 from ovir.ops.infrastructure import Const
 

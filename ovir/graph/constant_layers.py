@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.ops.infrastructure import Const
 
 
 def is_function(layer: Layer) -> bool:
@@ -15,7 +14,7 @@ def is_function(layer: Layer) -> bool:
     op = layer.operator
     if op is None or not op.pure or layer.bodies:
         return False
-    return isinstance(op, Const) or (bool(layer.inputs) and all(port.source is not None for port in layer.inputs))
+    return layer.type == "Const" or (bool(layer.inputs) and all(port.source is not None for port in layer.inputs))
 
 
 def constant_layers(layer: Layer, most: int | None = None) -> list[Layer] | None:
