@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ovir.diagnostics.errors import ExportError, InputError, ModelError, OvirError, ReadError, RunError, WriteError
     from ovir.export.export_onnx import export_onnx
     from ovir.export.exported import Exported
+    from ovir.export.hybrid.compile_model import compile_model
     from ovir.graph.layers import Layer, Port
-    from ovir.hybrid.compile_model import compile_model
     from ovir.ir.writing.save import to_python
     from ovir.model import Model, read_model, save_model
     from ovir.ops.base.attributes import attribute
@@ -122,7 +122,7 @@ _NAMES = {
     "ovir.export.export_onnx": ("export_onnx",),
     "ovir.export.exported": ("Exported",),
     "ovir.graph.layers": ("Layer", "Port"),
-    "ovir.hybrid.compile_model": ("compile_model",),
+    "ovir.export.hybrid.compile_model": ("compile_model",),
     "ovir.ir.writing.save": ("to_python",),
     "ovir.model": ("Model", "read_model", "save_model"),
     "ovir.ops.base.attributes": ("attribute",),

@@ -16,7 +16,7 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.codes import NO_RESULT, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError
-from ovir.hybrid.compile_model import ENGINES, compile_model
+from ovir.export.hybrid.compile_model import ENGINES, compile_model
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import matching_taps

@@ -274,7 +274,7 @@ class _Task:
 
     def by_side(self, side: Side, model: Model, index: int) -> Runs:
         """Run a model on the inputs in another engine, one after the other."""
-        from ovir.engines.process import EngineMissingError
+        from ovir.debugging.engines.process import EngineMissingError
         from ovir.runtime.inputs import collect_inputs
 
         for file in self.files:
@@ -296,7 +296,7 @@ def _other_side(
     """Return the evaluation of what ``--against`` names."""
     from ovir.debugging.comparison_setup import open_side
     from ovir.debugging.sides import Partners
-    from ovir.hybrid.compile_model import compile_model
+    from ovir.export.hybrid.compile_model import compile_model
 
     against = open_other(arguments.against, model, arguments.shape)
     if is_recorded(against):

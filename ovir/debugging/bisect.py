@@ -16,6 +16,7 @@ from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate, count
 from ovir.debugging.compare import Session, TensorDifference
 from ovir.debugging.comparison_setup import Against, GivenInputs, InputSet, Progress, as_model, open_side, sets_for
+from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.reduce import ReductionSearch
 from ovir.debugging.searches import least
 from ovir.debugging.sides import Device, Side
@@ -25,7 +26,6 @@ from ovir.debugging.walk import Depths, Walk, WalkPlan, element_type_of
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ModelError, OvirError, RunError
 from ovir.diagnostics.wording import plural
-from ovir.engines.process import EngineMissingError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import distinct_names
 from ovir.graph.order import trace_back

@@ -13,10 +13,10 @@ import numpy as np
 from ovir.analysis.random_inputs import random_inputs
 from ovir.core.arrays import Array
 from ovir.debugging.devices import DeviceSide, EngineDevice, OvirDevice
+from ovir.debugging.engines.process import EngineProcess
 from ovir.debugging.sides import LayerMode, Partners, Side
 from ovir.debugging.tensor_sides import OnnxModel, Recorded, SecondModel
 from ovir.diagnostics.errors import InputError
-from ovir.engines.process import EngineProcess
 from ovir.io.input_files import InputFile, find_inputs
 from ovir.io.tensor_files import open_npz
 from ovir.ir.writing.save import upgraded

@@ -18,11 +18,11 @@ from ovir.core.arrays import Array
 from ovir.core.interrupts import temporary_folder
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.debugging.engines.process import EngineDiedError, EngineProcess, Loaded
 from ovir.debugging.sides import Device, LayerAnswer, LayerMode, Partners, Side, in_batches, in_halves
 from ovir.debugging.walk import element_type_of
 from ovir.diagnostics.errors import ModelError, RunError
 from ovir.editing.transaction import infer_edited
-from ovir.engines.process import EngineDiedError, EngineProcess, Loaded
 from ovir.graph.connections import set_scopes
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.copies import independent, restore

@@ -12,13 +12,13 @@ import numpy as np
 from ovir.analysis.record import record_keys
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.debugging.engines.process import EngineProcess, Loaded
 from ovir.debugging.sides import LayerAnswer, NotCompared, Partners, Side, in_batches
 from ovir.debugging.walk import Walk, WalkPlan
 from ovir.diagnostics.codes import BAD_INPUT, NO_ENGINE, UNREADABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError, RunError
 from ovir.diagnostics.wording import did_you_mean, plural
-from ovir.engines.process import EngineProcess, Loaded
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 from ovir.runtime.executor import SeenStep

@@ -160,7 +160,7 @@ def test_inputs_with_the_same_fault_have_one_line(folder: Path, cli: Any) -> Non
 
 def test_a_device(folder: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in of OpenVINO computes one layer wrongly."""
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests' / 'engines' / 'stand_in'}:{ROOT}")
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests' / 'debugging' / 'engines' / 'stand_in'}:{ROOT}")
     found = _evaluated(cli, "--labels", "labels.csv", "--against", "openvino:CPU")
     assert (found["against"]["model"], found["difference"]["value"]) == ("OpenVINO 1.2.3 on CPU", 0)
     monkeypatch.setenv("OVIR_TEST_FAULT", "wrong:Add")

@@ -93,7 +93,7 @@ def test_reduce_kills_its_check(
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_bisect_kills_its_device(net: Path, tmp_path: Path) -> None:
-    stand_in = ROOT / "tests" / "engines" / "stand_in"
+    stand_in = ROOT / "tests" / "debugging" / "engines" / "stand_in"
     with _start(tmp_path, "bisect", net, "--against", "openvino:CPU", path=f"{stand_in}:{ROOT}") as done:
         _wait_for(lambda: any((tmp_path / "tmp").rglob("part.bin")))  # which the device reads, and then hangs
         (worker,) = _children(done.pid)

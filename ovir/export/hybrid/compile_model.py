@@ -64,9 +64,9 @@ class HybridModel(CompiledModel):
     """
 
     def _make_plan(self, model: Model, keep: Collection[str] = (), original: Model | None = None) -> Plan:
+        from ovir.export.hybrid.partition import PartRefused, find_parts, hybrid_model
         from ovir.export.model_exporter import layers_without_export
         from ovir.export.support import default_opset
-        from ovir.hybrid.partition import PartRefused, find_parts, hybrid_model
 
         opset = default_opset()
         shown = [layer for layer in model.layers if layer.key in keep]

@@ -14,7 +14,7 @@ import ovir
 from ovir import opset13 as ops
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
-from ovir.hybrid.compile_model import HybridModel, compile_model
+from ovir.export.hybrid.compile_model import HybridModel, compile_model
 
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the engine onnxruntime needs {package}")
@@ -140,7 +140,7 @@ def test_options_of_numpy_are_refused(option: dict[str, Any]) -> None:
 
 
 def test_what_onnxruntime_refuses_runs_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ovir.hybrid import partition
+    from ovir.export.hybrid import partition
 
     whole = partition.OnnxRuntimeSession
 

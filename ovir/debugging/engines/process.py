@@ -23,10 +23,10 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.encoding import decode, encode
 from ovir.core.interrupts import interrupting_nobody_else, uninterrupted
+from ovir.debugging.engines.child import WireTensor, receive, send
 from ovir.diagnostics.codes import ENGINE, NO_ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError
-from ovir.engines.child import WireTensor, receive, send
 
 KINDS = ("openvino", "onnxruntime")
 """The engines. The package that each needs, and the extra of ovir that installs it, have the same name."""

@@ -14,11 +14,11 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
-from ovir.engines.process import EngineDiedError, EngineError, EngineMissingError, EngineProcess
+from ovir.debugging.engines.process import EngineDiedError, EngineError, EngineMissingError, EngineProcess
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parent.parent.parent.parent
 STAND_IN = Path(__file__).parent / "stand_in"
 
 
@@ -106,7 +106,7 @@ def test_a_process_that_hangs_is_stopped(path: Path, monkeypatch: pytest.MonkeyP
 
 _CALLER = """
 import sys
-from ovir.engines.process import EngineProcess
+from ovir.debugging.engines.process import EngineProcess
 
 engine = EngineProcess("openvino:CPU")
 engine.open()

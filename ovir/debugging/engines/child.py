@@ -1,4 +1,4 @@
-"""Run models in another engine: the program of the process that ``ovir.engines.process`` starts.
+"""Run models in another engine: the program of the process that ``ovir.debugging.engines.process`` starts.
 
 A device can crash or hang on an odd model, which must not take its caller down. This file runs as a script and imports
 nothing of ovir. Messages are pickles on standard input and output; the bytes of tensors follow them and are never part
