@@ -22,7 +22,6 @@ import openvino
 import openvino.opset13 as ops
 
 import ovir
-from ovir.checks.checker import check
 
 
 def blocks(path: Path, layers: int) -> None:
@@ -140,7 +139,9 @@ def _row(core: openvino.Core, path: Path, rounds: int) -> str:
         runs: dict[str, Callable[[], object]] = {
             "OpenVINO": lambda: core.read_model(path),
             "read_model": lambda: ovir.read_model(path).dispose(),
-            "check": lambda: check(path, clock=lambda stage, seconds: stages.setdefault(stage, []).append(seconds)),
+            "check": lambda: ovir.check(
+                path, clock=lambda stage, seconds: stages.setdefault(stage, []).append(seconds)
+            ),
         }
         for name, run in runs.items():
             start = process_time()

@@ -29,7 +29,6 @@ import numpy as np
 import ovir
 from benchmarks.growth_models import BAD, GOOD, MOST, File
 from ovir.core.interpreter import without_garbage_collection
-from ovir.graph.layers import Layer, Port
 from ovir.ops.activation import ReLU
 
 LIMIT = 12.0
@@ -61,10 +60,10 @@ def _compiled(file: File) -> tuple[ovir.CompiledModel, list[Any]]:
     return compiled, [np.ones(shape, np.float32) for shape in shapes]
 
 
-def _relu(model: ovir.Model) -> Layer:
-    layer = Layer(number := model.next_id, f"new_{number}", "ReLU", "opset1", operator=ReLU())
-    layer.inputs.append(Port(layer, 0, 0, False))
-    layer.outputs.append(Port(layer, 0, 1, True))
+def _relu(model: ovir.Model) -> ovir.Layer:
+    layer = ovir.Layer(number := model.next_id, f"new_{number}", "ReLU", "opset1", operator=ReLU())
+    layer.inputs.append(ovir.Port(layer, 0, 0, False))
+    layer.outputs.append(ovir.Port(layer, 0, 1, True))
     return layer
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ovir.analysis.operation_pages import entries, operations_page
 from ovir.build.stubs import stub
+from ovir.cli.operation_pages import entries, operations_page
 from ovir.cli.reference import page as commands_page
 from ovir.export.exporters import with_table
 from ovir.ops import import_all

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ovir.analysis.operation_pages import entries
 from ovir.cli.main import parser
+from ovir.cli.operation_pages import entries
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -109,7 +109,7 @@ def _parameters(layers: Iterable[Layer]) -> dict[str, ConstantTotals]:
         entry = found.setdefault(str(const.element_type), ConstantTotals())
         entry.tensors += 1
         entry.elements += prod(const.shape)
-        entry.bytes += const.size or len(const.value.encode())
+        entry.bytes += _stored(const)
     return dict(sorted(found.items(), key=lambda item: -item[1].bytes))
 
 
@@ -137,6 +137,15 @@ def _states(layers: Iterable[Layer]) -> list[VariableInfo]:
             port = layer.outputs[0] if layer.outputs else layer.inputs[0]
             states.setdefault(name, VariableInfo(name, str(port.element_type), str(port.shape)))
     return list(states.values())
+
+
+def stored_bytes(layer: Layer) -> int | None:
+    """Return the number of bytes that a Const takes in its files; None for any other layer."""
+    return _stored(layer.operator) if isinstance(layer.operator, Const) else None
+
+
+def _stored(const: Const) -> int:
+    return const.size or len(const.value.encode())
 
 
 # --------------------------------------------------------------------------- multiply-accumulates

@@ -18,8 +18,8 @@ from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import NotFoundError, OvirError
 from ovir.diagnostics.wording import plural, readable
-from ovir.editing.keys import TensorKey, tensor_names
 from ovir.graph.layers import Layer
+from ovir.graph.names import tensor_names
 from ovir.io.tensor_files import load_tensor, parse_literal, with_element_type
 from ovir.ir.writing.save import write_model
 from ovir.model import Model, read_model
@@ -101,7 +101,7 @@ def is_layer(model: Model, name: str) -> bool:
     return True
 
 
-def tensor_key(model: Model, names: Container[str], text: str) -> TensorKey:
+def tensor_key(model: Model, names: Container[str], text: str) -> str | tuple[str, int]:
     """Return the tensor that a text names: a name of a tensor or layer, or ``LAYER:1`` for the second output."""
     if text in names or is_layer(model, text):
         return text

@@ -11,7 +11,7 @@ from ovir.cli.edit import is_layer, tensor_key
 from ovir.cli.opening import add_extension, load_extensions
 from ovir.cli.output import DONE, print_diagnostics, print_message, saved_as_json, say, say_json, say_table
 from ovir.diagnostics.wording import readable
-from ovir.editing.keys import TensorKey, tensor_names
+from ovir.graph.names import tensor_names
 from ovir.model import Model, read_model, save_model
 from ovir.ops.state import AssignBase, ReadValueBase
 
@@ -66,12 +66,12 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _tensors(model: Model, texts: Sequence[str] | None) -> list[TensorKey] | None:
+def _tensors(model: Model, texts: Sequence[str] | None) -> list[str | tuple[str, int]] | None:
     """Return the tensors that an option lists; a name may contain commas if it is given alone."""
     if texts is None:
         return None
     names = tensor_names(model)
-    found: list[TensorKey] = []
+    found: list[str | tuple[str, int]] = []
     for text in texts:
         is_one = text in names or is_layer(model, text)
         found += [tensor_key(model, names, part) for part in ([text] if is_one else text.split(",")) if part]

@@ -11,6 +11,7 @@ from ovir.diagnostics.wording import did_you_mean, plural
 from ovir.editing.transaction import outermost, owner_of
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
+from ovir.graph.names import tensor_names
 
 LayerKey: TypeAlias = str | int | Layer
 """A layer, or its name, key or id."""
@@ -157,25 +158,6 @@ def _read_by(port: Port) -> Port:
 
 
 # --------------------------------------------------------------------------- names
-
-
-def tensor_names(model: LayerGraph) -> dict[str, Port]:
-    """Return the output port of each tensor of a model and its bodies by its names.
-
-    The name of a tensor in a body follows the names of the layers around it, as ``loop/body/name``.
-    """
-    found: dict[str, Port] = {}
-    for graph in model.graphs():
-        start = graph.scope.removeprefix(model.scope)
-        for layer in graph.layers:
-            for port in layer.outputs:
-                for name in port.own_names:
-                    found.setdefault(start + name, port)
-        for port in graph.outputs:
-            if port.source is not None:
-                for name in port.own_names:
-                    found.setdefault(start + name, port.source)
-    return found
 
 
 def _layer_named(model: LayerGraph, key: str) -> Layer:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from ovir.build.creation import new_result
 from ovir.diagnostics.errors import NotFoundError
-from ovir.editing.keys import TensorKeys, find_tensors, refuse, refuse_unknown, tensor_names
+from ovir.editing.keys import TensorKeys, find_tensors, refuse, refuse_unknown
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.graph.names import name_tensors, result_name, take_name
+from ovir.graph.names import name_tensors, result_name, take_name, tensor_names
 from ovir.graph.rt_info import NO_RT_INFO
 from ovir.ops.state import AssignBase, ReadValueBase
 

@@ -34,6 +34,25 @@ def default_name(port: Port) -> str:
     return f"{port.layer.name}.{port.index}" if port.index else port.layer.name
 
 
+def tensor_names(model: LayerGraph) -> dict[str, Port]:
+    """Return the output port of each tensor of a model and its bodies by its names.
+
+    The name of a tensor in a body follows the names of the layers around it, as ``loop/body/name``.
+    """
+    found: dict[str, Port] = {}
+    for graph in model.graphs():
+        start = graph.scope.removeprefix(model.scope)
+        for layer in graph.layers:
+            for port in layer.outputs:
+                for name in port.own_names:
+                    found.setdefault(start + name, port)
+        for port in graph.outputs:
+            if port.source is not None:
+                for name in port.own_names:
+                    found.setdefault(start + name, port.source)
+    return found
+
+
 def legacy_name(port: Port) -> str:
     """Return the name of an output in version 10: the name of its layer, numbered if this has several outputs."""
     layer = port.layer

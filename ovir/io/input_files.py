@@ -18,11 +18,11 @@ from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import plural
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.names import distinct_names, input_named
 from ovir.io.images import ENDINGS as IMAGES
 from ovir.io.images import Preparation, load_image
 from ovir.io.tensor_files import load_npz, load_tensor, with_element_type
-from ovir.model import Model
 
 ENDINGS = (".npz", ".npy", *IMAGES)
 """The endings of files that hold inputs."""
@@ -39,7 +39,7 @@ class InputFile:
     how: Preparation | None = None
     """For images: how pixels become values."""
 
-    def load(self, model: Model) -> dict[int, Array]:
+    def load(self, model: LayerGraph) -> dict[int, Array]:
         """Return the arrays by position of the input; raise InputError or ReadError."""
         if self.path.lower().endswith(".npz"):
             return read_archive(model, self.path)[0]
@@ -57,7 +57,7 @@ class InputFile:
         return self.name
 
 
-def read_archive(model: Model, path: str) -> tuple[dict[int, Array], list[str]]:
+def read_archive(model: LayerGraph, path: str) -> tuple[dict[int, Array], list[str]]:
     """Return the arrays of an .npz by position of their inputs, and the keys of others, which are not read.
 
     A file that holds an array for each input may hold others, too, as a record of a run does. Otherwise, a key that is

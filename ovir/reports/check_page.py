@@ -10,8 +10,8 @@ from ovir.diagnostics.codes import CODES, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.wording import plural
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.model import Model
 from ovir.reports.page import Column, Fact, Page, Table
 from ovir.reports.tables import TONES, add_diagnostics, add_layers, counts_text, layers_by_title, worst_tone
 
@@ -70,7 +70,7 @@ def _add_models(
     return shown
 
 
-def _near(model: Model, titles: set[str]) -> list[Layer]:
+def _near(model: LayerGraph, titles: set[str]) -> list[Layer]:
     """Return the layers with these titles, and their neighbors."""
     found: dict[Layer, None] = {}
     for layer in model.walk():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference
 from ovir.diagnostics.wording import plural
-from ovir.model import Model
+from ovir.graph.layer_graph import LayerGraph
 from ovir.reports.charts import Chart, bars, element_errors, error_curve, layer_errors
 from ovir.reports.page import Cell, Column, Detail, Fact, Page, Pairs, Table, Text
 from ovir.reports.tables import add_diagnostics, layers_by_title
@@ -18,7 +18,7 @@ MOST_HISTOGRAMS = 6
 _MODES = {"outputs": "outputs", "isolated": "outputs, and layers alone", "cumulative": "outputs and layers"}
 
 
-def compare_page(found: Comparison, model: Model) -> Page:
+def compare_page(found: Comparison, model: LayerGraph) -> Page:
     """Return the report on a comparison: errors of outputs, and errors of layers along the graph."""
     verdict = "within tolerance" if found.within else "the other side fails" if found.failed else "beyond tolerance"
     page = Page("compare", found.model, f"{verdict}, against {found.against}", "good" if found.within else "bad")
@@ -84,7 +84,7 @@ def _type_text(tensor: TensorDifference) -> str:
     return f"{tensor.element_type}[{','.join(map(str, tensor.shape))}]"
 
 
-def _outputs(found: Comparison, page: Page, model: Model) -> Table:
+def _outputs(found: Comparison, page: Page, model: LayerGraph) -> Table:
     columns = [Column("", "tag"), Column("output", "name", width=1.5), Column("tensor", "tensor"), *_METRICS]
     rows = [(_state(item.within), item.name, _type_text(item.tensor), *_metrics(item.tensor)) for item in found.outputs]
     details = [

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ovir.diagnostics.wording import escaped, readable, shown
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.model import Model
 
 
 class LayerIndex:
@@ -25,7 +25,7 @@ class LayerIndex:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def add(self, model: Model, title: str = "", only: Iterable[Layer] | None = None) -> None:
+    def add(self, model: LayerGraph, title: str = "", only: Iterable[Layer] | None = None) -> None:
         """Add the layers of a model and of its bodies, or only some of them.
 
         ``title`` says which model it is, in a report about several.

@@ -13,8 +13,8 @@ from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_n
 from ovir.core.arrays import Array
 from ovir.debugging.watch import Watch
 from ovir.diagnostics.wording import plural
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.model import Model
 from ovir.reports.charts import Chart, bars, curve, histogram
 from ovir.reports.page import Block, Cell, Column, Detail, Fact, Page, Pairs, Table, Text
 from ovir.reports.tables import add_diagnostics, add_layers, layers_by_title
@@ -34,7 +34,7 @@ MOST_ROWS = 20
 class Ran:
     """What a run has given."""
 
-    model: Model
+    model: LayerGraph
     feeds: Mapping[int, Array]
     results: Results
     seconds: float
@@ -148,7 +148,7 @@ def _histograms(tensors: Tensors) -> list[Chart]:
 # --------------------------------------------------------------------------- times
 
 
-def _add_profile(page: Page, profile: Profile, model: Model) -> None:
+def _add_profile(page: Page, profile: Profile, model: LayerGraph) -> None:
     """Add what each operation and each layer took."""
     types, timed, whole = profile.types(), profile.timings, profile.seconds or 1.0
     slowest = sorted(timed.items(), key=lambda item: -item[1].seconds)[:MOST_BARS]

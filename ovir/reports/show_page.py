@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ovir.analysis.summary import Provenance, Summary, layer_macs
+from ovir.analysis.summary import Provenance, Summary, layer_macs, stored_bytes
 from ovir.checks.recovering import Recovered
 from ovir.checks.releases import Need
 from ovir.diagnostics.wording import plural, size_text
 from ovir.graph.layers import Layer, Port
-from ovir.ops.infrastructure import Const
 from ovir.reports.charts import Chart, bars
 from ovir.reports.page import Column, Fact, Page, Table
 from ovir.reports.tables import add_diagnostics, add_layers, counts_text, layers_by_title, worst_tone
@@ -54,7 +53,7 @@ def show_page(shown: Shown) -> Page:
         page,
         layers,
         [Column("MACs", "count"), Column("stored", "bytes")],
-        lambda layer: (_macs(layer), _stored(layer)),
+        lambda layer: (_macs(layer), stored_bytes(layer)),
     )
     return page
 
@@ -134,7 +133,7 @@ def _operations(layers: Sequence[Layer], summary: Summary) -> Table:
     macs, stored = Counter[str](), Counter[str]()
     for layer in layers:
         macs[layer.type] += _macs(layer) or 0
-        stored[layer.type] += _stored(layer) or 0
+        stored[layer.type] += stored_bytes(layer) or 0
     columns = [Column("operation", "type"), Column("layers", "count"), Column("share", "share")]
     columns += [Column("MACs", "count"), Column("stored", "bytes")]
     rows = [
@@ -166,8 +165,3 @@ def _parameters_chart(summary: Summary) -> Chart | None:
 def _macs(layer: Layer) -> int | None:
     count = layer_macs(layer)
     return count.lower if count is not None and count.is_static else None
-
-
-def _stored(layer: Layer) -> int | None:
-    operator = layer.operator
-    return (operator.size or len(operator.value.encode())) if isinstance(operator, Const) else None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from builder import Net
 
-from ovir.analysis.operation_pages import entries
+from ovir.cli.operation_pages import entries
 
 
 def test_infer_lists_layers_and_says_why_they_are_dynamic(cli: Any, tmp_path: Path) -> None:

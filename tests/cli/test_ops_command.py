@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ovir.analysis.operation_pages import described, entries, inputs_of
+from ovir.cli.operation_pages import described, entries, inputs_of
 from ovir.ops import find
 
 
