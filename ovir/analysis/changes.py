@@ -274,7 +274,7 @@ BLOCK = 1 << 20
 
 
 def constant_difference(a: Const, b: Const, tolerance: ConstantTolerance) -> DataDifference | None:
-    """Return how the elements of two constants of one shape differ, None if they do not."""
+    """Return the difference of the elements of two constants of one shape; None if they are equal."""
     if a.constant_data is b.constant_data and a._data is b._data:
         return None
     count = prod(a.shape)
@@ -289,7 +289,7 @@ def constant_difference(a: Const, b: Const, tolerance: ConstantTolerance) -> Dat
 
 
 def weight_difference(a: Port, b: Port, tolerance: ConstantTolerance) -> DataDifference | None:
-    """Return how two constants of one shape differ that may be compressed; they are decompressed to f32."""
+    """Return the difference of two constants of one shape, decompressed to f32; None if they are equal."""
     total = _Total(prod(a.shape.to_tuple()), tolerance)
     for first, second in _decompressed(a, b):
         total.add(as_numbers(first).reshape(-1), as_numbers(second).reshape(-1))

@@ -213,7 +213,7 @@ _SHOWN = 3  # layers
 def diff(
     a: Model | Source, b: Model | Source, *, ignore_names: bool = False, rtol: float = 0.0, atol: float = 0.0
 ) -> Diff:
-    """Return what is different between two models, each given as a Model or as ``read_model`` takes it.
+    """Return the differences between two models, each given as a Model or as ``read_model`` takes it.
 
     The result is true if there are differences. With ``ignore_names``, other names of layers, tensors and the model
     alone are no difference. Numbers x of ``a`` and y of ``b`` in constants count as equal if ``|x - y| <= atol + rtol *
@@ -386,7 +386,7 @@ class _Comparison:
         return self._bodies[place]
 
     def _wiring_changes(self, i: int, j: int) -> Iterator[Change]:
-        """Yield how port maps and back edges differ; bodies may list their parameters in another order."""
+        """Yield the changes of port maps and back edges; bodies may list their parameters in another order."""
         for key in [key for key in self.a.bodies[i] if key in self.b.bodies[j]]:
             matching = self._body(i, j, key).matching
             names = {layer: name for name, layer in enumerate(matching.a.layers)}

@@ -93,7 +93,7 @@ def dependences(
     places: Sequence[PlaceInOutputs],
     ranks: Sequence[int],
 ) -> dict[PlaceInOutputs, Dependence] | None:
-    """Return what each place depends on; None if inference accepts no samples.
+    """Return the dependence of each place on the variables; None if inference accepts no samples.
 
     ``samples`` holds the known variables, ``ranks`` the ranks of the outputs (-1: ignored).
     """
@@ -322,7 +322,7 @@ class SizeOrigins:
                 yield axis, origin
 
     def explain(self, port: Port) -> str:
-        """Return why the dynamic dimensions of a port are dynamic; an empty string for a static shape."""
+        """Return the reasons why dimensions of a port are dynamic; an empty string for a static shape."""
         port = port.source or port
         if port.shape.rank is None:
             return "the rank is not known"

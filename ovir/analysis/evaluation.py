@@ -223,7 +223,7 @@ class ModelEvaluation:
         ]
 
     def difference(self, other: ModelEvaluation) -> ScoreDifference:
-        """Return how much higher the metric is than in another evaluation, on the inputs that both have."""
+        """Return the difference of the metric from another evaluation, on the inputs that both have."""
         names = [name for name in self._scores if name in other._scores]
         pairs = [(self._scores[name], other._scores[name]) for name in names]
         first = np.concatenate([np.zeros(0), *(one for one, _ in pairs)])

@@ -211,7 +211,7 @@ def _hashable(value: Any) -> Hashable:
 
 
 def _roles(layer: Layer, key: str, body: Model) -> dict[Layer, Hashable]:
-    """Return how each parameter and result of a body is joined to the layer around it."""
+    """Return the connections of each parameter and result of a body with the layer around it."""
     wiring = layer.operator.wiring.get(key) if layer.operator is not None else None
     if wiring is None:
         return {}
@@ -229,7 +229,7 @@ def _roles(layer: Layer, key: str, body: Model) -> dict[Layer, Hashable]:
 
 
 def slicing_of(entry: Any) -> tuple[Hashable, ...]:
-    """Return how an entry of a port map slices or concatenates, without settings that have no effect."""
+    """Return the purpose of an entry of a port map and, if it has an axis, its slicing or concatenation."""
     if entry.axis is None:
         return (entry.purpose,)
     return entry.purpose, entry.axis, entry.start, entry.end, entry.stride, entry.part_size

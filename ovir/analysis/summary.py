@@ -89,7 +89,7 @@ def summarize(model: Model, weights: str | None = None) -> Summary:
 
 
 def not_run(model: Model) -> dict[str, int]:
-    """Return how many layers have no kernel, by operation version; dead layers are left out."""
+    """Return the number of layers without a kernel, by operation version; dead layers are left out."""
     layers = (layer for layer in model.walk() if not layer.is_dead and layer.type not in ("Parameter", "Result"))
     return dict(Counter(_version(layer) for layer in layers if not hasattr(layer.operator, "run")).most_common())
 

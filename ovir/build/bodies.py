@@ -237,5 +237,5 @@ def _typed(call: Call, argument: str, kind: Any, value: Any) -> Any:
 
 
 def _slices(call: Call, **given: int) -> dict[str, Any]:
-    """Return what describes the parts of a tensor; InputError for what is no integer."""
+    """Return the integers that describe the slices of a tensor, by name; InputError for other values."""
     return {name: _typed(call, name, int, value) for name, value in given.items()}

@@ -112,7 +112,7 @@ def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
 
 
 def shape_hints(model: Model, shapes: Mapping[int, PartialShape]) -> list[str]:
-    """Return what to say where a model does not work in the shapes that ``--shape`` gives, and worked in its own."""
+    """Return hints for a model that fails in the shapes of ``--shape``: the types that its inputs have without it."""
     ports = {model.inputs[index]: str(shape)[1:-1] for index, shape in shapes.items()}
     return [
         readable(f"  hint: without --shape {port.any_name}={text} this input is {port.type}")

@@ -116,7 +116,7 @@ def _head(found: Bisection) -> Iterator[str]:
 
 
 def _between(names: Sequence[str], last: str) -> str:
-    """Return where the suspects are, such as ``between 'a', 'b' and 'c'``."""
+    """Return the place of the suspects in words, such as ``between 'a', 'b' and 'c'``."""
     listed = [f"'{name}'" for name in names[:_MOST]]
     more = [f"{len(names) - _MOST} more"] if len(names) > _MOST else []
     return f"between {', '.join([*listed, *more]) or 'the constants'} and '{last}'"

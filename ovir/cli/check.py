@@ -132,7 +132,7 @@ def _check_by_workers(
 
 
 def _chunk(names: Sequence[str]) -> int:
-    """Return how many files are handed over together: many of small files, as it takes as long to hand one over."""
+    """Return the number of files of one task: many if they are small, because each task takes time to hand over."""
     sizes = [os.path.getsize(name) if os.path.isfile(name) else 0 for name in names]
     fair = len(names) // 16  # so that no worker has to wait long for others at the end
     return max(1, min(_MOST, fair, _TASK * len(names) // max(1, sum(sizes))))
@@ -377,7 +377,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _workers(arguments: argparse.Namespace) -> AbstractContextManager[dict[str, Any] | None]:
-    """Return what says who checks the files; None leaves it to ``check_each``."""
+    """Return a context with the arguments that choose the workers; None in it leaves the choice to ``check_each``."""
     return nullcontext() if arguments.workers is None and arguments.dask is None else opened_workers(arguments)
 
 

@@ -229,7 +229,7 @@ def _not_compared(layers: Sequence[NotCompared]) -> Iterator[str]:
 
 
 def _in_plural(reason: str) -> str:
-    """Return why several layers are not compared, from the reason for one."""
+    """Return the reason why several layers are not compared, made from the reason for one."""
     for one, many in _PLURALS.items():
         if reason.startswith(one):
             return many + reason.removeprefix(one)

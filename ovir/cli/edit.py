@@ -263,7 +263,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _hint(model: Model, error: Diagnostic, edits: Sequence[tuple[str, str]], option: str, value: str) -> str:
-    """Return what an error follows from: the edit that failed, or all of them where their result fails."""
+    """Return a hint that names the cause of an error: the edit that failed, or all edits if their result fails."""
     if error.code.startswith("OVIR5") or error.code in (OUT_OF_MEMORY.id, INTERNAL.id):
         return ""  # the weights, the machine or ovir are at fault
     if not option and len(edits) == 1:

@@ -79,7 +79,7 @@ def _tensors(model: Model, texts: Sequence[str] | None) -> list[str | tuple[str,
 
 
 def _notes(model: Model, part: Model) -> Iterator[str]:
-    """Yield what a user may not expect of the part."""
+    """Yield notes on properties of the part that a user may not expect."""
     for port in part.inputs:
         if not port.readers:
             yield f"nothing in the part reads input '{port.any_name}'"

@@ -112,7 +112,7 @@ def collect(model: Model, arguments: argparse.Namespace) -> RunInputs:
 
 
 def preparation(arguments: argparse.Namespace) -> Preparation:
-    """Return how images become values."""
+    """Return the conversion of images to values that the arguments describe."""
     mean, scale = arguments.mean or (), arguments.scale or ()
     return Preparation(mean, scale, arguments.layout, arguments.resize, arguments.bgr)
 

@@ -90,7 +90,7 @@ def open_sides(arguments: argparse.Namespace) -> ComparedSides:
 
 
 def _sides(arguments: argparse.Namespace) -> tuple[Against, str | None]:
-    """Return what to compare with, and the device for a second model."""
+    """Return the other side of the comparison, and the device for a second model."""
     other, against = arguments.other, arguments.against
     if other is None and against is None:
         raise_usage_error("there is nothing to compare with: give a second model, or --against", _WAYS)

@@ -160,7 +160,7 @@ def _plain(value: Any) -> Any:
 
 
 def saved_as_json(model: Model, path: str | None, keys_before: Collection[str]) -> dict[str, Any]:
-    """Return what has been written to ``path``, or would have been.
+    """Return the description of a model that was written to ``path``; None stands for no file.
 
     ``keys_before`` are the keys of the layers from which it was made.
     """

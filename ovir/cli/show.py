@@ -76,7 +76,7 @@ def _page(recovered: Recovered, summary: Summary, made: Provenance, needs: Need,
 
 
 def _memory(recovered: Recovered) -> MemoryUse | None:
-    """Return what a run takes; None, with a message, for a model that cannot be run."""
+    """Return the memory that a run takes; print a message and return None for a model that cannot be run."""
     from ovir.runtime.compiled import CompiledModel
     from ovir.runtime.memory import memory_use  # these need the runtime
 

@@ -28,7 +28,7 @@ def has_colors(stream: TextIO) -> bool:
 
 
 def columns_of(text: str) -> int:
-    """Return how many columns of a terminal a text takes: wide characters take two, combining ones none."""
+    """Return the number of terminal columns that a string takes: two for wide characters, none for combining ones."""
     if text.isascii():
         return len(text)
     return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)

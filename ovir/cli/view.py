@@ -130,7 +130,7 @@ def _ran(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Over
 
 
 def _differing(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Overlay], list[ViewedModel]]:
-    """Return what differs from the model of ``--diff``, and that model with what differs from this one."""
+    """Return an overlay of the differences from the model of ``--diff``, and that model with its overlay."""
     if arguments.diff is None:
         return [], []
     other = read_recovering(arguments.diff)

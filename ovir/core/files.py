@@ -105,7 +105,7 @@ class _Stream(io.FileIO):
 
 
 def unwritable(path: Path) -> str | None:
-    """Return what cannot be written where a file is to be written, in words; None if nothing hinders."""
+    """Return the name of what lacks write permission, the file or its directory; None if ``path`` can be written."""
     if is_special(path):
         return None if os.access(path, os.W_OK) else "the file"
     target = os.path.realpath(path)
@@ -134,7 +134,7 @@ _DESCRIPTORS = re.compile(r"/dev/fd|/proc/\d+(/task/\d+)?/fd")
 
 
 def older_files(paths: Sequence[Path]) -> dict[str, str]:
-    """Return where the older files are that a process, killed while it replaced those at ``paths``, has left, by path.
+    """Return the older files, by path, that a process has left which was killed while it replaced those at ``paths``.
 
     There are such files only if nothing is at the first path.
     """

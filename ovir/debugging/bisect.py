@@ -366,7 +366,7 @@ class Judge:
         self._criterion = criterion
 
     def __call__(self, model: Model, feeds: Sequence[Array]) -> Verdict:
-        """Return how far the outputs agree. Raises RunError if ovir cannot run the model."""
+        """Return the verdict on the outputs of both sides. Raises RunError if ovir cannot run the model."""
         depths = Depths()
         walk = Walk(WalkPlan(model, with_constants=False), feeds)
         for step in walk:
@@ -498,7 +498,7 @@ class TensorSearch:
         return sorted(ports, key=lambda port: (port in self._known, self._layers.index(port.layer)))[:1]
 
     def _verdict(self, ports: Sequence[Port], failure: str | None = None) -> Verdict:
-        """Return how far the tensors agree that were compared; a failure of the other side counts as a difference."""
+        """Return the verdict on the tensors that were compared; a failure of the other side counts as a difference."""
         if failure is not None:
             return Verdict(within=False, problem=failure)
         port = max(ports, key=lambda port: severity(self._known[port].worst))

@@ -636,7 +636,7 @@ def _type_of(port: Port, array: Array | None) -> str:
 
 
 def agreement_of(actual: Array, reference: Array) -> Agreement | None:
-    """Return how far the highest scores of two tensors agree; None for tensors that are no rows of scores."""
+    """Return the agreement of the highest scores of two tensors; None for tensors that are no rows of scores."""
     shape = [size for size in reference.shape if size != 1]
     if actual.shape != reference.shape or not 1 <= len(shape) <= 2 or reference.dtype.kind not in "fV":
         return None

@@ -319,7 +319,7 @@ class Isolated:
 
 
 def _not_alone(layer: Layer) -> str | None:
-    """Return why a layer has no result of its own; None if it has one."""
+    """Return the reason why a layer has no result of its own; None if it has one."""
     op = layer.operator
     if isinstance(op, AssignBase):
         return "it only sets a state"

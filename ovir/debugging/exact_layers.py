@@ -75,7 +75,7 @@ def equal_form(layer: Layer) -> list[Layer]:
 
 
 def lost_mark(layer: Layer) -> str | None:
-    """Return why OpenVINO's CPU plugin does not honour the mark of a layer; None if nothing is known against it."""
+    """Return the reason why OpenVINO's CPU plugin ignores the mark of a layer; None if no reason is known."""
     if layer.type == "ScaledDotProductAttention" or _is_in_attention(layer):
         return "attention is computed as one layer"
     if layer.type in _REPLACED or (layer.type, layer.version) in _REPLACED_VERSIONS:

@@ -90,7 +90,7 @@ def verify_export(
 
 
 def _rounding(model: Model) -> str | None:
-    """Return what a model that rounds to few values does with differences in the last digit; None for other models."""
+    """Return a warning about differences in the last digit for a model that rounds to few values; None for others."""
     layers = [layer for layer in model.walk() if layer.operator is not None and layer.operator.quantizes]
     if not layers:
         return None

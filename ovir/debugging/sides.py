@@ -130,7 +130,10 @@ class Side(Protocol):
         return {}
 
     def mismatch(self, element_type: ElementType, array: Array) -> str | None:
-        """Return why a tensor of the first model's element type cannot be compared with an array; None if it can."""
+        """Return the reason why a tensor of an element type cannot be compared with an array; None if it can.
+
+        ``element_type`` is the type in the first model.
+        """
         return None
 
     @property
@@ -185,7 +188,7 @@ class Partners:
         return layer if self._to_b is None else self._to_b.get(layer)
 
     def missing(self, step: SeenStep) -> str | None:
-        """Return why a layer cannot be compared with its partner; None if it can."""
+        """Return the reason why a layer cannot be compared with its partner; None if it can."""
         other = self.of(step.layer)
         if other is None:
             return "the other model has no such layer"

@@ -349,7 +349,7 @@ def _ports_by_name(model: Model) -> dict[str, Port]:
 
 
 def _layers_in_bodies(model: Model, keys: Sequence[str]) -> dict[str, Layer]:
-    """Return which keys name layers in bodies, which run many times or not at all.
+    """Return the layers in bodies that keys name; such layers run many times or not at all.
 
     The keys are what ``record_keys`` gives to the tensors of bodies.
     """

@@ -272,7 +272,7 @@ class Watch:
 
     @property
     def margins(self) -> list[LayerMargin]:
-        """Return how far each layer with real results is from overflow, in the order in which they have run."""
+        """Return the margin to overflow of each layer with real results, in the order in which the layers have run."""
         types = {str(c.element_type): c.element_type for c in self.conditions if c.kind == "overflow"}
         limits = {name: largest_of(t) for name, t in types.items() if t is not None}
         return [

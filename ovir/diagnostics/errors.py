@@ -111,7 +111,7 @@ class Diagnostics:
 
     @property
     def added(self) -> int:
-        """Return how many diagnostics have been added, including duplicates."""
+        """Return the number of diagnostics that have been added, including duplicates."""
         return len(self._added)
 
     def errors_since(self, count: int) -> list[Diagnostic]:

@@ -235,7 +235,7 @@ def codes_of(output: Port) -> Codes | None:
 
 
 def _unconverted(port: Port) -> Port:
-    """Return what the Converts before a port convert to floating-point types."""
+    """Return the port that the chain of Converts before a port starts from; only Converts to f32, f16 or bf16 count."""
     while port.layer.operator is not None and port.layer.operator.converts and port.element_type in (f16, bf16, f32):
         source = port.layer.inputs[0].source
         if source is None:

@@ -300,7 +300,7 @@ def _axis(low: int, high: int, *, has_equal: bool, has_lone: bool) -> dict[str, 
 
 
 def layer_errors(found: Comparison) -> Chart:
-    """Return how many layers have errors of which size."""
+    """Return a chart of the number of layers by the size of their errors."""
     errors = [noise(layer.tensor.worst) for layer in found.layers]
     powers = Counter(math.frexp(error)[1] - 1 for error in errors if 0 < error < math.inf)
     return _by_power(
@@ -316,7 +316,7 @@ def layer_errors(found: Comparison) -> Chart:
 
 
 def element_errors(output: OutputDifference) -> Chart | None:
-    """Return how many elements of an output have errors of which size; None if they were not compared."""
+    """Return a chart of the number of elements of an output by the size of their errors; None without counts."""
     worst = output.tensor.worst
     if worst.errors is None:
         return None

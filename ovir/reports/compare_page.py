@@ -120,7 +120,7 @@ def _about(found: Comparison, layer: LayerDifference) -> list[Text | Pairs]:
 
 
 def _numbers(found: Comparison, tensor: TensorDifference) -> list[Text | Pairs]:
-    """Return what is known about the worst difference of a tensor."""
+    """Return the numbers of the worst difference of a tensor, or the problem that prevents the comparison."""
     worst, tolerance = tensor.worst, tensor.tolerance
     if worst.problem is not None:
         return [Text(worst.problem)]

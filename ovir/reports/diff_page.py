@@ -57,7 +57,7 @@ def _layers(found: Diff, page: Page) -> Table:
 
 
 def _blocks(page: Page, entry: LayerDiff) -> list[Block]:
-    """Return what differs of a layer, and its lines in both files."""
+    """Return the blocks that show the changes of a layer and its lines in both files."""
     blocks: list[Block] = []
     pairs = [(_what(change), _shown(change, change.old), _shown(change, change.new)) for change in entry.changes]
     if pairs:
@@ -83,7 +83,7 @@ def _affected(found: Diff, page: Page) -> Table:
 
 
 def _chart(found: Diff) -> Chart | None:
-    """Return how many layers of each operation differ, by status."""
+    """Return a chart of the number of layers that differ, by operation and status; None for a single operation."""
     counts = Counter((entry.layer.type, entry.status) for entry in found.layers)
     totals = Counter(entry.layer.type for entry in found.layers)
     if len(totals) < 2:

@@ -47,7 +47,7 @@ class LayerIndex:
         return self._keys.get(key)
 
     def cell(self, layer: Layer) -> int | str:
-        """Return what a column of layers has for a layer: its number, or its name if it was not added."""
+        """Return the cell for a layer in a column of layers: its number, or its key if it was not added."""
         number = self._numbers.get(layer)
         return escaped(layer.key) if number is None else number
 

@@ -98,7 +98,7 @@ def embedded(data: Any) -> str:
 
 
 def to_data(page: Page) -> dict[str, Any]:
-    """Return what the scripts of a page read."""
+    """Return the data that the scripts of a page read."""
     blocks = [block for part in page.sections for block in part.blocks]
     return {
         "tables": [_table(block) for block in blocks if isinstance(block, Table)],

@@ -46,7 +46,7 @@ class _Work:
     runs_whole: bool = True
 
     def __call__(self, part: _Part) -> Findings:
-        """Return what a comparison finds for a part; raise OvirError."""
+        """Return the findings of a comparison for a part; raise OvirError."""
         model = as_model(self.model)
         sets = self._sets(model, part)
         with open_side(model, self.against, self.device, self.mode, self.config, self.timeout) as side:
@@ -84,7 +84,7 @@ def compare_by_workers(
     executor: Executor | None = None,
     workers: int | None = None,
 ) -> Comparison:
-    """Return what ``ovir.compare`` does, for files or random samples, with the workers of an executor.
+    """Return the result of ``ovir.compare`` for files or random samples, computed by the workers of an executor.
 
     Each worker has its own other side. ``progress`` is called with the number of sets of inputs that are done, and
     their total. Raise the errors of ``ovir.compare``, and RunError if a worker dies again and again.
@@ -119,7 +119,7 @@ def _parts(files: Sequence[InputFile] | None, total: int, workers: int) -> list[
 def _run(
     work: _Work, parts: Sequence[_Part], executor: Executor | None, workers: int | None, progress: Progress | None
 ) -> Findings:
-    """Return what all parts together have found; raise the first error."""
+    """Return the findings of all parts together; raise the first error."""
     found = Findings()
     total = sum(part.count for part in parts)
     done = 0

@@ -64,7 +64,7 @@ class PickledInput:
             return value
 
     def load(self, model: Model) -> Any:
-        """Return what ``load`` of the input returns; raise InputError if the input cannot be restored."""
+        """Return the result of the input's ``load``; raise InputError if the input cannot be restored."""
         try:
             value = pickle.loads(self.data)
         except Exception as error:
@@ -204,7 +204,7 @@ def load(value: Any, model: Model) -> Any:
 
 
 def _loaded_by(value: Loads, model: Model) -> Any:
-    """Return what the method ``load`` of the user returns; raise InputError if it fails."""
+    """Return the result of the user's method ``load``; raise InputError if it fails."""
     try:
         return value.load(model)
     except OvirError:

@@ -77,7 +77,7 @@ class Origin:
 
 
 def this_process() -> tuple[str, int]:
-    """Return what tells this process from others on all machines."""
+    """Return the machine and the number of this process, which together identify it among those of all machines."""
     return platform.node(), os.getpid()
 
 

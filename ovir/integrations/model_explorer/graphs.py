@@ -153,7 +153,7 @@ class NodeMaker:
         return lines
 
     def _constant(self, constant: Const) -> Lines:
-        """Return what is shown of a constant, which is read once for its own node and the nodes of all its readers."""
+        """Return the lines that describe a constant, which is read once for its own node and all of its readers."""
         found = self._of_constant.get(id(constant))
         if found is None:
             found = self._of_constant[id(constant)] = describe_constant(constant, self._values)
@@ -173,7 +173,7 @@ class NodeMaker:
         return found
 
     def _output(self, port: Port, taken: Collection[str]) -> Lines:
-        """Return what is shown of an output; edges show its ``shape``.
+        """Return the lines that describe an output; edges show its ``shape``.
 
         Data of other tools names tensors: ``tensor_name`` finds them. A name that is the id of a node is left to it.
         """

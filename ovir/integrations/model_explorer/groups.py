@@ -84,7 +84,7 @@ def _runs(kinds: Array) -> list[_Run]:
 
 
 def _first_cut(run: _Run, crossings: Array) -> int:
-    """Return where the first block of a run begins, so that the fewest tensors cross the borders of its blocks."""
+    """Return the start of the first block of a run for which the fewest tensors cross the borders of the blocks."""
     copies, spare = divmod(run.stop - run.start, run.period)
     borders = run.period * np.arange(copies + 1)
     return min(range(run.start, run.start + spare + 1), key=lambda start: int(crossings[start + borders].sum()))
@@ -220,7 +220,7 @@ def _number_blocks(layers: Sequence[Layer], blocks: Sequence[Block], paths: dict
 
 
 def _crossings(layers: Sequence[Layer]) -> list[int]:
-    """Return how many tensors pass each place between two layers; 0 at both ends."""
+    """Return the number of tensors that pass each place between two layers; 0 at both ends."""
     position = {layer: i for i, layer in enumerate(layers)}
     changes = [0] * (len(layers) + 1)
     for i, layer in enumerate(layers):

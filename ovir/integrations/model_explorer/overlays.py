@@ -136,7 +136,7 @@ def _error(found: LayerDifference | OutputDifference) -> Item:
 
 
 def of_diff(found: Diff, side: Literal["a", "b"]) -> Overlay:
-    """Return how the layers of one of two models differ from the other model: removed, added, changed and so on.
+    """Return an overlay of the layers that differ from the other model, with their status, such as removed or moved.
 
     A layer that only computes another type, because of what it reads, is affected.
     """
