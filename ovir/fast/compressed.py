@@ -52,7 +52,7 @@ class _Form(Protocol):
     """A matrix [length, columns] that is multiplied in blocks of columns."""
 
     def prepared(self, x: Array) -> tuple[Array, ...]:
-        """Return what all blocks need of the rows [rows, length]."""
+        """Return arrays made from the rows [rows, length] that all blocks share."""
 
     def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
         """Write the product with a block of columns to ``out``."""

@@ -35,6 +35,7 @@ class ScaledDotProductAttention(Operator):
     arguments = "query key value attention_mask= scale= causal="
     fillers = (("attention_mask", 0, "query"),)
     domains = by_input(attention_mask=ONE)
+    guards_sizes = True
     causal: bool = attribute(default=False, specified=True)
 
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:

@@ -81,8 +81,9 @@ class Broadcast3(Operator):
         if self.mode in ("numpy", "bidirectional") and len(shape) <= target_shape.size:
             sizes = target_shape.tolist()
             ones = (1,) * (len(sizes) - len(shape)) + shape
-            if all(own in (1, size) and size >= 0 for own, size in zip(ones, sizes, strict=True)):
-                return ones, tuple(sizes)
+            kept = 1 if self.mode == "bidirectional" else None  # where the size of data is kept
+            if all(size >= 0 and (own in (1, size) or size == kept) for own, size in zip(ones, sizes, strict=True)):
+                return ones, tuple(own if size == 1 else size for own, size in zip(ones, sizes, strict=True))
         target, data = self._target(Value(target_shape)), PartialShape(shape)
         if self._is_explicit:
             assert axes_mapping is not None

@@ -49,6 +49,7 @@ class Append(Operator):
 
     pure = False
     views = True
+    guards_sizes = True
 
     def __init__(self, op: Concat, variable_id: str) -> None:
         """Take the place of ``op``, which appends to a variable."""
@@ -75,6 +76,8 @@ class Reorder(Operator):
     their order, the output is the input."""
 
     views = True
+    guards_sizes = True
+    value_inputs = (2,)
 
     def __init__(self, op: GatherBase) -> None:
         """Take the place of ``op``."""
