@@ -116,6 +116,13 @@ def positions_below(graph: Graph, count: Size) -> Tensor:
     return graph.shaped(graph.Range(0, as_scalar(graph, count), 1), [UNKNOWN])
 
 
+def axes_from_front(graph: Graph, axes: Tensor, rank: Size) -> Tensor:
+    """Return axes that the run chooses as a list counted from the front; one that the data lacks fails the run."""
+    if isinstance(rank, int):
+        rank = max(rank, 1)  # a scalar has the axes 0 and -1
+    return graph.Gather(positions_below(graph, rank), as_list(graph, axes), axis=0)
+
+
 def vector(graph: Graph, sizes: Sequence[Size]) -> Tensor:
     """Return sizes as a one-dimensional tensor, a constant if all are known."""
     if len(sizes) == 1 and isinstance(sizes[0], Tensor):

@@ -10,7 +10,12 @@ from ovir.export.sizes import as_list, reshaped, shape_of, sizes_of
 from ovir.ops.broadcast import Broadcast1, Broadcast3, Tile
 
 
-@exports(Broadcast1, Broadcast3, to="Expand; Reshape and Expand in modes explicit and pdpd")
+@exports(
+    Broadcast1,
+    Broadcast3,
+    to="Expand; Reshape and Expand in modes explicit and pdpd",
+    limits="sizes that depend on the run and do not fit the data are taken as those of the data",
+)
 def broadcast(graph: Graph, op: Broadcast3, data: Tensor, target: Tensor, axes_mapping: Tensor | None = None) -> Tensor:
     """Export as Expand, which broadcasts in both directions."""
     output = op.output_shapes[0]

@@ -12,7 +12,7 @@ from ovir.core.shapes import UNKNOWN
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Operand, Tensor
 from ovir.export.parts import real_type
-from ovir.export.sizes import LAST, compute, scalar_size_of, size_of, vector
+from ovir.export.sizes import LAST, axes_from_front, compute, scalar_size_of, size_of, vector
 from ovir.ops.fourier import DFT, IDFT, IRDFT, ISTFT, RDFT, STFT, FourierBase
 
 # --------------------------------------------------------------------------- along one axis
@@ -67,7 +67,12 @@ def inverse_real(graph: Graph, half: Tensor, axis: int, length: int | Tensor | N
 _LIMITS = "axes must be constant"
 
 
-@exports(DFT, IDFT, to="DFT", limits="before opset 20, axes must be constant")
+@exports(
+    DFT,
+    IDFT,
+    to="DFT",
+    limits="before opset 20, axes must be constant; axes that the run repeats are not an error",
+)
 def fourier(graph: Graph, op: DFT | IDFT, data: Tensor, axes: Tensor, signal_size: Tensor | None = None) -> Tensor:
     """Export as DFT for each axis."""
     inverse = int(isinstance(op, IDFT))
@@ -115,10 +120,8 @@ def _axes(graph: Graph, op: FourierBase, data: Tensor, axes: Tensor, pairs: int)
 def _axes_in_run(graph: Graph, data: Tensor, axes: Tensor) -> list[Tensor]:
     """Return the axes, of which only the number is known, as scalars."""
     (count,) = graph.sizes(axes, "axes")
-    last = graph.rank(data) - 1
-    listed = graph.cast(axes, i64)
-    positive = graph.Where(graph.Less(listed, 0), graph.Add(listed, last), listed)
-    return [graph.Gather(positive, graph.constant(place)) for place in range(count)]
+    listed = axes_from_front(graph, axes, graph.rank(data) - 1)
+    return [graph.Gather(listed, graph.constant(place)) for place in range(count)]
 
 
 def _length(

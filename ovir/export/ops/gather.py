@@ -11,7 +11,7 @@ from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import (
     LAST,
-    as_list,
+    axes_from_front,
     inverse,
     positions_below,
     reshaped,
@@ -81,7 +81,7 @@ def _gathered_in_batches(graph: Graph, data: Tensor, indices: Tensor, axis: int,
 def _gathered_in_run(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor, batch_dims: int) -> Tensor:
     """Return the elements picked along an axis that the run chooses. The data becomes [batch, before, axis, after]."""
     shape, counts = graph.Shape(data), graph.Shape(indices)
-    along = graph.Mod(as_list(graph, axis), graph.Shape(shape))
+    along = axes_from_front(graph, axis, graph.Shape(shape))
     batch = graph.constant(np.array([batch_dims]))
     if batch_dims < 0:
         batch = graph.Add(batch, graph.Shape(counts))

@@ -22,7 +22,7 @@ def range_(graph: Graph, op: RangeBase, start: Tensor, stop: Tensor, step: Tenso
     return graph.cast(graph.Range(*(graph.cast(as_scalar(graph, tensor), computed) for tensor in inputs)), output)
 
 
-@exports(Eye, to="Equal of two Ranges")
+@exports(Eye, to="Equal of two Ranges", limits="negative sizes count as 0")
 def eye(
     graph: Graph, op: Eye, rows: Tensor, columns: Tensor, diagonal: Tensor, batch_shape: Tensor | None = None
 ) -> Tensor:

@@ -23,7 +23,11 @@ def concat(graph: Graph, op: Concat, *inputs: Tensor) -> Tensor:
 # --------------------------------------------------------------------------- Split and VariadicSplit
 
 
-@exports(Split, to="Split; Slice if the axis depends on the run")
+@exports(
+    Split,
+    to="Split; Slice if the axis depends on the run",
+    limits="where the axis depends on the run, what the parts leave over is not an error",
+)
 def split(graph: Graph, op: Split, data: Tensor, axis: Tensor) -> Sequence[Tensor]:
     """Export as Split."""
     count = op.num_splits
@@ -34,7 +38,11 @@ def split(graph: Graph, op: Split, data: Tensor, axis: Tensor) -> Sequence[Tenso
     return split_evenly(graph, data, count, int(axis.constant.item()))
 
 
-@exports(VariadicSplit, to="Split; Slice if the axis depends on the run")
+@exports(
+    VariadicSplit,
+    to="Split; Slice if the axis depends on the run",
+    limits="where the axis depends on the run, what the parts leave over is not an error",
+)
 def variadic_split(graph: Graph, op: VariadicSplit, data: Tensor, axis: Tensor, lengths: Tensor) -> Sequence[Tensor]:
     """Export as Split, with the length that is -1 computed."""
     count = len(op.output_types)
@@ -78,7 +86,12 @@ def _slices(graph: Graph, data: Tensor, axis: Tensor, lengths: Sequence[Size]) -
 # --------------------------------------------------------------------------- Pad
 
 
-@exports(Pad1, Pad12, to="Pad; Gather in mode symmetric and for strings")
+@exports(
+    Pad1,
+    Pad12,
+    to="Pad; Gather in mode symmetric and for strings",
+    limits="in mode symmetric, pads that exceed the data are not all refused",
+)
 def pad(
     graph: Graph, op: Pad1, data: Tensor, pads_begin: Tensor, pads_end: Tensor, pad_value: Tensor | None = None
 ) -> Tensor:

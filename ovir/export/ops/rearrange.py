@@ -14,6 +14,7 @@ from ovir.export.sizes import (
     LAST,
     Size,
     as_list,
+    axes_from_front,
     compute,
     inverse,
     items,
@@ -51,7 +52,11 @@ def reverse(graph: Graph, op: Reverse, data: Tensor, axes: Tensor) -> Tensor:
     return graph.Slice(data, [-1] * count, [FIRST] * count, chosen, [-1] * count)
 
 
-@exports(ReverseSequence, to="ReverseSequence, between Transposes unless the axes are 0 and 1")
+@exports(
+    ReverseSequence,
+    to="ReverseSequence, between Transposes unless the axes are 0 and 1",
+    limits="negative lengths count as 1",
+)
 def reverse_sequence(graph: Graph, op: ReverseSequence, data: Tensor, seq_lengths: Tensor) -> Tensor:
     """Export as ReverseSequence of data with both axes moved to the front."""
     rank = graph.rank(data)
@@ -83,9 +88,9 @@ def roll(graph: Graph, op: Roll, data: Tensor, shift: Tensor, axes: Tensor) -> T
 def _distances(graph: Graph, op: Roll, rank: int, shift: Tensor, axes: Tensor) -> list[Size]:
     """Return the sum of the shifts of each axis."""
     if axes.constant is None:
-        along = as_list(graph, axes)
+        along = axes_from_front(graph, axes, rank)
         shifts = graph.Expand(as_list(graph, shift), graph.Shape(along))
-        chosen = graph.Equal(graph.Unsqueeze(graph.Mod(along, rank), [0]), np.arange(rank)[:, np.newaxis])
+        chosen = graph.Equal(graph.Unsqueeze(along, [0]), np.arange(rank)[:, np.newaxis])
         total = graph.ReduceSum(graph.Where(chosen, shifts, 0), [1], keepdims=0)
         return items(graph, total, "axes", rank)
     listed = op.normalize_axes(axes.constant.reshape(-1).tolist(), rank, unique=False)

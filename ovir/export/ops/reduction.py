@@ -11,7 +11,7 @@ from ovir.core.element_types import f64, i64, u64
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import reduced, saturated
-from ovir.export.sizes import as_scalar
+from ovir.export.sizes import as_scalar, axes_from_front
 from ovir.kernels.precision import integer_range, lowest_finite
 from ovir.ops.reduction import (
     CumSum,
@@ -115,11 +115,8 @@ def logical(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Tens
 def _axes(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Axes:
     if axes.constant is not None and data.rank is not None:
         return op.axes(axes.constant, data.rank)
-    listed = graph.cast(axes, i64)
-    if axes.rank != 1:
-        listed = graph.Reshape(listed, [-1])
-    # onnxruntime ignores negative axes of tensors without elements.
-    return listed if data.rank is None else graph.Where(graph.Less(listed, 0), graph.Add(listed, data.rank), listed)
+    # onnxruntime ignores negative axes of tensors without elements, and takes some that lie outside of others.
+    return axes_from_front(graph, axes, graph.Shape(graph.Shape(data)) if data.rank is None else data.rank)
 
 
 def _reduces_nothing(op: ReductionBase, data: Tensor) -> bool:

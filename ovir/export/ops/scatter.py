@@ -16,8 +16,8 @@ from ovir.export.parts import real_type
 from ovir.export.sizes import (
     LAST,
     Size,
-    as_list,
     as_scalar,
+    axes_from_front,
     positions_below,
     product,
     reshaped,
@@ -72,7 +72,7 @@ def _around(graph: Graph, data: Tensor, axis: Tensor) -> tuple[Size, Size, Size]
         sizes = sizes_of(graph, data)
         return product(graph, sizes[:at]), sizes[at], product(graph, sizes[at + 1 :])
     shape = shape_of(graph, data)
-    along = graph.Mod(as_list(graph, axis), graph.Shape(shape))
+    along = axes_from_front(graph, axis, graph.Shape(shape))
     before, after = graph.Slice(shape, [0], along), graph.Slice(shape, graph.Add(along, 1), [LAST])
     return graph.ReduceProd(before, keepdims=1), graph.Gather(shape, along), graph.ReduceProd(after, keepdims=1)
 
@@ -106,17 +106,24 @@ def scatter_elements_update(
 def _positions_along(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor) -> Tensor:
     """Return the row-major positions in data of the indices along an axis that the run chooses."""
     rank, sizes = graph.rank(data), sizes_of(graph, data)
-    at = graph.Mod(as_list(graph, axis), rank)
-    indices = graph.shaped(graph.cast(indices, i64), indices.shape)
+    at = axes_from_front(graph, axis, rank)
+    length = graph.Gather(shape_of(graph, data), at)
+    chosen = _from_front(graph, length, graph.cast(indices, i64))
     positions: Tensor | int = 0
     for i in range(rank):
         steps = graph.Reshape(positions_below(graph, size_of(graph, indices, i)), [-1, *[1] * (rank - 1 - i)])
-        size = vector(graph, [sizes[i]])
-        wrapped = graph.Where(graph.Less(indices, 0), graph.Add(indices, size), indices)
-        own = graph.Where(graph.Equal(at, i), wrapped, steps)
+        own = graph.Where(graph.Equal(at, i), chosen, steps)
         positions = graph.Add(graph.Mul(own, vector(graph, [product(graph, sizes[i + 1 :])])), positions)
     assert isinstance(positions, Tensor)
     return positions
+
+
+def _from_front(graph: Graph, length: Tensor, indices: Tensor) -> Tensor:
+    """Return indices of an axis counted from the front.
+
+    One outside of the axis fails the run; the row-major position made from it could be the position of another element.
+    """
+    return graph.Gather(positions_below(graph, length), indices, axis=0)
 
 
 def _scattered(
@@ -208,9 +215,12 @@ def _scattered_slices(graph: Graph, reduction: str, data: Tensor, places: Tensor
         return graph.ScatterND(data, places, updates)
     shape = shape_of(graph, data)
     sizes, rest = graph.Slice(shape, [0], [k]), graph.Slice(shape, [k], [LAST])
-    wrapped = graph.Where(graph.Less(places, 0), graph.Add(places, sizes), places)
-    strides = [graph.ReduceProd(graph.Slice(sizes, [i + 1], [LAST]), keepdims=1) for i in range(k)]
-    rows = graph.Reshape(graph.ReduceSum(graph.Mul(wrapped, vector(graph, strides)), [-1], keepdims=0), [-1])
+    rows: Tensor | int = 0
+    for i in range(k):
+        chosen = _from_front(graph, graph.Gather(sizes, [i]), graph.Gather(places, i, axis=-1))
+        stride = graph.ReduceProd(graph.Slice(sizes, [i + 1], [LAST]), keepdims=1)
+        rows = graph.Add(graph.Mul(chosen, stride), rows)
+    rows = graph.Reshape(rows, [-1])
     length = graph.ReduceProd(rest, keepdims=1)
     flat = graph.Reshape(data, vector(graph, [graph.ReduceProd(sizes, keepdims=1), length]), allowzero=1)
     grid = vector(graph, [graph.Shape(rows), length])

@@ -93,9 +93,10 @@ def _least(graph: Graph, element_type: ElementType) -> Tensor:
 
 
 _PADDED = "Gather of bags padded to the longest one, ReduceSum"
+_NEGATIVE = "negative indices that depend on the run count from the end"
 
 
-@exports(EmbeddingBagPackedSum, EmbeddingBagPacked, to="Gather, ReduceSum")
+@exports(EmbeddingBagPackedSum, EmbeddingBagPacked, to="Gather, ReduceSum", limits=_NEGATIVE)
 def embedding_bag_packed(
     graph: Graph, op: EmbeddingBagBase, table: Tensor, indices: Tensor, weights: Tensor | None = None
 ) -> Tensor:
@@ -111,7 +112,7 @@ def embedding_bag_packed(
     return graph.cast(sums, table.element_type)
 
 
-@exports(EmbeddingBagOffsetsSum, EmbeddingBagOffsets, to=_PADDED)
+@exports(EmbeddingBagOffsetsSum, EmbeddingBagOffsets, to=_PADDED, limits=_NEGATIVE)
 def embedding_bag_offsets(
     graph: Graph,
     op: EmbeddingBagBase,
@@ -128,7 +129,9 @@ def embedding_bag_offsets(
     return _bags(graph, op.reduction, table, indices, Runs(starts, counts), default_index, weights)
 
 
-@exports(EmbeddingSegmentsSum, to=_PADDED, limits="segment_ids must be sorted, as the specification demands")
+@exports(
+    EmbeddingSegmentsSum, to=_PADDED, limits="segment_ids must be sorted, as the specification demands; " + _NEGATIVE
+)
 def embedding_segments_sum(
     graph: Graph,
     op: EmbeddingSegmentsSum,

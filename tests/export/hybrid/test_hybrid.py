@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from fuzz.cases import VERSIONS, Case, make_case
 
 import ovir
 from ovir import opset13 as ops
+from ovir import opset15
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.export.hybrid.compile_model import HybridModel, compile_model
@@ -173,3 +175,49 @@ def test_f16_constants_that_the_bodies_of_loops_read() -> None:
     feeds = [random.random((2, 4, 1)).astype(np.float16), random.random((2, 2, 2)).astype(np.float16)]
     (ours,), (theirs,) = (compile_model(model, engine=engine)(feeds).values() for engine in ("numpy", "onnxruntime"))
     np.testing.assert_allclose(theirs.astype(np.float32), ours.astype(np.float32), atol=2e-3)
+
+
+DATA = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+TUPLE = np.int64([[1, -1]])
+WITH_AXIS: dict[str, tuple[Callable[..., ovir.Layer], list[Any]]] = {
+    "Roll": (ops.roll, [DATA, np.int64([1]), np.int64([0])]),
+    "Gather": (ops.gather, [DATA, np.int64([0, 1]), np.int64(0)]),
+    "ScatterUpdate": (ops.scatter_update, [DATA, np.int64([0]), DATA[:1], np.int64(0)]),
+    "ScatterElementsUpdate": (
+        ops.scatter_elements_update,
+        [DATA, np.zeros((1, 1, 1), np.int64), DATA[:1, :1, :1].copy(), np.int64(0)],
+    ),
+    "ReduceSum": (ops.reduce_sum, [DATA, np.int64([0])]),
+    "ReduceMax": (ops.reduce_max, [DATA, np.int64([0])]),
+    "CumSum": (ops.cum_sum, [DATA, np.int64(0)]),
+    "DFT": (ops.dft, [np.stack([DATA[0], DATA[1]], -1), np.int64([0])]),
+}
+
+
+def in_onnxruntime(create: Callable[..., ovir.Layer], arrays: Sequence[np.ndarray]) -> HybridModel:
+    """Return a model of one operation whose inputs are all inputs of the model."""
+    inputs = [ops.parameter(array.shape, {"f": "f32", "i": "i64"}[array.dtype.kind]) for array in arrays]
+    compiled = compile_model(ovir.Model([create(*inputs)], inputs), engine="onnxruntime")
+    assert isinstance(compiled, HybridModel)
+    assert compiled.parts
+    return compiled
+
+
+@pytest.mark.parametrize("axis", [3, 7, -4])
+@pytest.mark.parametrize("name", WITH_AXIS)
+def test_an_axis_that_the_data_lacks_is_an_error(name: str, axis: int) -> None:
+    create, arrays = WITH_AXIS[name]
+    compiled = in_onnxruntime(create, arrays)
+    compiled(arrays)
+    with pytest.raises(ovir.RunError):
+        compiled([*arrays[:-1], np.full_like(arrays[-1], axis)])
+
+
+@pytest.mark.parametrize("tuple_", [(0, 4), (0, -5), (1, -5), (2, 0)])
+def test_an_index_whose_position_another_row_has_is_an_error(tuple_: tuple[int, int]) -> None:
+    """Without a check, each of the first three would change an element of a row beside the one that it names."""
+    data, updates = DATA[:2, :, 0].copy(), np.ones(1, np.float32)
+    compiled = in_onnxruntime(lambda *given: opset15.scatter_nd_update(*given, "sum"), [data, TUPLE, updates])
+    assert compiled([data, TUPLE, updates])[0][1, -1] == data[1, -1] + 1
+    with pytest.raises(ovir.RunError):
+        compiled([data, np.int64([tuple_]), updates])
