@@ -17,7 +17,7 @@ from ovir import ops
 from ovir.build.values import Info, Shape, Tensor, TensorNames, Type, as_array, as_attribute, as_element_type, is_plain
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import as_shape
-from ovir.core.tensor_types import TensorType
+from ovir.core.tensor_types import TensorType, array_text
 from ovir.diagnostics.codes import USAGE, Code
 from ovir.diagnostics.diagnostic import caller, diagnose
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
@@ -58,7 +58,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, Port):
         return str(value.type)
     if isinstance(value, np.ndarray) and value.ndim:
-        return f"{value.dtype}{list(value.shape)}"
+        return array_text(value)
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_shown, value))}]"
     return repr(value)
@@ -200,6 +200,13 @@ def port_of(call: Call, argument: str, value: Layer | Port) -> Port:
     return source
 
 
+def listed_inputs(call: Call, argument: str, given: Any) -> list[Any]:
+    """Return the items of a list of inputs; a layer in its place stands for all of its outputs."""
+    if not isinstance(given, (Sequence, Layer)) or isinstance(given, str):
+        call.fail(f"argument '{argument}': expected a list of layers, got {given!r}")
+    return list(given)
+
+
 def constant_port(
     call: Call, argument: str, value: Any, element_type: ElementType | None, *, copy: bool = True
 ) -> Port:
@@ -274,7 +281,7 @@ set_arithmetic(apply)
 
 def create_layer(
     type: str,  # as Layer.type
-    inputs: Sequence[Tensor] = (),
+    inputs: Layer | Sequence[Tensor] = (),
     attributes: Mapping[str, Any] | None = None,
     *,
     version: str = "extension",
@@ -286,14 +293,16 @@ def create_layer(
     """Create a layer of any operation, such as one that ``ovir.register`` has added.
 
     A file would name ``type`` and ``version`` in the same way. ``inputs`` are layers, which stand for their first
-    output, output ports, arrays or numbers. ``attributes`` have the names and values that a file would give; values may
-    be strings. For an operation that ovir does not know, ``outputs`` has element type and shape of each output. The
-    functions of the opsets (``from ovir import opset13``) do the same for their operations.
+    output, output ports, arrays or numbers; a layer in place of the list stands for all of its outputs.
+    ``attributes`` have the names and values that a file would give; values may be strings. For an operation that ovir
+    does not know, ``outputs`` has element type and shape of each output. The functions of the opsets (``from ovir
+    import opset13``) do the same for their operations.
 
     Raises ModelError if the operation refuses the types, shapes or attributes, and InputError for arguments that no
     layer can have.
     """
-    call = Call("create_layer", {"type": type, "inputs": list(inputs), "attributes": attributes, "version": version})
+    call = Call("create_layer", {"type": type, "inputs": inputs, "attributes": attributes, "version": version})
+    listed = listed_inputs(call, "inputs", inputs)
     cls = ops.resolve(type, version)
     options = Options(name, tensor_names, rt_info)
     given = dict(attributes or {})
@@ -304,9 +313,9 @@ def create_layer(
                 why = opsets.why_unresolved(type, version)[0]
             call.fail(f"{why}: its 'outputs' must be given")
         types = [_tensor_type(call, *item) for item in outputs]
-        return create_unknown(call, (type, version), _ports(call, inputs), given, types, options)
-    names = [*input_names(cls), *(f"input {index}" for index in range(len(inputs)))][: len(inputs)]
-    sources = ports_of(call, cls, names, list(inputs))
+        return create_unknown(call, (type, version), _ports(call, listed), given, types, options)
+    names = [*input_names(cls), *(f"input {index}" for index in range(len(listed)))][: len(listed)]
+    sources = ports_of(call, cls, names, listed)
     values = {name: _value(call, cls, name, value) for name, value in given.items()}
     missing = [spec.name for spec in cls.required_attributes if spec.name not in values]
     if missing:

@@ -10,7 +10,16 @@ from typing import Any
 from ovir import ops
 from ovir.build.arguments import REQUIRED, Argument, Kind, arguments_of, inputs_of, signature_of
 from ovir.build.bodies import IfLayer, IterationLayer, LoopLayer
-from ovir.build.creation import Call, Options, constant_layer, constant_port, create, ports_of, rt_info_of
+from ovir.build.creation import (
+    Call,
+    Options,
+    constant_layer,
+    constant_port,
+    create,
+    listed_inputs,
+    ports_of,
+    rt_info_of,
+)
 from ovir.build.values import Info, Shape, Tensor, TensorNames, Type, as_array, as_attribute, as_element_type
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import as_shape
@@ -115,10 +124,7 @@ class _Creator:
 
     def _listed(self, call: Call, argument: Argument) -> list[Port]:
         """Return the ports for the named inputs, and the ports of a list after them."""
-        given = call.arguments[argument.name]
-        if not isinstance(given, (Sequence, Layer)) or isinstance(given, str):
-            call.fail(f"argument '{argument.name}': expected a list of layers, got {given!r}")
-        listed = list(given)  # all outputs of a layer
+        listed = listed_inputs(call, argument.name, call.arguments[argument.name])
         names = [a.name for a in self.inputs]
         values = [*(call.arguments[name] for name in names), *listed]
         names += [f"{argument.name}[{index}]" for index in range(len(listed))]

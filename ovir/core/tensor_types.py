@@ -148,6 +148,19 @@ class TensorType:
         return f"{self.element_type}{self.shape}"
 
 
+def type_name(dtype: np.dtype[Any]) -> str:
+    """Return a NumPy type's name for messages: the one of its element type, or NumPy's own if there is none."""
+    try:
+        return str(ElementType.from_dtype(dtype))
+    except ValueError:
+        return str(dtype)
+
+
+def array_text(array: NDArray[Any]) -> str:
+    """Return the type and shape of an array for messages, as in ``f32[2,3]``."""
+    return f"{type_name(array.dtype)}{PartialShape(array.shape)}"
+
+
 def constant_type(array: NDArray[Any], element_type: ElementType | None = None) -> TensorType:
     """Return the type of a constant; ``element_type`` is needed if the dtype does not determine it (u1, nf4)."""
     return TensorType(element_type or ElementType.from_dtype(array.dtype), PartialShape(array.shape), Value(array))

@@ -9,7 +9,7 @@ from math import prod
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape, RankError
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import TensorType, array_text, constant_type
 from ovir.core.values import MAX_ELEMENTS
 from ovir.diagnostics.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
 from ovir.diagnostics.diagnostic import diagnose
@@ -35,7 +35,7 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
         error = explain_failure(layer, arguments) or error
     if isinstance(error, OperatorError):
         return RunError(diagnose(_code_of(error), error.message, layer.place, hint=error.hint))
-    shown = ", ".join(f"{a.dtype}{PartialShape(a.shape)}" for a in arguments)
+    shown = ", ".join(map(array_text, arguments))
     message = f"the kernel failed on {shown or 'no inputs'}: {type(error).__name__}: {error}"
     return RunError(diagnose(INTERNAL, message, layer.place, hint=layer.fault_hint))
 

@@ -12,12 +12,13 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, integers_outside, lost_numbers, nf4, value_range
 from ovir.core.parallel import contiguous_copy
 from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, type_name
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Port
+from ovir.graph.layers import Layer, Port
 from ovir.runtime.failures import memory_errors_named
 
 Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None
@@ -103,46 +104,52 @@ def collect_inputs(model: LayerGraph, feeds: Feeds, index_of: Callable[[Any], in
     if len(given) < len(ports):
         missing = [port for index, port in enumerate(ports) if index not in given]
         _refuse(model, f"no value is given for {_listed(missing)}")
-    return [_fit(model, port, given[index]) for index, port in enumerate(ports)]
+    return [fitted(f"input '{port.any_name}'", given[index], port.type, port.layer) for index, port in enumerate(ports)]
 
 
 def _listed(ports: Sequence[Port]) -> str:
     return ", ".join(f"'{port.any_name}' {port.type}" for port in ports) or "none"
 
 
-def _refuse(model: LayerGraph, message: str, hint: str | None = None) -> NoReturn:
-    raise InputError(diagnose(BAD_INPUT, message, Place(model.path), hint=hint))
+def _refuse(model: LayerGraph, message: str) -> NoReturn:
+    raise InputError(diagnose(BAD_INPUT, message, Place(model.path)))
 
 
-def _fit(model: LayerGraph, port: Port, value: Any) -> Array:
-    element_type = port.element_type
-    what = f"input '{port.any_name}'"
-    with memory_errors_named(port.layer):
-        array = _as_type(model, what, _as_array(model, what, value, element_type), element_type)
-    if not port.shape.contains(array.shape):
+def fitted(what: str, value: Any, tensor: TensorType, layer: Layer) -> Array:
+    """Return the value as an array of a tensor's type; raise InputError if it has another shape, or values that the
+    element type cannot hold.
+
+    Messages call the tensor ``what`` and name its layer.
+    """
+    with memory_errors_named(layer):
+        array = _as_type(what, _as_array(what, value, tensor.element_type, layer), tensor.element_type, layer)
+    if not tensor.shape.contains(array.shape):
         hint = None
-        if port.shape.rank is not None and array.ndim != port.shape.rank:
-            hint = f"the input has {plural(port.shape.rank, 'dimension')}, the array {array.ndim}"
-        message = f"{what} takes shape {port.shape}, got {PartialShape(array.shape)}"
-        raise InputError(diagnose(BAD_INPUT, message, port.layer.place, hint=hint))
+        if tensor.shape.rank is not None and array.ndim != tensor.shape.rank:
+            hint = f"the {what.split()[0]} has {plural(tensor.shape.rank, 'dimension')}, the array {array.ndim}"
+        _fail(f"{what} takes shape {tensor.shape}, got {PartialShape(array.shape)}", layer, hint)
     return array
 
 
-def _as_array(model: LayerGraph, what: str, value: Any, element_type: ElementType) -> Array:
+def _fail(message: str, layer: Layer, hint: str | None) -> NoReturn:
+    raise InputError(diagnose(BAD_INPUT, message, layer.place, hint=hint))
+
+
+def _as_array(what: str, value: Any, element_type: ElementType, layer: Layer) -> Array:
     """Return the value as a plain array in C order, aligned and in the byte order of this machine.
 
     Sums of products depend on the layout of memory in their last digits; with one layout results do not.
     """
     # Masked arrays exist only after numpy.ma, which takes long to import, has been imported.
     if (masked := sys.modules.get("numpy.ma")) is not None and masked.is_masked(value):
-        _refuse(model, f"{what}: values of the array are masked", "put values in their place, as with array.filled(0)")
+        _fail(f"{what}: values of the array are masked", layer, "put values in their place, as with array.filled(0)")
     try:
         array: Array = np.asarray(value)
     except ValueError as error:
-        _refuse(model, f"{what}: the value is not an array: {error}")
+        _fail(f"{what}: the value is not an array: {error}", layer, None)
     if not isinstance(value, np.ndarray):
         if array.dtype == object:
-            _refuse(model, f"{what}: a {type(value).__name__} is not an array of numbers or strings")
+            _fail(f"{what}: a {type(value).__name__} is not an array of numbers or strings", layer, None)
         if array.size == 0 and not element_type.is_dynamic:  # an empty list has no type of its own
             return array.astype(element_type.to_dtype())
     if not array.dtype.isnative:
@@ -151,7 +158,7 @@ def _as_array(model: LayerGraph, what: str, value: Any, element_type: ElementTyp
     return array if flags.c_contiguous and flags.aligned else contiguous_copy(array)
 
 
-def _as_type(model: LayerGraph, what: str, array: Array, element_type: ElementType) -> Array:
+def _as_type(what: str, array: Array, element_type: ElementType, layer: Layer) -> Array:
     """Convert the array to the model's type if the type can hold every value, else raise InputError.
 
     A float is rounded, but a finite one must stay finite, and must not be clipped.
@@ -175,20 +182,21 @@ def _as_type(model: LayerGraph, what: str, array: Array, element_type: ElementTy
             lost = integers_outside(array, element_type) if element_type.is_integral else lost_numbers(array, converted)
             if not lost.any():
                 return converted
-            _refuse_lost(model, what, array, lost, element_type)
+            _refuse_lost(what, array, lost, element_type, layer)
     hint = f"convert it first, as with array.astype('{dtype.name}')" if element_type.kind != "string" else None
-    _refuse(model, f"{what} takes {element_type}, got an array of {array.dtype}", hint)
+    _fail(f"{what} takes {element_type}, got an array of {type_name(array.dtype)}", layer, hint)
 
 
-def _refuse_lost(model: LayerGraph, what: str, array: Array, lost: Array, element_type: ElementType) -> NoReturn:
+def _refuse_lost(what: str, array: Array, lost: Array, element_type: ElementType, layer: Layer) -> NoReturn:
     low, high = (f"{bound:.6g}" if element_type.is_real else str(bound) for bound in value_range(element_type))
     count, value = int(np.count_nonzero(lost)), array[lost].ravel()[0]
-    share = f"{count:,} of the {plural(array.size, 'value')} of the {array.dtype} array"
+    verb = "does" if count == 1 else "do"
+    share = f"it {verb}" if array.size == 1 else f"{count:,} of the {array.size:,} values {verb}"
     message = (
-        f"{what} is {element_type}, which cannot hold the value {value}: "
-        f"{share} {'does' if count == 1 else 'do'} not fit into {low} to {high}"
+        f"{what} is {element_type}, which cannot hold the value {value} of the array of {type_name(array.dtype)}: "
+        f"{share} not fit into {low} to {high}"
     )
-    _refuse(model, message, "scale or clip the array first, if another value is meant")
+    _fail(message, layer, "scale or clip the array first, if another value is meant")
 
 
 def _kind(dtype: np.dtype[Any]) -> str:

@@ -102,7 +102,7 @@ class Plan:
             op = step.operator
             if isinstance(op, ReadValueBase) and op.variable_id not in found:
                 constant = self.constants.get(step.inputs[0]) if step.inputs else None
-                found[op.variable_id] = Reader(op, constant, bool(step.inputs) and constant is None)
+                found[op.variable_id] = Reader(step.layer, op, constant, bool(step.inputs) and constant is None)
             for body in self.bodies.get(index, {}).values():
                 for name, reader in body.readers.items():
                     found.setdefault(name, reader)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.tensor_types import array_text
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import NotFoundError
 from ovir.graph.layers import Port
@@ -56,7 +57,7 @@ class Results(Mapping[Any, Array]):
         return len(self._arrays)
 
     def __repr__(self) -> str:
-        shown = (f"{name} {array.dtype}{list(array.shape)}" for name, array in self.to_dict().items())
+        shown = (f"{name} {array_text(array)}" for name, array in self.to_dict().items())
         return f"<Results: {listed(shown)}>"
 
     def to_dict(self) -> dict[str, Array]:

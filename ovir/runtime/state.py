@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import BAD_INPUT
-from ovir.diagnostics.diagnostic import diagnose
-from ovir.diagnostics.errors import InputError, OperatorError
+from ovir.core.tensor_types import TensorType, array_text
+from ovir.diagnostics.errors import OperatorError
+from ovir.graph.layers import Layer
 from ovir.ops.state import ReadValueBase
+from ovir.runtime.inputs import fitted
 
 
 @dataclass(frozen=True)
 class Reader:
     """The ReadValue of a variable, as a plan runs it."""
 
+    layer: Layer
     operator: ReadValueBase
     init_value: Array | None
     """The initial value, if it is a constant."""
@@ -135,7 +138,8 @@ class Variable:
         """Return a copy of the value, which the next run reads.
 
         Without an assigned value it is the initial value, or zeros if the model gives none. It is None if only the next
-        run computes it from its inputs. Set it to an array, which is copied, or to None to reset the variable.
+        run computes it from its inputs. Set it to an array, which is checked, converted and copied as one for an input
+        is, or to None to reset the variable. Raises InputError if the array does not match the variable.
         """
         array = self._content.value
         if array is None:
@@ -143,11 +147,11 @@ class Variable:
         return None if array is None else array.copy()
 
     @value.setter
-    def value(self, array: Array | None) -> None:
-        if array is not None and not isinstance(array, np.ndarray):
-            message = f"the value of variable {self.name!r} must be a NumPy array, got {type(array).__name__}"
-            raise InputError(diagnose(BAD_INPUT, message))
-        self._content.replace(None if array is None else array.copy())
+    def value(self, array: Any) -> None:
+        if array is not None:
+            tensor = TensorType(self.element_type, self.shape)
+            array = fitted(f"variable '{self.name}'", array, tensor, self._reader.layer).copy()
+        self._content.replace(array)
 
     def reset(self) -> None:
         """Return to the initial value."""
@@ -155,7 +159,7 @@ class Variable:
 
     def __repr__(self) -> str:
         array = self._content.value
-        shown = "not assigned" if array is None else f"{array.dtype}{list(array.shape)}"
+        shown = "not assigned" if array is None else array_text(array)
         return f"<Variable {self.name!r}: {shown}>"
 
 

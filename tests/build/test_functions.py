@@ -261,7 +261,7 @@ def test_numbers_take_the_type_of_the_other_operand(create: Any, element_type: s
     ("create", "message"),
     [
         (lambda: ops.matmul(x(2, 3), np.ones((4, 5), np.float32), False, False),
-         r"opset13.matmul\(data_a=f32\[2,3\], data_b=float32\[4, 5\], transpose_a=False, transpose_b=False\): a of shape"),
+         r"opset13.matmul\(data_a=f32\[2,3\], data_b=f32\[4,5\], transpose_a=False, transpose_b=False\): a of shape"),
         (lambda: ops.softmax(x(2), 5), r"opset13.softmax\(data=f32\[2\], axis=5\): axis 5 is outside \[-1, 0\]"),
         (lambda: ops.softmax(x(2), "a"), "argument 'axis': expected an integer, got 'a'"),
         (lambda: ops.transpose(x(2), object()), "argument 'input_order': .* is neither numbers nor strings"),

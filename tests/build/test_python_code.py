@@ -215,6 +215,16 @@ def test_names_that_the_code_uses_are_left_alone(tmp_path: Path) -> None:
     assert difference(model, run(code(model), tmp_path)) == ""
 
 
+@pytest.mark.parametrize(("kind", "version"), [("Concat", "opset1"), ("Odd", "mine")])
+def test_a_layer_stands_for_the_list_of_its_outputs(kind: str, version: str) -> None:
+    parts = ops.split(ops.parameter([4, 6], name="x"), 1, 2)
+    attributes = {"axis": "0"} if kind == "Concat" else {}
+    outputs = None if kind == "Concat" else [("f32", [8, 3])]
+    layer = ovir.create_layer(kind, parts, attributes, version=version, outputs=outputs)
+    assert [port.source for port in layer.inputs] == parts.outputs
+    assert str(layer.shape) == "[8,3]"
+
+
 def test_create_layer() -> None:
     x = ops.parameter([4], name="x")
     layer = ovir.create_layer("Gather", [x, np.int64([1]), 0], {"batch_dims": "0"}, version="opset8", name="g")
@@ -225,6 +235,8 @@ def test_create_layer() -> None:
         ovir.create_layer("Mish", [x], version="opset1")
     with pytest.raises(ovir.InputError, match="Gather has no attribute 'axis'"):
         ovir.create_layer("Gather", [x, x, 0], {"axis": 0}, version="opset8")
+    with pytest.raises(ovir.InputError, match="argument 'inputs': expected a list of layers, got 3"):
+        ovir.create_layer("Mish", 3, version="opset4")  # type: ignore[arg-type]
     with pytest.raises(ovir.InputError, match="attribute 'num_splits' is missing"):
         ovir.create_layer("Split", [x, 0], version="opset1")
 

@@ -71,7 +71,7 @@ def test_integers_are_converted_when_no_value_is_lost() -> None:
     assert compiled([np.int64([1, -2])])[0].tolist() == [2, -1]
     with pytest.raises(ovir.InputError, match="cannot hold the value 4294967297"):
         compiled([np.int64([0, 2**32 + 1])])
-    with pytest.raises(ovir.InputError, match=r"takes i32, got an array of float32"):
+    with pytest.raises(ovir.InputError, match=r"takes i32, got an array of f32"):
         compiled([np.float32([1, 2])])
 
 

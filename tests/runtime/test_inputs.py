@@ -78,10 +78,10 @@ def test_values_that_the_type_cannot_hold(element_type: str, value: Any, lost: A
 @pytest.mark.parametrize(
     ("element_type", "value", "message"),
     [
-        ("f4e2m1", np.float32([1, 1000, -8]), "input 'x' is f4e2m1, which cannot hold the value 1000.0: 2 of the 3 values of the float32 array do not fit into -6 to 6"),
-        ("f8e5m2", np.float64([1e6]), "1 of the 1 value of the float64 array does not fit into -57344 to 57344"),
-        ("i4", np.int32([9, -9, 0]), "cannot hold the value 9: 2 of the 3 values of the int32 array do not fit into -8 to 7"),
-        ("u64", np.int64([-1, 1]), "1 of the 2 values of the int64 array does not fit into 0 to 18446744073709551615"),
+        ("f4e2m1", np.float32([1, 1000, -8]), "input 'x' is f4e2m1, which cannot hold the value 1000.0 of the array of f32: 2 of the 3 values do not fit into -6 to 6"),
+        ("f8e5m2", np.float64([1e6]), "cannot hold the value 1000000.0 of the array of f64: it does not fit into -57344 to 57344"),
+        ("i4", np.int32([9, -9, 0]), "cannot hold the value 9 of the array of i32: 2 of the 3 values do not fit into -8 to 7"),
+        ("u64", np.int64([-1, 1]), "value -1 of the array of i64: 1 of the 2 values does not fit into 0 to 18446744073709551615"),
     ],
 )  # fmt: skip
 def test_the_message_counts_them_and_names_the_range(element_type: str, value: Any, message: str) -> None:
@@ -102,8 +102,8 @@ def test_nan_stays_nan() -> None:
     ("element_type", "value", "message"),
     [
         ("f32", np.ma.masked_array([1.0, 2.0], mask=[True, False]), "values of the array are masked"),
-        ("nf4", np.float32([0.5]), "takes nf4, got an array of float32"),
-        ("i32", np.float32([1]), "takes i32, got an array of float32"),
+        ("nf4", np.float32([0.5]), "takes nf4, got an array of f32"),
+        ("i32", np.float32([1]), "takes i32, got an array of f32"),
     ],
 )
 def test_arrays_that_are_refused(element_type: str, value: Any, message: str) -> None:

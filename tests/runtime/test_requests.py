@@ -242,10 +242,31 @@ def test_listeners_of_other_types(listeners: Any) -> None:
         compiled(np.zeros((1, 1, 8, 8), np.float32), listeners=listeners)
 
 
-def test_values_of_variables_are_arrays() -> None:
-    (variable,) = counter(fails=False).compiled().create_infer_request().query_state()
-    with pytest.raises(ovir.InputError, match="the value of variable 'v' must be a NumPy array, got list"):
-        variable.value = [1, 2]  # type: ignore[assignment]
+def test_values_of_variables_are_taken_as_inputs_are() -> None:
+    request = running_total().create_infer_request()
+    (variable,) = request.query_state()
+    for given in np.full((2, 3), 2.0), [[2, 2, 2]] * 2:
+        variable.value = given
+        assert variable.value is not None
+        assert variable.value.dtype == np.float32
+        assert request.infer([ONES])[0].tolist() == (ONES + 2).tolist()
+
+
+@pytest.mark.parametrize(
+    "value", [np.ones(3, np.float32), np.ones((2, 2)), np.full((2, 3), 1e300), np.array(["a"]), "abc"]
+)
+def test_variables_and_inputs_refuse_the_same_values_in_the_same_words(value: Any) -> None:
+    request = running_total().create_infer_request()
+    (variable,) = request.query_state()
+    variable.value = ONES
+    with pytest.raises(ovir.InputError) as of_input:
+        request.infer([value])
+    expected = of_input.value.diagnostic.message.replace("input 'x'", "variable 'v'")
+    with pytest.raises(ovir.InputError) as of_variable:
+        variable.value = value
+    assert of_variable.value.diagnostic.message == expected
+    assert "'readvalue" in str(of_variable.value)
+    np.testing.assert_array_equal(variable.value, ONES)  # the refused value changes nothing
 
 
 # --------------------------------------------------------------------------- representations and copies
@@ -272,13 +293,13 @@ def test_a_request_shows_its_variables() -> None:
     assert repr(request.query_state()) == "[<Variable 'v': not assigned>]"
     request.infer([ONES])
     assert repr(request) == "<InferRequest of 'test': idle, variables: v>"
-    assert repr(request.query_state()) == "[<Variable 'v': float32[2, 3]>]"
+    assert repr(request.query_state()) == "[<Variable 'v': f32[2,3]>]"
     request.reset_state()
     assert repr(request.query_state()) == "[<Variable 'v': not assigned>]"
 
 
 def test_results_show_names_types_and_shapes() -> None:
-    assert repr(running_total()([ONES])) == "<Results: total float32[2, 3]>"
+    assert repr(running_total()([ONES])) == "<Results: total f32[2,3]>"
 
 
 def test_a_long_list_of_outputs_is_shortened() -> None:
@@ -287,8 +308,8 @@ def test_a_long_list_of_outputs_is_shortened() -> None:
     for i in range(8):
         net.result(net.op("Abs", x, name=f"abs{i}"))
     shown = repr(net.compiled()([ONES]))
-    assert shown.startswith("<Results: abs0 float32[2, 3], abs1 ")
-    assert shown.endswith("abs5 float32[2, 3], and 2 more>")
+    assert shown.startswith("<Results: abs0 f32[2,3], abs1 ")
+    assert shown.endswith("abs5 f32[2,3], and 2 more>")
 
 
 DUPLICATES = pytest.mark.parametrize("duplicate", [lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy])
