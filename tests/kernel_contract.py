@@ -125,7 +125,7 @@ class _Kernels(Listener):
         step = self._steps.get(layer)
         if step is None or sum(array.nbytes for array in inputs) > _LARGEST:
             return
-        with suppress(OperatorError, RunError), reporting_to(lambda code, message: None):
+        with suppress(OperatorError, RunError), reporting_to(lambda code, message, effect: None):
             step.operator.run(*[array.copy() for array in inputs])
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -198,7 +198,7 @@ def _to_make_again(
 def _layout_faults(call: _Call) -> Iterator[str]:
     """What depends on how the inputs of a call lie in memory, or is done to them."""
     name = call.name
-    with reporting_to(lambda code, message: None), np.errstate(all="ignore"):
+    with reporting_to(lambda code, message, effect: None), np.errstate(all="ignore"):
         expected = _outputs(call.run(call.op, *call.inputs, **call.keywords))
         yield from _bound_faults(call)
         yield from _other_types_faults(call)

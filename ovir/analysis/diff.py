@@ -116,7 +116,7 @@ class Diff:
     b: Model
     """The second model."""
     model: list[Change] = field(default_factory=list)
-    """The differences of the models as a whole: name, order of inputs and outputs, rt_info."""
+    """The differences that no layer has: name of the model, order of inputs and outputs, rt_info."""
     layers: list[LayerDiff] = field(default_factory=list)
     """All layers that differ, in the order of the second model; layers of bodies follow the layer that has the body."""
     affected: list[Affected] = field(default_factory=list)
@@ -174,7 +174,7 @@ class Diff:
         affected = counts.pop("affected")
         parts = [f"{plural(count, 'layer')} {status}" for status, count in counts.items() if count]
         if self.model:
-            parts.insert(0, f"{plural(len(self.model), 'difference')} of the models as a whole")
+            parts.insert(0, f"{plural(len(self.model), 'difference')} outside of the layers")
         if affected:
             parts.append(f"{plural(affected, 'output')} of another type as a consequence")
         return f"the models differ: {', '.join(parts)}"

@@ -34,6 +34,13 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=terminal_width() - 2)
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one message with a code, as all other errors are."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError.usage(message, hint=f"`{self.prog} --help` lists what it takes")
+
+
 @cache
 def terminal_width() -> int:
     """Return the number of columns of the terminal, 80 if there is none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Any
 
 from ovir.cli.arguments import (
     add_legacy_io,
@@ -16,7 +17,7 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.codes import NO_RESULT, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError
-from ovir.export.hybrid.compile_model import ENGINES, compile_model
+from ovir.export.hybrid.compile_model import ENGINES, compile_model, require_engine
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import matching_taps
@@ -52,7 +53,11 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
 
 
 def open_runnable(arguments: argparse.Namespace) -> Model:
-    """Return the model that the arguments name, and print what is wrong with it; raise ModelError without outputs."""
+    """Return the model that the arguments name, and print what is wrong with it.
+
+    Raises InputError for options of another engine, before the model is read, and ModelError without outputs.
+    """
+    require_engine(arguments.engine, **options_of_numpy(arguments))
     model = open_model(arguments, legacy_io=arguments.legacy_io)
     print_diagnostics(model.diagnostics)
     if not model.outputs:
@@ -67,10 +72,13 @@ def compiled_as(arguments: argparse.Namespace, model: Model) -> CompiledModel:
         model,
         engine=arguments.engine,
         threads=arguments.threads,
-        strict=arguments.strict,
-        keep_compressed=arguments.keep_compressed,
-        emulate=arguments.emulate,
+        **options_of_numpy(arguments),
     )
+
+
+def options_of_numpy(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of ``add_compiling`` that only the engine numpy has."""
+    return {name: getattr(arguments, name) for name in ("strict", "keep_compressed", "emulate")}
 
 
 def named_arrays(results: Results) -> dict[str, Array]:

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn, TextIO
 
 import ovir
-from ovir.cli.arguments import HelpFormatter, refuse_overwriting
+from ovir.cli.arguments import HelpFormatter, Parser, refuse_overwriting
 from ovir.cli.output import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, print_message, status_of
 from ovir.cli.progress import showing_progress
 from ovir.cli.signals import Terminated, requests
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import OWN_FAULT, OvirError
+from ovir.diagnostics.errors import OWN_FAULT, InputError, OvirError
 
 COMMANDS = (
     *("run", "eval", "infer", "show", "check", "diff", "compare", "bisect", "reduce", "precision"),
@@ -50,7 +50,7 @@ exit status: 0 nothing wrong, 1 the model or its data is at fault, 2 wrong usage
 
 def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     """Return the parser for the given commands; the modules of the others are not imported."""
-    result = argparse.ArgumentParser(
+    result = Parser(
         prog="ovir",
         description="Read, check, understand and run OpenVINO IR (.xml + .bin), without OpenVINO.",
         epilog=_EXAMPLES,
@@ -114,19 +114,21 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse a command line. Only help and errors about the command itself need all commands."""
     command = argv[0] if argv else ""
     arguments, unknown = parser([command] if command in COMMANDS else COMMANDS).parse_known_args(argv)
-    if unknown:  # argparse would print the usage of ovir, which has none of the command's options
+    if unknown:  # argparse would name ovir, which has none of the command's options
         _refuse(arguments.parser, unknown)
     return arguments
 
 
 def _refuse(command: argparse.ArgumentParser, unknown: Sequence[str]) -> NoReturn:
-    """Print the usage of a command and which of the options that it does not have may be meant as another; exit."""
+    """Raise InputError for options that a command does not have; the message names those that may be meant."""
     from ovir.diagnostics.wording import did_you_mean  # only needed here
 
     options = re.findall(r"--[a-z-]+", command.format_usage())
     hints = [did_you_mean(text.split("=")[0], options, "{}") for text in unknown if text.startswith("--")]
-    hint = next((f"; {hint}" for hint in hints if hint), "")
-    command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    message = f"unrecognized arguments: {' '.join(unknown)}"
+    if hint := next(filter(None, hints), None):
+        raise InputError.usage(message, hint=hint)
+    command.error(message)
 
 
 def _open_closed_streams() -> None:
@@ -147,8 +149,10 @@ def _silence(stream: TextIO) -> None:
 def _run(argv: Sequence[str] | None) -> int:
     try:
         arguments = _parse(sys.argv[1:] if argv is None else argv)
-    except SystemExit as stop:  # argparse has printed its message
+    except SystemExit as stop:  # argparse has printed its help
         return stop.code if isinstance(stop.code, int) else UNUSABLE
+    except InputError as error:
+        return _failed(error, argparse.Namespace())
     try:
         refuse_overwriting(arguments)
         with showing_progress():

@@ -107,11 +107,13 @@ def _origin_as_json(made: Provenance, needs: Need) -> dict[str, Any]:
 
 
 def _print(summary: Summary, made: Provenance, needs: Need) -> None:
-    say(f"{escaped(summary.name) or '(no name)'}: IR version {summary.ir_version}, {plural(summary.layers, 'layer')}, "
-        f"{', '.join(summary.opsets)}")  # fmt: skip
+    say(f"{escaped(summary.name) or '(no name)'}: IR version {summary.ir_version}, {plural(summary.layers, 'layer')}"
+        f"{''.join(f', {opset}' for opset in summary.opsets)}")  # fmt: skip
     if text := str(made):
         say(f"made by {readable(text)}")
     say(f"read by {readable(str(needs))}")
+    if not summary.layers:
+        return
     for title, ports in (("inputs", summary.inputs), ("outputs", summary.outputs)):
         say()
         say_table((title, "type", "shape", "other names"), (_port_row(port) for port in ports))

@@ -11,6 +11,7 @@ from ovir.core.blas import single_thread
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.codes import Code
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.constant_layers import all_constant_layers
@@ -55,9 +56,8 @@ class Walk(Iterator[SeenStep]):
         """The outputs, after the last layer has run."""
 
     def __next__(self) -> SeenStep:
-        def report(*what: object) -> None:
-            code, message = what
-            self._reports.add(code, message, self._executor.innermost)  # type: ignore[arg-type]
+        def report(code: Code, message: str, effect: str) -> None:
+            self._reports.add(code, message, effect, self._executor.innermost)
 
         try:
             with np.errstate(all="ignore"), single_thread, reporting_to(report):

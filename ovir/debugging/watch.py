@@ -49,14 +49,15 @@ class Condition:
     def where(self, values: Array) -> Array:
         """Return for each number whether the condition holds."""
         found: Array
+        limit = np.float64(0 if self.element_type is None else self.limit)  # beyond the type of the values, perhaps
         if self.kind == "nan":
             found = np.isnan(values)
         elif self.kind == "inf":
             found = np.isinf(values)
         elif self.kind == "overflow":
-            found = (np.abs(values) >= self.limit) & np.isfinite(values)
+            found = (np.abs(values) >= limit) & np.isfinite(values)
         else:
-            found = (np.abs(values) < self.limit) & (values != 0)
+            found = (np.abs(values) < limit) & (values != 0)
         return found
 
     def may_hold(self, extent: Extent) -> bool:

@@ -7,7 +7,8 @@ from contextvars import ContextVar, Token
 
 from ovir.diagnostics.codes import OUTSIDE_SPEC, Code
 
-Sink = Callable[[Code, str], None]
+Sink = Callable[[Code, str, str], None]
+"""Receives the code, what is wrong, and what the kernel does about it, which may be empty."""
 
 _sink: ContextVar[Sink | None] = ContextVar("ovir_kernel_reports", default=None)
 
@@ -27,8 +28,11 @@ class reporting_to:  # noqa: N801 - used as a function, and faster than a genera
         _sink.reset(self._token)
 
 
-def report(message: str, code: Code = OUTSIDE_SPEC) -> None:
-    """Report values on which the specification is silent and devices differ; called by kernels."""
+def report(message: str, effect: str = "", *, code: Code = OUTSIDE_SPEC) -> None:
+    """Report values on which the specification is silent and devices differ; called by kernels.
+
+    ``effect`` says what the kernel computes for them, which is left out where there is no result.
+    """
     sink = _sink.get()
     if sink is not None:
-        sink(code, message)
+        sink(code, message, effect)

@@ -76,7 +76,7 @@ class KnownValues(Evaluation):
         nothing = (None,) * len(self._outputs)
         reports: list[str] = []
         try:
-            with np.errstate(all="ignore"), reporting_to(lambda code, message: reports.append(message)):
+            with np.errstate(all="ignore"), reporting_to(lambda code, message, effect: reports.append(message)):
                 values = _values_of(self._operator, self.inputs, self._outputs)
         except OperatorError:
             return nothing, True  # a run of the layer reports it with the values
@@ -199,8 +199,17 @@ class InferenceCache:
 
 
 def as_tuple(result: TensorType | tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-    """Return the outputs of ``infer`` as a tuple, even if there is only one."""
-    return result if isinstance(result, tuple) else (result,)
+    """Return the outputs of ``infer`` as a tuple, even if there is only one; raise OperatorError for anything else."""
+    outputs = result if isinstance(result, tuple) else (result,)
+    for output in outputs:
+        if not isinstance(output, TensorType):
+            hint = "infer returns a TensorType, or a tuple with one for each output"
+            raise OperatorError(f"infer returned {_described(output)} instead of a TensorType", hint=hint)
+    return outputs
+
+
+def _described(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
 
 
 def _own_types(result: TensorType | tuple[TensorType, ...], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

@@ -199,7 +199,7 @@ def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) ->
     line, column = error.position
     lines = data.splitlines()
     text = lines[line - 1].decode(errors="replace").strip() if line <= len(lines) else ""
-    reason = str(error.msg).rsplit(", line", 1)[0]
+    reason = " ".join(str(error.msg).rsplit(", line", 1)[0].removesuffix(_OF_THE_PARSER).split())
     hint = _SYNTAX_HINTS.get(int(error.code))
     if (unclosed := _UNCLOSED.search(reason)) is not None:
         hint = f"<{unclosed[1]}> of line {unclosed[2]} is not closed before </{unclosed[3]}>"
@@ -217,10 +217,14 @@ def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) ->
 
 
 _CONFLICT = re.compile(rb"^<<<<<<< ", re.MULTILINE)
+_OF_THE_PARSER = ", use XML_PARSE_HUGE option"
+"""What the parser advises programs to do."""
 _UNCLOSED = re.compile(r"tag mismatch: (\S+) line (\d+) and (\S+)")
 _SYNTAX_HINTS: dict[int, str] = {
     etree.ErrorTypes.ERR_ATTRIBUTE_NOT_STARTED: 'write the value of an attribute in quotes, as axis="1"',
     etree.ErrorTypes.ERR_NAME_REQUIRED: "a tag needs a name; '...' in a snippet means that something is left out",
+    etree.ErrorTypes.ERR_INVALID_CHAR: "remove the character; such bytes come from a damaged copy or download",
+    etree.ErrorTypes.ERR_RESOURCE_LIMIT: "no model needs such depth or such long names; convert it again",
     etree.ErrorTypes.ERR_DOCUMENT_END: "nothing may follow the root element; perhaps two files have been joined",
 }
 

@@ -310,4 +310,4 @@ class Power(ArithmeticBase):
 
 def _report_zeros(divisor: Array) -> None:
     if not divisor.all():
-        report("an integer is divided by 0, which is undefined; the result here is 0")
+        report("an integer is divided by 0, which is undefined", "the result here is 0")

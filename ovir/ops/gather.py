@@ -127,7 +127,7 @@ class GatherBase(Operator):
             first = int(unspecified.argmax())
             value = int(indices.reshape(-1)[first])
             meaning = "it counts from the end" if -size <= value < 0 else "it gives zero"
-            report(_place(indices, first, value, lowest, data, axis) + "; " + meaning)
+            report(_place(indices, first, value, lowest, data, axis), meaning)
 
 
 def is_outside(indices: Array, size: int, lowest: int | None = None) -> Array:
@@ -315,7 +315,7 @@ class GatherND5(GatherND8):
 
     def run(self, data: Array, indices: Array) -> Array:
         if indices.size and indices.min() < 0:
-            report("GatherND-5 does not allow negative indices; they are counted from the end")
+            report("GatherND-5 does not allow negative indices", "they are counted from the end")
         return super().run(data, indices)
 
     def run_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:

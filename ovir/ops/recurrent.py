@@ -466,7 +466,7 @@ class SequenceBase(RecurrentBase):
         if outside.any():
             message = f"sequence_lengths {lengths[outside][0]} is outside [0, {time}]"
             self.require(self.direction == "forward", message)
-            report(f"{message}; the last state is set to 0")
+            report(message, "the last state is set to 0")
 
 
 class HiddenSequenceBase(SequenceBase):

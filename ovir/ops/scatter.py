@@ -149,7 +149,7 @@ class ScatterElementsUpdate3(ScatterBase):
         )
         self.require(fits, message, indices.shape, updates.shape, out.shape, at)
         if self.opset == 3 and indices.size and indices.min() < 0:
-            report("ScatterElementsUpdate-3 does not allow negative indices; they are counted from the end")
+            report("ScatterElementsUpdate-3 does not allow negative indices", "they are counted from the end")
         positions = checked_indices(self, indices, out.shape[at] if out.ndim else 1)
         positions *= prod(out.shape[at + 1 :])
         for i, size in enumerate(indices.shape):

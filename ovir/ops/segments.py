@@ -62,8 +62,8 @@ class SegmentMax(Operator):
             self.check_count("num_segments", segments)
             if needed > segments:
                 report(
-                    f"segment_ids go up to {needed - 1}, but num_segments is {segments}; rows of "
-                    f"the other ids are ignored"
+                    f"segment_ids go up to {needed - 1}, but num_segments is {segments}",
+                    "rows of the other ids are ignored",
                 )
         fill = 0 if self.fill_mode == "zero" else lowest_finite(data.dtype)
         result = np.full((segments, *data.shape[1:]), fill, data.dtype)
@@ -318,9 +318,9 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
         if not inside.all():
             first = int(inside.argmin())
             place = f"segment_ids[{first}] = {segment_ids[first]} is outside [0, {segments - 1}]"
-            report(f"{place}; it is ignored")
+            report(place, "it is ignored")
         if (segment_ids[1:] < segment_ids[:-1]).any():
-            report("segment_ids are not sorted; each index is added to its segment nevertheless")
+            report("segment_ids are not sorted", "each index is added to its segment nevertheless")
         order = np.argsort(segment_ids, kind="stable")
         order = order[inside[order]]
         counts = np.bincount(segment_ids[order], minlength=segments)

@@ -302,7 +302,9 @@ class InferRequest:
             with (
                 parallel.limit(compiled.threads),
                 reporting_to(
-                    lambda code, message: reports.add(code, message, executor.innermost if executor else None)
+                    lambda code, message, effect: reports.add(
+                        code, message, effect, executor.innermost if executor else None
+                    )
                 ),
                 np.errstate(all="ignore"),
             ):

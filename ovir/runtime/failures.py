@@ -14,7 +14,7 @@ from ovir.core.values import MAX_ELEMENTS
 from ovir.diagnostics.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import OperatorError, OvirError, RunError
-from ovir.diagnostics.wording import exact_size_text
+from ovir.diagnostics.wording import size_text
 from ovir.graph.layers import Layer
 
 _TOO_BIG = "array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded"
@@ -52,13 +52,25 @@ def memory_errors_named(layer: Layer) -> Iterator[None]:
 def out_of_memory(layer: Layer, error: Exception, tensors: Sequence[TensorType]) -> RunError:
     """Return the error for memory that the system does not grant, with the sizes of a layer's outputs."""
     sizes = []
+    reason = str(error) if isinstance(error, MemoryError) else ""
     for tensor in tensors:
         if tensor.shape.is_static and tensor.element_type.kind not in ("dynamic", "string"):
             size = prod(tensor.shape.to_tuple()) * tensor.element_type.to_dtype().itemsize
-            sizes.append(f"its output {tensor} takes {exact_size_text(size)}")
-    reason = str(error) if isinstance(error, MemoryError) else ""
+            sizes.append(f"its output {tensor} takes {size_text(size)}")
+            if 0 <= _size_asked_for(error) - size < _PADDING:
+                reason = ""  # it is about this output, in other units
     shown = "; ".join(filter(None, [*sizes, reason]))
     return RunError(diagnose(RUN, f"out of memory: {shown}" if shown else "out of memory", layer.place))
+
+
+_PADDING = 4096
+"""An array has fewer bytes than this beside its elements."""
+
+
+def _size_asked_for(error: Exception) -> int:
+    """Return the bytes of the array that NumPy could not allocate, 0 if it does not say."""
+    shape, dtype = getattr(error, "shape", ()), getattr(error, "dtype", None)
+    return 0 if dtype is None else prod(shape) * int(dtype.itemsize)
 
 
 def _outputs(layer: Layer, arguments: Sequence[Array]) -> Sequence[TensorType]:

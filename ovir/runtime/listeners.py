@@ -135,12 +135,13 @@ class Reports:
         self.strict = strict
         self._found: dict[Diagnostic, None] = {}
 
-    def add(self, code: Code, message: str, layer: Layer | None) -> None:
+    def add(self, code: Code, message: str, effect: str, layer: Layer | None) -> None:
         if self.strict:
             raise OperatorError(message, code)
         if len(self._found) < MAX_REPORTS:
             place = layer.place if layer else None
-            self._found.setdefault(diagnose(code, message, place, severity=Severity.WARNING))
+            full = f"{message}; {effect}" if effect else message
+            self._found.setdefault(diagnose(code, full, place, severity=Severity.WARNING))
 
     @property
     def found(self) -> list[Diagnostic]:

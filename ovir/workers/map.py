@@ -196,7 +196,9 @@ class Mapped(Iterator[MappedResults]):
 
 
 def _map_error(outcome: Outcome[Input], error: OvirError) -> MapError:
-    found = (replace(d, message=f"{outcome.name}: {d.message}") for d in error.diagnostics)
+    found = (
+        d if d.file == outcome.name else replace(d, message=f"{outcome.name}: {d.message}") for d in error.diagnostics
+    )
     return MapError(*found, index=outcome.index, name=outcome.name)
 
 

@@ -197,3 +197,15 @@ def test_nan_in_an_input_spoils_the_layers_of_bodies() -> None:
 def test_other_conditions_are_refused(text: Any, message: str) -> None:
     with pytest.raises(ovir.InputError, match=message):
         ovir.Watch(text)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
+@pytest.mark.parametrize("condition", ["overflow", "denormal"])
+def test_limits_that_the_watched_tensor_cannot_hold(condition: str, dtype: str) -> None:
+    x = ops.parameter([3], dtype, name="x")
+    compiled = ovir.compile_model(ovir.Model([ops.relu(x)], [x], "m"))
+    for other in ("f16", "bf16", "f32"):
+        watch = ovir.Watch(f"{condition}:{other}")
+        compiled([np.array([1, np.nan, 2]).astype(x.element_type.to_dtype())], listeners=[watch])
+        assert watch.events == []

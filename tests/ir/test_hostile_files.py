@@ -262,3 +262,19 @@ def test_a_file_without_a_name_has_no_weights_beside_it(path: Path) -> None:
         file.seek(0)
         with pytest.raises(ovir.OvirError, match="there is no file of weights"):
             ovir.read_model(file)
+
+
+@pytest.mark.parametrize(
+    ("xml", "hint"),
+    [
+        (b"<net name='a' version='11'>" + b"<a>" * 5000 + b"</a>" * 5000 + b"</net>", "no model needs such depth"),
+        (b"<net name='a' v\0ersion='11'></net>", "remove the character"),
+    ],
+)
+def test_messages_of_the_parser_are_one_line_for_users(xml: bytes, hint: str) -> None:
+    (found,) = ovir.check(xml)
+    assert found.code == "OVIR102"
+    assert "XML_PARSE_HUGE" not in found.message
+    assert "\n" not in found.message
+    assert found.hint is not None
+    assert hint in found.hint

@@ -361,7 +361,7 @@ def test_outputs_of_a_loop_that_does_not_run(trip_count: TensorType) -> None:
     op = op.applied(inputs, outputs)
     assert shapes(outputs)[1] == "[?,2]"
     reports: list[str] = []
-    with reporting_to(lambda code, message: reports.append(f"{code.id} {message}")):
+    with reporting_to(lambda code, message, effect: reports.append(f"{code.id} {message}")):
         bodies = {"body": RunningBody(list, body.parameters, [results.shape for results in body(body.parameters)])}
         last, joined, lost = op.run(np.int64(-1), np.array(False), np.ones((1, 2), np.float32), bodies=bodies)
     np.testing.assert_array_equal(last, [[1, 1]])

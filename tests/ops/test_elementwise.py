@@ -116,7 +116,7 @@ def test_int4_keeps_its_four_bits() -> None:
 def test_integer_division_by_zero_gives_zero_and_is_reported(op: Operator) -> None:
     found: list[str] = []
 
-    def sink(code: Code, message: str) -> None:
+    def sink(code: Code, message: str, effect: str) -> None:
         found.append(message)
 
     with reporting_to(sink):
@@ -299,7 +299,7 @@ def test_bits() -> None:
 def test_shifts_by_all_the_bits_are_reported() -> None:
     found: list[str] = []
 
-    def sink(code: Code, message: str) -> None:
+    def sink(code: Code, message: str, effect: str) -> None:
         found.append(message)
 
     with reporting_to(sink):

@@ -48,7 +48,7 @@ def test_groups_of_equal_size() -> None:
 
 def test_rows_in_no_group_are_zero_and_reported() -> None:
     reports: list[tuple[Code, str]] = []
-    with reporting_to(lambda code, message: reports.append((code, message))):
+    with reporting_to(lambda code, message, effect: reports.append((code, message))):
         result = product(np.ones((4, 2), np.float32), np.ones((2, 3, 2), np.float32), np.int32([1, 3]))
     assert result[:, 0].tolist() == [2, 2, 2, 0]
     assert [message for _, message in reports] == [

@@ -251,7 +251,7 @@ def test_version_1_takes_axes_in_ascending_order() -> None:
     op = Interpolate1(axes=(1, 0), mode="nearest")
     assert str(op.infer(tensor("2,2"), const([3, 4])).shape) == "[3,4]"
     seen: list[str] = []
-    with reporting_to(lambda code, message: seen.append(message)):
+    with reporting_to(lambda code, message, effect: seen.append(message)):
         assert op.run(np.zeros((2, 2), np.float32), np.array([3, 4])).shape == (3, 4)
     assert seen == ["axes [1, 0] are resized in ascending order; the specification says in the given order"]
 

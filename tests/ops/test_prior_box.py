@@ -109,7 +109,7 @@ def test_boxes_that_are_not_counted_push_the_others_back() -> None:
 
 def test_boxes_that_are_counted_and_not_there_are_zero_and_reported() -> None:
     reports: list[str] = []
-    with reporting_to(lambda code, message: reports.append(message)):
+    with reporting_to(lambda code, message, effect: reports.append(message)):
         found = boxes(PriorBox1(min_size=(10,), max_size=(20, 30)), (1, 2))
     assert found.shape == (1, 2, 3, 4)
     assert not found.reshape(-1, 4)[4:].any()

@@ -197,3 +197,20 @@ def test_kernels_of_users_cannot_change_their_inputs() -> None:
     assert not np.shares_memory(result, data)
     result[:] = 0
     assert (data == 1).all()
+
+
+@pytest.mark.parametrize(("result", "shown"), [(None, "None"), ([], "a list"), (("f32", 3), "a str")])
+def test_infer_must_return_types(result: Any, shown: str) -> None:
+    @ovir.register("Untyped", version="untyped")
+    class Untyped(ovir.Operator):
+        """The input."""
+
+        def infer(self, data: Any) -> Any:
+            return result
+
+        def run(self, data: Any) -> Any:
+            return data
+
+    with pytest.raises(ovir.OvirError, match=f"infer returned {shown} instead of a TensorType") as caught:
+        ovir.create_layer("Untyped", [np.float32([1])], version="untyped")
+    assert "AttributeError" not in str(caught.value)

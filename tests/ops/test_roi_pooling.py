@@ -169,7 +169,7 @@ def test_offsets_of_another_part_size_are_read_in_order() -> None:
     offsets = np.arange(16, dtype=np.float32).reshape(2, 2, 2, 2) / 10
     op, regions = deformable(output_dim=1), rois([0, 1, 1, 2, 2], [0, 1, 1, 2, 2])
     reports: list[str] = []
-    with reporting_to(lambda code, message: reports.append(message)):
+    with reporting_to(lambda code, message, effect: reports.append(message)):
         found = op.run(PLANE, regions, offsets)
     wanted = op.run(PLANE, regions, offsets.reshape(-1)[:4].reshape(2, 2, 1, 1))
     assert (found == wanted).all()

@@ -187,6 +187,18 @@ def test_strict_turns_a_report_into_an_error() -> None:
         net.compiled(strict=True)(feeds)
 
 
+def test_an_error_in_place_of_a_warning_claims_no_result() -> None:
+    net = Net()
+    a, b = net.parameter("a", "1", "i32"), net.parameter("b", "1", "i32")
+    net.result(net.op("Divide", a, b))
+    feeds = [np.int32([1]), np.int32([0])]
+    (warning,) = net.compiled()(feeds).diagnostics
+    assert warning.message == "an integer is divided by 0, which is undefined; the result here is 0"
+    with pytest.raises(ovir.RunError) as caught:
+        net.compiled(strict=True)(feeds)
+    assert caught.value.diagnostic.message == "an integer is divided by 0, which is undefined"
+
+
 def test_threads_must_be_positive() -> None:
     for threads in (0, 1.5, "2", True):
         with pytest.raises(ovir.InputError, match=f"threads must be an integer of at least 1, got {threads!r}"):

@@ -15,7 +15,7 @@ from builder import Net
 import ovir
 
 ROWS, COLUMNS = 3, 833_333_333
-SIZE = "10.0 GB (9,999,999,996 bytes)"
+SIZE = "takes 10.0 GB"
 """The size of f32[3,833333333]."""
 LIMIT = 5 << 30
 """Bytes of memory that the process with the cases may take."""

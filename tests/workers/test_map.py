@@ -111,7 +111,7 @@ def test_a_failing_input_is_named_and_the_others_are_not_lost(expected: np.ndarr
         assert isinstance(returned[index], ovir.MapError)
         assert returned[index].index == index
     assert "input 1: input 'image' takes shape [?,1,8,8], got [1,2]" in str(returned[1])
-    assert "missing.npz" in str(returned[3])
+    assert str(returned[3]).count("missing.npz") == 1
     results = ovir.map(DIGITS, inputs, workers=1)
     seen = []
     while True:

@@ -70,7 +70,7 @@ def no_result(context: Context) -> Iterator[Diagnostic]:
     """Report a model without a result, even if it assigns a variable."""
     model = context.model
     if not model.outputs and not any(layer.type == "Result" for layer in model.layers):
-        message = "the model has no Result: it has no outputs"
+        message = "the model has no Result: it has no outputs" if model.layers else "the model has no layers"
         yield diagnostic(NO_RESULT, message, Place(context.file, line_of(context.root)))
 
 

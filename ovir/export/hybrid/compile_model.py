@@ -36,24 +36,24 @@ def compile_model(
     Raises InputError for an engine that is unknown or not installed and for options that exclude each other, ReadError
     for a file that cannot be read, and ModelError for a model that cannot be run.
     """
-    require_engine(engine)
+    require_engine(engine, strict=strict, keep_compressed=keep_compressed, emulate=emulate)
     if not isinstance(model, Model):
         from ovir.model import read_model  # only this convenience needs the reader
 
         model = read_model(model)
     if engine == "numpy":
         return CompiledModel(model, threads=threads, strict=strict, keep_compressed=keep_compressed, emulate=emulate)
-    for name, value in {"strict": strict, "keep_compressed": keep_compressed, "emulate": emulate}.items():
-        if value:
-            raise InputError.usage(f"{name} needs the engine 'numpy', got {engine!r}")
     return HybridModel(model, threads=threads)
 
 
-def require_engine(engine: str) -> None:
-    """Raise InputError for an engine that is unknown or not installed."""
+def require_engine(engine: str, **of_numpy: object) -> None:
+    """Raise InputError for an engine that is unknown or not installed, or that has not the options ``of_numpy``."""
     if engine not in ENGINES:
         raise InputError.usage(f"unknown engine {engine!r}: expected {' or '.join(map(repr, ENGINES))}")
     if engine == "onnxruntime":
+        for name, value in of_numpy.items():
+            if value:
+                raise InputError.usage(f"{name} needs the engine 'numpy', got {engine!r}")
         require_packages("the engine 'onnxruntime'", "onnxruntime", "onnxruntime", "onnx", "onnx_ir")
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.codes import ENGINE
+from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import RunError
 from ovir.export.exported import Exported
 from ovir.export.model_exporter import export_part, is_known_size
@@ -95,9 +96,16 @@ class OnnxRuntimePart(Operator):
     guards_sizes = True
 
     def __init__(
-        self, session: OnnxRuntimeSession, inputs: Sequence[str], outputs: Sequence[str], types: Sequence[TensorType]
+        self,
+        session: OnnxRuntimeSession,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        types: Sequence[TensorType],
+        layers: Mapping[str, Layer],
     ) -> None:
+        """``layers`` are the layers of the part by the names of their nodes."""
         self._session = session
+        self._layers = layers
         self._types = tuple(types)
         self._inputs = inputs
         self._outputs = outputs
@@ -106,9 +114,20 @@ class OnnxRuntimePart(Operator):
         return self._types
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
-        found = self._session.run(dict(zip(self._inputs, inputs, strict=True)), self._outputs)
+        try:
+            found = self._session.run(dict(zip(self._inputs, inputs, strict=True)), self._outputs)
+        except RunError as error:
+            raise self._placed(error) from None
         dtypes = [tensor.element_type.to_dtype() for tensor in self._types]
         return tuple(a if a.dtype == dtype else a.astype(dtype) for a, dtype in zip(found, dtypes, strict=True))
+
+    def _placed(self, error: RunError) -> RunError:
+        """Return an error of onnxruntime with the layer whose node it names, and what the user can do."""
+        message = error.diagnostic.message
+        named = re.search(r"Name:'([^']*)'", message)
+        layer = self._layers.get(named[1]) if named else None
+        hint = "run it with the engine numpy, which says what is wrong with the values"
+        return RunError(diagnose(ENGINE, message, layer.place if layer else None, hint=hint))
 
 
 class ShownOutputs(Operator):
@@ -159,7 +178,10 @@ def _part_layer(model: Model, part: HybridPart, number: int, opset: int, threads
     except RunError as error:
         raise PartRefused(_named_layers(error.diagnostic.message, exported, part), error.diagnostic) from None
     types = [port.type for port in part.outputs]
-    operator = OnnxRuntimePart(session, exported.inputs, exported.outputs, types)
+    by_key = {layer.key: layer for layer in part.layers}
+    nodes = ((node.name, node.metadata_props.get("ovir.layer", "")) for node in exported.onnx.graph.all_nodes())
+    layers = {name: by_key[key] for name, key in nodes if name is not None and key in by_key}
+    operator = OnnxRuntimePart(session, exported.inputs, exported.outputs, types, layers)
     name = f"part of {len(part.layers)} layers from '{part.layers[0].name}' on"
     return _layer(number, name, operator, [port.type for port in part.inputs], part.outputs, model.path)
 

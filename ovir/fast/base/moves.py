@@ -97,7 +97,7 @@ def bind_moves(op: Operator, binder: Binder, *inputs: Array) -> bool:
             others[index - 1] = np.zeros((), positions.dtype)
     reports: list[str] = []
     try:
-        with reporting_to(lambda code, message: reports.append(message)):
+        with reporting_to(lambda code, message, effect: reports.append(message)):
             table = op.run(positions + 1, *others)
     except OperatorError:
         return False

@@ -209,8 +209,13 @@ def test_an_axis_that_the_data_lacks_is_an_error(name: str, axis: int) -> None:
     create, arrays = WITH_AXIS[name]
     compiled = in_onnxruntime(create, arrays)
     compiled(arrays)
-    with pytest.raises(ovir.RunError):
+    with pytest.raises(ovir.RunError) as caught:
         compiled([*arrays[:-1], np.full_like(arrays[-1], axis)])
+    found = caught.value.diagnostic
+    assert found.layer is not None
+    assert f"({name}, " in found.layer
+    assert found.hint is not None
+    assert "numpy" in found.hint
 
 
 @pytest.mark.parametrize("tuple_", [(0, 4), (0, -5), (1, -5), (2, 0)])
