@@ -40,7 +40,8 @@ class LonePart:
     """A layer that is to run alone, with the arrays of its inputs."""
 
     layer: Layer
-    inputs: Sequence[Array]
+    inputs: Sequence[Array | None]
+    """None for weights, which are copied with the layer."""
     outputs: Sequence[int]
     """The positions of the outputs to return."""
 
@@ -111,6 +112,7 @@ class LoneParts:
     def _feed(self, part: LonePart, position: int, port: Port, *, is_constant: bool) -> None:
         """Connect an input with a constant or with a Parameter."""
         array = part.inputs[position]
+        assert array is not None  # constants are not fed
         element_type = element_type_of(part.layer.inputs[position], array)
         array = array.astype(element_type.to_dtype(), copy=False)
         name = f"{len(self._layers)}/input{position}"
@@ -127,8 +129,8 @@ class LoneParts:
 
 def _is_size(part: LonePart, position: int) -> bool:
     """Return whether an input holds sizes, axes or the like, which inference reads."""
-    op = part.layer.operator
-    return op is not None and op.reads_value(position) and part.inputs[position].size <= _MOST_SIZES
+    op, array = part.layer.operator, part.inputs[position]
+    return op is not None and op.reads_value(position) and array is not None and array.size <= _MOST_SIZES
 
 
 _MOST_SIZES = 64  # numbers
@@ -269,6 +271,8 @@ class Isolated:
         reason = self._partners.missing(step) or _not_alone(step.layer)
         if reason is None and other is not None and len(other.inputs) != len(step.inputs):
             reason = "the layer of the other model has another number of inputs"
+        elif reason is None and other is not None and self._lacks_inputs(step, other):
+            reason = "it reads weights, and the layer of the other model does not"
         read = [port.index for port in step.layer.outputs if port.readers]
         if reason is None and not read:
             reason = "nothing reads its outputs"
@@ -276,8 +280,15 @@ class Isolated:
             reason = "its outputs have no elements"
         if reason is not None or other is None:
             return LayerAnswer(step, skipped=reason)
-        size = sum(array.nbytes for array in (*step.inputs, *step.outputs))
-        return _Waiting(step, LonePart(other, step.inputs, read), other), size
+        return _Waiting(step, LonePart(other, step.inputs, read), other), step.size
+
+    def _lacks_inputs(self, step: SeenStep, other: Layer) -> bool:
+        """Return whether the other model computes from its inputs what the first one holds as compressed weights."""
+        pairs = zip(other.inputs, step.inputs, strict=True)
+        return any(
+            array is None and port.source is not None and port.source.layer not in self._constants
+            for port, array in pairs
+        )
 
     def _run(self, items: Sequence[_Waiting]) -> list[LayerAnswer]:
         results = iter(self._results(items))

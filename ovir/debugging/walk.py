@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 import numpy as np
 
@@ -32,7 +33,10 @@ class WalkPlan:
 
     def __init__(self, model: Model, *, with_constants: bool) -> None:
         """Plan a model: all layers that compute something are steps. Without ``with_constants``, those that depend on
-        constants alone are folded."""
+        constants alone are folded.
+
+        Compressed weights stay so, because a walk uses each of them once: a few tensors are in memory, not all.
+        """
         folded = set() if with_constants else all_constant_layers(model)
         self.model = model
         self.layers = [
@@ -41,7 +45,7 @@ class WalkPlan:
         """The steps, in order."""
         self.variables = Variables()
         keep = frozenset(layer.key for layer in self.layers)
-        self.bindings = Bindings(CompiledModel(model), self.variables, keep, watched=True)
+        self.bindings = Bindings(CompiledModel(model, keep_compressed=True), self.variables, keep, watched=True)
 
 
 class Walk(Iterator[SeenStep]):
@@ -90,22 +94,22 @@ def reduction_length(step: SeenStep) -> float:
     outputs = max((array.size for array in step.outputs), default=0)
     if not outputs:
         return 1.0
-    largest = max((array.size for array in step.inputs), default=0)
-    products = _products(step.layer, step.inputs, step.outputs)
+    shapes = step.input_shapes
+    largest = max(map(prod, shapes), default=0)
+    products = _products(step.layer, shapes, step.outputs)
     return max(products / outputs, largest / outputs, 1.0)
 
 
-def _products(layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> float:
+def _products(layer: Layer, inputs: Sequence[tuple[int, ...]], outputs: Sequence[Array]) -> float:
     """Return the multiply-accumulates of a layer for the sizes of a run; 0 where ovir does not count them."""
     op = layer.operator
     if op is None or len(inputs) != len(layer.inputs):
         return 0.0
     types = [
-        TensorType(port.element_type, PartialShape(array.shape))
-        for port, array in zip(layer.inputs, inputs, strict=True)
+        TensorType(port.element_type, PartialShape(shape)) for port, shape in zip(layer.inputs, inputs, strict=True)
     ]
-    shapes = {name: tensor.shape for name, tensor in op.named(types).items()}
-    count = op.multiply_accumulates(shapes, PartialShape(outputs[0].shape))
+    named = {name: tensor.shape for name, tensor in op.named(types).items()}
+    count = op.multiply_accumulates(named, PartialShape(outputs[0].shape))
     return float(count.lower) if count is not None and count.is_static else 0.0
 
 

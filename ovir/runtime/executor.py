@@ -41,8 +41,22 @@ class SeenStep(NamedTuple):
     """A step that has run."""
 
     layer: Layer
-    inputs: list[Array]
+    inputs: list[Array | None]
+    """The inputs of the layer; None for weights that the step decompresses itself."""
     outputs: list[Array]
+
+    @property
+    def input_shapes(self) -> list[tuple[int, ...]]:
+        """Return the shapes of the inputs."""
+        ports = [port for port in self.layer.inputs if port.source is not None]
+        pairs = zip(ports, self.inputs, strict=False)
+        return [port.shape.to_tuple() if array is None else array.shape for port, array in pairs]
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of the inputs and outputs; weights count as f32, as which a step reads them."""
+        given = sum(array.nbytes for array in (*self.inputs, *self.outputs) if array is not None)
+        return given + sum(4 * prod(s) for s, a in zip(self.input_shapes, self.inputs, strict=True) if a is None)
 
 
 class Executor:
@@ -217,12 +231,15 @@ class Executor:
         """
         own: dict[int, Any] = dict(zip(self.plan.parameters, inputs, strict=True))
         own.update(self.plan.constants)
+        slots = {port: slot for slot, port in enumerate(self.plan.ports)}
         try:
             self._begin(inputs, ())
             for step in self._steps(()):
+                sources = [port.source for port in step.layer.inputs if port.source is not None]
+                read = [own.get(slots.get(source, -1)) for source in sources]
                 for slot in step.outputs:
                     own[slot] = None if self._slots[slot] is None else self._slots[slot].copy()
-                yield SeenStep(step.shown, [own[slot] for slot in step.inputs], [own[slot] for slot in step.outputs])
+                yield SeenStep(step.shown, read, [own[slot] for slot in step.outputs])
                 for slot in step.release:
                     del own[slot]
         except OvirError:
