@@ -34,6 +34,32 @@ def replaced_file(path: Path, doing: str = "write the file", *, hint: str | None
         yield file
 
 
+def copy_range(source: BinaryIO, target: BinaryIO, start: int, count: int) -> None:
+    """Copy bytes of a file to where another file is; the system does it if it can, and may share blocks of the disk.
+
+    Raises OSError if the source ends before.
+    """
+    target.flush()
+    while count and hasattr(os, "copy_file_range"):
+        try:
+            done = os.copy_file_range(source.fileno(), target.fileno(), count, start)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+                raise
+            break  # not between these files
+        if not done:
+            break
+        start, count = start + done, count - done
+    source.seek(start)
+    target.seek(0, os.SEEK_CUR)
+    while count:
+        data = source.read(min(count, _BUFFER))
+        if not data:
+            raise OSError(f"{source.name} has become shorter")
+        target.write(data)
+        count -= len(data)
+
+
 def write_text(path: Path, text: str, doing: str) -> None:
     """Write a file in UTF-8; see ``replaced_files``."""
     with replaced_file(path, doing) as file:

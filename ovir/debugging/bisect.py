@@ -572,7 +572,7 @@ class TensorSearch:
         """Return the part between tensors, fed with the other side's; raise OvirError if ovir cannot run it."""
         part = self._whole.model.extract(inputs=inputs, outputs=ends)
         feeds = [_typed(tensors[port], port) for port in inputs]
-        CompiledModel(part)(feeds)
+        CompiledModel(part, keep_compressed=True)(feeds)
         other = None if self._side.partners is None else self._side.partners.part(inputs, ends)
         fails = any(port not in tensors for port in ends)
         return Reproducer(part, feeds, None if fails else [tensors[port] for port in ends], other)

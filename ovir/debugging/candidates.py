@@ -71,7 +71,7 @@ class Candidate:
             return []
         part = self.model.extract(outputs=list(dict.fromkeys(ports)))
         by_id = {port.layer.id: array for port, array in zip(self.model.inputs, self.feeds, strict=True)}
-        results = CompiledModel(part)([by_id[port.layer.id] for port in part.inputs])
+        results = CompiledModel(part, keep_compressed=True)([by_id[port.layer.id] for port in part.inputs])
         found = dict(zip(dict.fromkeys(ports), results.values(), strict=True))
         return [found[port] for port in ports]
 

@@ -213,11 +213,11 @@ class OvirDevice:
         """Do nothing."""
 
     def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
-        return list(CompiledModel(model)(list(inputs)).values())
+        return list(CompiledModel(model, keep_compressed=True)(list(inputs)).values())
 
     def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
         if self._compiled is None:
-            self._compiled = CompiledModel(self._model)
+            self._compiled = CompiledModel(self._model, keep_compressed=True)
         return list(self._compiled.create_infer_request().infer(list(inputs)).values())
 
     def release(self) -> None:

@@ -109,6 +109,8 @@ def load(
                     need_weights = False
             if mark is not None and not found.missing and (misfit := mark.misfit(found.name, found.data)) is not None:
                 diagnostics.report(FOREIGN_WEIGHTS, misfit, Place(name, line_of(root)), SAVED_APART)
+            if mark is not None and name is not None and weights is None:
+                found.trust(mark, name)
             reader = _Reader(name, found, kind, diagnostics, need_weights)
             return Document(root, name, found, reader.document(root), mark)
     except (ReadError, ModelError) as error:

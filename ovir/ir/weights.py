@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ovir.core.element_types import ElementType, string
 from ovir.core.encoding import Bytes, decode
+from ovir.core.files import copy_range
 from ovir.core.progress import counted
 from ovir.core.shapes import MAX_RANK
 from ovir.diagnostics.codes import (
@@ -44,6 +45,25 @@ class FileVersion(NamedTuple):
     size: int
     modified: int
     """The time of its last change in nanoseconds."""
+    crc32: int | None = None
+    """The checksum of its bytes, if the .xml that it was saved with says so."""
+
+    def copy_to(self, target: BinaryIO) -> bool:
+        """Let the system copy the file to the beginning of an open one, which may then share its blocks on the disk.
+
+        Return False, with nothing written, if it is not the file any more that it was.
+        """
+        try:
+            source = open_regular(self.path)
+        except OSError:
+            return False
+        with source:
+            state = os.fstat(source.fileno())
+            if (state.st_size, state.st_mtime_ns) != (self.size, self.modified):
+                return False
+            for start in counted("copying the weights", range(0, self.size, _COPIED)):
+                copy_range(source, target, start, min(_COPIED, self.size - start))
+        return True
 
 
 class WeightBytes:
@@ -98,6 +118,15 @@ class WeightBytes:
     def none(cls, expected: str) -> WeightBytes:
         """Return empty weights; they are an error only if a constant needs some."""
         return cls(np.empty(0, np.uint8), expected, missing=True)
+
+    def trust(self, mark: WeightsMark, xml: str) -> None:
+        """Take over the checksum of a mark, if the .bin was not changed after its .xml was written."""
+        try:
+            written = os.stat(xml).st_mtime_ns
+        except OSError:  # an open file that has been removed
+            return
+        if self.file is not None and self.file.size == mark.size and self.file.modified <= written:
+            self.file = self.file._replace(crc32=mark.crc32)
 
     def __deepcopy__(self, memo: Any) -> WeightBytes:
         return self  # immutable, and possibly large
@@ -217,6 +246,44 @@ def refuse_path_as_bytes(content: Any) -> None:
         raise InputError.usage(message, hint="pass the path as a text: os.fsdecode(path)")
 
 
+def mapping_of(data: Bytes) -> mmap.mmap | None:
+    """Return the memory-mapped file that an array is part of; None if it is in memory."""
+    base: Any = data
+    while isinstance(base, np.ndarray):
+        base = base.base
+    mapped = base.obj if isinstance(base, memoryview) else base
+    return mapped if isinstance(mapped, mmap.mmap) else None
+
+
+def release_pages(data: Bytes) -> None:
+    """Drop the pages of a memory-mapped file from the memory of this process, if ``data`` is part of one.
+
+    The system reads them again on the next access. Otherwise the whole file would be in memory after it is read once. A
+    mapping that can be written to is left as it is, because it may hold data that is in no file.
+    """
+    mapped = mapping_of(data)
+    if mapped is not None and _is_read_only(mapped) and data.size and hasattr(mapped, "madvise"):
+        whole = np.frombuffer(mapped, np.uint8)
+        start = data.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+        first = start // mmap.PAGESIZE * mmap.PAGESIZE
+        mapped.madvise(mmap.MADV_DONTNEED, first, start + data.nbytes - first)
+
+
+def _is_read_only(mapped: mmap.mmap) -> bool:
+    with memoryview(mapped) as view:
+        return view.readonly
+
+
+def checksum(weights: Bytes) -> int:
+    """Return the CRC-32 of all bytes; this reads all of them."""
+    crc = 0
+    for start in counted("checking the weights", range(0, weights.size, _CHUNK)):
+        piece = weights[start : start + _CHUNK]
+        crc = zlib.crc32(piece.data, crc)
+        release_pages(piece)
+    return crc
+
+
 class WeightsMark(NamedTuple):
     """The size and the checksum of the .bin that a .xml was saved with."""
 
@@ -242,12 +309,12 @@ class WeightsMark(NamedTuple):
 
     def has_checksum(self, weights: Bytes) -> bool:
         """Return whether weights have the checksum of the mark; this reads all of them."""
-        crc = 0
-        for start in counted("checking the weights", range(0, weights.size, _CHUNK)):
-            crc = zlib.crc32(weights[start : start + _CHUNK].data, crc)
-        return crc == self.crc32
+        return checksum(weights) == self.crc32
 
 
 _MARK = re.compile(rb'<\?ovir-weights size="(\d{1,19})" crc32="([0-9a-f]{8})"\?>')
 _END = 4096  # bytes at the end of a file that may hold the mark
 _CHUNK = 1 << 24
+"""Bytes of weights that are read at a time."""
+_COPIED = 1 << 27
+"""Bytes that the system copies at a time."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,11 +11,12 @@ import numpy as np
 
 from ovir.core.element_types import ElementType
 from ovir.core.encoding import Bytes, encode
+from ovir.core.progress import counted
 from ovir.diagnostics.codes import NO_WEIGHTS, PAST_END
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.graph.layers import Layer
-from ovir.ir.weights import Constant
+from ovir.ir.weights import Constant, FileVersion, checksum, mapping_of, release_pages
 from ovir.ops.infrastructure import Const
 
 CHUNK = 1 << 22
@@ -42,6 +42,8 @@ class RawSource:
     """Bytes that are written as they are."""
 
     data: Bytes
+    constant: Constant | None = None
+    """The constant of a .bin that the bytes are, if they are one."""
 
     @property
     def size(self) -> int:
@@ -51,7 +53,7 @@ class RawSource:
         return self.data[start:stop]
 
     def release(self, start: int, stop: int) -> None:
-        _release_pages(self.data[start:stop])
+        release_pages(self.data[start:stop])
 
 
 def source_of(layer: Layer, op: Const, whole: set[int]) -> Source:
@@ -64,7 +66,7 @@ def source_of(layer: Layer, op: Const, whole: set[int]) -> Source:
         if id(data.data) not in whole:
             _require_whole(data.data, layer)
             whole.add(id(data.data))
-        return RawSource(data.data[data.offset : data.offset + data.size])
+        return RawSource(data.data[data.offset : data.offset + data.size], data)
     if hasattr(data, "piece"):
         found: Source = data
         return found
@@ -78,38 +80,10 @@ def _require_whole(data: Bytes, layer: Layer) -> None:
 
     Access to the bytes that it has lost would end the process.
     """
-    mapped = _mapping_of(data)
+    mapped = mapping_of(data)
     if mapped is not None and mapped.size() < len(mapped):
         message = f"the file of the weights has shrunk from {len(mapped)} to {mapped.size()} bytes since it was opened"
         raise ReadError(diagnose(PAST_END, message, layer.data_place))
-
-
-def _mapping_of(data: Bytes) -> mmap.mmap | None:
-    """Return the memory-mapped file that an array is part of; None if it is in memory."""
-    base: Any = data
-    while isinstance(base, np.ndarray):
-        base = base.base
-    mapped = base.obj if isinstance(base, memoryview) else base
-    return mapped if isinstance(mapped, mmap.mmap) else None
-
-
-def _release_pages(data: Bytes) -> None:
-    """Drop the pages of a memory-mapped file from the memory of this process, if ``data`` is part of one.
-
-    The system reads them again on the next access. Otherwise the whole file would be in memory after it is copied. A
-    mapping that can be written to is left as it is, because it may hold data that is in no file.
-    """
-    mapped = _mapping_of(data)
-    if mapped is not None and _is_read_only(mapped) and data.size and hasattr(mapped, "madvise"):
-        whole = np.frombuffer(mapped, np.uint8)
-        start = data.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-        first = start // mmap.PAGESIZE * mmap.PAGESIZE
-        mapped.madvise(mmap.MADV_DONTNEED, first, start + data.size - first)
-
-
-def _is_read_only(mapped: mmap.mmap) -> bool:
-    with memoryview(mapped) as view:
-        return view.readonly
 
 
 _MOST_HELD = 1 << 25
@@ -121,16 +95,22 @@ _SAMPLES = 8  # places, of 64 bytes each
 
 @dataclass
 class BlobWriter:
-    """Appends constants to a file and keeps a record of where they are."""
+    """Appends constants to a file and keeps a record of where they are.
+
+    As long as they lie as in the .bin that they come from, nothing is written: at the end, ``finish`` lets the system
+    copy that file. Many edits change no constant.
+    """
 
     file: BinaryIO
     position: int = 0
     crc32: int = 0
-    """The checksum of all that has been written."""
+    """The checksum of all that has been written; known after ``finish``."""
     _small: dict[bytes, int] = field(default_factory=dict)
     _large: dict[tuple[int, bytes], list[tuple[Source, int]]] = field(default_factory=dict)
     _held: list[tuple[Source, int, int]] = field(default_factory=list)
     _held_bytes: int = 0
+    _origin: Constant | None = None
+    """A constant of the file whose beginning, up to ``position``, is what the new file would be so far."""
 
     def add(self, source: Source, element_type: ElementType) -> int:
         """Write a constant, unless an equal one has been written; return where it is."""
@@ -138,19 +118,62 @@ class BlobWriter:
             data = source.piece(0, source.size).tobytes()
             offset = self._small.get(data)
             if offset is None:
-                offset = self._small[data] = self._align(element_type)
-                self._write(data)
+                offset = self._small[data] = self._append(source, element_type)
             return offset
         known = self._large.setdefault((source.size, _sampled(source)), [])
         for other, offset in known:
             if _are_equal(source, other):
                 return offset
-        offset = self._align(element_type)
+        offset = self._append(source, element_type)
         known.append((source, offset))
+        return offset
+
+    def finish(self) -> None:
+        """Write what is left, once all constants have been added; the .xml is written after it."""
+        if self._origin is not None and self.position == self._origin.data.size:
+            self._copy_file(self._origin.data, self._origin.file)
+        self._leave_origin()
+        self.file.flush()
+
+    def _copy_file(self, data: Bytes, file: FileVersion | None) -> None:
+        """Let the system copy a whole file, unless it has been replaced since it was opened."""
+        if file is not None and file.copy_to(self.file):
+            self.crc32 = checksum(data) if file.crc32 is None else file.crc32
+            self._origin = None
+
+    def _append(self, source: Source, element_type: ElementType) -> int:
+        # Constants lie at multiples of the size of an element, so that readers need not copy them.
+        padding = -self.position % max(-(-element_type.bits // 8), 1)
+        offset = self.position + padding
+        if self._continues_origin(source, padding):
+            self.position = offset + source.size
+            return offset
+        self._leave_origin()
+        self._write(bytes(padding))
         for start, stop in _chunks(source.size):
             self._write(source.piece(start, stop))
             self._release_later(source, start, stop)
         return offset
+
+    def _continues_origin(self, source: Source, padding: int) -> bool:
+        """Return whether the next bytes of the file that the constants come from are the padding and the constant."""
+        constant = source.constant if isinstance(source, RawSource) else None
+        if constant is None or constant.file is None or constant.offset != self.position + padding:
+            return False
+        if self._origin is None and not self.position:
+            self._origin = constant
+        is_same = self._origin is not None and constant.data is self._origin.data
+        return is_same and not constant.data[self.position : constant.offset].any()
+
+    def _leave_origin(self) -> None:
+        """Write the bytes that were left to ``finish``."""
+        if self._origin is None:
+            return
+        beginning = RawSource(self._origin.data[: self.position])
+        self._origin, self.position = None, 0
+        for start, stop in counted("writing the weights", list(_chunks(beginning.size))):
+            self._write(beginning.piece(start, stop))
+            beginning.release(start, stop)
 
     def _release_later(self, source: Source, start: int, stop: int) -> None:
         """Collect pieces until they take much memory, then release it; small models stay for the next save."""
@@ -161,13 +184,6 @@ class BlobWriter:
                 held[0].release(*held[1:])
             self._held.clear()
             self._held_bytes = 0
-
-    def _align(self, element_type: ElementType) -> int:
-        """Fill the file up to a multiple of the size of an element, so that readers need not copy the constant."""
-        alignment = max(-(-element_type.bits // 8), 1)
-        if padding := -self.position % alignment:
-            self._write(bytes(padding))
-        return self.position
 
     def _write(self, data: Any) -> None:
         self.file.write(data)
@@ -189,6 +205,8 @@ def _sampled(source: Source) -> bytes:
 
 
 def _are_equal(one: Source, other: Source) -> bool:
+    if isinstance(one, RawSource) and isinstance(other, RawSource) and one.constant is other.constant is not None:
+        return True
     for start, stop in _chunks(one.size, _SMALL):
         equal = np.array_equal(one.piece(start, stop), other.piece(start, stop))
         one.release(start, stop)

@@ -222,6 +222,7 @@ class NetWriter:
         self._path = model.path
         self._lines = ['<?xml version="1.0"?>\n', f'<net name="{escaped(model.name)}" version="{VERSION}">\n']
         self._net(model, 1)
+        self.blobs.finish()
         if self.blobs.position:
             self._lines[-1] = _marked(self._lines[-1], WeightsMark(self.blobs.position, self.blobs.crc32))
         self._lines.append("</net>\n")
