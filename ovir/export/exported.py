@@ -6,7 +6,7 @@ import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from ovir.core.files import Kind, writing_pair
 from ovir.core.interrupts import temporary_folder
@@ -57,14 +57,11 @@ def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bo
                 ir.save(exported.onnx, written, external_data=f"{name}.data" if separate else None)
             with stage("checking the file"):
                 _check(written, os.fsdecode(path))
-            _append(written, text)
+            with written.open("rb") as file:
+                shutil.copyfileobj(file, text, 1 << 20)
             if data:
-                _append(written.with_name(f"{name}.data"), data[0])
-
-
-def _append(source: Path, target: BinaryIO) -> None:
-    with source.open("rb") as file:
-        shutil.copyfileobj(file, target, 1 << 20)
+                data[0].close()
+                os.replace(written.with_name(f"{name}.data"), data[0].name)
 
 
 def size_of_weights(exported: Exported) -> int:

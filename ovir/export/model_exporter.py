@@ -194,7 +194,10 @@ class _LayersExporter:
         raise NotExportable("a variable inside of a body cannot be exported")
 
     def _initializer(self, port: Port, operator: Const) -> Tensor:
-        tensor = self.graph.constant(operator.data, operator.element_type)
+        if operator.is_packed and port.type.constant is None:  # it would be much to decode
+            tensor = self.graph.deferred(operator.decoded, operator.element_type, operator.shape)
+        else:
+            tensor = self.graph.constant(operator.data, operator.element_type)
         if tensor.value.name is None:
             self._name(port, tensor)
         return tensor

@@ -171,6 +171,15 @@ class Graph:
             self._constants[key] = tensor
         return tensor
 
+    def deferred(self, make: Callable[[], Array], element_type: ElementType, shape: tuple[int, ...]) -> Tensor:
+        """Return a constant whose array is made each time that it is asked for, and not kept."""
+        held = self.held(element_type)
+        kind = data_type(held)
+        value = ir.Value(type=ir.TensorType(kind), shape=ir.Shape(shape))
+        value.const_value = ir.LazyTensor(lambda: _stored(make(), held), kind, ir.Shape(shape))
+        self.initializers.append(value)
+        return Tensor(value, held, static_shape(shape))
+
     def number(self, value: Any, element_type: ElementType) -> Tensor:
         """Return a constant of an element type without dimensions."""
         return self.constant(np.asarray(value, element_type.to_dtype()), element_type)

@@ -203,7 +203,7 @@ class Constant:
         if self._view is not None:
             return self._view
         array = decode(self.stored(), self.element_type, self.shape)
-        if not array.flags.owndata:
+        if np.may_share_memory(array, self.data):
             self._view = array
         return array
 
