@@ -20,6 +20,7 @@ from ovir.graph.names import legacy_name
 from ovir.graph.rt_info import RtInfo
 from ovir.inference.layer_weights import compression_of
 from ovir.ir.elements import OLD_KEYS
+from ovir.ir.weights import release_pages
 from ovir.ops.compressed import blocks
 from ovir.ops.convert import in_f32
 from ovir.ops.infrastructure import Const
@@ -285,6 +286,9 @@ def constant_difference(a: Const, b: Const, tolerance: ConstantTolerance) -> Dat
         first, second = a.elements(start, stop), b.elements(start, stop)
         if not (same_type and _are_identical(first, second)):
             total.add(_numbers(first, a.element_type), _numbers(second, b.element_type))
+        if count > BLOCK:  # the files may be larger than the memory
+            release_pages(first)
+            release_pages(second)
     return total.result
 
 

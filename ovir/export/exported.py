@@ -6,14 +6,17 @@ import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ovir.core.files import Kind, writing_pair
 from ovir.core.interrupts import temporary_folder
-from ovir.core.progress import stage
+from ovir.core.progress import Stage, stage
 from ovir.diagnostics.codes import INTERNAL
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, ExportError
+from ovir.ir.weights import release_pages
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -53,8 +56,9 @@ def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bo
         folder = os.path.dirname(os.path.abspath(os.fsdecode(path)))
         with temporary_folder(f".{name}.", folder) as temporary:
             written = temporary / name
-            with stage("writing"):
-                ir.save(exported.onnx, written, external_data=f"{name}.data" if separate else None)
+            with stage("writing") as shown:
+                data_name = f"{name}.data" if separate else None
+                ir.save(exported.onnx, written, external_data=data_name, callback=_Written(shown))
             with stage("checking the file"):
                 _check(written, os.fsdecode(path))
             with written.open("rb") as file:
@@ -62,6 +66,21 @@ def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bo
             if data:
                 data[0].close()
                 os.replace(written.with_name(f"{name}.data"), data[0].name)
+
+
+class _Written:
+    """Counts the tensors that are written, and releases the memory of those that were read from a file."""
+
+    def __init__(self, shown: Stage) -> None:
+        self._stage = shown
+        self._last: Any = None
+
+    def __call__(self, tensor: Any, info: Any) -> None:
+        """Take note of a tensor that is about to be written."""
+        self._stage.total, self._stage.done, self._stage.item = info.total, info.index, tensor.name
+        if isinstance(self._last, np.ndarray) and self._last.flags.c_contiguous:
+            release_pages(self._last)
+        self._last = tensor.raw
 
 
 def size_of_weights(exported: Exported) -> int:

@@ -11,6 +11,7 @@ from ovir.checks.rule import Constant, Context, constant_of, diagnostic, layer_d
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, f64, i64, string, u64
 from ovir.core.interpreter import physical_memory
+from ovir.core.progress import counted
 from ovir.core.shapes import MAX_SIZE, PartialShape
 from ovir.diagnostics.codes import (
     F16_OVERFLOW,
@@ -30,7 +31,7 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import exact_size_text, plural
 from ovir.graph.layers import Layer, Port
 from ovir.inference.policy import agrees
-from ovir.ir.weights import WeightBytes
+from ovir.ir.weights import WeightBytes, release_pages
 from ovir.ops.base.domains import Coordinates, Divisor, Index, IndexRule
 from ovir.ops.infrastructure import Parameter
 
@@ -55,7 +56,8 @@ def string_data(context: Context) -> Iterator[Diagnostic]:
 @rule(NON_FINITE)
 def non_finite(context: Context) -> Iterator[Diagnostic]:
     """Report NaN and infinity; infinity is an info only, as masks and bounds often contain it."""
-    runs = (run for run in _neighbours(context) if not _are_finite(run, context.weights))
+    neighbours = counted("looking for NaN", list(_neighbours(context)))
+    runs = (run for run in neighbours if not _are_finite(run, context.weights))
     for constant in (constant for run in runs for constant in run):
         if (data := constant.data) is not None and data.size:
             nans, infinities = _count_non_finite(data)
@@ -93,7 +95,11 @@ def _are_finite(run: list[Constant], weights: WeightBytes) -> bool:
     if not count or not weights.data.size:
         return True
     numbers = np.frombuffer(weights.data, dtype, count, first.offset)
-    return (count <= _BLOCK and _surely_finite(numbers)) or not any(_count_non_finite(numbers))
+    if count <= _BLOCK and _surely_finite(numbers):
+        return True
+    is_finite = not any(_count_non_finite(numbers))
+    release_pages(numbers)
+    return is_finite
 
 
 def _count_non_finite(data: Array) -> tuple[int, int]:
