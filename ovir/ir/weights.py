@@ -274,6 +274,18 @@ def _is_read_only(mapped: mmap.mmap) -> bool:
         return view.readonly
 
 
+def are_equal(one: Bytes, other: Bytes) -> bool:
+    """Return whether two stretches of bytes of one length are equal; they are read in pieces."""
+    for start in range(0, one.size, _CHUNK):
+        pieces = one[start : start + _CHUNK], other[start : start + _CHUNK]
+        is_equal = np.array_equal(*pieces)
+        for piece in pieces:
+            release_pages(piece)
+        if not is_equal:
+            return False
+    return True
+
+
 def checksum(weights: Bytes) -> int:
     """Return the CRC-32 of all bytes; this reads all of them."""
     crc = 0

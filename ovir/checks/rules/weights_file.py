@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 
-import numpy as np
-
 from ovir.checks.rule import Constant, Context, diagnostic, rule
 from ovir.core.element_types import boolean, nf4, string
 from ovir.core.shapes import UINT64, parse_integer
@@ -26,6 +24,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 from ovir.ir.elements import line_of
+from ovir.ir.weights import are_equal, release_pages
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Const
 
@@ -140,9 +139,10 @@ def duplicate_constant(context: Context) -> Iterator[Diagnostic]:
         first: dict[bytes, Constant] = {}
         for offset, constant in found.items() if len(found) > 1 else ():
             raw = context.weights.data[offset : offset + size]
-            key = raw[:: max(size // 256, 1)].tobytes()  # most constants differ in this sample
+            key = raw[: size // 8 * 8].reshape(8, -1)[:, :64].tobytes()  # most constants differ in this sample
+            release_pages(raw)
             other = first.setdefault(key, constant)
-            if other is not constant and np.array_equal(raw, context.weights.data[other.op.offset :][:size]):
+            if other is not constant and are_equal(raw, context.weights.data[other.op.offset :][:size]):
                 message = f"the {size} bytes at offset {offset} equal those at {other.op.offset} of {other.layer.title}"
                 yield diagnostic(
                     DUPLICATE_CONSTANT, message, constant.layer.data_place, hint="declare the same offset for both"
