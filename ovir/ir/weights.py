@@ -45,8 +45,14 @@ class FileVersion(NamedTuple):
     size: int
     modified: int
     """The time of its last change in nanoseconds."""
+    inode: int = 0
+    """The number by which the system knows the file, so that another one of the same path is not taken for it."""
     crc32: int | None = None
     """The checksum of its bytes, if the .xml that it was saved with says so."""
+
+    def is_same(self, other: FileVersion | None) -> bool:
+        """Return whether another machine that finds the other file there has the same bytes."""
+        return other is not None and self[:3] == other[:3]
 
     def copy_to(self, target: BinaryIO) -> bool:
         """Let the system copy the file to the beginning of an open one, which may then share its blocks on the disk.
@@ -59,7 +65,7 @@ class FileVersion(NamedTuple):
             return False
         with source:
             state = os.fstat(source.fileno())
-            if (state.st_size, state.st_mtime_ns) != (self.size, self.modified):
+            if (state.st_size, state.st_mtime_ns, state.st_ino) != (self.size, self.modified, self.inode):
                 return False
             for start in counted("copying the weights", range(0, self.size, _COPIED)):
                 copy_range(source, target, start, min(_COPIED, self.size - start))
@@ -83,7 +89,7 @@ class WeightBytes:
         try:
             with open_regular(name) as file:
                 state = os.fstat(file.fileno())
-                version = FileVersion(os.path.abspath(name), state.st_size, state.st_mtime_ns)
+                version = FileVersion(os.path.abspath(name), state.st_size, state.st_mtime_ns, state.st_ino)
                 empty = state.st_size == 0
                 data: Any = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:

@@ -184,7 +184,7 @@ def _constant_in(
 def _weights(file: FileVersion) -> WeightBytes:
     """Map a file of weights; raise ReadError unless it is as it was when the recipe was made."""
     weights = WeightBytes.open(file.path)
-    if weights.file != file._replace(crc32=None):
+    if not file.is_same(weights.file):
         raise ReadError(diagnose(UNREADABLE, "the weights have changed since the model was read", Place(file.path)))
     return weights
 

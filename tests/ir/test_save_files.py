@@ -18,6 +18,7 @@ from builder import Net
 import ovir
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, string
 from ovir.core.encoding import decode, encode
+from ovir.ir.weights import WeightsMark
 from ovir.ir.writing.blobs import CHUNK, BlobWriter, RawSource
 from ovir.ir.writing.net import NetWriter
 from ovir.ops.infrastructure import Const
@@ -144,6 +145,73 @@ def test_ctrl_c_after_the_last_step_leaves_the_new_pair(target: Path, monkeypatc
 
 
 # --------------------------------------------------------------------------- targets
+
+
+def refuse_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: BlobWriter, data: object) -> None:
+        raise AssertionError("the weights are written piece by piece")
+
+    monkeypatch.setattr(BlobWriter, "_write", fail)
+
+
+@pytest.mark.parametrize("by", ["the system", "Python"])
+def test_a_bin_that_stays_the_same_is_copied_as_it_is(by: str, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_to_write(monkeypatch)
+    if by == "Python":
+        monkeypatch.delattr(os, "copy_file_range", raising=False)
+    model = ovir.read_model(target)
+    model.rename_layers({"y": "z"})
+    new = target.with_name("new.xml")
+    ovir.save_model(model, new)
+    assert new.with_suffix(".bin").read_bytes() == target.with_suffix(".bin").read_bytes()
+    assert WeightsMark.find(new.read_bytes()) == WeightsMark.find(target.read_bytes()) is not None
+
+
+def test_the_checksum_of_a_bin_that_was_changed_later_is_computed(
+    target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = np.float32([7, 8, 9]).tobytes()
+    target.with_suffix(".bin").write_bytes(data)
+    later = os.stat(target).st_mtime_ns + 10**9
+    os.utime(target.with_suffix(".bin"), ns=(later, later))
+    model = ovir.read_model(target)
+    refuse_to_write(monkeypatch)
+    ovir.save_model(model, target)
+    assert target.with_suffix(".bin").read_bytes() == data
+    mark = WeightsMark.find(target.read_bytes())
+    assert mark is not None
+    assert mark.has_checksum(np.frombuffer(data, np.uint8))
+
+
+def test_a_bin_that_has_been_replaced_is_not_copied(target: Path) -> None:
+    model = ovir.read_model(target)
+    state = os.stat(target.with_suffix(".bin"))
+    ovir.save_model(model_of(2), target)
+    os.utime(target.with_suffix(".bin"), ns=(state.st_mtime_ns, state.st_mtime_ns))
+    ovir.save_model(model, target.with_name("new.xml"))
+    assert value_in(target.with_name("new.xml")) == 1
+    assert value_in(target) == 2
+
+
+@pytest.mark.parametrize("changed", [None, 0, 1, 2])
+@pytest.mark.parametrize("is_first_gone", [False, True])
+def test_files_are_the_same_wherever_the_weights_come_from(
+    changed: int | None, is_first_gone: bool, tmp_path: Path
+) -> None:
+    """The constants before a changed one lie where they did, those after it may not."""
+    net = Net()
+    for number, size in enumerate((3, 5000, 7)):
+        net.result(net.op("Relu", net.const(np.full(size, number, np.float32), name=f"c{number}")))
+    path = net.write(tmp_path, "old")
+    for name, weights in (("mapped", None), ("given", path.with_suffix(".bin").read_bytes())):
+        model = ovir.read_model(path, weights)
+        if changed is not None:
+            model.set_constant(f"c{changed}", np.full(2000 + changed, 9, np.float32))
+        if is_first_gone:
+            model = model.extract(outputs=[port.source for port in model.outputs[1:] if port.source])
+        ovir.save_model(model, tmp_path / f"{name}.xml")
+    for end in (".xml", ".bin"):
+        assert (tmp_path / f"mapped{end}").read_bytes() == (tmp_path / f"given{end}").read_bytes()
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:
