@@ -126,12 +126,15 @@ class WeightBytes:
         return cls(np.empty(0, np.uint8), expected, missing=True)
 
     def trust(self, mark: WeightsMark, xml: str) -> None:
-        """Take over the checksum of a mark, if the .bin was not changed after its .xml was written."""
+        """Take over the checksum of a mark, unless the .bin was changed or replaced after its .xml was."""
+        if self.file is None or self.file.size != mark.size:
+            return
         try:
-            written = os.stat(xml).st_mtime_ns
+            states = os.stat(self.file.path), os.stat(xml)
         except OSError:  # an open file that has been removed
             return
-        if self.file is not None and self.file.size == mark.size and self.file.modified <= written:
+        changed, written = (max(state.st_mtime_ns, state.st_ctime_ns) for state in states)
+        if changed <= written:
             self.file = self.file._replace(crc32=mark.crc32)
 
     def __deepcopy__(self, memo: Any) -> WeightBytes:
