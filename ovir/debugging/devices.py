@@ -41,7 +41,7 @@ class LonePart:
 
     layer: Layer
     inputs: Sequence[Array | None]
-    """None for weights, which are copied with the layer."""
+    """None for weights, which are copied with the layer instead."""
     outputs: Sequence[int]
     """The positions of the outputs to return."""
 
@@ -272,7 +272,7 @@ class Isolated:
         if reason is None and other is not None and len(other.inputs) != len(step.inputs):
             reason = "the layer of the other model has another number of inputs"
         elif reason is None and other is not None and self._lacks_inputs(step, other):
-            reason = "it reads weights, and the layer of the other model does not"
+            reason = "ovir runs it without an input that it needs alone"
         read = [port.index for port in step.layer.outputs if port.readers]
         if reason is None and not read:
             reason = "nothing reads its outputs"
@@ -283,7 +283,7 @@ class Isolated:
         return _Waiting(step, LonePart(other, step.inputs, read), other), step.size
 
     def _lacks_inputs(self, step: SeenStep, other: Layer) -> bool:
-        """Return whether the other model computes from its inputs what the first one holds as compressed weights."""
+        """Return whether an input that the layer of the other model must be fed with is not known from the run."""
         pairs = zip(other.inputs, step.inputs, strict=True)
         return any(
             array is None and port.source is not None and port.source.layer not in self._constants

@@ -18,7 +18,7 @@ from ovir.core.progress import counted, is_shown
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import ModelError, OvirError
-from ovir.graph.layers import Layer
+from ovir.graph.layers import Layer, Port
 from ovir.inference.models import infer_for_call
 from ovir.runtime.arena import SlotMemory, Span
 from ovir.runtime.binder import Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
@@ -42,21 +42,25 @@ class SeenStep(NamedTuple):
 
     layer: Layer
     inputs: list[Array | None]
-    """The inputs of the layer; None for weights that the step decompresses itself."""
+    """The inputs of the layer; None for those that the step does not read, such as weights that it decompresses."""
     outputs: list[Array]
 
     @property
     def input_shapes(self) -> list[tuple[int, ...]]:
-        """Return the shapes of the inputs."""
+        """Return the shapes of the inputs; () for one that the step does not read and whose shape is dynamic."""
         ports = [port for port in self.layer.inputs if port.source is not None]
         pairs = zip(ports, self.inputs, strict=False)
-        return [port.shape.to_tuple() if array is None else array.shape for port, array in pairs]
+        return [_sizes(port) if array is None else array.shape for port, array in pairs]
 
     @property
     def size(self) -> int:
-        """Return the bytes of the inputs and outputs; weights count as f32, as which a step reads them."""
+        """Return the bytes of the inputs and outputs; weights that the step decompresses count as f32."""
         given = sum(array.nbytes for array in (*self.inputs, *self.outputs) if array is not None)
         return given + sum(4 * prod(s) for s, a in zip(self.input_shapes, self.inputs, strict=True) if a is None)
+
+
+def _sizes(port: Port) -> tuple[int, ...]:
+    return port.shape.to_tuple() if port.shape.is_static else ()
 
 
 class Executor:
