@@ -226,7 +226,7 @@ def test_gather_nd(batch_dims: int, indices: Any, expected: Any) -> None:
 def test_version_5_makes_the_batch_one_dimension() -> None:
     indices = np.array([[[1], [0], [2]], [[0], [2], [-1]]])
     found: list[str] = []
-    with reporting_to(lambda code, message, effect: found.append(message)):
+    with reporting_to(lambda code, message, effect: found.append(f"{message}; {effect}")):
         assert GatherND5(batch_dims=2).run(CUBE, indices).tolist() == [1, 4, 10, 12, 18, 23]
     assert found == ["GatherND-5 does not allow negative indices; they are counted from the end"]
 

@@ -228,7 +228,7 @@ def test_strided_inputs() -> None:
 
 def reports(op: Operator, *inputs: Any) -> list[str]:
     found: list[str] = []
-    with reporting_to(lambda code, message, effect: found.append(message)):
+    with reporting_to(lambda code, message, effect: found.append("; ".join(filter(None, [message, effect])))):
         op.run(*inputs)
     return found
 

@@ -132,7 +132,7 @@ def test_elements_along_another_axis() -> None:
 
 def test_version_3_reports_negative_indices() -> None:
     found: list[str] = []
-    with reporting_to(lambda code, message, effect: found.append(message)):
+    with reporting_to(lambda code, message, effect: found.append(f"{message}; {effect}")):
         ScatterElementsUpdate12().run(np.zeros(3), np.array([-1]), np.ones(1), np.array(0))
         assert not found
         result = ScatterElementsUpdate3().run(np.zeros(3), np.array([-1]), np.ones(1), np.array(0))

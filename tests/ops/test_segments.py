@@ -77,7 +77,7 @@ def test_nothing() -> None:
 
 def test_ids_beyond_the_segments_are_reported() -> None:
     found: list[str] = []
-    with reporting_to(lambda code, message, effect: found.append(message)):
+    with reporting_to(lambda code, message, effect: found.append(f"{message}; {effect}")):
         SegmentMax().run(np.arange(3), np.array([0, 1, 4]), np.array(2))
     assert found == ["segment_ids go up to 4, but num_segments is 2; rows of the other ids are ignored"]
 
@@ -222,7 +222,7 @@ def test_long_and_short_bags(element_type: ElementType, reduction: str, weighted
 
 def test_segments_outside_the_specification_are_reported() -> None:
     found: list[str] = []
-    with reporting_to(lambda code, message, effect: found.append(message)):
+    with reporting_to(lambda code, message, effect: found.append(f"{message}; {effect}")):
         sums = EmbeddingSegmentsSum().run(TABLE, INDICES, np.array([2, 0, 0, 5]), np.array(3))
     close(sums, [[-2.9, -0.3], [0, 0], [-0.2, -0.6]])
     assert found == [
