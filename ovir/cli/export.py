@@ -64,6 +64,11 @@ def add_to(commands: Any) -> None:
         "--external-data", action="store_true", help="write the weights to MODEL.onnx.data (always above 2 GB)"
     )
     parser.add_argument(
+        "--contrib",
+        action="store_true",
+        help="read weights of 4 and 8 bits with operators that onnxruntime contributes, and others may lack",
+    )
+    parser.add_argument(
         "--verify",
         action="store_true",
         help="run the model and its export on the same inputs, and compare; the exit status is 1 if they differ",
@@ -86,7 +91,13 @@ def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     model = open_model(arguments)
     print_diagnostics(model.diagnostics)
-    exported = export_onnx(model, arguments.output, arguments.opset, external_data=arguments.external_data)
+    exported = export_onnx(
+        model,
+        arguments.output,
+        arguments.opset,
+        external_data=arguments.external_data,
+        contrib=arguments.contrib,
+    )
     found = _verified(model, exported, arguments) if arguments.verify else None
     if arguments.json:
         say_json(_as_json(exported, found, arguments.output))

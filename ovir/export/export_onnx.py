@@ -17,13 +17,15 @@ def export_onnx(
     opset: int | None = None,
     *,
     external_data: bool = False,
+    contrib: bool = False,
 ) -> Exported:
     """Write a model to an ONNX file, and return it with the names of its inputs, outputs and variables.
 
     ``opset`` is the version of ONNX's operators, at least 17; by default the newest that this release was tested with
     and that the installed packages run. ``path`` ends in ``.onnx``. With ``external_data``, and for weights above 2 GB
     in any case, the weights are written to a second file, ``<path>.data``. Variables become pairs of inputs and
-    outputs. The file is checked with ``onnx.checker.check_model(full_check=True)``.
+    outputs. With ``contrib``, operators that onnxruntime contributes read weights of 4 and 8 bits; other runtimes may not
+    have them. The file is checked with ``onnx.checker.check_model(full_check=True)``.
 
     Raises ExportError, with a diagnostic for each layer that ONNX cannot express, before anything is written, and
     WriteError if the file cannot be written. Raises InputError for another ending, for an opset that is not known, and
@@ -41,6 +43,6 @@ def export_onnx(
     if opset is not None and type(opset) is not int:
         raise InputError.usage(f"opset must be an integer, got {opset!r}")
     target_paths(path, ONNX)  # refuses other endings, so that an IR is never overwritten
-    exported = export_model(model, default_opset() if opset is None else opset)
+    exported = export_model(model, default_opset() if opset is None else opset, contrib=contrib)
     write(exported, path, external_data=external_data)
     return exported

@@ -14,6 +14,7 @@ from ovir.ops.base.opsets import OPERATIONS
 
 Export = Callable[..., "Tensor | Sequence[Tensor]"]
 E = TypeVar("E", bound=Export)
+C = TypeVar("C", bound=Callable[..., "Tensor | None"])
 
 _DETECTRON = "ONNX has no operators for the heads of Detectron"
 IN_PARTS_BY_NUMPY = {
@@ -47,6 +48,7 @@ class Exporter:
 
 
 _exporters: dict[type[Operator], Exporter] = {}
+_of_codes: dict[type[Operator], tuple[int, Callable[..., Tensor | None]]] = {}
 _OPERATIONS = "ovir.ops."
 
 
@@ -68,6 +70,27 @@ def exports(*operations: type[Operator], to: str, limits: str = "") -> Callable[
         return function
 
     return add
+
+
+def exports_codes(*operations: type[Operator], of: int) -> Callable[[C], C]:
+    """Register a function that exports operation versions whose input number ``of`` is a compressed matrix.
+
+    It is called before the exporter as ``function(graph, op, codes, *inputs)``: the ``Codes`` of the matrix, and all
+    inputs, of which the matrix is None. It returns the tensor of the output, or None to leave the layer to the
+    exporter.
+    """
+
+    def add(function: C) -> C:
+        _of_codes.update(dict.fromkeys(operations, (of, function)))
+        return function
+
+    return add
+
+
+def exporter_of_codes(operation: type[Operator]) -> tuple[int, Callable[..., Tensor | None]] | None:
+    """Return the number of the input that may be a compressed matrix and the function for it; None if there is none."""
+    exporter_of(operation)  # imports the module
+    return _of_codes.get(operation)
 
 
 def exporter_of(operation: type[Operator]) -> Exporter | None:

@@ -17,13 +17,16 @@ from ovir.diagnostics.codes import NOT_EXPORTED
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import ExportError, InputError
 from ovir.export.exported import Exported
-from ovir.export.exporters import exporter_of, why_not_exported
+from ovir.export.exporters import exporter_of, exporter_of_codes, why_not_exported
 from ovir.export.loops import ExportableBody, ExportedBody
-from ovir.export.onnx_graph import Graph, NotExportable, Tensor
+from ovir.export.onnx_graph import CONTRIB, Graph, NotExportable, Tensor
 from ovir.export.support import OLDEST_OPSET
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import default_name, take_name
+from ovir.graph.order import trace_back
 from ovir.graph.rt_info import RtInfo
+from ovir.inference.constant_layers import all_constant_layers
+from ovir.inference.layer_weights import codes_of
 from ovir.model import Model
 from ovir.ops.infrastructure import Const
 from ovir.ops.state import AssignBase, ReadValueBase
@@ -33,18 +36,21 @@ NARROW = (f16, bf16)
 _ENGINE_HINT = "to run the model in onnxruntime, with this layer in NumPy, use --engine onnxruntime"
 
 
-def export_model(model: Model, opset: int) -> Exported:
-    """Export an inferred model. Raise ExportError with a diagnostic for each layer that cannot be exported."""
+def export_model(model: Model, opset: int, *, contrib: bool = False) -> Exported:
+    """Export an inferred model; with ``contrib``, also with operators that only onnxruntime has.
+
+    Raise ExportError with a diagnostic for each layer that cannot be exported.
+    """
     newest = onnx.defs.onnx_opset_version()
     if not OLDEST_OPSET <= opset <= newest:
         message = f"opset {opset} of ONNX is outside [{OLDEST_OPSET}, {newest}]; the installed onnx knows these"
         raise InputError.usage(message, Place(model.path))
-    return _ModelExporter(model, Graph(opset), model.inputs).export()
+    return _ModelExporter(model, Graph(opset, contrib=contrib), model.inputs).export()
 
 
 def layers_without_export(model: Model, opset: int) -> dict[Layer, Diagnostic]:
     """Return the layers of a model that onnxruntime cannot run, with the reason; bodies count as their layers."""
-    exporter = _ModelExporter(model, Graph(opset, needs_kernels=True), model.inputs)
+    exporter = _ModelExporter(model, Graph(opset, needs_kernels=True, contrib=True), model.inputs)
     exporter.add_layers(_live(model))
     return exporter.blocked
 
@@ -53,9 +59,9 @@ def export_part(
     model: Model, layers: Collection[Layer], inputs: Sequence[Port], outputs: Sequence[Port], opset: int
 ) -> Exported:
     """Export some layers of a model, in their order, with the tensors of ports as inputs and outputs."""
-    exporter = _ModelExporter(model, Graph(opset, needs_kernels=True), inputs)
+    exporter = _ModelExporter(model, Graph(opset, needs_kernels=True, contrib=True), inputs)
     exporter.add_layers(layers)
-    return exporter.assembled([(exporter.tensors[port], _name(port)) for port in outputs])
+    return exporter.assembled([(exporter.tensor(port), _name(port)) for port in outputs])
 
 
 class _LayersExporter:
@@ -73,19 +79,37 @@ class _LayersExporter:
         weights = find_decompressions(model, lambda layer: False, False)
         self._decompressing = weights.absorbed | weights.folded.keys()
         """The layers that decompress weights. They compute in f32 instead of f16, as on devices."""
+        constant = all_constant_layers(model)
+        self._constant = {layer: index for index, layer in enumerate(model.layers) if layer in constant}
+        """The layers that are computed from constants alone, with their positions in the order of the model."""
         self.blocked: dict[Layer, Diagnostic] = {}
         """The layers of this graph that cannot be exported, because of themselves or of their bodies."""
 
     def add_layers(self, layers: Collection[Layer]) -> None:
         """Export layers, in their order; record those that cannot be."""
         for layer in counted("exporting", layers):
-            before = len(self.faults)
-            try:
-                self._add(layer)
-            except NotExportable as reason:
-                self._block(layer, reason)
-            if len(self.faults) > before:
-                self.blocked[layer] = list(self.faults.values())[before]
+            if layer not in self._constant:  # constants are exported when a layer reads them
+                self._add_layer(layer)
+
+    def _add_layer(self, layer: Layer) -> None:
+        before = len(self.faults)
+        try:
+            self._add(layer)
+        except NotExportable as reason:
+            self._block(layer, reason)
+        if len(self.faults) > before:
+            self.blocked[layer] = list(self.faults.values())[before]
+
+    def _add_constants(self, port: Port) -> None:
+        """Export the constant layers that a tensor is computed from, unless they are exported already."""
+
+        def is_missing(port: Port) -> bool:
+            return port not in self.tensors and port.layer in self._constant and not is_known_size(port)
+
+        if is_missing(port):
+            found, _ = trace_back([port.layer], is_missing)
+            for layer in sorted(found, key=self._constant.__getitem__):
+                self._add_layer(layer)
 
     def _block(self, layer: Layer, reason: NotExportable) -> None:
         """Record why a layer cannot be exported, and let the layers after it be looked at."""
@@ -102,7 +126,7 @@ class _LayersExporter:
             child.tensors[port] = tensor or child.input(port)
         child.add_layers(_live(body))
         inputs = [child.tensors[port] for port, tensor in zip(body.inputs, given, strict=True) if tensor is None]
-        return ExportedBody(child.graph, inputs, [child.tensors[_source(port)] for port in body.outputs], name)
+        return ExportedBody(child.graph, inputs, [child.tensor(_source(port)) for port in body.outputs], name)
 
     def input(self, port: Port) -> Tensor:
         """Return a new input of the graph for a Parameter or a variable."""
@@ -123,17 +147,18 @@ class _LayersExporter:
                 self._name(port, self._known(graph.constant(port.type.constant, port.element_type), port))
             return None
         first = len(graph.nodes)
-        outputs = self._exported(layer)
-        for node in graph.nodes[first:]:
+        outputs = self._exported_codes(layer) or self._exported(layer)
+        own = [node for node in graph.nodes[first:] if node.name is None]  # those of constants have names
+        for node in own:
             node.metadata_props["ovir.layer"] = layer.key
             node.metadata_props["ovir.operation"] = f"{layer.type}, {layer.version}"
             node.name = take_name(f"{layer.key}/{node.op_type}", self.node_names)
-        new = {value for node in graph.nodes[first:] for value in node.outputs}
+        new = {value for node in own for value in node.outputs}
         for port, made in zip(layer.outputs, outputs, strict=True):
             self._take(port, made, new)
-        if last := graph.nodes[first:][-1:]:
-            last[0].name = take_name(layer.key, self.node_names)
-            last[0].metadata_props.update(_flat(layer.rt_info))
+        if own:
+            own[-1].name = take_name(layer.key, self.node_names)
+            own[-1].metadata_props.update(_flat(layer.rt_info))
         return None
 
     def _take(self, port: Port, made: Tensor, new: Iterable[ir.Value]) -> None:
@@ -148,6 +173,26 @@ class _LayersExporter:
             graph.nodes[-1].name = take_name(f"{port.layer.key}/Identity", self.node_names)
         self._name(port, self._known(made, port))
 
+    def _exported_codes(self, layer: Layer) -> Sequence[Tensor] | None:
+        """Return the output of a layer that reads a compressed matrix; None if it is exported as other layers are."""
+        operator = layer.operator
+        found = exporter_of_codes(type(operator)) if operator is not None else None
+        if operator is None or found is None:
+            return None
+        index, export = found
+        sources = [port.source for port in layer.inputs]
+        weights = sources.pop(index)
+        codes = codes_of(weights) if weights is not None and weights.layer in self._constant else None
+        if codes is None:
+            return None
+        inputs: list[Tensor | None] = [self.tensor(source) for source in sources if source is not None]
+        inputs.insert(index, None)
+        types = [self._computed(port) for port in layer.inputs]
+        made = export(
+            self.graph, operator.applied(types, [self._computed(port) for port in layer.outputs]), codes, *inputs
+        )
+        return None if made is None else [made]
+
     def _exported(self, layer: Layer) -> Sequence[Tensor]:
         operator = layer.operator
         if operator is None:
@@ -156,7 +201,7 @@ class _LayersExporter:
         if exporter is None:
             raise NotExportable(why_not_exported(type(operator)), hint=_ENGINE_HINT)
         sources = [port.source for port in layer.inputs]
-        inputs = [None if source is None else self._tensor(source) for source in sources]
+        inputs = [None if source is None else self.tensor(source) for source in sources]
         while inputs and inputs[-1] is None:
             inputs.pop()
         if any(tensor is not None and tensor.element_type.is_dynamic for tensor in inputs):
@@ -178,8 +223,9 @@ class _LayersExporter:
             raise NotExportable(message)
         return outputs
 
-    def _tensor(self, port: Port) -> Tensor:
+    def tensor(self, port: Port) -> Tensor:
         """Return the tensor of an output; sizes that inference knows need not be computed in the graph."""
+        self._add_constants(port)
         if port not in self.tensors and is_known_size(port):
             self._name(port, self._known(self.graph.constant(port.type.constant, port.element_type), port))
         return self.tensors[port]
@@ -232,7 +278,7 @@ class _ModelExporter(_LayersExporter):
                 what = "input" if port.is_output else "output"
                 reason = NotExportable(f"the rank of this {what} is unknown, and ONNX requires it")
                 self._block(port.layer, reason)
-        return self.assembled([(self.tensors[_source(port)], port.any_name) for port in self.model.outputs])
+        return self.assembled([(self.tensor(_source(port)), port.any_name) for port in self.model.outputs])
 
     def assembled(self, results: Sequence[tuple[Tensor, str]]) -> Exported:
         """Return the model with these tensors and names as outputs; raise ExportError if a layer is missing."""
@@ -249,7 +295,7 @@ class _ModelExporter(_LayersExporter):
             [t.value for t in (*outputs, *state_outputs)],
             nodes=graph.nodes,
             initializers=graph.initializers,
-            opset_imports={"": graph.opset},
+            opset_imports={"": graph.opset} | ({CONTRIB: 1} if graph.contrib else {}),
             name=self.model.name or "model",
         )
         version = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", graph.opset)], ignore_unknown=True)
@@ -312,7 +358,7 @@ class _ModelExporter(_LayersExporter):
     def _add_state(self, layer: Layer, operator: ReadValueBase | AssignBase) -> None:
         name = operator.variable_id
         if isinstance(operator, AssignBase):
-            self._next_states[name] = self.tensors[_source(layer.inputs[0])]
+            self._next_states[name] = self.tensor(_source(layer.inputs[0]))
             for port in layer.outputs:
                 self.tensors[port] = self._next_states[name]
             return

@@ -18,6 +18,8 @@ from ovir.diagnostics.wording import filled
 from ovir.export.support import computed_as, data_type, has_kernel, held_as, kernel_types, since, spelled, spelling
 
 UNKNOWN = PartialShape(None)
+CONTRIB = "com.microsoft"
+"""The domain of the operators that onnxruntime contributes."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,9 +73,13 @@ class Graph:
     outputs: ``graph.node("TopK", data, 5, outputs=2)``. Raise ``NotExportable`` for what the opset lacks.
     """
 
-    def __init__(self, opset: int, parent: Graph | None = None, *, needs_kernels: bool = False) -> None:
-        """Begin a graph; with ``needs_kernels``, nodes for which onnxruntime has no kernel are refused."""
+    def __init__(
+        self, opset: int, parent: Graph | None = None, *, needs_kernels: bool = False, contrib: bool = False
+    ) -> None:
+        """Begin a graph; with ``needs_kernels``, nodes for which onnxruntime has no kernel are refused, and with
+        ``contrib``, operators are used that only onnxruntime has."""
         self.opset = opset
+        self.contrib: bool = parent.contrib if parent else contrib
         self._needs_kernels: bool = parent._needs_kernels if parent else needs_kernels
         self.nodes: list[ir.Node] = []
         self.initializers: list[ir.Value] = parent.initializers if parent else []
@@ -148,6 +154,25 @@ class Graph:
             tensor = self._tensor(node.outputs[index], made)
             found.append(tensor if made == wanted else self.cast(tensor, wanted))
         return found
+
+    def contributed(self, op_type: str, *inputs: Operand, element_type: ElementType = f32, **attributes: Any) -> Tensor:
+        """Add a node of an operator that onnxruntime contributes, and return its output.
+
+        The inputs are tensors and arrays, in types that the operator takes; ``element_type`` is the type of the output.
+        """
+        values = [self.constant(x) if isinstance(x, np.ndarray) else x for x in inputs]
+        assert all(value is None or isinstance(value, Tensor) for value in values), op_type
+        listed = [value.value if isinstance(value, Tensor) else None for value in values]
+        self.nodes.append(ir.node(op_type, listed, attributes, domain=CONTRIB))
+        return self._tensor(self.nodes[-1].outputs[0], element_type)
+
+    def deferred(self, make: Callable[[], Array], element_type: ElementType, shape: Sequence[int]) -> Tensor:
+        """Return a constant whose array is made when the model is written or run, each time anew."""
+        kind, sizes = data_type(element_type), ir.Shape(shape)
+        value = ir.Value(type=ir.TensorType(kind), shape=sizes)
+        value.const_value = ir.LazyTensor(lambda: ir.Tensor(make(), dtype=kind), dtype=kind, shape=sizes)
+        self.initializers.append(value)
+        return Tensor(value, element_type, static_shape(tuple(shape)))
 
     def input(self, element_type: ElementType, shape: PartialShape = UNKNOWN, name: str | None = None) -> Tensor:
         """Return a new input of a graph or a body; the caller lists it as an input."""

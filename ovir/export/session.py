@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,11 +14,10 @@ from ovir.core import parallel
 from ovir.core.arrays import Array
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, string
 from ovir.core.encoding import decode, encode
-from ovir.core.interrupts import temporary_folder
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import RunError
-from ovir.export.exported import LARGEST_FILE, Exported, size_of_weights
+from ovir.export.exported import Exported
 from ovir.export.support import data_type, spelled
 
 
@@ -44,8 +42,17 @@ class OnnxRuntimeSession:
         threads = threads or parallel.restriction()
         if threads is not None:
             options.intra_op_num_threads = threads
+        large = _large_weights(exported)
+        self._weights = [self._value(_contents(value)) for value in large]
+        """Memory that the session reads and does not own."""
+        options.add_external_initializers([value.name for value in large], self._weights)
         try:
-            self._session = _open(exported, options)
+            self._session = onnxruntime.InferenceSession(
+                _without_weights(exported),
+                options,
+                providers=["CPUExecutionProvider"],
+                disabled_optimizers=_unsafe_optimizers(exported),
+            )
         except Exception as error:  # onnxruntime raises classes of its own, which share no public base
             raise _refused("compile", error) from None
         self._dtypes = {end.name: _dtype(end.type) for end in self._session.get_inputs()}
@@ -107,22 +114,39 @@ _PLAIN = frozenset(t for t in ELEMENT_TYPES if t == string or (t.dtype is not No
 """The types that onnxruntime takes as arrays of NumPy."""
 
 
-def _open(exported: Exported, options: Any) -> Any:
-    """Return a session of onnxruntime; large weights go through a file, because a message of protobuf is limited."""
-    import onnxruntime
+_LARGE = 1 << 12
+"""The bytes from which weights are not copied into the model: onnxruntime reads them where they are in memory."""
 
-    make = partial(
-        onnxruntime.InferenceSession,
-        sess_options=options,
-        providers=["CPUExecutionProvider"],
-        disabled_optimizers=_unsafe_optimizers(exported),
-    )
-    if size_of_weights(exported) <= LARGEST_FILE:
-        return make(ir.to_proto(exported.onnx).SerializeToString())
-    with temporary_folder() as folder:
-        path = folder / "model.onnx"
-        ir.save(exported.onnx, path, external_data="model.onnx.data")
-        return make(path)
+_MEMORY = "memory"
+"""The name that stands for a file in a model whose weights are in memory."""
+
+
+def _large_weights(exported: Exported) -> list[ir.Value]:
+    values = exported.onnx.graph.initializers.values()
+    return [
+        x
+        for x in values
+        if x.const_value is not None and x.const_value.nbytes >= _LARGE and x.dtype != ir.DataType.STRING
+    ]
+
+
+def _contents(value: ir.Value) -> Array:
+    """Return the array of an initializer."""
+    assert value.const_value is not None
+    return np.asarray(value.const_value.numpy())
+
+
+def _without_weights(exported: Exported) -> bytes:
+    """Return the model as a message of protobuf that says of large weights only where they are."""
+    held = {value: value.const_value for value in _large_weights(exported)}
+    for value, tensor in held.items():
+        shape = ir.Shape(tensor.shape)
+        value.const_value = ir.ExternalTensor(_MEMORY, 0, tensor.nbytes, tensor.dtype, shape=shape, name=value.name)
+    try:
+        return ir.to_proto(exported.onnx).SerializeToString()
+    finally:
+        for value, tensor in held.items():
+            value.const_value = tensor
 
 
 def _unsafe_optimizers(exported: Exported) -> list[str]:

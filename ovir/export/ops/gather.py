@@ -7,7 +7,8 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import i64
 from ovir.core.shapes import Dimension, PartialShape
-from ovir.export.exporters import exports
+from ovir.export.blocks import in_blocks, rows
+from ovir.export.exporters import exports, exports_codes
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import (
     LAST,
@@ -20,6 +21,7 @@ from ovir.export.sizes import (
     vector,
     with_axis_first,
 )
+from ovir.ops.compressed import Codes
 from ovir.ops.gather import Gather1, Gather7, Gather8, GatherBase, GatherElements, GatherND5, GatherND8, GatherTree
 
 _LIMITS = "Indices outside of the data are an error, unless they and the size of the axis (not 0) are known."
@@ -45,6 +47,18 @@ def gather(graph: Graph, op: GatherBase, data: Tensor, indices: Tensor, axis: Te
     sizes = outside.shape[:batch_dims] + (1,) * (along - batch_dims) + outside.shape[batch_dims:]
     mask = outside.reshape(*sizes, *[1] * (graph.rank(data) - 1 - along))
     return graph.Where(mask, graph.constant(np.zeros((), data.element_type.to_dtype()), data.element_type), found)
+
+
+@exports_codes(Gather1, Gather7, Gather8, of=0)
+def gather_of_codes(
+    graph: Graph, op: GatherBase, codes: Codes, data: None, indices: Tensor, axis: Tensor
+) -> Tensor | None:
+    """Export rows of a compressed matrix as GatherBlockQuantized, where that may be used."""
+    blocks = in_blocks(codes) if graph.contrib else None
+    is_plain = axis.constant is not None and axis.constant.item() in (0, -2) and op.batch_dims == 0
+    if blocks is None or not is_plain or indices.constant is not None:
+        return None
+    return graph.cast(rows(graph, graph.cast(indices, i64), blocks), op.output_types[0])
 
 
 def _gathered(graph: Graph, data: Tensor, indices: Tensor, axis: int, batch_dims: int) -> Tensor:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from ovir.core.element_types import boolean, f32, i32, i64
 from ovir.core.shapes import PartialShape
-from ovir.export.exporters import exports
+from ovir.export.blocks import in_blocks, product
+from ovir.export.exporters import exports, exports_codes
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import saturated, swapped
 from ovir.export.sizes import LAST, positions_below, scalar_size_of
+from ovir.ops.compressed import Codes
 from ovir.ops.matmul import Einsum, GroupedMatMul, Inverse, MatMul
 
 
@@ -22,6 +24,16 @@ def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor) -> Tensor:
     if element_type.is_integral and element_type.bits <= 8:
         return saturated(graph, product, element_type)
     return graph.cast(product, element_type)
+
+
+@exports_codes(MatMul, of=1)
+def matmul_of_codes(graph: Graph, op: MatMul, codes: Codes, a: Tensor, b: None) -> Tensor | None:
+    """Export as MatMulNBits, where that may be used."""
+    blocks = in_blocks(codes) if graph.contrib and op.transpose_b and a.element_type.is_real else None
+    if blocks is None or (op.transpose_a and a.rank is None) or not a.rank:
+        return None
+    found = product(graph, graph.cast(_oriented(graph, a, op.transpose_a), f32), blocks)
+    return graph.cast(found, op.output_types[0])
 
 
 def _oriented(graph: Graph, x: Tensor, transpose: bool) -> Tensor:

@@ -1,0 +1,132 @@
+"""Matrices of codes in blocks, as the operators take them that onnxruntime contributes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import i4, i8, u4, u8
+from ovir.export.onnx_graph import Graph, Tensor
+from ovir.ops.compressed import Codes
+
+_SIZES = 256, 128, 64, 32, 16
+"""The sizes of blocks that onnxruntime takes."""
+_USUAL = 128
+"""The size of blocks where whole rows share a scale."""
+
+
+class Blocks(NamedTuple):
+    """A matrix ``(codes - zero_point) * scale`` with unsigned codes and one scale and zero point for each block."""
+
+    codes: Codes
+    bits: int
+    size: int
+    """The number of neighbors in a row that are a block; the last block of a row may be shorter."""
+    columns: int
+    scale: Array
+    """f32 [rows, blocks]."""
+    zero_point: Array
+    """u8 [rows, blocks]."""
+
+    @property
+    def rows(self) -> int:
+        return len(self.scale)
+
+    def numbers(self) -> Array:
+        """Return the codes, unsigned, by row; with 4 bits two in a byte, the first one in the lower half."""
+        found = self.codes.numbers.reshape(self.rows, -1).view(np.uint8)
+        sign = {i4: 0x88, i8: 0x80}.get(self.codes.element_type)
+        return found if sign is None else found ^ np.uint8(sign)
+
+    def quarters(self, shift: int) -> Array:
+        """Return the four bits of 8-bit codes from ``shift`` on, two codes in a byte, with rows of whole blocks."""
+        padding = self.scale.shape[1] * self.size - self.columns
+        parts = self.numbers() >> shift & 15
+        return packed(np.pad(parts, ((0, 0), (0, padding))) if padding else parts)
+
+
+def in_blocks(codes: Codes) -> Blocks | None:
+    """Return codes of 4 or 8 bits in blocks; None if their groups have other sizes, or their zero points are not
+    codes."""
+    if codes.element_type not in (i4, u4, i8, u8):
+        return None
+    bits = codes.element_type.bits
+    rows, groups, width = codes.numbers.shape
+    group = width * 8 // bits
+    is_signed = codes.element_type in (i4, i8)
+    zero_point = codes.zero_point + (1 << bits - 1 if is_signed else 0)
+    size = _USUAL if groups == 1 else next((size for size in _SIZES if group % size == 0), None)
+    is_code = (zero_point == np.rint(zero_point)) & (zero_point >= 0) & (zero_point < 1 << bits)
+    if size is None or not is_code.all():
+        return None
+    repeats = -(-group // size)
+    scale, point = (np.repeat(values, repeats, axis=1) for values in (codes.scale, zero_point))
+    return Blocks(codes, bits, size, groups * group, scale.reshape(rows, -1), point.astype(np.uint8))
+
+
+def packed(numbers: Array) -> Array:
+    """Return rows of numbers below 16, two in a byte, the first one in the lower half."""
+    even = np.pad(numbers, ((0, 0), (0, 1))) if numbers.shape[1] % 2 else np.ascontiguousarray(numbers)
+    pairs = even.view("<u2")
+    return (pairs | pairs >> 4).astype(np.uint8)
+
+
+# --------------------------------------------------------------------------- nodes
+
+
+def product(graph: Graph, a: Tensor, blocks: Blocks) -> Tensor:
+    """Return the product of ``a``, f32 [..., columns], with the transposed matrix.
+
+    onnxruntime computes products with 4-bit codes in f32 fast; with 8-bit codes it either rounds ``a`` to 8 bits or
+    decompresses the matrix in each call. So 8-bit codes become two matrices of 4 bits, ``16 * high + low``.
+    """
+    count = blocks.scale.shape[1]
+    shape = blocks.rows, count, blocks.size // 2
+
+    def add(made: Tensor, scale: Array, point: Array) -> Tensor:
+        has_points = bool((point != 8).any())
+        return graph.contributed(
+            "MatMulNBits",
+            a,
+            made,
+            scale,
+            packed(point) if has_points else None,
+            element_type=a.element_type,
+            K=blocks.columns,
+            N=blocks.rows,
+            bits=4,
+            block_size=blocks.size,
+        )
+
+    if blocks.bits == 4:
+        numbers = graph.deferred(lambda: _padded(blocks).reshape(shape), u8, shape)
+        return add(numbers, blocks.scale, blocks.zero_point)
+    low, high = (graph.deferred(lambda s=s: blocks.quarters(s).reshape(shape), u8, shape) for s in (0, 4))
+    point = blocks.zero_point
+    return graph.Add(add(high, blocks.scale * np.float32(16), point >> 4), add(low, blocks.scale, point & 15))
+
+
+def _padded(blocks: Blocks) -> Array:
+    """Return 4-bit codes with rows of whole blocks."""
+    numbers = blocks.numbers()
+    padding = blocks.scale.shape[1] * blocks.size // 2 - numbers.shape[1]
+    return np.pad(numbers, ((0, 0), (0, padding))) if padding else numbers
+
+
+def rows(graph: Graph, indices: Tensor, blocks: Blocks) -> Tensor:
+    """Return the rows of the matrix that ``indices`` pick, in f32."""
+    shape = blocks.rows, blocks.columns * blocks.bits // 8
+    point = blocks.zero_point if blocks.bits == 8 else packed(blocks.zero_point)
+    return graph.contributed(
+        "GatherBlockQuantized",
+        graph.deferred(blocks.numbers, u8, shape),
+        indices,
+        blocks.scale,
+        point,
+        bits=blocks.bits,
+        block_size=blocks.size,
+        gather_axis=0,
+        quantize_axis=1,
+    )
