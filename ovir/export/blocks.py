@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +33,11 @@ class Blocks(NamedTuple):
     """u8 [rows, blocks]."""
 
     @property
+    def shape(self) -> tuple[int, int, int]:
+        """Return the shape of ``nibbles``."""
+        return *self.scale.shape, self.size // 2
+
+    @property
     def rows(self) -> int:
         return len(self.scale)
 
@@ -40,11 +47,13 @@ class Blocks(NamedTuple):
         sign = {i4: 0x88, i8: 0x80}.get(self.codes.element_type)
         return found if sign is None else found ^ np.uint8(sign)
 
-    def quarters(self, shift: int) -> Array:
-        """Return the four bits of 8-bit codes from ``shift`` on, two codes in a byte, with rows of whole blocks."""
-        padding = self.scale.shape[1] * self.size - self.columns
-        parts = self.numbers() >> shift & 15
-        return packed(np.pad(parts, ((0, 0), (0, padding))) if padding else parts)
+    def nibbles(self, shift: int = 0) -> Array:
+        """Return 4 bits of each code, from ``shift`` on, as [rows, blocks, bytes] of whole blocks, two in a byte."""
+        numbers = self.numbers()
+        if self.bits == 8:
+            numbers = packed(numbers >> shift & 15)
+        missing = prod(self.shape[1:]) - numbers.shape[1]
+        return (np.pad(numbers, ((0, 0), (0, missing))) if missing else numbers).reshape(self.shape)
 
 
 def in_blocks(codes: Codes) -> Blocks | None:
@@ -70,7 +79,7 @@ def packed(numbers: Array) -> Array:
     """Return rows of numbers below 16, two in a byte, the first one in the lower half."""
     even = np.pad(numbers, ((0, 0), (0, 1))) if numbers.shape[1] % 2 else np.ascontiguousarray(numbers)
     pairs = even.view("<u2")
-    return (pairs | pairs >> 4).astype(np.uint8)
+    return np.asarray(pairs | pairs >> 4).astype(np.uint8)
 
 
 # --------------------------------------------------------------------------- nodes
@@ -82,37 +91,26 @@ def product(graph: Graph, a: Tensor, blocks: Blocks) -> Tensor:
     onnxruntime computes products with 4-bit codes in f32 fast; with 8-bit codes it either rounds ``a`` to 8 bits or
     decompresses the matrix in each call. So 8-bit codes become two matrices of 4 bits, ``16 * high + low``.
     """
-    count = blocks.scale.shape[1]
-    shape = blocks.rows, count, blocks.size // 2
-
-    def add(made: Tensor, scale: Array, point: Array) -> Tensor:
-        has_points = bool((point != 8).any())
-        return graph.contributed(
-            "MatMulNBits",
-            a,
-            made,
-            scale,
-            packed(point) if has_points else None,
-            element_type=a.element_type,
-            K=blocks.columns,
-            N=blocks.rows,
-            bits=4,
-            block_size=blocks.size,
-        )
-
+    scale, point = blocks.scale, blocks.zero_point
     if blocks.bits == 4:
-        numbers = graph.deferred(lambda: _padded(blocks).reshape(shape), u8, shape)
-        return add(numbers, blocks.scale, blocks.zero_point)
-    low, high = (graph.deferred(lambda s=s: blocks.quarters(s).reshape(shape), u8, shape) for s in (0, 4))
-    point = blocks.zero_point
-    return graph.Add(add(high, blocks.scale * np.float32(16), point >> 4), add(low, blocks.scale, point & 15))
+        return _product(graph, a, blocks, 0, scale, point)
+    high = _product(graph, a, blocks, 4, scale * np.float32(16), point >> 4)
+    return graph.Add(high, _product(graph, a, blocks, 0, scale, point & 15))
 
 
-def _padded(blocks: Blocks) -> Array:
-    """Return 4-bit codes with rows of whole blocks."""
-    numbers = blocks.numbers()
-    padding = blocks.scale.shape[1] * blocks.size // 2 - numbers.shape[1]
-    return np.pad(numbers, ((0, 0), (0, padding))) if padding else numbers
+def _product(graph: Graph, a: Tensor, blocks: Blocks, shift: int, scale: Array, point: Array) -> Tensor:
+    """Return the product with a matrix of 4 bits of each code, from ``shift`` on."""
+    return graph.contributed(
+        "MatMulNBits",
+        a,
+        graph.deferred(partial(blocks.nibbles, shift), u8, blocks.shape),
+        scale,
+        packed(point) if (point != 8).any() else None,
+        K=blocks.columns,
+        N=blocks.rows,
+        bits=4,
+        block_size=blocks.size,
+    )
 
 
 def rows(graph: Graph, indices: Tensor, blocks: Blocks) -> Tensor:

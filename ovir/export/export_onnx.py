@@ -24,8 +24,8 @@ def export_onnx(
     ``opset`` is the version of ONNX's operators, at least 17; by default the newest that this release was tested with
     and that the installed packages run. ``path`` ends in ``.onnx``. With ``external_data``, and for weights above 2 GB
     in any case, the weights are written to a second file, ``<path>.data``. Variables become pairs of inputs and
-    outputs. With ``contrib``, operators that onnxruntime contributes read weights of 4 and 8 bits; other runtimes may not
-    have them. The file is checked with ``onnx.checker.check_model(full_check=True)``.
+    outputs. With ``contrib``, operators that onnxruntime contributes read weights of 4 and 8 bits; other runtimes may
+    lack them. The file is checked with ``onnx.checker.check_model(full_check=True)``.
 
     Raises ExportError, with a diagnostic for each layer that ONNX cannot express, before anything is written, and
     WriteError if the file cannot be written. Raises InputError for another ending, for an opset that is not known, and

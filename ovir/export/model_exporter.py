@@ -243,7 +243,7 @@ class _LayersExporter:
         if operator.is_packed and port.type.constant is None:  # it would be much to decode
             tensor = self.graph.deferred(operator.decoded, operator.element_type, operator.shape)
         else:
-            tensor = self.graph.constant(operator.data, operator.element_type)
+            tensor = self.graph.constant(operator.decoded(), operator.element_type)
         if tensor.value.name is None:
             self._name(port, tensor)
         return tensor

@@ -166,14 +166,6 @@ class Graph:
         self.nodes.append(ir.node(op_type, listed, attributes, domain=CONTRIB))
         return self._tensor(self.nodes[-1].outputs[0], element_type)
 
-    def deferred(self, make: Callable[[], Array], element_type: ElementType, shape: Sequence[int]) -> Tensor:
-        """Return a constant whose array is made when the model is written or run, each time anew."""
-        kind, sizes = data_type(element_type), ir.Shape(shape)
-        value = ir.Value(type=ir.TensorType(kind), shape=sizes)
-        value.const_value = ir.LazyTensor(lambda: ir.Tensor(make(), dtype=kind), dtype=kind, shape=sizes)
-        self.initializers.append(value)
-        return Tensor(value, element_type, static_shape(tuple(shape)))
-
     def input(self, element_type: ElementType, shape: PartialShape = UNKNOWN, name: str | None = None) -> Tensor:
         """Return a new input of a graph or a body; the caller lists it as an input."""
         held = self.held(element_type)

@@ -43,12 +43,12 @@ class OnnxRuntimeSession:
         if threads is not None:
             options.intra_op_num_threads = threads
         large = _large_weights(exported)
-        self._weights = [self._value(_contents(value)) for value in large]
+        self._weights = [self._value(np.asarray(tensor.numpy())) for tensor in large.values()]
         """Memory that the session reads and does not own."""
         options.add_external_initializers([value.name for value in large], self._weights)
         try:
             self._session = onnxruntime.InferenceSession(
-                _without_weights(exported),
+                _without(large, exported),
                 options,
                 providers=["CPUExecutionProvider"],
                 disabled_optimizers=_unsafe_optimizers(exported),
@@ -121,31 +121,26 @@ _MEMORY = "memory"
 """The name that stands for a file in a model whose weights are in memory."""
 
 
-def _large_weights(exported: Exported) -> list[ir.Value]:
-    values = exported.onnx.graph.initializers.values()
-    return [
-        x
-        for x in values
-        if x.const_value is not None and x.const_value.nbytes >= _LARGE and x.dtype != ir.DataType.STRING
-    ]
+def _large_weights(exported: Exported) -> dict[ir.Value, ir.TensorProtocol]:
+    """Return the large initializers and their contents."""
+    found = {value: value.const_value for value in exported.onnx.graph.initializers.values()}
+    return {
+        value: tensor
+        for value, tensor in found.items()
+        if tensor is not None and tensor.nbytes >= _LARGE and tensor.dtype != ir.DataType.STRING
+    }
 
 
-def _contents(value: ir.Value) -> Array:
-    """Return the array of an initializer."""
-    assert value.const_value is not None
-    return np.asarray(value.const_value.numpy())
-
-
-def _without_weights(exported: Exported) -> bytes:
-    """Return the model as a message of protobuf that says of large weights only where they are."""
-    held = {value: value.const_value for value in _large_weights(exported)}
-    for value, tensor in held.items():
-        shape = ir.Shape(tensor.shape)
-        value.const_value = ir.ExternalTensor(_MEMORY, 0, tensor.nbytes, tensor.dtype, shape=shape, name=value.name)
+def _without(weights: Mapping[ir.Value, ir.TensorProtocol], exported: Exported) -> bytes:
+    """Return the model as a message of protobuf in which the contents of some initializers are missing."""
+    for value, tensor in weights.items():
+        value.const_value = ir.ExternalTensor(
+            _MEMORY, 0, tensor.nbytes, tensor.dtype, shape=value.shape or ir.Shape([]), name=tensor.name or ""
+        )
     try:
-        return ir.to_proto(exported.onnx).SerializeToString()
+        return bytes(ir.to_proto(exported.onnx).SerializeToString())
     finally:
-        for value, tensor in held.items():
+        for value, tensor in weights.items():
             value.const_value = tensor
 
 
