@@ -21,11 +21,11 @@ from ovir.export.exporters import exporter_of, exporter_of_codes, why_not_export
 from ovir.export.loops import ExportableBody, ExportedBody
 from ovir.export.onnx_graph import CONTRIB, Graph, NotExportable, Tensor
 from ovir.export.support import OLDEST_OPSET
+from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import default_name, take_name
 from ovir.graph.order import trace_back
 from ovir.graph.rt_info import RtInfo
-from ovir.inference.constant_layers import all_constant_layers
 from ovir.inference.layer_weights import codes_of
 from ovir.model import Model
 from ovir.ops.infrastructure import Const

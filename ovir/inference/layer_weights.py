@@ -10,6 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f16, f32, i4, i8, u4, u8
+from ovir.core.encoding import encode
 from ovir.core.shapes import PartialShape
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layer_graph import LayerGraph
@@ -256,4 +257,7 @@ def _numbers(op: Const, size: int) -> Array | None:
     """Return codes as they are in memory: two of 4 bits in a byte, the first one in the lower half."""
     if op.element_type.bits > 4:
         return op.data
-    return op.stored() if size % 2 == 0 else None
+    if size % 2:
+        return None
+    stored = op.stored()
+    return encode(op.data, op.element_type) if stored is None else stored

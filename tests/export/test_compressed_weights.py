@@ -103,12 +103,19 @@ def test_gather(kind: str, groups: int, size: int) -> None:
     check(model, [np.array([0, 8, 3, 3]), np.array([-1, -9])], ["GatherBlockQuantized"])
 
 
+def test_products_of_many_rows_are_decompressed_once() -> None:
+    for rows, expected in ((16, ["MatMulNBits"]), (17, [])):
+        model = product("u4", 2, 32)
+        model.reshape({"x": [rows, 64]})
+        check(model, [np.ones((rows, 64), np.float32)], expected)
+
+
 def test_plain_export_has_operators_of_onnx_only(tmp_path: Path) -> None:
     for model in (product("u4", 2, 32), product("i8", 1, 64), gather("u8", 1, 64)):
         assert operators(export_onnx(model, tmp_path / "plain.onnx", 21)) == []
         exported = export_onnx(model, tmp_path / "contrib.onnx", 21, contrib=True)
         assert operators(exported)
-        assert len(exported.onnx.graph) < 4
+        assert len(exported.onnx.graph) < 5
 
 
 def test_engine() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from ovir.core.element_types import boolean, f32, i32, i64
 from ovir.core.shapes import PartialShape
 from ovir.export.blocks import in_blocks, product
@@ -28,12 +30,23 @@ def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor) -> Tensor:
 
 @exports_codes(MatMul, of=1)
 def matmul_of_codes(graph: Graph, op: MatMul, codes: Codes, a: Tensor, b: None) -> Tensor | None:
-    """Export as MatMulNBits, where that may be used."""
+    """Export as MatMulNBits, where that may be used and the rows of the first input are few or unknown."""
     blocks = in_blocks(codes) if graph.contrib and op.transpose_b and a.element_type.is_real else None
-    if blocks is None or (op.transpose_a and a.rank is None) or not a.rank:
+    if blocks is None or not a.rank or _rows(op, a) > _MOST_ROWS:
         return None
     found = product(graph, graph.cast(_oriented(graph, a, op.transpose_a), f32), blocks)
     return graph.cast(found, op.output_types[0])
+
+
+_MOST_ROWS = 16
+"""With more rows, a product takes longer from codes than from weights that are decompressed once."""
+
+
+def _rows(op: MatMul, a: Tensor) -> int:
+    """Return the number of rows that are multiplied, 0 if it is unknown."""
+    sizes = list(a.shape)
+    sizes.pop(-2 if op.transpose_a and len(sizes) > 1 else -1)
+    return prod(size.length for size in sizes) if all(size.is_static for size in sizes) else 0
 
 
 def _oriented(graph: Graph, x: Tensor, transpose: bool) -> Tensor:
