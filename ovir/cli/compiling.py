@@ -68,12 +68,14 @@ def open_runnable(arguments: argparse.Namespace) -> Model:
 
 def compiled_as(arguments: argparse.Namespace, model: Model) -> CompiledModel:
     """Return the model compiled with the options of ``add_compiling``."""
-    return compile_model(
+    compiled = compile_model(
         model,
         engine=arguments.engine,
         threads=arguments.threads,
         **options_of_numpy(arguments),
     )
+    print_diagnostics(compiled.diagnostics)
+    return compiled
 
 
 def options_of_numpy(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Graph:
         ``contrib``, operators are used that only onnxruntime has."""
         self.opset = opset
         self.contrib: bool = parent.contrib if parent else contrib
-        self._needs_kernels: bool = parent._needs_kernels if parent else needs_kernels
+        self.needs_kernels: bool = parent.needs_kernels if parent else needs_kernels
         self.nodes: list[ir.Node] = []
         self.initializers: list[ir.Value] = parent.initializers if parent else []
         self._constants: dict[object, Tensor] = parent._constants if parent else {}
@@ -308,7 +308,7 @@ class Graph:
             found = computed_as(element_type, allowed, kernels)
             if is_fixed and found == f16 and kernels is not None and spelling(f16) not in kernels:
                 found = f32  # onnxruntime casts f16 itself, but after it has computed what depends on constants only
-        if found and self._needs_kernels and kernels is not None and not has_kernel(found, kernels):
+        if found and self.needs_kernels and kernels is not None and not has_kernel(found, kernels):
             self.fail("onnxruntime has no kernel of {} for element type {}", schema.name, element_type)
         if found is None and spelled(variable) == i64 and element_type.is_integral:
             found = i64

@@ -122,12 +122,16 @@ _MEMORY = "memory"
 
 
 def _large_weights(exported: Exported) -> dict[ir.Value, ir.TensorProtocol]:
-    """Return the large initializers and their contents."""
+    """Return the large initializers and their contents, except strings and elements of less than a byte, which
+    onnxruntime takes from the message only."""
     found = {value: value.const_value for value in exported.onnx.graph.initializers.values()}
     return {
         value: tensor
         for value, tensor in found.items()
-        if tensor is not None and tensor.nbytes >= _LARGE and tensor.dtype != ir.DataType.STRING
+        if tensor is not None
+        and tensor.nbytes >= _LARGE
+        and tensor.dtype != ir.DataType.STRING
+        and tensor.dtype.itemsize >= 1
     }
 
 

@@ -13,7 +13,7 @@ from ovir.core import parallel
 from ovir.core.arrays import Array
 from ovir.core.interpreter import without_garbage_collection
 from ovir.core.progress import stage
-from ovir.diagnostics.diagnostic import Place
+from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Port
@@ -85,6 +85,8 @@ class CompiledModel:
         if keep_compressed and self.emulation is not None:
             message = "emulate and keep_compressed exclude each other: rounded weights are kept as f32"
             raise InputError.usage(message)
+        self.diagnostics: list[Diagnostic] = []
+        """What compiling found worth knowing."""
         self._lock = threading.RLock()
         self._folded: Folded = WeakValueDictionary()
         self._plan: Plan | None = self._make_plan(model)  # raises what cannot run

@@ -11,6 +11,7 @@ import pytest
 from builder import Net
 
 import ovir
+from ovir import opset13 as ops
 
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the command needs {package}")
@@ -112,3 +113,14 @@ def test_refusals(
     assert message in result.err
     assert path.read_bytes() == before
     assert not (tmp_path / "model.onnx").exists()
+
+
+def test_operators_of_onnxruntime(cli: Any, tmp_path: Path) -> None:
+    codes = ops.convert(ops.constant(np.arange(4 * 32, dtype=np.uint8).reshape(4, 32)), "f32")
+    x = ops.parameter([1, 32], "f32", name="x")
+    model = ovir.Model([ops.matmul(x, ops.multiply(codes, np.float32(0.5)), False, True)], [x])
+    ovir.save_model(model, tmp_path / "model.xml")
+    result = cli("export", tmp_path / "model.xml", "-o", tmp_path / "model.onnx", "--contrib", "--verify")
+    assert result.status == 0
+    assert "compared with onnxruntime: within tolerance" in result.out
+    assert b"MatMulNBits" in (tmp_path / "model.onnx").read_bytes()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
-from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.codes import DIVIDED
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, require_packages
+from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
 from ovir.model import Model
 from ovir.runtime.bindings import InputShapes, States
@@ -16,6 +18,8 @@ from ovir.runtime.plan import Plan
 from ovir.runtime.planning import make_plan
 
 ENGINES = "numpy", "onnxruntime"
+_FEW_PARTS = 4
+"""The number of parts above which a warning says so: each part copies its inputs and outputs."""
 
 
 def compile_model(
@@ -75,9 +79,20 @@ class HybridModel(CompiledModel):
         while True:
             self.parts = find_parts(model, self.numpy_layers, ports)
             try:
-                return make_plan(hybrid_model(model, self.parts, shown, opset, self.threads), keep)
+                plan = make_plan(hybrid_model(model, self.parts, shown, opset, self.threads), keep)
+                self.diagnostics = self._divided() if len(self.parts) > _FEW_PARTS else []
+                return plan
             except PartRefused as refused:
                 self.numpy_layers.update(dict.fromkeys(refused.layers, refused.reason))
+
+    def _divided(self) -> list[Diagnostic]:
+        """Return the warning that the model consists of many parts."""
+        kinds = sorted({layer.type for layer in self.numpy_layers})
+        message = (
+            f"onnxruntime runs the model in {len(self.parts)} parts, because NumPy runs "
+            f"{plural(len(self.numpy_layers), 'layer')} between them ({', '.join(kinds)})"
+        )
+        return [diagnose(DIVIDED, message, Place(self.model.path), hint="the engine 'numpy' may be faster")]
 
     def plan_for(self, shapes: InputShapes, states: States, keep: Collection[str] = ()) -> None:
         """Return None: the parts run inputs of all shapes."""

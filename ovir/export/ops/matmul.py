@@ -13,6 +13,7 @@ from ovir.export.parts import saturated, swapped
 from ovir.export.sizes import LAST, positions_below, scalar_size_of
 from ovir.ops.compressed import Codes
 from ovir.ops.matmul import Einsum, GroupedMatMul, Inverse, MatMul
+from ovir.runtime.decompression import LARGE
 
 
 @exports(MatMul, to="MatMul, with Transpose where an input is transposed")
@@ -30,9 +31,12 @@ def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor) -> Tensor:
 
 @exports_codes(MatMul, of=1)
 def matmul_of_codes(graph: Graph, op: MatMul, codes: Codes, a: Tensor, b: None) -> Tensor | None:
-    """Export as MatMulNBits, where that may be used and the rows of the first input are few or unknown."""
+    """Export as MatMulNBits, where that may be used; for the engine, only where it is faster."""
     blocks = in_blocks(codes) if graph.contrib and op.transpose_b and a.element_type.is_real else None
-    if blocks is None or not a.rank or _rows(op, a) > _MOST_ROWS:
+    if blocks is None or not a.rank:
+        return None
+    is_faster = blocks.rows * blocks.columns > LARGE and _rows(op, a) <= _MOST_ROWS
+    if graph.needs_kernels and not is_faster:
         return None
     found = product(graph, graph.cast(_oriented(graph, a, op.transpose_a), f32), blocks)
     return graph.cast(found, op.output_types[0])

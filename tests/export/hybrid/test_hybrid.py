@@ -226,3 +226,17 @@ def test_an_index_whose_position_another_row_has_is_an_error(tuple_: tuple[int, 
     assert compiled([data, TUPLE, updates])[0][1, -1] == data[1, -1] + 1
     with pytest.raises(ovir.RunError):
         compiled([data, np.int64([tuple_]), updates])
+
+
+@pytest.mark.parametrize(("gaps", "is_many"), [(3, False), (4, True)])
+def test_many_parts_give_a_warning(gaps: int, is_many: bool) -> None:
+    net = Net()
+    data = net.op("SoftMax", net.parameter("x", "2,4"), opset=8, axis="-1")
+    for _ in range(gaps):
+        data = net.op("SoftMax", net.op("TwiceForHybrid", data), opset=8, axis="-1")
+    net.result(data)
+    xml = net.xml().replace('type="TwiceForHybrid" version="opset1"', 'type="TwiceForHybrid" version="extension"')
+    compiled = compile_model(ovir.read_model(xml.encode(), bytes(net.blob)), engine="onnxruntime")
+    messages = [str(diagnostic) for diagnostic in compiled.diagnostics]
+    assert len(messages) == is_many
+    assert all("in 5 parts, because NumPy runs 4 layers between them (TwiceForHybrid)" in text for text in messages)
