@@ -95,12 +95,16 @@ class Reorder(Operator):
 
 def rewritten(op: Operator, layer: Layer, constants: Sequence[Array | None]) -> Operator:
     """Return the replacement of the operation of a layer, of whose inputs some are constant; the operation itself if
-    nothing does."""
+    nothing does.
+
+    Values of variables that grow have no static shape. Others are bound, which is faster.
+    """
+    grows = bool(layer.outputs) and not layer.outputs[0].shape.is_static
     if isinstance(op, GatherBase):
-        if _reorders_variable(layer):
+        if grows and _reorders_variable(layer):
             return Reorder(op)
         return gather_as_view(op, layer.inputs[0].shape, constants) or op
-    if isinstance(op, Concat) and (variable := _variable_appended_to(layer)) is not None:
+    if grows and isinstance(op, Concat) and (variable := _variable_appended_to(layer)) is not None:
         return Append(op, variable)
     return op
 
