@@ -52,6 +52,10 @@ class CompressedWeights(Protocol):
     def element_type(self) -> ElementType: ...
 
     @property
+    def has_slices(self) -> bool:
+        """Return whether slices along the first axis can be decompressed without the rest."""
+
+    @property
     def codes(self) -> Codes | None:
         """Return the codes of a matrix; None if the file holds them in another form."""
 
@@ -130,7 +134,7 @@ class CompressedMatMul(Operator):
             length, columns = columns, length
         x = oriented(a, self.transpose_a)
         is_aligned = not batch or x.ndim < 3 or (x.ndim == 3 and x.shape[0] in (1, *batch))
-        if x.shape[-1] != length or not is_aligned:
+        if x.shape[-1] != length or not is_aligned or not self.weights.has_slices:
             return self._op.run(a, self.weights.whole())  # which also reports shapes that do not match
         result = np.zeros((*np.broadcast_shapes(x.shape[:-2], batch), *x.shape[-2:-1], columns), np.float32)
         for rows in blocks(self.weights.shape, _PANEL):

@@ -342,10 +342,10 @@ def _replace_reader(found: Decompressions, weights: ConstantWeights, reader: Lay
 
 
 def _operation_on(weights: ConstantWeights, layer: Layer, position: int) -> Operator | None:
-    if layer.operator is None or not weights.has_slices:
+    if layer.operator is None or not (weights.has_slices or weights.codes is not None):
         return None
     op = applied_operator(layer, layer.operator)
-    if isinstance(op, GatherBase) and position == 0:
+    if isinstance(op, GatherBase) and position == 0 and weights.has_slices:
         axis = layer.inputs[2].type.constant
         is_first = axis is not None and axis.item() in (0, -len(weights.shape))
         return CompressedGather(op, weights) if is_first and not op.batch_dims else None
@@ -353,6 +353,6 @@ def _operation_on(weights: ConstantWeights, layer: Layer, position: int) -> Oper
         return None
     if isinstance(op, MatMul) and len(weights.shape) in (2, 3):
         return CompressedMatMul(op, weights)
-    if isinstance(op, GroupedMatMul) and len(weights.shape) == 3:
+    if isinstance(op, GroupedMatMul) and len(weights.shape) == 3 and weights.has_slices:
         return CompressedGroupedMatMul(op, weights)
     return None

@@ -190,6 +190,22 @@ def test_large_matrices_stay_compressed_by_default(monkeypatch: pytest.MonkeyPat
     assert [len(step.inputs) for step in net.compiled(keep_compressed=False).plan().steps] == [2, 2, 2]
 
 
+def test_products_with_groups_whose_zero_points_share_bytes_with_other_rows() -> None:
+    net = Net()
+    codes = net.op("Convert", packed(net, "u4", 32, 7, GROUP), destination_type="f16")
+    zero_point = net.op("Convert", packed(net, "u4", 32, 7, 1), destination_type="f16")
+    scale = net.const(np.random.default_rng(1).uniform(0.01, 0.02, (32, 7, 1)).astype(np.float16))
+    weights = net.op("Multiply", net.op("Subtract", codes, zero_point), scale)
+    weights = net.op("Reshape", weights, net.const(np.int64([32, 7 * GROUP])), special_zero="false")
+    weights = net.op("Convert", weights, destination_type="f32")
+    net.result(net.op("MatMul", net.parameter("x", "?,?,224"), weights, transpose_b="true", name="product"))
+    request = net.compiled(keep_compressed=True).create_infer_request()
+    once = net.compiled(keep_compressed=False)
+    for rows in (1, 30, 1):
+        x = np.random.default_rng(rows).standard_normal((2, rows, 7 * GROUP)).astype(np.float32)
+        np.testing.assert_allclose(request.infer([x])[0], once([x])[0], rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("element_type", ["f16", "bf16"])
 def test_products_with_weights_of_16_bits(element_type: str, transposed: bool) -> None:
