@@ -20,6 +20,7 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL, Traits, input_names
 from ovir.ops.compressed import Codes
 from ovir.ops.infrastructure import Const
+from ovir.ops.shape import Reshape
 
 _MOST_LAYERS = 100
 """Layers between a constant and the layer that reads it as weights; exporters write fewer than ten."""
@@ -207,7 +208,7 @@ def codes_of(output: Port) -> Codes | None:
     groups. Converts to floating-point types may stand anywhere between.
     """
     port = _unconverted(output)
-    if port.layer.type == "Reshape" and (source := port.layer.inputs[0].source) is not None:
+    if isinstance(port.layer.operator, Reshape) and (source := port.layer.inputs[0].source) is not None:
         port = _unconverted(source)
     grouped, factors = port.shape, {"scales": np.ones((), np.float32), "offsets": np.zeros((), np.float32)}
     for trait in factors:

@@ -69,7 +69,9 @@ ADDED = {
     "ir/extensions.py": {"StringTensorPack", "StringTensorUnpack"},
     "ir/legacy.py": {"Convert", "Subtract"},
     "ir/writing/compression.py": {"Convert"},
+    "inference/layer_weights.py": {"Reshape"},
     "runtime/decompression.py": {"MatMul", "GroupedMatMul"},
+    "runtime/rewrites.py": {"Concat"},
     "graph/layers.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
     "debugging/exact_layers.py": {
         *(
@@ -86,8 +88,8 @@ ADDED = {
         *("SoftMax", "Subtract"),
     },
 }
-"""Modules that create layers, list the operations of extensions, know what OpenVINO does to layers, or rewrite steps of
-a plan; and the types that they name."""
+"""Modules that create layers, list the operations of extensions, know what OpenVINO does to layers or what compressors
+write, or rewrite steps of a plan; and the types that they name."""
 
 
 def named_operations(path: Path) -> set[str]:
