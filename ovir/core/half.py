@@ -14,7 +14,8 @@ from ovir.core.arrays import Array
 
 # Below this size the extra NumPy calls cost more than they gain.
 _SMALL = 1 << 10
-_OFFSET = np.float32(2.0**112)
+OFFSET = np.float32(2.0**112)
+"""What the numbers that ``shift`` makes have to be multiplied with."""
 _SIGN_AND_DIGITS = np.int32(-0x70002000)  # all bits that a 16-bit number shifted by 13 can occupy
 _LEAST_NORMAL = np.float32(2.0**-14)
 _TOO_LARGE = np.float32(2.0**16)
@@ -43,11 +44,17 @@ def converted(source: Array, dtype: np.dtype[Any]) -> Array:
     return result
 
 
-def _widen(source: Array, target: Array) -> None:
+def shift(source: Array, target: Array) -> None:
+    """Fill an f32 array with 2^-112 of finite f16."""
     bits = target.view(np.int32)
     np.copyto(bits, source.view(np.int16))
     np.left_shift(bits, 13, out=bits)
     np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
+
+
+def _widen(source: Array, target: Array) -> None:
+    shift(source, target)
+    bits = target.view(np.int32)
     if source.view(np.int16).max() >= 0x7C00 or source.view(np.uint16).max() >= 0xFC00:  # infinities and NaN
         # Only the exponents of infinities and NaN overflow, into a bit from which the missing ones are made.
         overflow = np.add(bits, np.int32(0x00800000))
@@ -55,7 +62,7 @@ def _widen(source: Array, target: Array) -> None:
         np.multiply(overflow, np.int32(7), out=overflow)
         np.bitwise_or(bits, overflow, out=bits)
     with np.errstate(invalid="ignore"):  # signalling NaN
-        np.multiply(target, _OFFSET, out=target)
+        np.multiply(target, OFFSET, out=target)
 
 
 def _narrow(source: Array, target: Array) -> None:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ovir.core import half
 from ovir.core.arrays import Array
 from ovir.core.element_types import f16, u4, u8
 from ovir.core.parallel import run_blocks
@@ -107,20 +108,16 @@ class _Widened:
         return (x,)
 
     def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
-        np.matmul(terms[0], self.block(block, np.copyto), out=out)
+        np.matmul(terms[0], self.block(block, half.copy), out=out)
 
     def block(self, block: slice, copy: Callable[[Array, Array], object]) -> Array:
-        """Return columns in f32, which ``copy(target, source)`` converts, in the order in which they lie in memory."""
+        """Return columns in f32, which ``copy(source, target)`` converts, in the order in which they lie in memory."""
         source = self.matrix[:, block]
         if self._is_transposed:
             source = source.T
         target = _workspace(source.shape)
-        copy(target, source)
+        copy(source, target)
         return target.T if self._is_transposed else target
-
-
-_OFFSET = np.float32(2.0**112)
-_SIGN_AND_DIGITS = np.int32(-0x70002000)  # all bits that a 16-bit number shifted by 13 can occupy
 
 
 class _Halves(_Widened):
@@ -133,22 +130,14 @@ class _Halves(_Widened):
     def prepared(self, x: Array) -> tuple[Array, ...]:
         if self._is_finite is None:
             self._is_finite = _is_finite(self.matrix)
-        scaled = x * _OFFSET
+        scaled = x * half.OFFSET
         return (scaled, x) if self._is_finite and np.isfinite(scaled).all() else (x,)
 
     def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
         if len(terms) > 1:
-            np.matmul(terms[0], self.block(block, _shift), out=out)
+            np.matmul(terms[0], self.block(block, half.shift), out=out)
         else:
-            np.matmul(terms[0], self.block(block, np.copyto), out=out)
-
-
-def _shift(target: Array, source: Array) -> None:
-    """Fill ``target`` with 2^-112 of finite f16."""
-    bits = target.view(np.int32)
-    np.copyto(bits, source.view(np.int16))
-    np.left_shift(bits, 13, out=bits)
-    np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
+            np.matmul(terms[0], self.block(block, half.copy), out=out)
 
 
 def _is_finite(matrix: Array) -> bool:
@@ -214,11 +203,11 @@ class _Groups:
         if self._planes == 1:
             np.copyto(target[0], numbers.view(np.int8))
         else:
-            half = _workspace(numbers.shape, np.int8)
-            np.left_shift(numbers, 4, out=half.view(np.uint8))
-            np.copyto(target[0], half)
-            np.bitwise_and(numbers, 0xF0, out=half.view(np.uint8))
-            np.copyto(target[1], half)
+            moved = _workspace(numbers.shape, np.int8)
+            np.left_shift(numbers, 4, out=moved.view(np.uint8))
+            np.copyto(target[0], moved)
+            np.bitwise_and(numbers, 0xF0, out=moved.view(np.uint8))
+            np.copyto(target[1], moved)
         return target
 
 
