@@ -29,7 +29,11 @@ def greedy_decoder(graph: Graph, op: CTCGreedyDecoder, data: Tensor, sequence_ma
     return graph.cast(reshaped(graph, decoded, [batch, time, 1, 1]), data.element_type)
 
 
-@exports(CTCGreedyDecoderSeqLen, to="ArgMax, CumSum, ScatterElements", limits=_LIMITS)
+@exports(
+    CTCGreedyDecoderSeqLen,
+    to="ArgMax, CumSum, ScatterElements",
+    limits=f"{_LIMITS}; lengths that are negative or exceed the data are not an error",
+)
 def greedy_decoder_of_lengths(
     graph: Graph,
     op: CTCGreedyDecoderSeqLen,

@@ -116,7 +116,11 @@ _NATIVE = (f16, f32, f64, i8, u8)
 """The types that onnxruntime moves between depth and space by itself."""
 
 
-@exports(BatchToSpace, to="Reshape, Transpose, Reshape, Slice")
+@exports(
+    BatchToSpace,
+    to="Reshape, Transpose, Reshape, Slice",
+    limits="crops of the run that are negative or exceed the data are not an error",
+)
 def batch_to_space(
     graph: Graph, op: BatchToSpace, data: Tensor, block_shape: Tensor, crops_begin: Tensor, crops_end: Tensor
 ) -> Tensor:
@@ -137,7 +141,7 @@ def batch_to_space(
     return graph.Slice(whole, starts, stops, axes)
 
 
-@exports(SpaceToBatch, to="Pad, Reshape, Transpose, Reshape")
+@exports(SpaceToBatch, to="Pad, Reshape, Transpose, Reshape", limits="negative pads of the run crop the data")
 def space_to_batch(
     graph: Graph, op: SpaceToBatch, data: Tensor, block_shape: Tensor, pads_begin: Tensor, pads_end: Tensor
 ) -> Tensor:

@@ -63,7 +63,11 @@ def by_run(graph: Graph, numbers: Tensor, rank: int) -> Tensor:
 # --------------------------------------------------------------------------- segments
 
 
-@exports(SegmentMax, to="Gather of segments padded to the longest one, ReduceMax", limits="NaN prevails")
+@exports(
+    SegmentMax,
+    to="Gather of segments padded to the longest one, ReduceMax",
+    limits="NaN prevails; segment_ids that are negative or not sorted, and a negative num_segments, are not an error",
+)
 def segment_max(
     graph: Graph, op: SegmentMax, data: Tensor, segment_ids: Tensor, num_segments: Tensor | None = None
 ) -> Tensor:
@@ -112,7 +116,12 @@ def embedding_bag_packed(
     return graph.cast(sums, table.element_type)
 
 
-@exports(EmbeddingBagOffsetsSum, EmbeddingBagOffsets, to=_PADDED, limits=_NEGATIVE)
+@exports(
+    EmbeddingBagOffsetsSum,
+    EmbeddingBagOffsets,
+    to=_PADDED,
+    limits=f"{_NEGATIVE}; offsets that are negative or decrease are not an error",
+)
 def embedding_bag_offsets(
     graph: Graph,
     op: EmbeddingBagBase,
@@ -130,7 +139,10 @@ def embedding_bag_offsets(
 
 
 @exports(
-    EmbeddingSegmentsSum, to=_PADDED, limits="segment_ids must be sorted, as the specification demands; " + _NEGATIVE
+    EmbeddingSegmentsSum,
+    to=_PADDED,
+    limits="segment_ids must be sorted, as the specification demands; a negative num_segments counts as 0; "
+    + _NEGATIVE,
 )
 def embedding_segments_sum(
     graph: Graph,
@@ -202,7 +214,11 @@ def _computed_in(table: Tensor) -> ElementType:
 # --------------------------------------------------------------------------- sparse matrices
 
 
-@exports(SparseFillEmptyRows, to="ScatterElements, NonZero, TopK, Gather")
+@exports(
+    SparseFillEmptyRows,
+    to="ScatterElements, NonZero, TopK, Gather",
+    limits="columns that dense_shape lacks are not an error",
+)
 def sparse_fill_empty_rows(
     graph: Graph, op: SparseFillEmptyRows, values: Tensor, dense_shape: Tensor, indices: Tensor, default_value: Tensor
 ) -> Sequence[Tensor]:

@@ -118,7 +118,7 @@ def unsqueeze(graph: Graph, op: Unsqueeze, data: Tensor, axes: Tensor) -> Tensor
 @exports(
     Transpose,
     to="Transpose; Gather if the order depends on the run",
-    limits="an order that depends on the run must not be empty",
+    limits="an order that depends on the run must not be empty, and its negative axes count from the end",
 )
 def transpose(graph: Graph, op: Transpose, data: Tensor, order: Tensor) -> Tensor:
     """Export as Transpose."""

@@ -13,7 +13,7 @@ from fuzz.cases import VERSIONS, Case, make_case
 
 import ovir
 from ovir import opset13 as ops
-from ovir import opset15
+from ovir import opset15, opset16
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.export.hybrid.compile_model import HybridModel, compile_model
@@ -21,7 +21,7 @@ from ovir.export.hybrid.compile_model import HybridModel, compile_model
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the engine onnxruntime needs {package}")
 
-from ovir.export.exporters import IN_PARTS_BY_NUMPY  # noqa: E402  # needs onnx
+from ovir.export.exporters import IN_PARTS_BY_NUMPY, exporter_of  # noqa: E402  # needs onnx
 
 
 @ovir.register("TwiceForHybrid", version="extension")
@@ -197,7 +197,8 @@ WITH_AXIS: dict[str, tuple[Callable[..., ovir.Layer], list[Any]]] = {
 def in_onnxruntime(create: Callable[..., ovir.Layer], arrays: Sequence[np.ndarray]) -> HybridModel:
     """Return a model of one operation whose inputs are all inputs of the model."""
     inputs = [ops.parameter(array.shape, {"f": "f32", "i": "i64"}[array.dtype.kind]) for array in arrays]
-    compiled = compile_model(ovir.Model([create(*inputs)], inputs), engine="onnxruntime")
+    layer = create(*inputs)
+    compiled = compile_model(ovir.Model(layer.outputs, inputs), engine="onnxruntime")
     assert isinstance(compiled, HybridModel)
     assert compiled.parts
     return compiled
@@ -226,6 +227,52 @@ def test_an_index_whose_position_another_row_has_is_an_error(tuple_: tuple[int, 
     assert compiled([data, TUPLE, updates])[0][1, -1] == data[1, -1] + 1
     with pytest.raises(ovir.RunError):
         compiled([data, np.int64([tuple_]), updates])
+
+
+NONE, ROW = np.zeros(3, np.int64), np.int64([0, 1])
+SILENT: dict[str, tuple[Callable[..., Any], list[Any], list[Any], str]] = {
+    "Split": (lambda x, axis: ops.split(x, axis, 2), [DATA], [np.int64(1)], "leave over"),
+    "VariadicSplit": (
+        lambda x, axis, n: ops.variadic_split(x, axis, n),
+        [DATA],
+        [np.int64(2), np.int64([3, 3])],
+        "leave over",
+    ),
+    "Transpose": (ops.transpose, [DATA], [np.int64([0, 1, -1])], "negative axes"),
+    "Broadcast": (ops.broadcast, [DATA], [np.int64([2, 1, 4])], "do not fit"),
+    "ReverseSequence": (lambda x, n: ops.reverse_sequence(x, n, 0, 1), [DATA], [np.int64([-1, 1])], "negative lengths"),
+    "Eye": (lambda rows, columns: ops.eye(rows, columns, 0, "f32"), [], [np.int64(-2), np.int64(3)], "negative sizes"),
+    "BatchToSpace": (ops.batch_to_space, [DATA, np.int64([1, 2, 1])], [np.int64([0, 9, 0]), NONE], "crops"),
+    "SpaceToBatch": (ops.space_to_batch, [DATA, np.int64([1, 1, 1])], [np.int64([0, -1, 0]), NONE], "negative pads"),
+    "CTCGreedyDecoderSeqLen": (ops.ctc_greedy_decoder_seq_len, [DATA], [np.int64([9, 1])], "lengths"),
+    "EmbeddingSegmentsSum": (ops.embedding_segments_sum, [DATA[0], ROW, ROW], [np.int64(-2)], "negative num_segments"),
+    "EmbeddingBagOffsetsSum": (ops.embedding_bag_offsets_sum, [DATA[0], ROW], [np.int64([1, 0])], "offsets"),
+    "SegmentMax": (
+        lambda x, ids: opset16.segment_max(x, ids, fill_mode="ZERO"),
+        [DATA],
+        [np.int64([1, 0])],
+        "not sorted",
+    ),
+    "SparseFillEmptyRows": (
+        opset16.sparse_fill_empty_rows,
+        [np.float32([1, 2]), np.int64([3, 4])],
+        [np.int64([[0, 1], [1, 9]]), np.float32(0)],
+        "columns",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_operations_that_accept_excluded_values_of_a_run_name_them_as_limits(name: str) -> None:
+    create, data, excluded, limit = SILENT[name]
+    compiled = in_onnxruntime(create, [*data, *excluded])
+    with pytest.raises(ovir.RunError):
+        ovir.compile_model(compiled.model)([*data, *excluded])
+    compiled([*data, *excluded])
+    (op,) = (layer.operator for layer in compiled.model.layers if layer.type == name)
+    found = exporter_of(type(op))
+    assert found is not None
+    assert limit in found.limits
 
 
 @pytest.mark.parametrize(("gaps", "is_many"), [(3, False), (4, True)])
