@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 import onnx
@@ -49,6 +50,17 @@ def default_opset() -> int:
     """Return ``TESTED_OPSET``, or the newest opset that the installed packages run if they are older."""
     newest = min(TESTED_OPSET, onnx.defs.onnx_opset_version())
     return next((opset for opset in range(newest, OLDEST_OPSET, -1) if _is_run(opset)), OLDEST_OPSET)
+
+
+_ENGINE_OPSET = 21
+"""The newest opset for all of whose operators onnxruntime has kernels. For newer versions of some, such as Attention
+and RoiAlign, it has none, and computes them in many small steps."""
+
+
+def engine_opset(element_types: Iterable[ElementType]) -> int:
+    """Return the opset in which onnxruntime runs a model with tensors of these types."""
+    needed = [_SINCE[t][1] for t in element_types if t in _SINCE and held_as(t, _ENGINE_OPSET) is None]
+    return min(default_opset(), max([_ENGINE_OPSET, *needed]))
 
 
 def _is_run(opset: int) -> bool:

@@ -70,9 +70,9 @@ class HybridModel(CompiledModel):
     def _make_plan(self, model: Model, keep: Collection[str] = (), original: Model | None = None) -> Plan:
         from ovir.export.hybrid.partition import PartRefused, find_parts, hybrid_model
         from ovir.export.model_exporter import layers_without_export
-        from ovir.export.support import default_opset
+        from ovir.export.support import engine_opset
 
-        opset = default_opset()
+        opset = engine_opset({port.element_type for layer in model.walk() for port in layer.outputs})
         shown = [layer for layer in model.layers if layer.key in keep]
         ports = {port for layer in shown for port in layer.outputs}
         self.numpy_layers: dict[Layer, Diagnostic] = layers_without_export(model, opset)

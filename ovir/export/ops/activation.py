@@ -226,6 +226,9 @@ def prelu(graph: Graph, op: PReLU, data: Tensor, slope: Tensor) -> Tensor:
         slopes = graph.cast(_broadcastable(graph, data, slope), x.element_type)
         if x.element_type == f64:
             return graph.Where(graph.Less(x, 0), graph.Mul(x, slopes), x)
+        if graph.needs_kernels and slopes.constant is not None and np.isfinite(slopes.constant).all():
+            # onnxruntime's PRelu takes ten times as long.
+            return graph.Add(graph.Relu(x), graph.Mul(graph.Min(x, 0), slopes))
         return graph.PRelu(x, slopes)
 
     return of_reals(graph, data, function)

@@ -1,0 +1,45 @@
+"""What the engine onnxruntime does for speed leaves results as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+
+for package in ("onnx", "onnx_ir", "onnxruntime"):
+    pytest.importorskip(package, reason=f"the engine onnxruntime needs {package}")
+
+from ovir.core.arrays import Array  # noqa: E402  (after the check for the packages)
+from ovir.core.element_types import f4e2m1, f32, u4  # noqa: E402
+from ovir.export.hybrid.compile_model import compile_model  # noqa: E402
+from ovir.export.support import default_opset, engine_opset  # noqa: E402
+
+
+def both(model: ovir.Model, array: Array) -> tuple[Array, Array]:
+    """Return the first output with NumPy and with onnxruntime."""
+    ours, theirs = (compile_model(model, engine=engine)(array)[0] for engine in ("numpy", "onnxruntime"))
+    return ours, theirs
+
+
+def test_element_types_choose_the_opset() -> None:
+    assert engine_opset([f32, u4]) == min(21, default_opset())
+    assert engine_opset([f32, f4e2m1]) == min(23, default_opset())
+
+
+@pytest.mark.parametrize("slopes", [[0.5, -0.25, 2.0], [np.inf, 1.0, 0.0]], ids=["finite", "infinite"])
+def test_prelu_is_exact(slopes: list[float]) -> None:
+    x = ops.parameter([1, 3, -1], "f32", name="x")
+    model = ovir.Model([ops.prelu(x, np.array(slopes, np.float32))], [x], "prelu")
+    values = np.array([-np.inf, -3, -0.5, 0, 0.25, 7, np.inf, np.nan], np.float32)
+    ours, theirs = both(model, np.tile(values, (1, 3, 1)))
+    np.testing.assert_array_equal(theirs, ours)
+
+
+@pytest.mark.parametrize("channels", [1, 5, 600])
+def test_lrn_along_channels(channels: int) -> None:
+    x = ops.parameter([1, channels, 2, 3], "f32", name="x")
+    model = ovir.Model([ops.lrn(x, np.array([1]), 0.1, 0.75, 1.0, 5)], [x], "lrn")
+    ours, theirs = both(model, np.random.default_rng(0).standard_normal((1, channels, 2, 3), np.float32) * 4)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-6)
