@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import i64
+from ovir.core.element_types import bf16, f16, f32, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.export.blocks import in_blocks, rows
 from ovir.export.exporters import exports, exports_codes
@@ -21,6 +21,7 @@ from ovir.export.sizes import (
     vector,
     with_axis_first,
 )
+from ovir.export.support import data_type
 from ovir.ops.compressed import Codes
 from ovir.ops.gather import Gather1, Gather7, Gather8, GatherBase, GatherElements, GatherND5, GatherND8, GatherTree
 
@@ -41,7 +42,8 @@ def gather(graph: Graph, op: GatherBase, data: Tensor, indices: Tensor, axis: Te
     if outside is not None:
         assert indices.constant is not None
         indices = graph.constant(np.where(outside, 0, indices.constant))
-    found = _gathered(graph, data, indices, along, batch_dims)
+    narrow = _before_cast(graph, data)
+    found = graph.cast(_gathered(graph, narrow, indices, along, batch_dims), data.element_type)
     if outside is None:
         return found
     sizes = outside.shape[:batch_dims] + (1,) * (along - batch_dims) + outside.shape[batch_dims:]
@@ -59,6 +61,18 @@ def gather_of_codes(
     if blocks is None or not is_plain or indices.constant is not None:
         return None
     return graph.cast(rows(graph, graph.cast(indices, i64), blocks), op.output_types[0])
+
+
+def _before_cast(graph: Graph, data: Tensor) -> Tensor:
+    """Return the f16 or bf16 constant of which data is made by a Cast, so that only what is gathered is cast."""
+    node = data.value.producer()
+    if node is None or node.op_type != "Cast" or data.element_type != f32:
+        return data
+    (source,) = node.inputs
+    narrow = next((t for t in (f16, bf16) if source is not None and source.dtype == data_type(t)), None)
+    if source is None or source.const_value is None or narrow is None:
+        return data
+    return Tensor(source, narrow, data.shape)
 
 
 def _gathered(graph: Graph, data: Tensor, indices: Tensor, axis: int, batch_dims: int) -> Tensor:
