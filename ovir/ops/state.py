@@ -20,6 +20,9 @@ class Variable(Protocol):
 
     value: Array | None
 
+    def take(self, array: Array) -> None:
+        """Set the value to an array that nobody else writes to, without a copy."""
+
 
 class ReadValueBase(Operator):
     """Base of both versions of ReadValue, with the kernel."""

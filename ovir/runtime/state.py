@@ -43,8 +43,8 @@ class Content:
     """The value of one variable as the kernels of ReadValue and Assign see it; None if there is none since the last
     reset.
 
-    Assigned arrays are copied, except for one that ``append`` has made. They are pending until the run succeeds: a run
-    that fails leaves the value unchanged.
+    Assigned arrays are copied, except for those that ``append`` has made and that are taken. They are pending until the
+    run succeeds: a run that fails leaves the value unchanged.
     """
 
     def __init__(self) -> None:
@@ -87,6 +87,10 @@ class Content:
         room[(*before, slice(start, stop))] = new
         self._appended = room[(*before, slice(stop))]
         return self._appended
+
+    def take(self, array: Array) -> None:
+        """Assign an array that nobody else writes to, without a copy."""
+        self._pending = array
 
     def replace(self, array: Array | None) -> None:
         """Take a value that no run has assigned, which therefore outlives a run that fails."""

@@ -20,7 +20,7 @@ from ovir.graph.layers import Layer, Port, join, separate
 from ovir.graph.order import trace_back
 from ovir.model import Model
 from ovir.ops.base.operator import Operator
-from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.ops.state import AssignBase, ReadValueBase, Variable
 
 _ENDS = "Parameter", "Result"
 
@@ -130,6 +130,20 @@ class OnnxRuntimePart(Operator):
         return RunError(diagnose(ENGINE, message, layer.place if layer else None, hint=hint))
 
 
+class TakingAssign(AssignBase):
+    """An Assign of an output of a part, which onnxruntime makes anew in each call, so that no copy is needed."""
+
+    type = "Assign"
+    opset = 6
+
+    def __init__(self, variable_id: str) -> None:
+        self.variable_id = variable_id
+
+    def run(self, new_value: Array, *, variable: Variable) -> Array:
+        variable.take(new_value)
+        return new_value
+
+
 class ShownOutputs(Operator):
     """The outputs of a layer inside a part, under the name of the layer, for listeners."""
 
@@ -167,6 +181,9 @@ def hybrid_model(
             if a.source is not None and b.source is not tensors[a.source]:
                 separate(b)
                 join(tensors[a.source], b)
+                # An output of static shape is copied to an array that the next call overwrites.
+                if isinstance(old.operator, AssignBase) and not a.shape.is_static:
+                    new.operator = TakingAssign(old.operator.variable_id)
     made += [_shown_layer(layer, tensors) for layer in shown if layer in replaced]
     return Model.of_layers([*copies.values(), *made], name=model.name, path=model.path)
 

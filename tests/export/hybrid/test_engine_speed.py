@@ -43,3 +43,21 @@ def test_lrn_along_channels(channels: int) -> None:
     model = ovir.Model([ops.lrn(x, np.array([1]), 0.1, 0.75, 1.0, 5)], [x], "lrn")
     ours, theirs = both(model, np.random.default_rng(0).standard_normal((1, channels, 2, 3), np.float32) * 4)
     np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-6)
+
+
+def test_a_growing_state_is_that_of_numpy() -> None:
+    x = ops.parameter([-1, 2], "f32", name="x")
+    past = ops.read_value(ops.constant(np.zeros((0, 2), np.float32)), "cache", "f32", [-1, 2])
+    joined = ops.concat([past, ops.exp(x)], 0)
+    model = ovir.Model([ops.softmax(joined, 0), joined], [x], "cache", sinks=[ops.assign(joined, "cache")])
+    requests = [compile_model(model, engine=engine).create_infer_request() for engine in ("numpy", "onnxruntime")]
+    for step in range(4):
+        array = np.full((step % 2 + 1, 2), step / 4, np.float32)
+        ours, theirs = (request.infer(array, share_outputs=True) for request in requests)
+        np.testing.assert_allclose(theirs[0], ours[0], rtol=1e-6)
+        theirs[1][:] = 7  # which is not the state
+        values = [request.query_state()[0].value for request in requests]
+        np.testing.assert_allclose(values[1], values[0], rtol=1e-6)
+    for request in requests:
+        request.reset_state()
+    assert [len(request.infer(np.ones((1, 2), np.float32))[1]) for request in requests] == [1, 1]
