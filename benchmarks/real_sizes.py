@@ -1,6 +1,7 @@
 """Models of real size with random weights: ovir against OpenVINO's CPU plugin, from the file to the steady call.
 
-    python -m benchmarks.real_sizes [--only REGEX] [--rounds N] [--keep FOLDER] [--engine ENGINE] [--write]
+    python -m benchmarks.real_sizes [--only REGEX] [--rounds N] [--keep FOLDER] [--engine ENGINE]
+                                    [--quantize-activations] [--write]
 
 ``benchmarks/real_models.py`` makes the models; ``--keep`` names a folder that holds them from one run to the next. Each
 round starts one process for each side and model in turns, and measures
@@ -24,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -44,7 +45,7 @@ _MEASURE = (
     + """
 import json, statistics, sys, time
 import numpy as np
-side, path, is_decoder, engine = sys.argv[1], sys.argv[2], sys.argv[3] == "True", sys.argv[4]
+side, path, is_decoder, options = sys.argv[1], sys.argv[2], sys.argv[3] == "True", json.loads(sys.argv[4])
 inputs = dict(np.load(path.replace("model.xml", "inputs.npz")))
 if side == "ovir":
     import ovir
@@ -52,7 +53,7 @@ else:
     import openvino
 begin = time.perf_counter()
 if side == "ovir":
-    request = ovir.compile_model(path, **({"engine": engine} if engine else {})).create_infer_request()
+    request = ovir.compile_model(path, **options).create_infer_request()
     infer = lambda inputs: request.infer(inputs, share_outputs=True)
 else:
     request = openvino.Core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
@@ -86,15 +87,16 @@ model(dict(numpy.load(sys.argv[2])))
 """
 
 
-def measure(side: str, name: str, path: Path, engine: str) -> Figures:
-    """Return the seconds of each stage on one side, and the peak in MiB."""
-    arguments = [side, str(path), str(is_decoder(name)), engine]
+def measure(side: str, name: str, path: Path, given: Mapping[str, object]) -> Figures:
+    """Return the seconds of each stage on one side, and the peak in MiB; ovir compiles with the ``given`` options."""
+    arguments = [side, str(path), str(is_decoder(name)), json.dumps(given)]
     figures: Figures = json.loads(_output([sys.executable, "-c", _MEASURE, *arguments]))
     figures["peak"] /= 1024
     inputs = str(path.with_name("inputs.npz"))
     if side == "ovir":
         command = [sys.executable, "-m", "ovir", "run", str(path), "--input", inputs]
-        command += ["--engine", engine] if engine else []
+        command += ["--engine", str(given["engine"])]
+        command += ["--quantize-activations"] if given["quantize_activations"] else []
     else:
         command = [sys.executable, "-c", _COLD_OPENVINO, str(path), inputs]
     begin = time.perf_counter()
@@ -110,12 +112,12 @@ def _output(command: Sequence[str]) -> str:
     return done.stdout
 
 
-def compare(name: str, path: Path, rounds: int, engine: str) -> dict[str, Figures]:
+def compare(name: str, path: Path, rounds: int, given: Mapping[str, object]) -> dict[str, Figures]:
     """Return the medians of both sides."""
     found: dict[str, list[Figures]] = {side: [] for side in _SIDES}
     for _ in range(rounds):
         for side in _SIDES:
-            found[side].append(measure(side, name, path, engine))
+            found[side].append(measure(side, name, path, given))
     return {side: {key: median(f[key] for f in all_) for key in _FIELDS} for side, all_ in found.items()}
 
 
@@ -124,9 +126,11 @@ def main() -> None:
     parser.add_argument("--only", default=_DEFAULT, help="a regular expression for the names of models")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--keep", type=Path, help="a folder that keeps the models")
-    parser.add_argument("--engine", default="", help="what runs ovir's side, such as onnxruntime")
+    parser.add_argument("--engine", default="numpy", help="what runs ovir's side: numpy or onnxruntime")
+    parser.add_argument("--quantize-activations", action="store_true", help="let onnxruntime round as OpenVINO does")
     parser.add_argument("--write", action="store_true", help="write the figures to docs/performance.md")
     options = parser.parse_args()
+    given = {"engine": options.engine, "quantize_activations": options.quantize_activations}
     head = ("model", "compile, s", "first, s", "steady, ms", "cold, s", "peak, MiB")
     print(f"{head[0]:<24}" + "".join(f"{text:>18}" for text in head[1:]))
     lines = [f"| {' | '.join(head)} |", "|---|---|---|---|---|---|"]
@@ -135,7 +139,7 @@ def main() -> None:
         if not re.search(options.only, name):
             continue
         with tempfile.TemporaryDirectory() as scratch:
-            found = compare(name, write(name, options.keep or Path(scratch)), options.rounds, options.engine)
+            found = compare(name, write(name, options.keep or Path(scratch)), options.rounds, given)
         texts = []
         for key in _FIELDS:
             ours, theirs = (found[side][key] for side in _SIDES)

@@ -47,6 +47,13 @@ class Blocks(NamedTuple):
         sign = {i4: 0x88, i8: 0x80}.get(self.codes.element_type)
         return found if sign is None else found ^ np.uint8(sign)
 
+    def filled(self) -> Array:
+        """Return ``numbers`` as [rows, blocks, bytes] of whole blocks."""
+        numbers = self.numbers()
+        shape = *self.scale.shape, self.size * self.bits // 8
+        missing = prod(shape[1:]) - numbers.shape[1]
+        return (np.pad(numbers, ((0, 0), (0, missing))) if missing else numbers).reshape(shape)
+
     def nibbles(self, shift: int = 0) -> Array:
         """Return 4 bits of each code, from ``shift`` on, as [rows, blocks, bytes] of whole blocks, two in a byte."""
         numbers = self.numbers()
@@ -92,6 +99,8 @@ def product(graph: Graph, a: Tensor, blocks: Blocks) -> Tensor:
     decompresses the matrix in each call. So 8-bit codes become two matrices of 4 bits, ``16 * high + low``.
     """
     scale, point = blocks.scale, blocks.zero_point
+    if graph.rounds_products:
+        return _product_of_integers(graph, a, blocks)
     if blocks.bits == 4:
         return _product(graph, a, blocks, 0, scale, point)
     high = _product(graph, a, blocks, 4, scale * np.float32(16), point >> 4)
@@ -111,6 +120,27 @@ def _product(graph: Graph, a: Tensor, blocks: Blocks, shift: int, scale: Array, 
         bits=4,
         block_size=blocks.size,
     )
+
+
+def _product_of_integers(graph: Graph, a: Tensor, blocks: Blocks) -> Tensor:
+    """Return the product with ``a`` rounded to 8 bits, with a scale for each block of a row."""
+    shape = *blocks.scale.shape, blocks.size * blocks.bits // 8
+    return graph.contributed(
+        "MatMulNBits",
+        a,
+        graph.deferred(blocks.filled, u8, shape),
+        blocks.scale,
+        blocks.zero_point if blocks.bits == 8 else packed(blocks.zero_point),
+        K=blocks.columns,
+        N=blocks.rows,
+        bits=blocks.bits,
+        block_size=blocks.size,
+        accuracy_level=_INT8,
+    )
+
+
+_INT8 = 4
+"""The level of accuracy of MatMulNBits that allows integers of 8 bits."""
 
 
 def rows(graph: Graph, indices: Tensor, blocks: Blocks) -> Tensor:

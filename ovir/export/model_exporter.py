@@ -48,18 +48,19 @@ def export_model(model: Model, opset: int, *, contrib: bool = False) -> Exported
     return _ModelExporter(model, Graph(opset, contrib=contrib), model.inputs).export()
 
 
-def layers_without_export(model: Model, opset: int) -> dict[Layer, Diagnostic]:
-    """Return the layers of a model that onnxruntime cannot run, with the reason; bodies count as their layers."""
-    exporter = _ModelExporter(model, Graph(opset, needs_kernels=True, contrib=True), model.inputs)
+def layers_without_export(model: Model, graph: Graph) -> dict[Layer, Diagnostic]:
+    """Return the layers of a model that cannot be exported to a graph, with the reason; bodies count as their
+    layers."""
+    exporter = _ModelExporter(model, graph, model.inputs)
     exporter.add_layers(_live(model))
     return exporter.blocked
 
 
 def export_part(
-    model: Model, layers: Collection[Layer], inputs: Sequence[Port], outputs: Sequence[Port], opset: int
+    model: Model, layers: Collection[Layer], inputs: Sequence[Port], outputs: Sequence[Port], graph: Graph
 ) -> Exported:
     """Export some layers of a model, in their order, with the tensors of ports as inputs and outputs."""
-    exporter = _ModelExporter(model, Graph(opset, needs_kernels=True, contrib=True), inputs)
+    exporter = _ModelExporter(model, graph, inputs)
     exporter.add_layers(layers)
     return exporter.assembled([(exporter.tensor(port), _name(port)) for port in outputs])
 

@@ -74,12 +74,20 @@ class Graph:
     """
 
     def __init__(
-        self, opset: int, parent: Graph | None = None, *, needs_kernels: bool = False, contrib: bool = False
+        self,
+        opset: int,
+        parent: Graph | None = None,
+        *,
+        needs_kernels: bool = False,
+        contrib: bool = False,
+        rounds_products: bool = False,
     ) -> None:
         """Begin a graph; with ``needs_kernels``, nodes for which onnxruntime has no kernel are refused, and with
-        ``contrib``, operators are used that only onnxruntime has."""
+        ``contrib``, operators are used that only onnxruntime has. With ``rounds_products``, these may round what they
+        multiply with codes to 8 bits."""
         self.opset = opset
         self.contrib: bool = parent.contrib if parent else contrib
+        self.rounds_products: bool = parent.rounds_products if parent else rounds_products
         self.needs_kernels: bool = parent.needs_kernels if parent else needs_kernels
         self.nodes: list[ir.Node] = []
         self.initializers: list[ir.Value] = parent.initializers if parent else []

@@ -20,6 +20,7 @@ for package in ("onnx", "onnx_ir", "onnxruntime"):
 from ovir.export.export_onnx import export_onnx  # noqa: E402  (it imports these packages)
 from ovir.export.exported import Exported  # noqa: E402
 from ovir.export.model_exporter import export_model, export_part  # noqa: E402
+from ovir.export.onnx_graph import Graph  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
 
 RANGES = {"i4": (-8, 8), "u4": (0, 16), "i8": (-128, 128), "u8": (0, 256)}
@@ -109,7 +110,7 @@ def test_engine_decompresses_small_matrices_and_those_of_many_rows(rows: int, co
     model.reshape({"x": [rows, columns]})
     (layer,) = (layer for layer in model.layers if layer.type == "MatMul")
     layers = [layer for layer in model.layers if layer.type not in ("Parameter", "Result")]
-    exported = export_part(model, layers, model.inputs, layer.outputs, 21)
+    exported = export_part(model, layers, model.inputs, layer.outputs, Graph(21, needs_kernels=True, contrib=True))
     assert len(operators(exported)) == expected
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from functools import partial
+from typing import Any
 
 from ovir.diagnostics.codes import DIVIDED
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
@@ -30,24 +32,28 @@ def compile_model(
     strict: bool = False,
     keep_compressed: bool | None = None,
     emulate: str | Emulation | None = None,
+    quantize_activations: bool = False,
 ) -> CompiledModel:
     """Compile a model, or the IR file at a path.
 
     ``engine`` is ``"numpy"``, or ``"onnxruntime"``, which runs the model exported to ONNX; NumPy then runs only the
-    layers that are not exported. For the other options, see ``CompiledModel``; they concern NumPy, except for
-    ``threads``.
+    layers that are not exported. With ``quantize_activations``, onnxruntime rounds what it multiplies with large
+    matrices of 4-bit and 8-bit codes to 8 bits, as OpenVINO's CPU plugin does. For the other options, see
+    ``CompiledModel``; they concern NumPy, except for ``threads``.
 
     Raises InputError for an engine that is unknown or not installed and for options that exclude each other, ReadError
     for a file that cannot be read, and ModelError for a model that cannot be run.
     """
     require_engine(engine, strict=strict, keep_compressed=keep_compressed, emulate=emulate)
+    if quantize_activations and engine == "numpy":
+        raise InputError.usage(f"quantize_activations needs the engine 'onnxruntime', got {engine!r}")
     if not isinstance(model, Model):
         from ovir.model import read_model  # only this convenience needs the reader
 
         model = read_model(model)
     if engine == "numpy":
         return CompiledModel(model, threads=threads, strict=strict, keep_compressed=keep_compressed, emulate=emulate)
-    return HybridModel(model, threads=threads)
+    return HybridModel(model, threads=threads, quantize_activations=quantize_activations)
 
 
 def require_engine(engine: str, **of_numpy: object) -> None:
@@ -67,19 +73,30 @@ class HybridModel(CompiledModel):
     ``parts`` are the parts that onnxruntime runs, ``numpy_layers`` the layers that NumPy runs, with the reason.
     """
 
+    def __init__(self, model: Model, *, threads: int | None = None, quantize_activations: bool = False) -> None:
+        self.quantize_activations: bool = quantize_activations
+        """Whether products with large matrices of codes round their other input to 8 bits."""
+        super().__init__(model, threads=threads)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"threads": self.threads, "quantize_activations": self.quantize_activations}
+
     def _make_plan(self, model: Model, keep: Collection[str] = (), original: Model | None = None) -> Plan:
         from ovir.export.hybrid.partition import PartRefused, find_parts, hybrid_model
         from ovir.export.model_exporter import layers_without_export
+        from ovir.export.onnx_graph import Graph
         from ovir.export.support import engine_opset
 
         opset = engine_opset({port.element_type for layer in model.walk() for port in layer.outputs})
+        new_graph = partial(Graph, opset, needs_kernels=True, contrib=True, rounds_products=self.quantize_activations)
         shown = [layer for layer in model.layers if layer.key in keep]
         ports = {port for layer in shown for port in layer.outputs}
-        self.numpy_layers: dict[Layer, Diagnostic] = layers_without_export(model, opset)
+        self.numpy_layers: dict[Layer, Diagnostic] = layers_without_export(model, new_graph())
         while True:
             self.parts = find_parts(model, self.numpy_layers, ports)
             try:
-                plan = make_plan(hybrid_model(model, self.parts, shown, opset, self.threads), keep)
+                plan = make_plan(hybrid_model(model, self.parts, shown, new_graph, self.threads), keep)
                 self.diagnostics = self._divided() if len(self.parts) > _FEW_PARTS else []
                 return plan
             except PartRefused as refused:

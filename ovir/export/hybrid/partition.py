@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ovir.core.arrays import Array
@@ -13,6 +13,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import RunError
 from ovir.export.exported import Exported
 from ovir.export.model_exporter import export_part, is_known_size
+from ovir.export.onnx_graph import Graph
 from ovir.export.session import OnnxRuntimeSession
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.copies import independent, restore
@@ -160,9 +161,16 @@ class ShownOutputs(Operator):
 
 
 def hybrid_model(
-    model: Model, parts: Sequence[HybridPart], shown: Collection[Layer], opset: int, threads: int | None
+    model: Model,
+    parts: Sequence[HybridPart],
+    shown: Collection[Layer],
+    new_graph: Callable[[], Graph],
+    threads: int | None,
 ) -> Model:
-    """Return a copy of a model in which each part is one layer. Raise PartRefused if onnxruntime cannot compile one."""
+    """Return a copy of a model in which each part is one layer; ``new_graph`` begins the graph of a part.
+
+    Raise PartRefused if onnxruntime cannot compile one.
+    """
     replaced = {layer for part in parts for layer in part.layers}
     kept = [layer for layer in model.file_order if layer not in replaced and not layer.is_dead]
     copies = dict(zip(kept, restore(independent(kept, {})), strict=True))
@@ -170,7 +178,7 @@ def hybrid_model(
     number = model.next_id
     made = []
     for part in parts:
-        made.append(_part_layer(model, part, number, opset, threads))
+        made.append(_part_layer(model, part, number, new_graph(), threads))
         tensors.update(zip(part.outputs, made[-1].outputs, strict=True))
         number += 1
     for part, layer in zip(parts, made, strict=True):
@@ -188,8 +196,8 @@ def hybrid_model(
     return Model.of_layers([*copies.values(), *made], name=model.name, path=model.path)
 
 
-def _part_layer(model: Model, part: HybridPart, number: int, opset: int, threads: int | None) -> Layer:
-    exported = export_part(model, part.exported, part.inputs, part.outputs, opset)
+def _part_layer(model: Model, part: HybridPart, number: int, graph: Graph, threads: int | None) -> Layer:
+    exported = export_part(model, part.exported, part.inputs, part.outputs, graph)
     try:
         session = OnnxRuntimeSession(exported, threads=threads)
     except RunError as error:

@@ -35,7 +35,7 @@ def matmul_of_codes(graph: Graph, op: MatMul, codes: Codes, a: Tensor, b: None) 
     blocks = in_blocks(codes) if graph.contrib and op.transpose_b and a.element_type.is_real else None
     if blocks is None or not a.rank:
         return None
-    is_faster = blocks.rows * blocks.columns > LARGE and _rows(op, a) <= _MOST_ROWS
+    is_faster = blocks.rows * blocks.columns > LARGE and (graph.rounds_products or _rows(op, a) <= _MOST_ROWS)
     if graph.needs_kernels and not is_faster:
         return None
     found = product(graph, graph.cast(_oriented(graph, a, op.transpose_a), f32), blocks)

@@ -61,3 +61,27 @@ def test_a_growing_state_is_that_of_numpy() -> None:
     for request in requests:
         request.reset_state()
     assert [len(request.infer(np.ones((1, 2), np.float32))[1]) for request in requests] == [1, 1]
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_activations_are_rounded_on_request(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ovir.export.ops.matmul.LARGE", 1000)
+    x = ops.parameter([-1, 90], "f32", name="x")
+    random = np.random.default_rng(0)
+    codes = ops.convert(ops.constant(random.integers(0, 1 << bits, (33, 90), np.uint8), f"u{bits}"), "f16")
+    points = ops.convert(ops.constant(random.integers(0, 1 << bits, (33, 1), np.uint8), f"u{bits}"), "f16")
+    scale = np.full((33, 1), 2.0**-bits, np.float16)
+    weights = ops.convert(ops.multiply(ops.subtract(codes, points), scale), "f32")
+    model = ovir.Model([ops.matmul(x, weights, False, True)], [x], "product")
+    array = random.standard_normal((40, 90), np.float32)
+    expected = compile_model(model)(array)[0]
+    for rounds in (False, True):
+        found = compile_model(model, engine="onnxruntime", quantize_activations=rounds)(array)[0]
+        difference = np.abs(found - expected).max() / np.abs(expected).max()
+        assert 1e-4 < difference < 0.05 if rounds else difference < 1e-5
+
+
+def test_rounding_needs_the_engine() -> None:
+    x = ops.parameter([1], "f32", name="x")
+    with pytest.raises(ovir.InputError, match="quantize_activations needs the engine 'onnxruntime'"):
+        compile_model(ovir.Model([ops.relu(x)], [x], "m"), quantize_activations=True)
