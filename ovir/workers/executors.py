@@ -41,8 +41,8 @@ class Workers:
             raise InputError.usage(message, hint=hint)
         self._given = executor
         self._pool: ProcessPoolExecutor | None = None
-        self._empty_since: float | None = None
-        """When a cluster was first seen without workers."""
+        self._idle_since: float | None = None
+        """When a cluster was first seen without work."""
         self.size = _size_of(executor) if executor is not None else workers or parallel.available()
         """The number of workers."""
         self._origin = Origin(this_process())
@@ -63,25 +63,33 @@ class Workers:
         return self._given is None
 
     @property
-    def retries_itself(self) -> bool:
-        """Return whether the executor runs the tasks of a dead worker again on its own, as dask does."""
+    def are_of_dask(self) -> bool:
+        """Return whether a cluster of dask has the workers, which it replaces itself."""
         return _dask_client(self._given) is not None
 
-    def require_workers(self) -> None:
-        """Raise RunError if a cluster has lost all workers and gets no others; call this while nothing happens."""
+    def have_forgotten_tasks(self) -> bool:
+        """Return whether a cluster works on nothing for long; call this while tasks run and nothing happens.
+
+        dask may report nothing of a task whose worker died. Raise RunError if the cluster has lost all workers and gets
+        no others.
+        """
         client = _dask_client(self._given)
-        if client is None or client.nthreads():
-            self._empty_since = None
-            return
-        self._empty_since = self._empty_since or monotonic()
-        if monotonic() - self._empty_since > _MOST_EMPTY:
+        if client is None or any(client.processing().values()):
+            self._idle_since = None
+            return False
+        self._idle_since = self._idle_since or monotonic()
+        if monotonic() - self._idle_since < _MOST_IDLE:
+            return False
+        if not client.nthreads():
             message = f"the cluster at {client.scheduler.address} has lost all its workers"
             raise RunError(diagnose(ENGINE, message))
+        self._idle_since = None
+        return True
 
     def replace(self) -> None:
         """Replace the workers after one has died, where the executor does not do so; the pool of the caller cannot be
         used again, so our own pool takes its place."""
-        if not self.retries_itself:
+        if not self.are_of_dask:
             self._given = None
             self.close()
 
@@ -221,5 +229,5 @@ _MOST_RETRIES = 2
 """How many times dask runs a task again whose worker has died."""
 _PATIENCE = 10.0
 """Seconds to wait for a scheduler, and for its first worker."""
-_MOST_EMPTY = 60.0
-"""Seconds in which a cluster that has lost its workers may get others."""
+_MOST_IDLE = 30.0
+"""Seconds in which a cluster may get other workers for those that it has lost, or send the results of its tasks."""

@@ -113,8 +113,8 @@ class Tasks(Iterator[Outcome[Item]]):
         self._last: dict[Hashable, Any] = {}
         """The last result of each session."""
         self._waiting: deque[_Task[Item]] = deque()
-        self._lost: list[_Task[Item]] = []
-        """Tasks whose worker has died."""
+        self._lost: deque[_Task[Item]] = deque()
+        """Tasks whose worker has died. They run once more, each alone, so that the one to blame is known."""
         self._running: dict[Future[list[Answer] | None], _Task[Item]] = {}
         self._ready: dict[int, Outcome[Item]] = {}
         self._next = 0
@@ -130,7 +130,7 @@ class Tasks(Iterator[Outcome[Item]]):
                 self._submit_more()
                 if self._running:
                     self._collect()
-                elif not (self._ready or self._waiting):
+                elif not (self._ready or self._waiting or self._lost):
                     self.close()
                     error, self._source_error = self._source_error, None
                     raise error or StopIteration
@@ -172,7 +172,11 @@ class Tasks(Iterator[Outcome[Item]]):
     # ----- tasks that begin
 
     def _submit_more(self) -> None:
-        """Submit tasks until each worker has enough to do."""
+        """Submit tasks until each worker has enough to do; a lost one alone."""
+        if self._lost:
+            if not self._running:
+                self._submit(self._lost.popleft())
+            return
         most = _PER_WORKER * self._workers.size
         ahead = most * self._chunk * (2 if self._ordered else 1)  # a slow item must not keep the others waiting
         while len(self._running) < most and (task := self._next_task(ahead)) is not None:
@@ -209,7 +213,7 @@ class Tasks(Iterator[Outcome[Item]]):
         try:
             self._running[self._submit_to(self._workers, task)] = task
         except BrokenExecutor:  # a worker died while it had nothing to do, or its tasks are about to fail
-            self._waiting.appendleft(task)
+            (self._lost if task.is_again else self._waiting).appendleft(task)
             if not self._running:
                 self._replace_workers()
             return False
@@ -236,17 +240,16 @@ class Tasks(Iterator[Outcome[Item]]):
     def _collect(self) -> None:
         """Record the outcomes of tasks that end; return after a while if none does."""
         done, _ = wait(self._running, _LONG, FIRST_COMPLETED)
-        if not done:
-            self._workers.require_workers()
         for future in done:
             self._end(future, self._running.pop(future))
-        if self._lost:
-            wait(self._running)  # an executor that breaks ends all of its tasks
-            for future, task in list(self._running.items()):
-                self._end(future, task)
+        if not done and self._workers.have_forgotten_tasks():
+            for task in self._running.values():
+                if task.is_again:
+                    message = "the cluster has run this input twice and sent no result"
+                    self._fail(task, RunError(diagnose(ENGINE, message)))
+                else:
+                    self._lose(task)
             self._running.clear()
-            self._replace_workers()
-            self._run_lost()
 
     def _end(self, future: Future[list[Answer] | None], task: _Task[Item]) -> None:
         """Record how a task has ended."""
@@ -256,21 +259,19 @@ class Tasks(Iterator[Outcome[Item]]):
             self.close()
             raise error.error from None
         except BaseException as error:
-            if is_death(error):
-                if task.is_again or self._workers.retries_itself:
-                    hint = "it may need more memory than there is, or crash the process"
-                    message = "the worker ended whenever it ran this input"
-                    self._fail(task, RunError(diagnose(WORKER_DIED, message, hint=hint)))
-                else:
-                    self._lost.append(task)
-            elif is_cancelled(error):
+            if is_cancelled(error):
                 self.close()
                 raise RunError(diagnose(ENGINE, "the executor has cancelled a task, or has been shut down")) from None
-            elif not isinstance(error, Exception):
+            if not isinstance(error, Exception):
                 raise
-            elif self._workers.retries_itself and not task.is_again:
-                # dask raises a ValueError where a worker dies whose result is being fetched.
-                self._waiting.append(replace(task, is_again=True))
+            if not task.is_again and (is_death(error) or self._workers.are_of_dask):
+                # dask blames all tasks that wait for a worker, and raises a ValueError if a worker dies whose result
+                # is being fetched.
+                self._lose(task)
+            elif is_death(error):
+                hint = "it may need more memory than there is, or crash the process"
+                message = "the worker ended whenever it ran this input"
+                self._fail(task, RunError(diagnose(WORKER_DIED, message, hint=hint)))
             else:
                 self._fail(task, _not_sent(error))
             return
@@ -315,19 +316,9 @@ class Tasks(Iterator[Outcome[Item]]):
             message = "workers end before they have done any work"
             raise RunError(diagnose(WORKER_DIED, message, hint=hint)) from None
 
-    def _run_lost(self) -> None:
-        """Run the items of lost tasks once more, each alone in a process, so that the one to blame is known."""
-        lost, self._lost = sorted(self._lost, key=lambda task: task.first), []
-        alone = Workers(workers=1)
-        try:
-            for part in (part for task in lost for part in replace(task, is_again=True).parts()):
-                future = self._submit_to(alone, part)
-                wait([future])
-                self._end(future, part)
-                if isinstance(future.exception(), BrokenExecutor):
-                    alone.close()  # the next task starts another process
-        finally:
-            alone.close()
+    def _lose(self, task: _Task[Item]) -> None:
+        """Let the items of a task run once more."""
+        self._lost = deque(sorted([*self._lost, *replace(task, is_again=True).parts()], key=lambda task: task.first))
 
     def _fail(self, task: _Task[Item], error: OvirError) -> None:
         for part in task.parts():

@@ -54,11 +54,11 @@ def test_a_worker_of_dask_that_is_killed_in_the_middle_loses_nothing(dask: Any) 
     assert_all(iter(found), EXPECTED, 500)
 
 
-def test_an_input_that_kills_workers_of_dask_is_named(dask: Any, tmp_path: Path) -> None:
-    inputs: list[Any] = digits(6)
-    inputs[2] = Killer(str(tmp_path), 99)
+def test_only_inputs_that_kill_workers_of_dask_are_named(dask: Any, tmp_path: Path) -> None:
+    inputs: list[Any] = [Slow(i % 10, 0.01) for i in range(12)]  # dask also blames those that wait for a dead worker
+    inputs[2] = inputs[3] = Killer(str(tmp_path), 99)
     results = list(ovir.map(DIGITS, inputs, dask, on_error="return"))
-    assert [isinstance(result, ovir.MapError) for result in results] == [i == 2 for i in range(6)]
+    assert [i for i, result in enumerate(results) if isinstance(result, ovir.MapError)] == [2, 3]
     assert "OVIR807" in str(results[2])
 
 
@@ -101,7 +101,7 @@ def test_a_cluster_without_workers_is_reported(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_cluster_that_loses_its_workers_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
-    monkeypatch.setattr("ovir.workers.executors._MOST_EMPTY", 0.5)
+    monkeypatch.setattr("ovir.workers.executors._MOST_IDLE", 0.5)
     monkeypatch.setattr("ovir.workers.tasks._LONG", 0.5)
     with (
         distributed.LocalCluster(
