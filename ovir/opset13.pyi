@@ -1,4 +1,4 @@
-"""The functions of opset13. Written by ``python -m ovir.generate``."""
+"""The functions of opset13. Written by ``python -m ovir.generated_files``."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Files that ``python -m ovir.generate`` writes are up to date."""
+"""Files that ``python -m ovir.generated_files`` writes are up to date."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("onnx", reason="a table shows what the export writes, which needs onnx")
 
-from ovir.generate import COMMAND, FILES, generated
+from ovir.generated_files import COMMAND, FILES, generated
 
 pytestmark = pytest.mark.documents
 

@@ -45,7 +45,7 @@ def stub(opset: int) -> str:
     for name in own.keys() - new.keys():
         imports[_first_with(name, opset)].append(name)
     parts = [
-        f'"""The functions of opset{opset}. Written by ``python -m ovir.generate``."""',
+        f'"""The functions of opset{opset}. Written by ``python -m ovir.generated_files``."""',
         "",
         "from collections.abc import Sequence",
         "from typing import Any",

@@ -74,7 +74,7 @@ def operations_page() -> str:
     lines = [
         "# Operations",
         "",
-        "Written by `python -m ovir.generate`. A row is one version of an operation: *version* is the opset that "
+        "Written by `python -m ovir.generated_files`. A row is one version of an operation: *version* is the opset that "
         "introduced it, and *opsets* are all opsets that hold it.",
         "",
         f"{totals(listed)}.",

@@ -13,7 +13,7 @@ _HEAD = """\
 # Commands
 
 Every command with all of its arguments, as `ovir COMMAND --help` prints them.
-`python -m ovir.generate` writes this page.
+`python -m ovir.generated_files` writes this page.
 [Using the command line](../command-line.md) explains those that need more than a line.
 
 An argument in brackets may be left out, and one with `...` may be given several times. Options may stand anywhere

@@ -124,7 +124,7 @@ _STRUCTURE = {
 }
 """The parts of an ONNX graph for the operations that make the structure of a model."""
 NOT_EXPORTED = "in parts by NumPy"
-_BEGIN, _END = "<!-- table: written by python -m ovir.generate -->\n", "<!-- end of the table -->"
+_BEGIN, _END = "<!-- table: written by python -m ovir.generated_files -->\n", "<!-- end of the table -->"
 
 
 def rows() -> Iterator[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""All operation versions, each with the fields of ``Version``. Written by ``python -m ovir.generate``."""
+"""All operation versions, each with the fields of ``Version``. Written by ``python -m ovir.generated_files``."""
 
 VERSIONS: tuple[tuple[str, int, str, bool, str, tuple[str, ...]], ...] = (
     ("Abs", 1, "1-16", False, "unary", ("abs", "absolute")),

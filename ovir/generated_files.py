@@ -1,4 +1,4 @@
-"""Write all files that follow from the code: ``python -m ovir.generate``, in the folder of the project.
+"""Write all files that follow from the code: ``python -m ovir.generated_files``, in the folder of the project.
 
 These are the index of the operations, the modules and stubs of the opsets, and pages of the documentation.
 ``tests/test_generated.py`` fails while one of them is out of date.
@@ -21,7 +21,7 @@ from ovir.ops import import_all
 from ovir.ops.base.opsets import NEWEST_OPSET
 from ovir.ops.base.registry import declared_versions
 
-COMMAND = "python -m ovir.generate"
+COMMAND = "python -m ovir.generated_files"
 ROOT = Path(__file__).parent.parent
 INDEX = "ovir/ops/base/index.py"
 
@@ -101,7 +101,7 @@ def main() -> None:
         (ROOT / name).write_text(expected, encoding="utf-8")
         print(f"wrote {name}")
         if name == INDEX:  # the other files follow from it
-            os.execv(sys.executable, [sys.executable, "-m", "ovir.generate"])
+            os.execv(sys.executable, [sys.executable, "-m", "ovir.generated_files"])
 
 
 if __name__ == "__main__":
