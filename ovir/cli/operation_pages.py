@@ -74,8 +74,8 @@ def operations_page() -> str:
     lines = [
         "# Operations",
         "",
-        "Written by `python -m ovir.generated_files`. A row is one version of an operation: *version* is the opset that "
-        "introduced it, and *opsets* are all opsets that hold it.",
+        "Written by `python -m ovir.generated_files`. A row is one version of an operation: *version* is the opset "
+        "that introduced it, and *opsets* are all opsets that hold it.",
         "",
         f"{totals(listed)}.",
         "",
