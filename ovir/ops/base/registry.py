@@ -57,8 +57,8 @@ def operator(
     version, too. ``function_name`` is the name of the function that creates layers, where it is not the type in snake
     case, and ``alias`` is its second name.
 
-    ``python -m ovir.generated_files`` writes what is declared here into ``ovir/ops/base/index.py``, which is read at run
-    time.
+    ``python -m ovir.generated_files`` writes what is declared here into ``ovir/ops/base/index.py``, which is read
+    at run time.
     """
 
     def add(cls: T) -> T:
