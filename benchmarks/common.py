@@ -17,6 +17,7 @@ import ovir
 from ovir.core.arrays import Array
 
 Run = Callable[[], Any]
+DOCS = Path(__file__).parents[1] / "docs"
 
 PEAK = """
 import re
@@ -69,14 +70,26 @@ def _seconds(run: Run, repeat: int) -> float:
     return (time.perf_counter() - begin) / repeat
 
 
+def figures(name: str, page: str = "performance.md") -> list[str]:
+    """Return the lines between the comments ``begin: name`` and ``end: name`` of a page of docs."""
+    return _around_figures(name, page)[1].splitlines()
+
+
 def write_figures(name: str, lines: Sequence[str], page: str = "performance.md") -> None:
     """Replace the lines between the comments ``begin: name`` and ``end: name`` of a page of docs."""
-    path = Path(__file__).parents[1] / "docs" / page
-    before, _, rest = path.read_text(encoding="utf-8").partition(f"<!-- begin: {name} -->\n")
-    _, end, after = rest.partition(f"<!-- end: {name} -->")
-    if not end:
-        raise SystemExit(f"{path} has no place for the figures of {name}")
-    path.write_text("".join([before, f"<!-- begin: {name} -->\n", *(f"{line}\n" for line in lines), end, after]))
+    before, _, after = _around_figures(name, page)
+    (DOCS / page).write_text("".join([before, *(f"{line}\n" for line in lines), after]), encoding="utf-8")
+
+
+def _around_figures(name: str, page: str) -> tuple[str, str, str]:
+    """Return a page of docs in three parts: to the first comment, between the comments, from the last comment on."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    begin, end = f"<!-- begin: {name} -->\n", f"<!-- end: {name} -->"
+    before, _, rest = text.partition(begin)
+    between, found, after = rest.partition(end)
+    if not found:
+        raise SystemExit(f"{DOCS / page} has no place for the figures of {name}")
+    return before + begin, between, found + after
 
 
 def geometric_mean(values: Sequence[float]) -> float:

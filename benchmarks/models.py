@@ -5,7 +5,8 @@
 
 FOLDER holds ``<name>/model.xml`` and ``<name>/inputs.npz``. Prints for each model the medians, their ratio and the
 largest difference of the outputs, relative to the largest one; at the end the geometric means for models that take
-OpenVINO less and more than 2 ms. With ``--engine onnxruntime``, ovir runs models in onnxruntime; with ``--busy`` so
+OpenVINO less and more than 2 ms. With ``--engine onnxruntime``, ovir runs models in onnxruntime, and the last columns
+show its time divided by that of the NumPy kernels, and whether ovir warns that they may be faster. With ``--busy`` so
 many other processes keep cores busy. ``--layers`` prints which operations of one model take the time.
 """
 

@@ -14,6 +14,9 @@ round starts one process for each side and model in turns, and measures
 
 The medians of the rounds are printed, with ovir's divided by OpenVINO's in parentheses. OpenVINO computes in f32, and
 otherwise does what it does by default: it quantizes activations of products with 8-bit and 4-bit weights.
+
+``--write`` writes each row to docs/performance.md as soon as it is measured, and leaves the rows of other models as they
+are, so that the table can be taken in pieces: ``--only '^sd_unet'``.
 """
 
 from __future__ import annotations
@@ -25,15 +28,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from benchmarks.common import PEAK, geometric_mean, write_figures
+from benchmarks.common import PEAK, figures, geometric_mean, write_figures
 from benchmarks.real_models import MODELS, is_decoder, write
 
 _SIDES = ("ovir", "openvino")
 _FIELDS = ("compile", "first", "steady", "cold", "peak")
+_HEAD = ("model", "compile, s", "first, s", "steady, ms", "cold, s", "peak, MiB")
+_TABLE = "real sizes"
+_MEAN = "geometric mean of the ratios"
 _DEFAULT = (
     "^(resnet50|bert_base)_(f32|f16|int8)$|^(mobilenet_v2|vit_base|swin_tiny|whisper_base|sd_unet)_f16$"
     "|^decoder_0_5b|^decoder_1_5b_(f16|int8|int4_sym)$"
@@ -90,8 +96,8 @@ model(dict(numpy.load(sys.argv[2])))
 def measure(side: str, name: str, path: Path, given: Mapping[str, object]) -> Figures:
     """Return the seconds of each stage on one side, and the peak in MiB; ovir compiles with the ``given`` options."""
     arguments = [side, str(path), str(is_decoder(name)), json.dumps(given)]
-    figures: Figures = json.loads(_output([sys.executable, "-c", _MEASURE, *arguments]))
-    figures["peak"] /= 1024
+    found: Figures = json.loads(_output([sys.executable, "-c", _MEASURE, *arguments]))
+    found["peak"] /= 1024
     inputs = str(path.with_name("inputs.npz"))
     if side == "ovir":
         command = [sys.executable, "-m", "ovir", "run", str(path), "--input", inputs]
@@ -101,8 +107,8 @@ def measure(side: str, name: str, path: Path, given: Mapping[str, object]) -> Fi
         command = [sys.executable, "-c", _COLD_OPENVINO, str(path), inputs]
     begin = time.perf_counter()
     _output(command)
-    figures["cold"] = time.perf_counter() - begin
-    return figures
+    found["cold"] = time.perf_counter() - begin
+    return found
 
 
 def _output(command: Sequence[str]) -> str:
@@ -121,6 +127,31 @@ def compare(name: str, path: Path, rounds: int, given: Mapping[str, object]) -> 
     return {side: {key: median(f[key] for f in all_) for key in _FIELDS} for side, all_ in found.items()}
 
 
+def texts(found: Mapping[str, Figures]) -> list[str]:
+    """Return the cells of a row: the figures of ovir, with their ratio to OpenVINO's in parentheses."""
+    cells = []
+    for key in _FIELDS:
+        ours, theirs = (found[side][key] for side in _SIDES)
+        shown = f"{ours * 1e3:.2f}" if key == "steady" else f"{ours:.{0 if key == 'peak' else 2}f}"
+        cells.append(f"{shown} ({ours / theirs:.2f})")
+    return cells
+
+
+def means(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the geometric means of the ratios in the columns of rows of cells."""
+    ratios = [[float(cell.rpartition("(")[2].rstrip(")")) for cell in column] for column in zip(*rows, strict=True)]
+    return [f"{geometric_mean(column):.2f}" for column in ratios]
+
+
+def merged(table: Iterable[str], rows: Mapping[str, Sequence[str]], order: Iterable[str]) -> list[str]:
+    """Return the lines of a table with new rows in place of those of the same models, sorted in an order of names."""
+    cells = ([cell.strip() for cell in line.strip("| ").split("|")] for line in list(table)[2:])
+    known = {name: row for name, *row in cells if name != _MEAN} | dict(rows)
+    kept = {name: known[name] for name in order if name in known}
+    lines = [_HEAD, ["---"] * len(_HEAD), *([name, *row] for name, row in kept.items()), [_MEAN, *means(kept.values())]]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=_DEFAULT, help="a regular expression for the names of models")
@@ -131,30 +162,22 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the figures to docs/performance.md")
     options = parser.parse_args()
     given = {"engine": options.engine, "quantize_activations": options.quantize_activations}
-    head = ("model", "compile, s", "first, s", "steady, ms", "cold, s", "peak, MiB")
-    print(f"{head[0]:<24}" + "".join(f"{text:>18}" for text in head[1:]))
-    lines = [f"| {' | '.join(head)} |", "|---|---|---|---|---|---|"]
-    ratios: dict[str, list[float]] = {key: [] for key in _FIELDS}
+    _print(_HEAD)
+    rows: dict[str, list[str]] = {}
     for name in MODELS:
         if not re.search(options.only, name):
             continue
         with tempfile.TemporaryDirectory() as scratch:
-            found = compare(name, write(name, options.keep or Path(scratch)), options.rounds, given)
-        texts = []
-        for key in _FIELDS:
-            ours, theirs = (found[side][key] for side in _SIDES)
-            ratios[key].append(ours / theirs)
-            texts.append(
-                f"{ours * (1e3 if key == 'steady' else 1):.{0 if key == 'peak' else 2}f} ({ours / theirs:.2f})"
-            )
-        print(f"{name:<24}" + "".join(f"{text:>18}" for text in texts), flush=True)
-        lines.append(f"| {name} | {' | '.join(texts)} |")
-    if all(ratios.values()):
-        means = [f"{geometric_mean(values):.2f}" for values in ratios.values()]
-        print(f"{'geometric mean':<24}" + "".join(f"{text:>18}" for text in means))
-        lines.append(f"| geometric mean of the ratios | {' | '.join(means)} |")
-    if options.write:
-        write_figures("real sizes", lines)
+            rows[name] = texts(compare(name, write(name, options.keep or Path(scratch)), options.rounds, given))
+        _print([name, *rows[name]])
+        if options.write:
+            write_figures(_TABLE, merged(figures(_TABLE), {name: rows[name]}, MODELS))
+    if rows:
+        _print(["geometric mean", *means(rows.values())])
+
+
+def _print(cells: Sequence[str]) -> None:
+    print(f"{cells[0]:<24}" + "".join(f"{cell:>18}" for cell in cells[1:]), flush=True)
 
 
 if __name__ == "__main__":

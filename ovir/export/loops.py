@@ -14,6 +14,8 @@ from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import Size, vector
 from ovir.model import Model
 
+SLOW_LOOP = "onnxruntime would run a loop of many small operators"
+
 
 @dataclass
 class ExportedBody:
@@ -71,8 +73,10 @@ def loop(
 ) -> list[Tensor]:
     """Run at most ``steps`` steps; return the last states, and then the tensors stacked along a new first dimension.
 
-    ``step`` gets the graph of the body, the number of the step and the states.
+    ``step`` gets the graph of the body, the number of the step and the states. The engine leaves such operations to
+    NumPy.
     """
+    graph.leave_to_numpy(SLOW_LOOP)
     body = graph.child()
     scalar = PartialShape([])
     number, go = body.input(i64, scalar), body.input(boolean, scalar)

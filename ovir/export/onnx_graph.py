@@ -260,6 +260,11 @@ class Graph:
         """Raise NotExportable."""
         raise NotExportable(filled(message, values) if values else message)
 
+    def leave_to_numpy(self, reason: str) -> None:
+        """Raise NotExportable in a graph for the engine, which runs a layer with NumPy where onnxruntime is slower."""
+        if self.needs_kernels:
+            self.fail(f"the engine leaves it to NumPy, because {reason}")
+
     def is_fixed(self, x: Operand) -> bool:
         """Return whether an input of a node is a constant, or computed of constants only."""
         return not isinstance(x, Tensor) or x.value.const_value is not None or x.value in self._fixed

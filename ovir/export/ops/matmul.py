@@ -8,6 +8,7 @@ from ovir.core.element_types import boolean, f32, i32, i64
 from ovir.core.shapes import PartialShape
 from ovir.export.blocks import in_blocks, product
 from ovir.export.exporters import exports, exports_codes
+from ovir.export.loops import SLOW_LOOP
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import saturated, swapped
 from ovir.export.sizes import LAST, positions_below, scalar_size_of
@@ -102,6 +103,7 @@ def _filled_up(graph: Graph, x: Tensor, subscript: str, hidden: int) -> Tensor:
 @exports(Inverse, to="Loop of elimination steps", limits="the result for a singular matrix is infinite or NaN")
 def inverse(graph: Graph, op: Inverse, data: Tensor) -> Tensor:
     """Export as the elimination of one column after another, with the largest element of a column as its pivot."""
+    graph.leave_to_numpy(SLOW_LOOP)
     rank = graph.rank(data)
     size = scalar_size_of(graph, data, rank - 1)
     sides = graph.Shape(data, start=rank - 2)
