@@ -15,7 +15,7 @@ round starts one process for each side and model in turns, and measures
 The medians of the rounds are printed, with ovir's divided by OpenVINO's in parentheses. OpenVINO computes in f32, and
 otherwise does what it does by default: it quantizes activations of products with 8-bit and 4-bit weights.
 
-``--write`` writes each row to docs/performance.md as soon as it is measured, and leaves the rows of other models as they
+``--write`` writes each row to docs/performance.md once it is measured, and leaves the rows of other models as they
 are, so that the table can be taken in pieces: ``--only '^sd_unet'``.
 """
 

@@ -7,12 +7,14 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from ovir.diagnostics.codes import DIVIDED
+from ovir.diagnostics.codes import SLOW_ENGINE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, require_packages
 from ovir.diagnostics.wording import plural
+from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer
 from ovir.model import Model
+from ovir.ops.infrastructure import Const
 from ovir.runtime.bindings import InputShapes, States
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.emulation import Emulation
@@ -22,6 +24,10 @@ from ovir.runtime.planning import make_plan
 ENGINES = "numpy", "onnxruntime"
 _FEW_PARTS = 4
 """The number of parts above which a warning says so: each part copies its inputs and outputs."""
+_SMALL_WEIGHTS = 1 << 19
+_SMALL_TENSORS = 1 << 18
+"""The elements of the weights, and of the tensors of known size, below which a warning says so. onnxruntime takes 20
+microseconds for its call and one or two for each node, which is as much as NumPy takes for its calls."""
 
 
 def compile_model(
@@ -97,19 +103,42 @@ class HybridModel(CompiledModel):
             self.parts = find_parts(model, self.numpy_layers, ports)
             try:
                 plan = make_plan(hybrid_model(model, self.parts, shown, new_graph, self.threads), keep)
-                self.diagnostics = self._divided() if len(self.parts) > _FEW_PARTS else []
+                self.diagnostics = self._slow(model)
                 return plan
             except PartRefused as refused:
                 self.numpy_layers.update(dict.fromkeys(refused.layers, refused.reason))
 
-    def _divided(self) -> list[Diagnostic]:
-        """Return the warning that the model consists of many parts."""
-        kinds = sorted({layer.type for layer in self.numpy_layers})
-        message = (
-            f"onnxruntime runs the model in {len(self.parts)} parts, because NumPy runs "
-            f"{plural(len(self.numpy_layers), 'layer')} between them ({', '.join(kinds)})"
-        )
-        return [diagnose(DIVIDED, message, Place(self.model.path), hint="the engine 'numpy' may be faster")]
+    def _slow(self, model: Model) -> list[Diagnostic]:
+        """Return warnings that NumPy alone may be faster, each with the reason."""
+        messages = []
+        if len(self.parts) > _FEW_PARTS:
+            kinds = sorted({layer.type for layer in self.numpy_layers})
+            messages.append(
+                f"onnxruntime runs the model in {len(self.parts)} parts, because NumPy runs "
+                f"{plural(len(self.numpy_layers), 'layer')} between them ({', '.join(kinds)})"
+            )
+        weights, tensors = _elements(model)
+        if weights < _SMALL_WEIGHTS and tensors < _SMALL_TENSORS:
+            messages.append(
+                f"the model has only {plural(weights, 'weight')}; unless its inputs are large, calls of onnxruntime "
+                "take longer than its arithmetic"
+            )
+        hint = "the engine 'numpy' may be faster"
+        return [diagnose(SLOW_ENGINE, message, Place(self.model.path), hint=hint) for message in messages]
 
     def plan_for(self, shapes: InputShapes, states: States, keep: Collection[str] = ()) -> None:
         """Return None: the parts run inputs of all shapes."""
+
+
+def _elements(model: Model) -> tuple[int, int]:
+    """Return the numbers of elements of all weights, and of all other tensors of static shape, bodies included."""
+    weights = tensors = 0
+    for graph in model.graphs():
+        constant = all_constant_layers(graph)
+        for layer in graph.layers:
+            sizes = (port.shape.size().length for port in layer.outputs if port.shape.is_static)
+            if isinstance(layer.operator, Const):
+                weights += sum(sizes)
+            elif layer not in constant:
+                tensors += sum(sizes)
+    return weights, tensors

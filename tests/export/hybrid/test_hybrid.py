@@ -284,6 +284,30 @@ def test_many_parts_give_a_warning(gaps: int, is_many: bool) -> None:
     net.result(data)
     xml = net.xml().replace('type="TwiceForHybrid" version="opset1"', 'type="TwiceForHybrid" version="extension"')
     compiled = compile_model(ovir.read_model(xml.encode(), bytes(net.blob)), engine="onnxruntime")
-    messages = [str(diagnostic) for diagnostic in compiled.diagnostics]
+    messages = [str(diagnostic) for diagnostic in compiled.diagnostics if " parts" in diagnostic.message]
     assert len(messages) == is_many
     assert all("in 5 parts, because NumPy runs 4 layers between them (TwiceForHybrid)" in text for text in messages)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "inner", "is_small"),
+    [("?", 8, 8, True), ("?", 1024, 512, False), (64, 8, 8, True), (8192, 64, 32, False)],
+    ids=["few weights", "many weights", "small tensors", "large tensors"],
+)
+def test_small_model_gives_a_warning(rows: int | str, columns: int, inner: int, is_small: bool) -> None:
+    x = ops.parameter([-1 if rows == "?" else rows, inner], "f32")
+    model = ovir.Model([ops.matmul(x, np.ones((inner, columns), np.float32), False, False)], [x])
+    messages = [diagnostic.message for diagnostic in compile_model(model, engine="onnxruntime").diagnostics]
+    assert [f"the model has only {inner * columns} weights" in text for text in messages] == [True] * is_small
+
+
+def test_loop_of_small_operators_runs_in_numpy() -> None:
+    x = ops.parameter([3, 3], "f32")
+    model = ovir.Model([ops.relu(opset15.inverse(ops.softmax(x, 1), adjoint=False))], [x])
+    compiled = compile_model(model, engine="onnxruntime")
+    assert isinstance(compiled, HybridModel)
+    assert [(layer.type, "leaves it to NumPy" in str(why)) for layer, why in compiled.numpy_layers.items()] == [
+        ("Inverse", True)
+    ]
+    array = np.random.default_rng(0).random((3, 3), np.float32)
+    np.testing.assert_allclose(compiled(array)[0], compile_model(model)(array)[0], rtol=1e-4, atol=1e-4)
