@@ -15,6 +15,7 @@ from ovir.core import parallel
 from ovir.core.arrays import Array
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, string
 from ovir.core.encoding import decode, encode
+from ovir.core.progress import stage
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import RunError
@@ -33,7 +34,8 @@ class OnnxRuntimeSession:
     """A model in onnxruntime, on the CPU. Raise RunError if it refuses the model, or fails in a run."""
 
     def __init__(self, exported: Exported, *, threads: int | None = None) -> None:
-        import onnxruntime
+        with stage("loading onnxruntime"):
+            import onnxruntime
 
         self._runtime = onnxruntime
         options = onnxruntime.SessionOptions()
@@ -48,12 +50,13 @@ class OnnxRuntimeSession:
         """Memory that the session reads and does not own."""
         options.add_external_initializers([value.name for value in large], self._weights)
         try:
-            self._session = onnxruntime.InferenceSession(
-                _without(large, exported),
-                options,
-                providers=["CPUExecutionProvider"],
-                disabled_optimizers=_unsafe_optimizers(exported),
-            )
+            with stage("compiling in onnxruntime"):
+                self._session = onnxruntime.InferenceSession(
+                    _without(large, exported),
+                    options,
+                    providers=["CPUExecutionProvider"],
+                    disabled_optimizers=_unsafe_optimizers(exported),
+                )
         except Exception as error:  # onnxruntime raises classes of its own, which share no public base
             raise _refused("compile", error) from None
         _return_memory()

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
+from ovir.core.progress import stage
 from ovir.diagnostics.codes import SLOW_ENGINE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, require_packages
@@ -89,10 +90,11 @@ class HybridModel(CompiledModel):
         return {"threads": self.threads, "quantize_activations": self.quantize_activations}
 
     def _make_plan(self, model: Model, keep: Collection[str] = (), original: Model | None = None) -> Plan:
-        from ovir.export.hybrid.partition import PartRefused, find_parts, hybrid_model
-        from ovir.export.model_exporter import layers_without_export
-        from ovir.export.onnx_graph import Graph
-        from ovir.export.support import engine_opset
+        with stage("loading onnx"):
+            from ovir.export.hybrid.partition import PartRefused, find_parts, hybrid_model
+            from ovir.export.model_exporter import layers_without_export
+            from ovir.export.onnx_graph import Graph
+            from ovir.export.support import engine_opset
 
         opset = engine_opset({port.element_type for layer in model.walk() for port in layer.outputs})
         new_graph = partial(Graph, opset, needs_kernels=True, contrib=True, rounds_products=self.quantize_activations)

@@ -14,6 +14,7 @@ from fuzz.cases import VERSIONS, Case, make_case
 import ovir
 from ovir import opset13 as ops
 from ovir import opset15, opset16
+from ovir.core.progress import watching
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.export.hybrid.compile_model import HybridModel, compile_model
@@ -311,3 +312,19 @@ def test_loop_of_small_operators_runs_in_numpy() -> None:
     ]
     array = np.random.default_rng(0).random((3, 3), np.float32)
     np.testing.assert_allclose(compiled(array)[0], compile_model(model)(array)[0], rtol=1e-4, atol=1e-4)
+
+
+def test_compiling_in_onnxruntime_is_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    import onnxruntime
+
+    seen = []
+    original = onnxruntime.InferenceSession
+
+    def session(*arguments: Any, **options: Any) -> Any:
+        seen.append([stage.name for stage in stages])
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", session)
+    with watching() as stages:
+        compile_model(model_with_gap(), engine="onnxruntime")
+    assert [names[-1] for names in seen] == ["compiling in onnxruntime"] * 2
