@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import exp, log
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,19 @@ def infer_requests(model: openvino.Model, inputs: Sequence[Array], core: openvin
         "ovir": lambda: ours.infer(arrays, share_outputs=True),
         "openvino": lambda: theirs.infer(arrays, share_inputs=True, share_outputs=True),
     }
+
+
+@contextmanager
+def with_bytecode() -> Iterator[dict[str, str]]:
+    """Yield an environment for processes that run ovir from its compiled bytecode, as an installed package is run.
+
+    The bytecode is in a folder of its own, and the first process of a kind writes it.
+    """
+    with tempfile.TemporaryDirectory() as bytecode:
+        root = Path(__file__).parents[1]
+        environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONPYCACHEPREFIX": bytecode}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        yield environment
 
 
 def in_turns(runs: Mapping[str, Run], rounds: int) -> dict[str, list[float]]:

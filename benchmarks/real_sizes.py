@@ -33,9 +33,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from benchmarks.common import PEAK, figures, geometric_mean, write_figures
+import ovir
+from benchmarks.common import PEAK, figures, geometric_mean, with_bytecode, write_figures
 from benchmarks.real_models import MODELS, is_decoder, write
 
+_SMALL = Path(__file__).parents[1] / "examples" / "xml"
 _SIDES = ("ovir", "openvino")
 _FIELDS = ("compile", "first", "steady", "cold", "peak")
 _HEAD = ("model", "compile, s", "first, s", "steady, ms", "cold, s", "peak, MiB")
@@ -96,37 +98,48 @@ model(dict(numpy.load(sys.argv[2])))
 """
 
 
-def measure(side: str, name: str, path: Path, given: Mapping[str, object]) -> Figures:
+def measure(side: str, name: str, path: Path, given: Mapping[str, object], environment: Mapping[str, str]) -> Figures:
     """Return the seconds of each stage on one side, and the peak in MiB; ovir compiles with the ``given`` options."""
     arguments = [side, str(path), str(is_decoder(name)), json.dumps(given)]
-    found: Figures = json.loads(_output([sys.executable, "-c", _MEASURE, *arguments]))
+    found: Figures = json.loads(_output([sys.executable, "-c", _MEASURE, *arguments], environment))
     found["peak"] /= 1024
-    inputs = str(path.with_name("inputs.npz"))
-    if side == "ovir":
-        command = [sys.executable, "-m", "ovir", "run", str(path), "--input", inputs]
-        command += ["--engine", str(given["engine"])]
-        command += ["--quantize-activations"] if given["quantize_activations"] else []
-    else:
-        command = [sys.executable, "-c", _COLD_OPENVINO, str(path), inputs]
+    command = _cold(side, path, path.with_name("inputs.npz"), given)
     begin = time.perf_counter()
-    _output(command)
+    _output(command, environment)
     found["cold"] = time.perf_counter() - begin
     return found
 
 
-def _output(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _cold(side: str, path: Path, inputs: Path, given: Mapping[str, object]) -> list[str]:
+    """Return the command of a process that does one call."""
+    if side == "openvino":
+        return [sys.executable, "-c", _COLD_OPENVINO, str(path), str(inputs)]
+    command = [sys.executable, "-m", "ovir", "run", str(path), "--input", str(inputs), "--engine", str(given["engine"])]
+    return [*command, "--quantize-activations"] if given["quantize_activations"] else command
+
+
+def write_bytecode(given: Mapping[str, object], environment: Mapping[str, str]) -> None:
+    """Compile the modules of ovir and of the packages that both sides import, so that no measured process does."""
+    _output([sys.executable, "-m", "compileall", "-q", str(Path(ovir.__file__).parent)], environment)
+    for side in _SIDES:
+        _output(_cold(side, _SMALL / "digits.xml", _SMALL / "digits_input.npz", given), environment)
+
+
+def _output(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
         raise SystemExit(f"{' '.join(command[3:])} failed:\n{done.stderr[-2000:]}")
     return done.stdout
 
 
-def compare(name: str, path: Path, rounds: int, given: Mapping[str, object]) -> dict[str, Figures]:
+def compare(
+    name: str, path: Path, rounds: int, given: Mapping[str, object], environment: Mapping[str, str]
+) -> dict[str, Figures]:
     """Return the medians of both sides."""
     found: dict[str, list[Figures]] = {side: [] for side in _SIDES}
     for _ in range(rounds):
         for side in _SIDES:
-            found[side].append(measure(side, name, path, given))
+            found[side].append(measure(side, name, path, given, environment))
     return {side: {key: median(f[key] for f in all_) for key in _FIELDS} for side, all_ in found.items()}
 
 
@@ -167,14 +180,15 @@ def main() -> None:
     given = {"engine": options.engine, "quantize_activations": options.quantize_activations}
     _print(_HEAD)
     rows: dict[str, list[str]] = {}
-    for name in MODELS:
-        if not re.search(options.only, name):
-            continue
-        with tempfile.TemporaryDirectory() as scratch:
-            rows[name] = texts(compare(name, write(name, options.keep or Path(scratch)), options.rounds, given))
-        _print([name, *rows[name]])
-        if options.write:
-            write_figures(_TABLE, merged(figures(_TABLE), {name: rows[name]}, MODELS))
+    with with_bytecode() as environment:
+        write_bytecode(given, environment)
+        for name in (name for name in MODELS if re.search(options.only, name)):
+            with tempfile.TemporaryDirectory() as scratch:
+                path = write(name, options.keep or Path(scratch))
+                rows[name] = texts(compare(name, path, options.rounds, given, environment))
+            _print([name, *rows[name]])
+            if options.write:
+                write_figures(_TABLE, merged(figures(_TABLE), {name: rows[name]}, MODELS))
     if rows:
         _print(["geometric mean", *means(rows.values())])
 

@@ -8,14 +8,14 @@ writes bytecode. The times are wall times of processes, from start to end.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from benchmarks.common import with_bytecode
 
 _FILE = "examples/xml/digits.xml"
 _INPUTS = "examples/xml/digits_input.npz"
@@ -40,9 +40,7 @@ def main() -> None:
     root = Path(__file__).parent.parent
     print(f"{'':<20}{'ovir ms':>18}{'other ms':>18}{'ratio':>16}  target")
     print(f"{'':<20}{'median':>10}{'min':>8}{'median':>10}{'min':>8}{'median':>8}{'min':>8}")
-    with tempfile.TemporaryDirectory() as bytecode:
-        environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONPYCACHEPREFIX": bytecode}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    with with_bytecode() as environment:
         for name, (ours, theirs, target) in PAIRS.items():
             times = _in_turns((ours, theirs), rounds, root, environment)
             (a, least_a), (b, least_b) = ((statistics.median(t) * 1e3, min(t) * 1e3) for t in times)
