@@ -178,6 +178,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the figures to docs/performance.md")
     options = parser.parse_args()
     given = {"engine": options.engine, "quantize_activations": options.quantize_activations}
+    if options.write and (options.engine != "numpy" or options.quantize_activations):
+        parser.error("the table of docs/performance.md is that of the engine numpy")
     _print(_HEAD)
     rows: dict[str, list[str]] = {}
     with with_bytecode() as environment:
