@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("openvino", reason="the benchmarks compare with openvino")
 
-from benchmarks.real_sizes import means, merged  # noqa: E402  # needs openvino
+from benchmarks.real_sizes import means, merged  # needs openvino
 
 HEAD = ["| model | a | b | c | d | e |", "|---|---|---|---|---|---|"]
 
