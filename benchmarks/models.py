@@ -5,9 +5,9 @@
 
 FOLDER holds ``<name>/model.xml`` and ``<name>/inputs.npz``. Prints for each model the medians, their ratio and the
 largest difference of the outputs, relative to the largest one; at the end the geometric means for models that take
-OpenVINO less and more than 2 ms. With ``--engine onnxruntime``, ovir runs models in onnxruntime, and the last columns
-show its time divided by that of the NumPy kernels, and whether ovir warns that they may be faster. With ``--busy`` so
-many other processes keep cores busy. ``--layers`` prints which operations of one model take the time.
+OpenVINO less and more than 2 ms. With ``--engine onnxruntime``, ovir runs models in onnxruntime, and the last column
+shows its time divided by that of the NumPy kernels. With ``--busy`` so many other processes keep cores busy.
+``--layers`` prints which operations of one model take the time.
 """
 
 from __future__ import annotations
@@ -48,14 +48,22 @@ class Pair:
         self.inputs = dict(np.load(folder / "inputs.npz"))
         self.path = folder / "model.xml"
         self.ours = ovir.compile_model(self.path, engine=engine).create_infer_request()
+        self.by_numpy = ovir.compile_model(self.path).create_infer_request() if engine != "numpy" else None
         settings = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
         compiled = core.compile_model(core.read_model(folder / "model.xml"), "CPU", settings)
         self.theirs = compiled.create_infer_request()
         self.their_inputs = {_key(compiled, name): array for name, array in self.inputs.items()}
 
     def run_ours(self) -> Any:
-        self.ours.reset_state()
-        return self.ours.infer(self.inputs, share_outputs=True)
+        return self._run(self.ours)
+
+    def run_by_numpy(self) -> Any:
+        assert self.by_numpy is not None
+        return self._run(self.by_numpy)
+
+    def _run(self, request: ovir.InferRequest) -> Any:
+        request.reset_state()
+        return request.infer(self.inputs, share_outputs=True)
 
     def run_theirs(self) -> Any:
         self.theirs.reset_state()
@@ -103,14 +111,20 @@ def pairs(folder: Path, only: str, engine: str = "numpy") -> Iterator[Pair]:
 
 def measure(folder: Path, only: str, rounds: int, engine: str = "numpy") -> Figures:
     """Print and return the figures of all models."""
-    print(f"{'model':<34}{'ovir ms':>10}{'openvino ms':>13}{'ratio':>8}{'error':>10}")
+    last = "" if engine == "numpy" else f"{'to numpy':>10}"
+    print(f"{'model':<34}{'ovir ms':>10}{'openvino ms':>13}{'ratio':>8}{'error':>10}{last}")
     found: Figures = {}
     for pair in pairs(folder, only, engine):
         error = pair.error()
-        times = in_turns({"ovir": pair.run_ours, "openvino": pair.run_theirs}, rounds)
+        sides = {"ovir": pair.run_ours, "openvino": pair.run_theirs}
+        if pair.by_numpy is not None:
+            sides["numpy"] = pair.run_by_numpy
+        times = in_turns(sides, rounds)
         ours, theirs = statistics.median(times["ovir"]), statistics.median(times["openvino"])
         found[pair.name] = ours, theirs, error
-        print(f"{pair.name:<34}{ours * 1e3:>10.3f}{theirs * 1e3:>13.3f}{ours / theirs:>8.2f}{error:>10.1e}", flush=True)
+        last = f"{ours / statistics.median(times['numpy']):>10.2f}" if "numpy" in times else ""
+        row = f"{pair.name:<34}{ours * 1e3:>10.3f}{theirs * 1e3:>13.3f}{ours / theirs:>8.2f}{error:>10.1e}{last}"
+        print(row, flush=True)
     return found
 
 
