@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod, sqrt
@@ -18,7 +19,7 @@ from ovir.fast.base.products import SHARED, readable
 from ovir.fast.base.sums import scratch_like
 from ovir.fast.normalization import exponentials, redo_if_lost
 from ovir.fast.registry import fast
-from ovir.ops.attention import ScaledDotProductAttention
+from ovir.ops.attention import GroupedAttention, ScaledDotProductAttention
 
 _BLOCK = 1 << 17
 """The number of scores of a block, which stay in a core's cache from pass to pass."""
@@ -28,6 +29,16 @@ _LEAST_ROWS = 16
 
 @fast(ScaledDotProductAttention, in_f32=True)
 def attention(op: ScaledDotProductAttention, binder: Binder, *inputs: Array) -> bool:
+    return _bind(op, binder, inputs)
+
+
+@fast(GroupedAttention, in_f32=True)
+def grouped_attention(op: GroupedAttention, binder: Binder, *inputs: Array) -> bool:
+    return _bind(op, binder, op.grouped(*inputs))
+
+
+def _bind(op: ScaledDotProductAttention | GroupedAttention, binder: Binder, inputs: Sequence[Array]) -> bool:
+    """Bind attention to arrays, which are views of the inputs of the operation."""
     query, key, value = inputs[:3]
     mask, scale, sink = (inputs[i] if i < len(inputs) else None for i in (3, 4, 5))
     if query.dtype not in (np.float32, np.float64) or sink is not None or 0 in (*query.shape, *binder.output_shape()):
@@ -35,8 +46,13 @@ def attention(op: ScaledDotProductAttention, binder: Binder, *inputs: Array) -> 
     if (scale is not None and not binder.is_constant(4)) or not key.size:
         return False
     factor = 1 / sqrt(query.shape[-1]) if scale is None else float(scale.item())
-    rows, keys = binder.output_shape()[-2], key.shape[-2]
-    out = binder.output(order=memory_order(query) if query.ndim == len(binder.output_shape()) else None)
+    given, shape = binder.inputs[0], binder.output_shape()
+    whole = binder.output(order=memory_order(given) if given.ndim == len(shape) else None)
+    out = whole
+    if isinstance(op, GroupedAttention):
+        rows_of_head = whole.shape[2:3] if query.ndim == 5 else ()
+        out = whole.reshape(len(whole), *query.shape[1:3], *rows_of_head, whole.shape[-1])
+    rows, keys = out.shape[-2], key.shape[-2]
     batch = out.shape[:-2]
     scaled = query if factor == 1 else scratch_like(binder, query)
     if scaled is not query:
@@ -60,12 +76,12 @@ def attention(op: ScaledDotProductAttention, binder: Binder, *inputs: Array) -> 
     )
     heads.bind(binder, bias, weights, causal=op.causal)
     call_elementwise(binder, np.divide, out, totals, out)
-    binder.call(redo_if_lost, totals.reshape(-1), op.run, inputs, out)
+    binder.call(redo_if_lost, totals.reshape(-1), op.run, binder.inputs, whole)
     return True
 
 
 def _bound_mask(
-    op: ScaledDotProductAttention, binder: Binder, mask: Array | None, dtype: np.dtype[Any]
+    op: ScaledDotProductAttention | GroupedAttention, binder: Binder, mask: Array | None, dtype: np.dtype[Any]
 ) -> tuple[Array | None, Array | None]:
     """Return the array to add to the scores, and the array to multiply their exponentials with; None for no array."""
     if mask is None or op.causal:
@@ -74,7 +90,7 @@ def _bound_mask(
         is_none = mask.size == 1 and binder.is_constant(3) and not mask.any()
         return None if is_none else mask, None
     if binder.is_constant(3):
-        return None, binder.prepared("mask", lambda: mask.astype(dtype))
+        return None, binder.prepared(f"mask {mask.shape}", lambda: mask.astype(dtype))
     weights = binder.scratch(mask.shape, dtype)
     binder.call(np.copyto, weights, mask)
     return None, weights

@@ -148,3 +148,52 @@ class ScaledDotProductAttention(Operator):
 def _bias(mask: Array, dtype: np.dtype[Any]) -> Array:
     """Return the term added to the scores: a boolean mask selects what is attended to."""
     return np.atleast_2d(np.where(mask, 0, -np.inf) if mask.dtype == np.bool_ else mask).astype(dtype, copy=False)
+
+
+class GroupedAttention(Operator):
+    """A ScaledDotProductAttention of queries [N, heads, L, E] that share keys and values.
+
+    It reads these before they are repeated for the heads of a group: [N, groups, 1, S, E].
+
+    No file has this operation. A plan puts it in place of one that reads repeated keys and values.
+    """
+
+    def __init__(self, op: ScaledDotProductAttention) -> None:
+        """Take the place of ``op``, which has no sink."""
+        vars(self).update(vars(op), type=op.type, opset=op.opset)
+        self._op = op
+        self.causal = op.causal
+
+    def infer(self, query: TensorType, key: TensorType, value: TensorType, *rest: TensorType) -> TensorType:
+        heads = query.shape[1]
+        repeated = (TensorType(x.element_type, PartialShape([x.shape[0], heads, *x.shape[3:]])) for x in (key, value))
+        return self._op.infer(query, *repeated, *rest)
+
+    def run(self, *inputs: Array) -> Array:
+        try:
+            result = self._op.run(*self.grouped(*inputs))
+            rows = result.shape[-2] if result.ndim == 5 else 1
+            return result.reshape(len(result), inputs[0].shape[1], rows, result.shape[-1])
+        except ValueError:
+            self.infer(*(TensorType(ElementType.from_dtype(x.dtype), PartialShape(x.shape)) for x in inputs))
+            raise
+
+    def grouped(self, query: Array, key: Array, value: Array, *rest: Array) -> tuple[Array, ...]:
+        """Return the inputs of an attention that computes the same, which are views of these: all heads of a group are
+        rows of one head if each has one row, and heads [groups, heads of a group] otherwise."""
+        groups = key.shape[1]
+        query = _split_heads(query, groups)
+        rest = (*(_split_heads(mask, groups) if mask.ndim > 2 else mask for mask in rest[:1]), *rest[1:])
+        is_row = query.shape[-2] == 1 and all(mask.ndim < 2 or mask.shape[-2] == 1 for mask in rest[:1])
+        if is_row and not self.causal:
+            query, key, value = query[..., 0, :], key[:, :, 0], value[:, :, 0]
+            rest = (*(mask[..., 0, :] if mask.ndim > 2 else mask for mask in rest[:1]), *rest[1:])
+        return query, key, value, *rest
+
+
+def _split_heads(array: Array, groups: int) -> Array:
+    """Return the view [..., groups, heads of a group, rows, columns] of an array [..., heads, rows, columns], which has
+    one head for all if it has one."""
+    heads = array.shape[-3]
+    shape = (groups, heads // groups) if heads > 1 else (1, 1)
+    return array.reshape(*array.shape[:-3], *shape, *array.shape[-2:])

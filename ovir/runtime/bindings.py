@@ -12,6 +12,7 @@ from ovir.runtime.binder import Prepared
 from ovir.runtime.executor import Executor
 from ovir.runtime.memory import refuse_what_does_not_fit
 from ovir.runtime.plan import Plan
+from ovir.runtime.rewrites import without_repeated_keys
 from ovir.runtime.state import Variables
 
 InputShapes = tuple[tuple[int, ...], ...]
@@ -106,7 +107,8 @@ class Bindings:
         return self._executor(plan)
 
     def _executor(self, plan: Plan) -> Executor:
-        return Executor(plan.watched() if self.watched else plan, self._variables, self._plans.prepared)
+        plan = plan.watched() if self.watched else without_repeated_keys(plan)
+        return Executor(plan, self._variables, self._plans.prepared)
 
 
 def _keep_latest(items: dict[Shapes, Any], most: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -117,6 +117,15 @@ class Plan:
             for body in bodies.values():
                 names |= body.step_names
         return frozenset(names)
+
+
+def set_releases(steps: Sequence[Step], kept: Collection[int]) -> None:
+    """Let each step release the slots that it uses and that nothing uses after it, unless they are ``kept``."""
+    in_use = set(kept)
+    for step in reversed(steps):
+        unused_after = {slot for slot in (*step.inputs, *step.outputs) if slot not in in_use}
+        step.release = tuple(unused_after)
+        in_use |= unused_after
 
 
 # --------------------------------------------------------------------------- kernels

@@ -25,7 +25,7 @@ from ovir.ops.state import ReadValueBase
 from ovir.runtime.decompression import find_decompressions
 from ovir.runtime.emulation import EmulatedSteps, Emulation
 from ovir.runtime.failures import memory_errors_named
-from ovir.runtime.plan import Plan, Step, applied_operator, with_checked_outputs
+from ovir.runtime.plan import Plan, Step, applied_operator, set_releases, with_checked_outputs
 from ovir.runtime.rewrites import rewritten
 
 Rounding = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -312,7 +312,7 @@ class _Builder:
     def finish(self) -> Plan:
         results = [self.slot(port.source) for port in self.model.outputs if port.source is not None]
         parameters = [self.slots[port] for port in self.model.inputs]
-        self._set_releases(results)
+        set_releases(self.steps, {*results, *self.constants})
         used = {slot for step in self.steps for slot in step.inputs} | set(results)
         for step in self.steps:
             step.wanted = tuple(slot in used for slot in step.outputs)
@@ -336,14 +336,6 @@ class _Builder:
             if isinstance(op := step.operator, ReadValueBase) and not step.layer.outputs[0].shape.is_static
         }
         return tuple(names)
-
-    def _set_releases(self, results: list[int]) -> None:
-        """Let each step release the slots that it uses and that nothing uses after it."""
-        in_use = {*results, *self.constants}
-        for step in reversed(self.steps):
-            unused_after = {slot for slot in (*step.inputs, *step.outputs) if slot not in in_use}
-            step.release = tuple(unused_after)
-            in_use |= unused_after
 
 
 def _relies_on_sizes(layer: Layer, op: Operator) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -10,11 +11,15 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.graph.layers import Layer
+from ovir.graph.layers import Layer, Port
+from ovir.ops.attention import GroupedAttention, ScaledDotProductAttention
 from ovir.ops.base.operator import Operator
+from ovir.ops.broadcast import Broadcast3, Tile
 from ovir.ops.gather import GatherBase
 from ovir.ops.movement import Concat
+from ovir.ops.shape import Reshape
 from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.runtime.plan import Plan, Step, set_releases
 
 
 class View(Operator):
@@ -153,3 +158,71 @@ def gather_as_view(op: GatherBase, data: PartialShape, constants: Sequence[Array
     stop = first + step * len(positions)
     place = (*(slice(None),) * where, slice(first, stop if stop >= 0 else None, step))
     return View(op, place, () if indices.ndim else (where,))
+
+
+# --------------------------------------------------------------------------- keys and values that heads share
+
+
+def without_repeated_keys(plan: Plan) -> Plan:
+    """Return a plan in which attention reads keys and values before they are repeated for the heads of a group.
+
+    Steps that nothing reads then are left out, so the plan is for runs whose tensors no listener sees.
+    """
+    makers = {slot: step for step in plan.steps for slot in step.outputs}
+    steps = {index: _on_shared_keys(step, makers, plan.ports) for index, step in enumerate(plan.steps)}
+    if all(step is plan.steps[index] for index, step in steps.items()):
+        return plan
+    used = set(plan.results)
+    for index, step in reversed(list(steps.items())):
+        was_read = step.operator.pure and any(step.wanted)
+        if was_read and used.isdisjoint(step.outputs):
+            del steps[index]
+        else:
+            used.update(step.inputs)
+    bodies = {place: plan.bodies[index] for place, index in enumerate(steps) if index in plan.bodies}
+    left = [replace(step) for step in steps.values()]
+    set_releases(left, {*plan.results, *plan.constants})
+    return replace(plan, steps=left, bodies=bodies)
+
+
+def _on_shared_keys(step: Step, makers: Mapping[int, Step], ports: Sequence[Port]) -> Step:
+    """Return a step of attention that reads keys and values before they are repeated; the step itself if it cannot."""
+    op = step.operator
+    if not isinstance(op, ScaledDotProductAttention) or not step.is_plain or len(step.inputs) > 5:
+        return step
+    query, *repeated = (ports[slot].shape for slot in step.inputs[:3])
+    shared = [_before_repetition(slot, makers, ports) for slot in step.inputs[1:3]]
+    if None in shared or not all(query.rank == 4 and _is_same(query[1], shape[1]) for shape in repeated):
+        return step
+    key, value = (slot for slot in shared if slot is not None)
+    if not _is_same(ports[key].shape[1], ports[value].shape[1]):
+        return step
+    grouped = GroupedAttention(op)
+    inputs = (step.inputs[0], key, value, *step.inputs[3:])
+    return replace(step, operator=grouped, kernel=grouped.run, inputs=inputs, checks_sizes=False)
+
+
+def _before_repetition(slot: int, makers: Mapping[int, Step], ports: Sequence[Port]) -> int | None:
+    """Return the slot of a tensor [N, groups, 1, S, E] of which another one, [N, heads, S, E], repeats each group for
+    its heads; None if it does not."""
+    reshape = makers.get(slot)
+    repeat = makers.get(reshape.inputs[0]) if reshape is not None and isinstance(reshape.operator, Reshape) else None
+    if reshape is None or repeat is None or not isinstance(repeat.operator, Broadcast3 | Tile):
+        return None
+    before, between, after = (ports[place].shape for place in (repeat.inputs[0], repeat.outputs[0], slot))
+    if not (before.rank == between.rank == 5 and after.rank == 4 and reshape.is_plain and repeat.is_plain):
+        return None
+    groups, copies, heads = between[1], between[2], after[1]
+    if not (before[2] == Dimension(1) and groups.is_static and copies.is_static and heads.is_static):
+        return None
+    kept = [(0, 0), (3, 2), (4, 3)]
+    is_repeated = all(
+        _is_same(before[axis], between[axis]) and _is_same(between[axis], after[place]) for axis, place in kept
+    )
+    is_repeated = is_repeated and _is_same(before[1], groups) and groups.length * copies.length == heads.length
+    return repeat.inputs[0] if is_repeated else None
+
+
+def _is_same(a: Dimension, b: Dimension) -> bool:
+    """Return whether two sizes are known to be equal."""
+    return (a.is_static and a == b) or (bool(a.symbol) and a.symbol == b.symbol)

@@ -16,7 +16,7 @@ from ovir.fast.base import products
 from ovir.ops import activation as act
 from ovir.ops import reduction as red
 from ovir.ops.activation import Gelu2, PReLU
-from ovir.ops.attention import ScaledDotProductAttention
+from ovir.ops.attention import GroupedAttention, ScaledDotProductAttention
 from ovir.ops.base.operator import Operator
 from ovir.ops.convolution import Convolution, ConvolutionBackpropData, GroupConvolution, GroupConvolutionBackpropData
 from ovir.ops.interpolate import Interpolate11
@@ -152,6 +152,19 @@ def test_attention(mask: tuple[int, ...]) -> None:
     assert_bound_like_run(ScaledDotProductAttention(causal=False), *inputs, error=1e-5)
     if mask:
         assert_bound_like_run(ScaledDotProductAttention(causal=False), *inputs[:3], inputs[3] > -2, error=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("rows", [1, 40])
+@pytest.mark.parametrize("mask", [(), (1, 290), (2, 1, 1, 290), (1, 6, 40, 290)], ids=str)
+def test_attention_of_heads_that_share_keys(rows: int, mask: tuple[int, ...], causal: bool) -> None:
+    query, whole = sample(2, rows, 6, 20).swapaxes(1, 2), ScaledDotProductAttention(causal=causal)
+    key, value = sample(2, 2, 1, 290, 20), sample(1, 2, 1, 290, 18)
+    rest = (sample(*mask, scale=2),) if mask else ()
+    op = GroupedAttention(whole)
+    assert_bound_like_run(op, query, key, value, *rest, error=1e-5)
+    repeated = (np.repeat(x[:, :, 0], 3, 1) for x in (key, value))
+    np.testing.assert_allclose(op.run(query, key, value, *rest), whole.run(query, *repeated, *rest), 1e-4, 1e-5)
 
 
 def test_causal_attention() -> None:

@@ -71,7 +71,7 @@ ADDED = {
     "ir/writing/compression.py": {"Convert"},
     "inference/layer_weights.py": {"Reshape"},
     "runtime/decompression.py": {"MatMul", "GroupedMatMul"},
-    "runtime/rewrites.py": {"Concat"},
+    "runtime/rewrites.py": {"Broadcast3", "Concat", "Reshape", "ScaledDotProductAttention", "Tile"},
     "graph/layers.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
     "debugging/exact_layers.py": {
         *(

@@ -11,6 +11,7 @@ import pytest
 from builder import Net
 
 import ovir
+from ovir import opset13 as ops
 from ovir.core.element_types import ElementType
 from ovir.ops import compressed as compressed_operations
 from ovir.runtime import decompression
@@ -173,6 +174,24 @@ def test_products_with_kept_weights(
     np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("element_type", "limit"), [("u4", "_LARGE_CODES"), ("i8", "_LARGE_CODES"), ("f16", "LARGE")])
+def test_the_size_from_which_a_matrix_stays_compressed(
+    element_type: str, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decompression, "_LARGE_CODES", 1 << 17)
+    monkeypatch.setattr(decompression, "LARGE", 1 << 19)
+    for columns, stays in ((64, False), (128, True)):
+        rows = getattr(decompression, limit) // 64
+        x = ops.parameter([-1, columns], "f32")
+        weights = ops.constant(np.ones((rows, columns)), element_type)
+        if element_type != "f16":
+            weights = ops.multiply(ops.convert(weights, "f16"), np.full((rows, 1), 0.5, np.float16))
+        weights = ops.convert(weights, "f32")
+        model = ovir.Model([ops.matmul(x, weights, False, True)], [x])
+        (step,) = ovir.compile_model(model).plan().steps
+        assert (len(step.inputs) == 1) == stays
+
+
 def test_large_matrices_stay_compressed_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     net = Net()
     x = net.parameter("x", "?,256")
@@ -182,7 +201,7 @@ def test_large_matrices_stay_compressed_by_default(monkeypatch: pytest.MonkeyPat
     net.result(net.op("ReduceSum", weights_of(net, "u4"), net.const(np.int64([0])), name="d"))
     sizes = []
     for large in (ROWS * COLUMNS, ROWS * COLUMNS - 1):
-        monkeypatch.setattr(decompression, "LARGE", large)
+        monkeypatch.setattr(decompression, "_LARGE_CODES", large)
         steps = net.compiled().plan().steps
         sizes.append({step.layer.name: len(step.inputs) for step in steps})
     assert sizes[0] == {"a": 2, "b": 2, "c": 2}
@@ -333,6 +352,7 @@ MEASURE = """
 import sys
 import numpy as np
 import ovir
+from ovir import opset13 as ops
 
 def peak():  # in MB; of this process alone, where what getrusage returns may be that of the one before it
     with open("/proc/self/status") as status:

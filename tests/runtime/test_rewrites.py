@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 from builder import Net
 
+import ovir
+from ovir import opset13 as ops
+from ovir.runtime.rewrites import without_repeated_keys
+
 INDICES = [[0, 1, 2], [2, 0], [4, 3, 2, 1, 0], [-1, -2], [3], 4, -1, [1, 1], [[0, 2]], [-1, 0], 9, [3, 4, 5]]
 
 
@@ -35,3 +39,79 @@ def test_evenly_spaced_indices_cost_no_call() -> None:
     request.infer([np.ones((2, 5), np.float32)])
     (executor,) = request._bindings._bound.values()
     assert executor._counts == [(1, 0), (0, 0)]
+
+
+class Watcher(ovir.Listener):
+    """A listener that sees the tensors of all steps."""
+
+    def will_run(self, layer: ovir.Layer, inputs: Any) -> None:
+        assert len(inputs) == len(layer.inputs)
+        for port, array in zip(layer.inputs, inputs, strict=True):
+            assert port.shape.contains(array.shape)
+
+    def did_run(self, layer: ovir.Layer, inputs: Any, outputs: Any) -> None:
+        assert len(outputs) == len(layer.outputs)
+
+
+def shared_keys(repeats: str, batch: int, rows: int, *, shows_keys: bool = False) -> ovir.Model:
+    """Attention of six heads that share two keys and values, which grow in each run."""
+    query = ops.parameter([batch, 6, rows, 4], "f32", name="query")
+    new = ops.parameter([batch, 2, rows, 4], "f32", name="new")
+    mask = ops.parameter([batch, 1, rows, -1], "f32", name="mask")
+    past = ops.read_value(np.zeros((2, 2, 0, 4), np.float32), "cache", "f32", [batch, 2, -1, 4])
+    both = ops.concat([past, new], 2)
+    if repeats == "each head":
+        repeated = ops.broadcast(ops.unsqueeze(both, [2]), np.array([1, 1, 3, 1, 1]), None, "bidirectional")
+    elif repeats == "tile":
+        repeated = ops.tile(ops.unsqueeze(both, [2]), np.array([1, 1, 3, 1, 1]))
+    else:  # heads 0, 2 and 4 share keys
+        repeated = ops.broadcast(ops.unsqueeze(both, [1]), np.array([1, 3, 1, 1, 1]), None, "bidirectional")
+    keys = ops.reshape(repeated, [0, 6, -1, 4], True)
+    outputs = [ops.scaled_dot_product_attention(query, keys, ops.reshape(repeated, [0, 6, -1, 4], True), mask)]
+    if shows_keys:
+        outputs.append(keys)
+    return ovir.Model(outputs, [query, new, mask], "attention", sinks=[ops.assign(both, "cache")])
+
+
+@pytest.mark.parametrize("emulate", [None, "f16"])
+@pytest.mark.parametrize("shows_keys", [False, True])
+@pytest.mark.parametrize("rows", [1, 3, -1])
+@pytest.mark.parametrize("repeats", ["each head", "tile", "all heads"])
+def test_heads_that_share_keys(repeats: str, rows: int, shows_keys: bool, emulate: str | None) -> None:
+    model = shared_keys(repeats, -1, rows, shows_keys=shows_keys)
+    compiled = ovir.compile_model(model, emulate=emulate)
+    runs, watched = compiled.create_infer_request(), compiled.create_infer_request()
+    random = np.random.default_rng(0)
+    keys = np.zeros((2, 2, 0, 4), np.float32)
+    tolerance = 1e-5 if emulate is None else 2e-2
+    for index in range(5):
+        length = rows if rows > 0 else 1 + index % 2
+        query, new = (random.standard_normal((2, heads, length, 4)).astype(np.float32) for heads in (6, 2))
+        keys = np.concatenate([keys, new], 2)
+        mask = np.where(random.random((2, 1, length, keys.shape[2])) < 0.7, np.float32(0), np.float32(-30))
+        inputs = {"query": query, "new": new, "mask": mask}
+        result = runs.infer(inputs)[0]
+        np.testing.assert_allclose(watched.infer(inputs, listeners=[Watcher()])[0], result, tolerance, 1e-6)
+        whole = np.repeat(keys, 3, 1) if repeats != "all heads" else np.tile(keys, (1, 3, 1, 1))
+        scores = query @ whole.swapaxes(2, 3) / 2 + mask
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        expected = weights / weights.sum(-1, keepdims=True) @ whole
+        np.testing.assert_allclose(result, expected, tolerance, tolerance)
+
+
+def test_keys_that_heads_share_are_not_repeated() -> None:
+    def types(model: ovir.Model) -> list[str]:
+        plan = ovir.compile_model(model).plan()
+        assert [step.layer.type for step in plan.steps].count("Reshape") == 2
+        return [step.layer.type for step in without_repeated_keys(plan).steps]
+
+    assert not {"Reshape", "Broadcast"} & set(types(shared_keys("each head", -1, 1)))
+    assert types(shared_keys("each head", -1, 1, shows_keys=True)).count("Reshape") == 1
+    assert types(shared_keys("all heads", -1, 1)).count("Reshape") == 2
+
+
+def test_sizes_that_contradict_each_other_are_named_where_heads_share_keys() -> None:
+    request = ovir.compile_model(shared_keys("each head", -1, -1)).create_infer_request()
+    inputs = {"query": np.ones((2, 6, 3, 4)), "new": np.ones((2, 2, 3, 4)), "mask": np.zeros((2, 1, 3, 7))}
+    with pytest.raises(ovir.OvirError, match=r"attention_mask of shape .* cannot be broadcast to 3 queries by 3 keys"):
+        request.infer({name: array.astype(np.float32) for name, array in inputs.items()})
