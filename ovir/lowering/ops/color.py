@@ -55,7 +55,7 @@ def _half(length: Layer) -> Layer:
 
 def _shaped(item: LayerOrPort, *lengths: LayerOrPort | int) -> Layer:
     """Return a tensor in a shape that begins with the batch."""
-    return ops.reshape(item, joined(0, *lengths), special_zero=True)
+    return ops.reshape(item, joined(size(item, 0), *lengths), special_zero=False)
 
 
 def _rows(data: Port, start: Layer | int, stop: Layer | None) -> Layer:
