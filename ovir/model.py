@@ -236,6 +236,21 @@ class Model(LayerGraph):
 
         return decompress(self)
 
+    def lower(self, target: str | int) -> list[Layer]:
+        """Replace operation versions that an OpenVINO release does not know by older ones that compute the same.
+
+        ``target`` is a release such as ``"2022.3"``, or the number of an opset, for the first release that knows it.
+        Returns the layers that have taken the names and the tensor names of those replaced; further layers that they
+        need are called ``name/Part``. The runtime information ``ovir.lowered_from`` of these layers says what they
+        were. A model that needs nothing does not change. A release before 2022.1 also needs a file of version 10:
+        ``save_model(..., version=10)``.
+
+        Raises ExportError, with a diagnostic for each layer that cannot be replaced, and changes nothing then.
+        """
+        from ovir.editing.lowering import lower
+
+        return lower(self, target)
+
     def prune(self) -> list[Layer]:
         """Remove the dead layers of the model and its bodies, and return them.
 
@@ -282,19 +297,25 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
 
 
 def save_model(
-    model: Model | str | os.PathLike[str], output_model: str | os.PathLike[str], compress_to_fp16: bool = False
+    model: Model | str | os.PathLike[str],
+    output_model: str | os.PathLike[str],
+    compress_to_fp16: bool = False,
+    *,
+    version: int = 11,
 ) -> list[Diagnostic]:
-    """Write a model as IR version 11: an .xml and the .bin next to it; return the warnings.
+    """Write a model as an .xml, of IR version 11 or 10, and the .bin next to it; return the warnings.
 
     ``model`` may also be the path of an .xml. A model of version 10 is upgraded: what OpenVINO does to the inputs and
-    outputs of such a file becomes part of the model. A model that was edited is inferred first.
+    outputs of such a file becomes part of the model. A model that was edited is inferred first. Version 10 is for
+    OpenVINO 2021.4 and older: all inputs need exact sizes, and these releases feed inputs of f16 as f32, and give
+    outputs of i64, u64 and u32 as i32, all others as f32.
 
     The files replace older ones only when both are complete; they may be the files of the model itself. Equal models
     give equal files. Raises WriteError if they cannot be written, and ModelError if the model is wrong.
     """
     from ovir.ir.writing.save import write_model
 
-    return write_model(model, output_model, compress_to_fp16, Model)[1]
+    return write_model(model, output_model, compress_to_fp16, Model, version)[1]
 
 
 def _apply(type_name: str, *operands: Any) -> Layer:

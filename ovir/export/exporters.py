@@ -12,7 +12,7 @@ from ovir.ops import find
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS
 
-Export = Callable[..., "Tensor | Sequence[Tensor]"]
+Export = Callable[..., "Tensor | Sequence[Tensor] | None"]
 E = TypeVar("E", bound=Export)
 C = TypeVar("C", bound=Callable[..., "Tensor | None"])
 
@@ -40,7 +40,8 @@ IN_PARTS_BY_NUMPY = {
 class Exporter:
     """How an operation version is exported."""
 
-    export: Export
+    export: Export | None
+    """The function; None if the parts of the operation's decomposition are exported in its place."""
     target: str
     """The operators of ONNX, for the table in docs/onnx.md."""
     limits: str = ""
@@ -57,9 +58,9 @@ def exports(*operations: type[Operator], to: str, limits: str = "") -> Callable[
 
     The function is called as ``function(graph, op, *inputs)``: a ``Graph``, the operation as it is applied
     (``Operator.applied``), and a ``Tensor`` for each input, None for an optional input that is left out. It returns the
-    tensors of the outputs. A keyword ``bodies`` in its signature asks for the bodies of the layer. It raises
-    ``NotExportable`` (``graph.require``, ``graph.fail``) for what cannot be exported. ``to`` and ``limits`` are written
-    to docs/onnx.md.
+    tensors of the outputs, or None to leave the layer to its decomposition (``ovir.lowering``), whose parts are then
+    exported. A keyword ``bodies`` in its signature asks for the bodies of the layer. It raises ``NotExportable``
+    (``graph.require``, ``graph.fail``) for what cannot be exported. ``to`` and ``limits`` are written to docs/onnx.md.
     """
 
     def add(function: E) -> E:
@@ -70,6 +71,11 @@ def exports(*operations: type[Operator], to: str, limits: str = "") -> Callable[
         return function
 
     return add
+
+
+def exports_parts(*operations: type[Operator], to: str, limits: str = "") -> None:
+    """Let operation versions be exported as the parts of their decompositions (``ovir.lowering``)."""
+    _exporters.update(dict.fromkeys(operations, Exporter(None, to, limits)))
 
 
 def exports_codes(*operations: type[Operator], of: int) -> Callable[[C], C]:
