@@ -99,7 +99,7 @@ class InferenceEngine:
         return [self.step(executable.requests[0], step, inputs, outputs) for step in steps]
 
     def step(self, request: Any, step: Any, inputs: Any, outputs: Any) -> Any:
-        for name, (kind, shape, content) in zip(inputs, step):
+        for name, (kind, shape, content) in zip(inputs, step):  # noqa: B905  # strict is of Python 3.10
             if name in request.input_blobs:  # the engine drops inputs that nothing reads
                 array = np.frombuffer(content, np.dtype(DTYPES[kind])).reshape(shape)
                 request.input_blobs[name].buffer[...] = array

@@ -75,7 +75,9 @@ def interpreter_for(release: str) -> Path:
     for version in versions:
         if (found := next(_interpreters(version), None)) is not None:
             return found
-    raise NoRuntimeError(f"OpenVINO {release} needs an interpreter of Python {' or '.join(versions)}, and there is none")
+    raise NoRuntimeError(
+        f"OpenVINO {release} needs an interpreter of Python {' or '.join(versions)}, and there is none"
+    )
 
 
 def _interpreters(version: str) -> Iterator[Path]:
@@ -88,30 +90,42 @@ def _interpreters(version: str) -> Iterator[Path]:
         yield Path(found)
 
 
+def is_installed(release: str) -> bool:
+    """Return whether the package of a release is in the folder of packages, with an interpreter for it."""
+    try:
+        return _folder(release, interpreter_for(release)).exists()
+    except NoRuntimeError:
+        return False
+
+
 def installed(release: str) -> tuple[Path, Path]:
     """Return the interpreter of a release and the folder with its package, which is installed if it is not yet there.
 
     Raises NoRuntimeError if there is no interpreter, or pip fails.
     """
     interpreter = interpreter_for(release)
-    cache = os.environ.get("OVIR_RELEASES")
-    home = Path(cache) if cache else Path.home() / ".cache" / "ovir" / "releases"
-    home.mkdir(parents=True, exist_ok=True)
-    version = subprocess.run(
-        [interpreter, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True, text=True
-    ).stdout.strip()
-    folder = home / f"openvino-{release}-python{version}"
-    with (home / "lock").open("w") as lock:  # tests of several processes want the same folder
+    folder = _folder(release, interpreter)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name("lock").open("w") as lock:  # tests of several processes want the same folder
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
             _install(interpreter, release, folder)
     return interpreter, folder
 
 
+def _folder(release: str, interpreter: Path) -> Path:
+    """Return the folder of a package, which depends on the interpreter's version and on what is installed."""
+    command = [os.fspath(interpreter), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    version = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    home = os.environ.get("OVIR_RELEASES") or Path.home() / ".cache" / "ovir" / "releases"
+    return Path(home) / f"{'-'.join(PACKAGES[release].requirements).replace('==', '-')}-python{version}"
+
+
 def _install(interpreter: Path, release: str, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         target = Path(work) / "packages"
-        command = [interpreter, "-m", "pip", "install", "--quiet", "--target", target, *PACKAGES[release].requirements]
+        requirements = PACKAGES[release].requirements
+        command = [os.fspath(interpreter), "-m", "pip", "install", "--quiet", f"--target={target}", *requirements]
         # Constraints are those of the environment of ovir, which needs newer packages.
         environment = {**os.environ, "PIP_CONSTRAINT": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         pip = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -130,7 +144,7 @@ class OldRuntime:
     def __init__(self, release: str) -> None:
         self.release = release
         self.interpreter, self.folder = installed(release)
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as this object
 
     def run(self, path: Path, model: ovir.Model, steps: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
@@ -159,15 +173,15 @@ class OldRuntime:
         self.close()
 
     def _call(self, request: Any) -> tuple[str, Any]:
-        if self._process is None:
-            self._process = subprocess.Popen(
+        if self.process is None:
+            self.process = subprocess.Popen(
                 [self.interpreter, "-s", Path(__file__).with_name("release_child.py")],
                 env={**os.environ, "PYTHONPATH": os.fspath(self.folder), "OPENBLAS_NUM_THREADS": "1"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._messages,
             )
-        process = self._process
+        process = self.process
         assert process.stdin is not None
         assert process.stdout is not None
         timer = threading.Timer(SECONDS, process.kill)
@@ -186,10 +200,10 @@ class OldRuntime:
         return answer
 
     def _stop(self) -> None:
-        if (process := self._process) is not None:
+        if (process := self.process) is not None:
             process.kill()
             process.communicate()
-            self._process = None
+            self.process = None
 
 
 def _of_port(step: Mapping[str, Array], port: ovir.Port) -> Array:
