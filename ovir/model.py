@@ -236,6 +236,21 @@ class Model(LayerGraph):
 
         return decompress(self)
 
+    def lower(self, target: str | int) -> list[Layer]:
+        """Replace operation versions that an OpenVINO release does not know by older ones that compute the same.
+
+        ``target`` is a release such as ``"2022.3"``, or the number of an opset, for the first release that knows it.
+        Returns the layers that have taken the names and the tensor names of those replaced; further layers that they
+        need are called ``name/Part``. The runtime information ``ovir.lowered_from`` of these layers says what they
+        were. A model that needs nothing does not change. A release before 2022.1 also needs a file of version 10:
+        ``save_model(..., version=10)``.
+
+        Raises ExportError, with a diagnostic for each layer that cannot be replaced, and changes nothing then.
+        """
+        from ovir.editing.lowering import lower
+
+        return lower(self, target)
+
     def prune(self) -> list[Layer]:
         """Remove the dead layers of the model and its bodies, and return them.
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from ovir.checks.consequences import blame_constants, fold_constant_types, report_refusals, sum_up
 from ovir.checks.foreign_weights import report_foreign_weights
-from ovir.checks.releases import parse_release
 from ovir.checks.rule import NEED_WHOLE_GRAPH, RULES, Context
 from ovir.core.interpreter import without_garbage_collection
 from ovir.core.progress import counted, stage
@@ -31,6 +30,7 @@ from ovir.inference.models import infer_into
 from ovir.ir.legacy import check_names
 from ovir.ir.reader import Document, load
 from ovir.ir.source import Source
+from ovir.lowering.releases import parse_release
 from ovir.model import Model
 
 Clock = Callable[[str, float], None]

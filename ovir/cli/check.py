@@ -488,7 +488,7 @@ def _refuse_contradictions(arguments: argparse.Namespace) -> None:
 
 def _release(text: str) -> tuple[int, int]:
     """Convert the text of ``--runtime``."""
-    from ovir.checks.releases import parse_release
+    from ovir.lowering.releases import parse_release
 
     try:
         return parse_release(text)

@@ -216,7 +216,7 @@ def _text(value: Any) -> str:
 
 
 def _release(value: Any) -> tuple[int, int]:
-    from ovir.checks.releases import parse_release
+    from ovir.lowering.releases import parse_release
 
     return parse_release(_text(value))
 

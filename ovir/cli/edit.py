@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from ovir.graph.layers import Layer
 from ovir.graph.names import tensor_names
 from ovir.io.tensor_files import load_tensor, parse_literal, with_element_type
 from ovir.ir.writing.save import write_model
+from ovir.lowering.registry import LOWERED_FROM
 from ovir.model import Model, read_model
 
 Report = Callable[[], str]
@@ -66,6 +68,24 @@ def fold_constants(model: Model, text: str) -> Report:
     count = len(model.fold_constants())
     after = _count(model)
     return lambda: f"folded {plural(before - after + count, 'layer')} into {plural(count, 'constant')}"
+
+
+def runtime(model: Model, text: str) -> Report:
+    return _lowered(model, text, f"OpenVINO {text}")
+
+
+def opset(model: Model, text: str) -> Report:
+    if not text.isdecimal():
+        raise_usage_error(f"--opset {text}: expected the number of an opset, such as 8")
+    return _lowered(model, int(text), f"opset{text}")
+
+
+def _lowered(model: Model, target: str | int, title: str) -> Report:
+    origins = Counter(str(layer.rt_info[LOWERED_FROM]) for layer in model.lower(target))
+    if not origins:
+        return lambda: f"{title} reads all layers as they are"
+    listed = ", ".join(f"{count} x {origin}" for origin, count in origins.items())
+    return lambda: f"rewrote {plural(origins.total(), 'layer')} for {title}: {listed}"
 
 
 def prune(model: Model, text: str) -> Report:
@@ -180,6 +200,8 @@ EDITS = (
         "compute what is known before a run; weights stay compressed",
         fold_constants,
     ),
+    Edit("--runtime", "RELEASE", "rewrite what this OpenVINO release does not know, such as 2022.3", runtime),
+    Edit("--opset", "NUMBER", "rewrite what is newer than an opset, such as 8", opset),
     Edit("--prune", None, "remove dead layers", prune),
     Edit("--strip-rt-info", None, "remove all runtime information", strip_rt_info),
     Edit("--name", "NAME", "rename the model", set_name),

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.summary import Provenance, Summary, provenance, summarize
 from ovir.checks.recovering import Recovered
-from ovir.checks.releases import Need, oldest_release, release_text
 from ovir.cli.arguments import add_command, add_html, add_json, add_model, add_shape, check_html, write_html
 from ovir.cli.opening import add_extension, add_no_weights, load_extensions, open_recovering
 from ovir.cli.output import (
@@ -23,6 +22,7 @@ from ovir.cli.output import (
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import escaped, plural, readable, size_text
 from ovir.graph.layers import Port
+from ovir.lowering.releases import Need, oldest_release, release_text
 
 if TYPE_CHECKING:
     from ovir.reports.page import Page

@@ -49,9 +49,9 @@ class ModelError(OvirError):
 
 
 class ExportError(OvirError):
-    """A model that another format cannot express, with a diagnostic for each layer.
+    """A model that another format or an older release cannot express, with a diagnostic for each layer.
 
-    ``export_onnx`` raises it before it writes anything.
+    ``export_onnx`` raises it before it writes anything, and ``Model.lower`` before it changes anything.
     """
 
     _SHOWN = 20

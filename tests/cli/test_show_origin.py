@@ -12,7 +12,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.checks.releases import RELEASES, oldest_release, release_text
+from ovir.lowering.releases import RELEASES, oldest_release, release_text
 from ovir.runtime.memory import memory_use
 
 INFO = """<rt_info>

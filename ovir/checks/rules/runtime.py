@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ovir.checks.releases import (
+from ovir.checks.rule import Context, rule
+from ovir.core.element_types import ElementType
+from ovir.diagnostics.codes import NEWER_THAN_RUNTIME
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.wording import plural
+from ovir.graph.layers import Layer
+from ovir.ir.elements import line_of
+from ovir.lowering.decompose import why_not_lowered
+from ovir.lowering.releases import (
     ELEMENT_TYPES_SINCE,
     IR_VERSION_11,
     Release,
@@ -13,13 +21,6 @@ from ovir.checks.releases import (
     opset_number,
     release_text,
 )
-from ovir.checks.rule import Context, rule
-from ovir.core.element_types import ElementType
-from ovir.diagnostics.codes import NEWER_THAN_RUNTIME
-from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.wording import plural
-from ovir.graph.layers import Layer
-from ovir.ir.elements import line_of
 from ovir.ops.base.opsets import opset_range
 
 
@@ -49,7 +50,17 @@ def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
     for (kind, version), found in newer.items():
         known = opset_range(1, newest)
         message = f"{kind} is declared in {version}; OpenVINO {release_text(release)} supports {known}"
-        yield diagnose(NEWER_THAN_RUNTIME, message + _more(found), found[0].place)
+        yield diagnose(NEWER_THAN_RUNTIME, message + _more(found), found[0].place, hint=_help(found, release))
+
+
+def _help(layers: list[Layer], release: Release) -> str:
+    """Return the hint that names the command which rewrites the layers, or says why one of them cannot be."""
+    for layer in layers:
+        if (reason := why_not_lowered(layer, release)) is not None:
+            which = "this layer" if layer is layers[0] else layer.title
+            return f"{which} cannot be rewritten: {reason}"
+    each = "this layer" if len(layers) == 1 else "these layers"
+    return f"'ovir edit --runtime {release_text(release)}' rewrites {each}"
 
 
 def _element_types(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:

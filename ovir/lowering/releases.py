@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ovir.core.element_types import ElementType, f4e2m1, f8e4m3, f8e5m2, f8e8m0, nf4, string, u2, u3, u6
 from ovir.diagnostics.errors import InputError
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.model import Model
 
 Release = tuple[int, int]
 """A release such as 2022.3, without its patch number."""
@@ -43,10 +43,24 @@ def newest_opset(release: Release) -> int:
     return max((opset for first, opset in RELEASES.items() if first <= release), default=0)
 
 
+def release_of_opset(opset: int) -> Release:
+    """Return the first release whose newest opset is at least this one; InputError for an opset that no release has."""
+    found = [release for release, newest in RELEASES.items() if newest >= opset]
+    if opset < 1 or not found:
+        raise _refused(f"opset{opset} is not an opset: known are opset1 to opset{max(RELEASES.values())}")
+    return min(found)
+
+
 def opset_number(version: str) -> int | None:
     """Return the number of the opset that a layer's version names, None if it names none."""
     number = version.lower().removeprefix("opset")
     return int(number) if number.isdecimal() and number.isascii() else None
+
+
+def own_element_types(layer: Layer) -> dict[ElementType, None]:
+    """Return the element types that a layer's attributes name or that its outputs have, each once."""
+    types = [value for value in layer.attributes.values() if isinstance(value, ElementType)]
+    return dict.fromkeys([*types, *(port.element_type for port in layer.outputs)])
 
 
 def element_types_of(layer: Layer) -> dict[ElementType, None]:
@@ -82,6 +96,13 @@ def parse_release(text: str) -> Release:
     return release
 
 
+def as_release(target: str | int) -> Release:
+    """Return the release that a text such as ``2022.3`` names, or the first one that knows an opset, such as 8."""
+    if isinstance(target, bool) or not isinstance(target, (str, int)):
+        raise _refused(f"expected a release, such as '2022.3', or an opset, such as 8, got {target!r}")
+    return release_of_opset(target) if isinstance(target, int) else parse_release(target)
+
+
 def _refused(message: str) -> InputError:
     return InputError.usage(message)
 
@@ -99,7 +120,7 @@ class Need:
         return f"OpenVINO {release_text(self.release)} or later, for {self.what}"
 
 
-def oldest_release(model: Model) -> Need:
+def oldest_release(model: LayerGraph) -> Need:
     """Return the oldest release that reads the IR version, the opsets and the element types of a model, and the reason.
 
     Operations of extensions are ignored, because they do not depend on the release.
@@ -109,7 +130,7 @@ def oldest_release(model: Model) -> Need:
     return unknown[0] if unknown else max(needs, key=lambda need: need.release or (0, 0))
 
 
-def _needs(model: Model) -> Iterator[Need]:
+def _needs(model: LayerGraph) -> Iterator[Need]:
     if model.version >= 11:
         yield Need(IR_VERSION_11, "IR version 11")
     else:

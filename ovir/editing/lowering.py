@@ -1,0 +1,132 @@
+"""Lowers models: replaces operation versions that an OpenVINO release does not know by older ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ovir.core.progress import counted
+from ovir.diagnostics.codes import NEWER_THAN_RUNTIME
+from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.diagnostics.errors import ExportError
+from ovir.editing.constant_edits import remove_unread
+from ovir.editing.transaction import editing, with_types
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer, Port, separate
+from ovir.graph.names import take_name
+from ovir.graph.rt_info import NO_RT_INFO, RtElement, RtInfo
+from ovir.inference.models import infer_model
+from ovir.lowering.decompose import decomposed, is_newer, new_layers
+from ovir.lowering.registry import LOWERED_FROM, NotLowered
+from ovir.lowering.releases import (
+    ELEMENT_TYPES_SINCE,
+    Release,
+    as_release,
+    newest_opset,
+    opset_number,
+    own_element_types,
+    release_of_opset,
+    release_text,
+)
+from ovir.opset1 import convert
+
+
+def lower(model: LayerGraph, target: str | int) -> list[Layer]:
+    """Replace what a release does not know; see ``Model.lower``."""
+    release = as_release(target)
+    newest = newest_opset(release)
+    with_types(model)
+    refused = [diagnostic for layer in model.walk() for diagnostic in _refused_types(layer, release)]
+    if not refused and not any((opset_number(layer.version) or 0) > newest for layer in model.walk()):
+        return []
+    with editing(model):
+        if model.needs_inference:
+            infer_model(model)
+        rewritten: list[Layer] = []
+        for graph in model.graphs():
+            rewritten += _lower_graph(graph, release, refused)
+        if refused:
+            raise ExportError(*refused)
+    return rewritten
+
+
+def _lower_graph(graph: LayerGraph, release: Release, refused: list[Diagnostic]) -> Iterator[Layer]:
+    newest = newest_opset(release)
+    taken = {layer.name for layer in graph.layers}
+    for layer in counted("lowering", list(graph.layers)):
+        if not is_newer(layer, newest):
+            _declare_birth(layer, newest)
+            continue
+        try:
+            ports = decomposed(layer, newest)
+        except NotLowered as error:
+            refused.append(_diagnostic(layer, release, error))
+            continue
+        yield _put(graph, layer, ports, taken)
+
+
+def _declare_birth(layer: Layer, newest: int) -> None:
+    """Declare the opset that introduced an operation version, where a file names a later one than a release knows."""
+    if layer.operator is not None and (opset_number(layer.version) or 0) > newest:
+        layer.version = f"opset{layer.operator.opset}"
+
+
+def _put(graph: LayerGraph, old: Layer, tensors: Sequence[Port | None], taken: set[str]) -> Layer:
+    """Replace a layer by the new layers of these tensors, and return the one that takes its name."""
+    found = [(before, _new(after)) for before, after in zip(old.outputs, tensors, strict=False) if after is not None]
+    ports = [after for _, after in found]
+    last = ports[0].layer
+    assert old.operator is not None
+    origin = f"{old.operator.type}-{old.operator.opset}"
+    for layer in new_layers(ports):
+        is_last = layer is last
+        sources = [port.source for port in layer.inputs]
+        for port in layer.inputs:
+            separate(port)
+        layer.id = graph.next_id
+        layer.name = old.name if is_last else take_name(f"{old.name}/{layer.name or layer.type}", taken)
+        if layer.type != "Const":
+            layer.rt_info_source = _with_origin(old.rt_info if is_last else NO_RT_INFO, origin)
+        graph.add_layer(layer, [source for source in sources if source is not None])
+    for before, after in found:
+        after.own_names |= before.own_names
+        after.rt_info = after.rt_info or before.rt_info
+        before.own_names = frozenset()
+        graph.move_readers(before, after)
+    fed = [port.source for port in old.inputs if port.source is not None]
+    graph.remove_layer(old)
+    remove_unread(graph, fed)
+    return last
+
+
+def _new(port: Port) -> Port:
+    """Return a tensor of a new layer, which can take names: a copy of a tensor that the model already has."""
+    return port if port.layer.owner is None else convert(port, port.element_type).outputs[0]
+
+
+def _with_origin(info: RtInfo, origin: str) -> RtInfo:
+    if LOWERED_FROM in info:
+        return info
+    entry = RtElement(1, "attribute", (("name", LOWERED_FROM), ("version", "0"), ("value", origin)))
+    return RtInfo((*(info.elements or (RtElement(0, "rt_info"),)), entry))
+
+
+# --------------------------------------------------------------------------- what is refused
+
+
+def _diagnostic(layer: Layer, release: Release, error: NotLowered) -> Diagnostic:
+    number = opset_number(layer.version) if layer.operator is None else layer.operator.opset
+    since = f"OpenVINO knows it from release {release_text(release_of_opset(number or 1))}"
+    message = f"this layer cannot be rewritten for OpenVINO {release_text(release)}: {error.reason}"
+    hint = f"{error.hint}; {since}" if error.hint else since
+    return diagnose(NEWER_THAN_RUNTIME, message, layer.place, hint=hint)
+
+
+def _refused_types(layer: Layer, release: Release) -> Iterator[Diagnostic]:
+    for element_type in own_element_types(layer):
+        since = ELEMENT_TYPES_SINCE.get(element_type, release)
+        if since > release:
+            message = f"OpenVINO {release_text(release)} does not support the element type {element_type}"
+            hint = f"OpenVINO supports {element_type} from release {release_text(since)}"
+            if layer.type == "Const":
+                hint = f"--decompress (Model.decompress) replaces compressed weights by numbers; {hint}"
+            yield diagnose(NEWER_THAN_RUNTIME, message, layer.place, hint=hint)

@@ -1,0 +1,104 @@
+"""Decomposes one layer, step by step, until all of its parts are of an opset that a release supports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from ovir.diagnostics.codes import INTERNAL
+from ovir.diagnostics.errors import InputError, ModelError
+from ovir.graph.layers import Layer, LayerOrPort, Port, attach
+from ovir.lowering.registry import NotLowered, decomposition_of, refuse
+from ovir.lowering.releases import Release, newest_opset, opset_number
+
+
+def is_newer(layer: Layer, opset: int) -> bool:
+    """Return whether a layer's operation version is newer than an opset; one of an extension is not."""
+    if layer.operator is not None and layer.operator.opset:
+        return layer.operator.opset > opset
+    return (opset_number(layer.version) or 0) > opset
+
+
+def decomposed(layer: Layer, opset: int, read: Collection[Port] | None = None) -> list[Port | None]:
+    """Return a tensor for each output of a layer that is newer than an opset, computed by layers that are not.
+
+    The new layers belong to no model, and read what the layer reads. An output that nothing reads may have no tensor;
+    ``read`` has the outputs that are read, if the layer belongs to no model. Raises NotLowered with the reason if older
+    operation versions do not express the layer.
+    """
+    if read is None:
+        read = [port for port in layer.outputs if port.readers] or layer.outputs[:1]
+    ports = _decomposed_once(layer, read)
+    parts = list(new_layers(ports))
+    used = {port.source for part in parts for port in part.inputs} | set(ports)
+    replaced: dict[Port | None, Port | None] = {}
+    for part in parts:
+        for port in part.inputs:
+            if port.source in replaced:
+                source = replaced[port.source]
+                assert source is not None
+                attach(source, port)
+        if is_newer(part, opset):
+            outputs = decomposed(part, opset, [port for port in part.outputs if port in used])
+            replaced.update(zip(part.outputs, outputs, strict=True))
+    return [replaced.get(port, port) for port in ports]
+
+
+def why_not_lowered(layer: Layer, release: Release) -> str | None:
+    """Return the reason why a layer that is newer than a release cannot be decomposed; None if it can."""
+    newest = newest_opset(release)
+    if is_newer(layer, newest):
+        try:
+            decomposed(layer, newest)
+        except NotLowered as error:
+            return error.reason
+    return None
+
+
+def _decomposed_once(layer: Layer, read: Collection[Port]) -> list[Port | None]:
+    op = layer.operator
+    if op is None:
+        refuse("ovir does not know the operation")
+    function = decomposition_of(type(op))
+    if function is None:
+        refuse("no older operations compute the same")
+    sources = [port.source for port in layer.inputs]
+    types = [port.type for port in layer.inputs]
+    try:
+        tensors = function(op.applied(types, [port.type for port in layer.outputs]), *sources)
+        if isinstance(tensors, Layer):
+            return list(tensors.outputs)
+        items = [tensors] if isinstance(tensors, Port) else tensors
+        return [_port(item, port in read) for item, port in zip(items, layer.outputs, strict=True)]
+    except (ModelError, InputError) as error:
+        if error.diagnostic.code == INTERNAL.id:
+            raise
+        raise NotLowered(f"its parts do not fit together: {error.diagnostic.message}") from error
+
+
+def _port(item: LayerOrPort | Callable[[], LayerOrPort], is_read: bool) -> Port | None:
+    if not isinstance(item, (Layer, Port)):
+        if not is_read:
+            return None
+        item = item()
+    return item if isinstance(item, Port) else item.outputs[0]
+
+
+def new_layers(ports: Iterable[Port | None]) -> Iterator[Layer]:
+    """Yield the layers that belong to no model and that these tensors depend on, each after those that it reads."""
+    order: dict[Layer, None] = {}
+    opened: set[Layer] = set()
+    pending = [port.layer for port in ports if port is not None and port.layer.owner is None]
+    while pending:
+        layer = pending[-1]
+        if layer in opened or layer in order:
+            pending.pop()
+            order.setdefault(layer)
+            continue
+        opened.add(layer)
+        pending += _new_sources(layer)
+    yield from order
+
+
+def _new_sources(layer: Layer) -> Sequence[Layer]:
+    sources = [port.source for port in layer.inputs]
+    return [source.layer for source in sources if source is not None and source.layer.owner is None]

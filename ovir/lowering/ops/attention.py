@@ -1,0 +1,66 @@
+"""ScaledDotProductAttention."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from ovir import opset8 as ops
+from ovir.core.element_types import boolean
+from ovir.graph.layers import Layer, Port
+from ovir.lowering.parts import number, scalar, size, sizes
+from ovir.lowering.registry import lowers
+from ovir.ops.attention import ScaledDotProductAttention
+
+_STORED = 1 << 16
+"""The number of elements up to which a causal mask is stored."""
+
+
+@lowers("ScaledDotProductAttention", 13)
+def attention(
+    op: ScaledDotProductAttention,
+    query: Port,
+    key: Port,
+    value: Port,
+    mask: Port | None = None,
+    scale: Port | None = None,
+    sink: Port | None = None,
+) -> Layer:
+    """Multiply queries and keys, mask the scores, and average the values by their softmax."""
+    scores = ops.matmul(_scaled(query, scale), key, transpose_a=False, transpose_b=True)
+    lowest = scalar(-np.inf, query.element_type)
+    if op.causal:
+        scores = ops.select(_causal(query, key), scores, lowest)
+    elif mask is not None and mask.element_type == boolean:
+        scores = ops.select(mask, scores, lowest)
+    elif mask is not None and number(mask) != 0:
+        scores = ops.add(scores, mask)
+    return ops.matmul(_softmax(scores, sink), value, transpose_a=False, transpose_b=False)
+
+
+def _scaled(query: Port, scale: Port | None) -> Layer:
+    if scale is not None:
+        return ops.multiply(query, ops.reshape(scale, [1], special_zero=False))
+    features = query.shape[-1] if query.shape.rank else None
+    if features is not None and features.is_static:
+        return ops.multiply(query, 1 / sqrt(max(features.length, 1)))
+    return ops.divide(query, ops.sqrt(ops.convert_like(size(query, -1), query)))
+
+
+def _causal(query: Port, key: Port) -> Layer:
+    """Return the mask of the keys that each query attends to: those up to its own position."""
+    rows, keys = (port.shape[-2] if port.shape.rank else None for port in (query, key))
+    if rows and keys and rows.is_static and keys.is_static and rows.length * keys.length <= _STORED:
+        return ops.constant(np.tri(rows.length, keys.length, dtype=np.bool_))
+    own, others = (ops.range(0, ops.squeeze(size(port, -2), [0]), 1, "i64") for port in (query, key))
+    return ops.less_equal(others, ops.unsqueeze(own, [1]))
+
+
+def _softmax(scores: Layer, sink: Port | None) -> Layer:
+    """Return the weights of the keys; a sink takes part in the sum, and its own weight is left out."""
+    if sink is None:
+        return ops.softmax(scores, -1)
+    rows = ops.concat([ops.strided_slice(sizes(scores), [0], [-1], [1], [0], [0]), [1]], axis=0)
+    beside = ops.concat([scores, ops.broadcast(sink, rows)], axis=-1)
+    return ops.strided_slice(ops.softmax(beside, -1), [0], [-1], [1], [0], [0], [], [], [1])

@@ -1,0 +1,110 @@
+"""Parts that many decompositions need: sizes, constants, and the same operation in an older version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ovir import opset8 as ops
+from ovir.build.creation import create_layer
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import PartialShape
+from ovir.graph.layers import Layer, LayerOrPort, Port
+from ovir.lowering.registry import refuse
+from ovir.ops import find
+from ovir.ops.base.operator import Operator
+from ovir.ops.infrastructure import Const
+
+
+def tensor(item: LayerOrPort) -> Port:
+    """Return the tensor that a layer stands for, or the tensor itself."""
+    return item.outputs[0] if isinstance(item, Layer) else item
+
+
+# ----- constants
+
+
+def constant(item: LayerOrPort) -> Array | None:
+    """Return the array of a tensor that is known before any run, None for others."""
+    port = tensor(item)
+    operator = port.layer.operator
+    return operator.data if isinstance(operator, Const) and operator.has_data else port.type.constant
+
+
+def known(item: LayerOrPort, name: str) -> list[int]:
+    """Return the integers of an input that must be known before any run."""
+    array = constant(item)
+    if array is None:
+        hint = "--fold-constants computes what is known before a run; --shape gives inputs exact sizes"
+        refuse(f"the input '{name}' is not known before a run", hint)
+    return [int(value) for value in array.reshape(-1)]
+
+
+def number(item: LayerOrPort) -> float | None:
+    """Return the number of a known tensor of one element, None for others."""
+    array = constant(item)
+    return float(array.reshape(()).astype(np.float64)) if array is not None and array.size == 1 else None
+
+
+def scalar(value: float, element_type: ElementType) -> Layer:
+    """Return a constant number of an element type."""
+    return ops.constant(value, element_type)
+
+
+# ----- shapes
+
+
+def rank(item: LayerOrPort, name: str = "data") -> int:
+    """Return the rank of a tensor; refuse a layer for which it is unknown."""
+    found = tensor(item).shape.rank
+    if found is None:
+        refuse(f"the rank of the input '{name}' is unknown", "--shape gives the inputs of the model a rank")
+    return found
+
+
+def known_sizes(shape: PartialShape, name: str = "data") -> tuple[int, ...]:
+    """Return the sizes of a shape, or of a part of it; refuse a layer for which one of them is unknown."""
+    if shape.is_dynamic:
+        refuse(f"the input '{name}' has unknown sizes, {shape}", "--shape gives inputs exact sizes")
+    return shape.to_tuple()
+
+
+def sizes(item: LayerOrPort) -> Layer:
+    """Return the shape of a tensor as a list of i64."""
+    shape = tensor(item).shape
+    if shape.is_static:
+        return ops.constant(np.array(shape.to_tuple(), np.int64))
+    return ops.shape_of(tensor(item))
+
+
+def size(item: LayerOrPort, axis: int) -> Layer:
+    """Return one size of a tensor as a list of one i64; negative axes count from the end."""
+    port = tensor(item)
+    if port.shape.rank is not None and port.shape[axis].is_static:
+        return ops.constant([port.shape[axis].length], "i64")
+    if port.shape.rank is not None:
+        axis %= port.shape.rank
+    return ops.gather(ops.shape_of(port), [axis], 0)
+
+
+def joined(*parts: LayerOrPort | int | Sequence[int]) -> Layer:
+    """Return lists of i64 one after the other."""
+    lists = [part if isinstance(part, (Layer, Port)) else ops.constant(np.atleast_1d(part), "i64") for part in parts]
+    return ops.concat(lists, axis=0)
+
+
+# ----- the same operation in an older version
+
+
+def older(op: Operator, opset: int, *inputs: Any, **changes: Any) -> Layer:
+    """Return a layer of the version that an older opset introduced, with the attributes that both versions have.
+
+    ``changes`` has attributes of another value, by their names in files.
+    """
+    cls = find(op.type, opset)
+    assert cls is not None
+    values = {name: getattr(op, spec.field) for name, spec in op.attributes.items() if name in cls.attributes}
+    return create_layer(op.type, inputs, {**values, **changes}, version=f"opset{opset}")
