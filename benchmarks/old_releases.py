@@ -26,8 +26,8 @@ import numpy as np
 import ovir
 from benchmarks.common import write_figures
 from benchmarks.releases import PACKAGES, NoRuntimeError, OldRuntime, RefusedError, steps_of
-from ovir.checks.releases import newest_opset, parse_release
 from ovir.core.arrays import Array
+from ovir.lowering.releases import newest_opset, parse_release
 
 MODELS = Path(__file__).parents[2] / "shared" / "models"
 RELEASES = "2021.4,2022.1,2022.3,2023.3,2024.6"
@@ -189,7 +189,7 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true", help="print why models are refused or fail")
     parser.add_argument("--write", action="store_true", help="write the table into docs/old-releases.md")
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore", ovir.OvirWarning)
+    warnings.simplefilter("ignore")
     releases = arguments.releases.split(",")
 
     def cases_for(release: str) -> list[Case]:
