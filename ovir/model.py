@@ -297,19 +297,25 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
 
 
 def save_model(
-    model: Model | str | os.PathLike[str], output_model: str | os.PathLike[str], compress_to_fp16: bool = False
+    model: Model | str | os.PathLike[str],
+    output_model: str | os.PathLike[str],
+    compress_to_fp16: bool = False,
+    *,
+    version: int = 11,
 ) -> list[Diagnostic]:
-    """Write a model as IR version 11: an .xml and the .bin next to it; return the warnings.
+    """Write a model as an .xml, of IR version 11 or 10, and the .bin next to it; return the warnings.
 
     ``model`` may also be the path of an .xml. A model of version 10 is upgraded: what OpenVINO does to the inputs and
-    outputs of such a file becomes part of the model. A model that was edited is inferred first.
+    outputs of such a file becomes part of the model. A model that was edited is inferred first. Version 10 is for
+    OpenVINO 2021.4 and older: all inputs need exact sizes, and these releases feed inputs of f16 as f32, and give
+    outputs of i64, u64 and u32 as i32, all others as f32.
 
     The files replace older ones only when both are complete; they may be the files of the model itself. Equal models
     give equal files. Raises WriteError if they cannot be written, and ModelError if the model is wrong.
     """
     from ovir.ir.writing.save import write_model
 
-    return write_model(model, output_model, compress_to_fp16, Model)[1]
+    return write_model(model, output_model, compress_to_fp16, Model, version)[1]
 
 
 def _apply(type_name: str, *operands: Any) -> Layer:

@@ -24,6 +24,7 @@ from ovir.graph.names import tensor_names
 from ovir.io.tensor_files import load_tensor, parse_literal, with_element_type
 from ovir.ir.writing.save import write_model
 from ovir.lowering.registry import LOWERED_FROM
+from ovir.lowering.releases import IR_VERSION_11, as_release
 from ovir.model import Model, read_model
 
 Report = Callable[[], str]
@@ -184,6 +185,7 @@ class Edit(NamedTuple):
 
 COMPRESS = Edit("--compress-to-fp16", None, "write weights of f32 and f64 as f16", compress)
 DECOMPRESS = Edit("--decompress", None, "replace compressed weights by the decompressed numbers", decompress)
+RUNTIME, OPSET = "--runtime", "--opset"
 EDITS = (
     Edit("--rename", "OLD=NEW", "rename a layer, a tensor, or both where they share the name", rename),
     Edit("--shape", "NAME=1,3,?,2..5", "give an input another shape", shape),
@@ -200,8 +202,8 @@ EDITS = (
         "compute what is known before a run; weights stay compressed",
         fold_constants,
     ),
-    Edit("--runtime", "RELEASE", "rewrite what this OpenVINO release does not know, such as 2022.3", runtime),
-    Edit("--opset", "NUMBER", "rewrite what is newer than an opset, such as 8", opset),
+    Edit(RUNTIME, "RELEASE", "rewrite what this OpenVINO release does not know, such as 2022.3", runtime),
+    Edit(OPSET, "NUMBER", "rewrite what is newer than an opset, such as 8", opset),
     Edit("--prune", None, "remove dead layers", prune),
     Edit("--strip-rt-info", None, "remove all runtime information", strip_rt_info),
     Edit("--name", "NAME", "rename the model", set_name),
@@ -268,7 +270,7 @@ def run(arguments: argparse.Namespace) -> int:
     warnings: list[Diagnostic] = []
     if path is not None:
         is_compressed = any(option == COMPRESS.option for option, _ in arguments.edits)
-        written, warnings = write_model(model, path, is_compressed, Model)
+        written, warnings = write_model(model, path, is_compressed, Model, _ir_version(arguments.edits))
     if arguments.json:
         edits = [{"option": edit.option, "value": edit.value, "result": edit.result} for edit in done]
         diagnostics = [found.to_dict() for found in warnings]
@@ -282,6 +284,15 @@ def run(arguments: argparse.Namespace) -> int:
     summary = f"{path}: {', '.join(plural(*count) for count in counts)}"
     say("nothing is written (--dry-run)" if path is None else readable(summary))
     return DONE
+
+
+def _ir_version(edits: Sequence[tuple[str, str]]) -> int:
+    """Return the version of the file: the newest one that the release of the last ``--runtime`` or ``--opset``
+    reads."""
+    targets = [
+        as_release(int(text) if option == OPSET else text) for option, text in edits if option in (RUNTIME, OPSET)
+    ]
+    return 10 if targets and targets[-1] < IR_VERSION_11 else 11
 
 
 def _hint(model: Model, error: Diagnostic, edits: Sequence[tuple[str, str]], option: str, value: str) -> str:

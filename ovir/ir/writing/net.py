@@ -195,14 +195,15 @@ def _entry(tag: str, item: Entry, external: int, internal: int) -> str:
 
 
 VERSION = 11
-"""The IR version of all files that are written."""
+"""The IR version of files that are written, unless an older one is asked for."""
 
 
 class NetWriter:
     """Writes one model: the texts of its .xml are collected, its constants are appended to the .bin."""
 
-    def __init__(self, blobs: BlobWriter) -> None:
+    def __init__(self, blobs: BlobWriter, version: int = VERSION) -> None:
         self.blobs = blobs
+        self._version = version
         self._path: str | None = None
         self._lines: list[str] = []
         self._types: dict[tuple[int, int], tuple[str, str, TensorType]] = {}
@@ -220,7 +221,7 @@ class NetWriter:
     def write(self, model: LayerGraph) -> str:
         """Return the text of the .xml, after all constants have been written."""
         self._path = model.path
-        self._lines = ['<?xml version="1.0"?>\n', f'<net name="{escaped(model.name)}" version="{VERSION}">\n']
+        self._lines = ['<?xml version="1.0"?>\n', f'<net name="{escaped(model.name)}" version="{self._version}">\n']
         self._net(model, 1)
         self.blobs.finish()
         if self.blobs.position:

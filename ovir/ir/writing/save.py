@@ -12,51 +12,74 @@ from ovir.core.files import CODE, target_paths, writing_pair
 from ovir.core.interpreter import without_garbage_collection
 from ovir.diagnostics.codes import INFERENCE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.errors import InputError, ModelError
+from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.graph.names import make_names_unique, repeated_names
 from ovir.inference.models import infer_model, infer_shapes
-from ovir.ir.legacy import apply_legacy_io
+from ovir.ir.legacy import apply_legacy_io, check_names
 from ovir.ir.reader import read
 from ovir.ir.writing.blobs import BlobWriter
 from ovir.ir.writing.compression import compress_to_f16
-from ovir.ir.writing.net import NetWriter
+from ovir.ir.writing.net import VERSION, NetWriter
 
 G = TypeVar("G", bound=LayerGraph)
 
 
 def write_model(
-    model: G | str | os.PathLike[str], output_model: str | os.PathLike[str], compress_to_fp16: bool, kind: type[G]
+    model: G | str | os.PathLike[str],
+    output_model: str | os.PathLike[str],
+    compress_to_fp16: bool,
+    kind: type[G],
+    version: int = VERSION,
 ) -> tuple[G, list[Diagnostic]]:
     """Write a model, or one that is read as a graph of class ``kind``; see ``ovir.save_model``.
 
     Return what the file holds, which may have other layers than the model, and the warnings.
     """
     target_paths(output_model)
+    if version not in (10, VERSION):
+        raise InputError.usage(f"argument 'version': expected 10 or {VERSION}, got {version!r}")
     if isinstance(model, (str, os.PathLike)):
         model = read(model, None, kind)
     if not isinstance(model, LayerGraph):
         message = f"expected a Model or the path of an .xml, got {type(model).__name__}"
         raise InputError.usage(message)
     with without_garbage_collection():
-        prepared = _prepared(model)
+        prepared = _prepared(model, version)
         warnings: list[Diagnostic] = []
         if compress_to_fp16:
             prepared = prepared if prepared is not model else model.clone()
             warnings = compress_to_f16(prepared)
         with writing_pair(output_model) as (text, data):
-            text.write(NetWriter(BlobWriter(data)).write(prepared).encode())
+            text.write(NetWriter(BlobWriter(data), version).write(prepared).encode())
     return prepared, warnings
 
 
-def _prepared(model: G) -> G:
-    """Return the model as a file of the present version describes it: inferred, and without implicit conversions."""
+def _prepared(model: G, version: int) -> G:
+    """Return the model as a file of a version describes it: inferred, and in version 11 without implicit
+    conversions."""
     if model.has_gaps:
         message = "the model cannot be saved: parts of it could not be read"
         raise ModelError(diagnose(INFERENCE, message, Place(model.path)))
     _infer_edited(model)
-    return upgraded(model)
+    if version == VERSION:
+        return upgraded(model)
+    _require_version_10(model)
+    return model
+
+
+def _require_version_10(model: LayerGraph) -> None:
+    """Raise ModelError for what files of version 10 cannot hold: unknown sizes of inputs, and ambiguous names."""
+    found = Diagnostics()
+    for port in model.inputs:
+        if port.shape.is_dynamic:
+            message = f"a file of version 10 holds exact sizes only, and this input has the shape {port.shape}"
+            hint = f"give it exact sizes: --shape {port.any_name}=..., or Model.reshape"
+            found.add(diagnose(INFERENCE, message, port.layer.place, hint=hint))
+    check_names(model, found)
+    if errors := found.fatal:
+        raise ModelError(*errors)
 
 
 def _infer_edited(model: LayerGraph) -> None:
