@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from ovir.diagnostics.codes import INTERNAL
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layers import Layer, LayerOrPort, Port, attach
-from ovir.lowering.registry import NotLowered, decomposition_of, refuse
+from ovir.lowering.registry import NotLowered, decomposition_of, refuse, why_without
 from ovir.lowering.releases import Release, newest_opset, opset_number
 
 
@@ -60,7 +60,7 @@ def _decomposed_once(layer: Layer, read: Collection[Port]) -> list[Port | None]:
         refuse("ovir does not know the operation")
     function = decomposition_of(type(op))
     if function is None:
-        refuse("no older operations compute the same")
+        refuse(why_without(type(op)))
     sources = [port.source for port in layer.inputs]
     types = [port.type for port in layer.inputs]
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from ovir import opset8 as ops
 from ovir.build.creation import create_layer
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import refuse
 from ovir.ops import find
@@ -94,6 +94,37 @@ def joined(*parts: LayerOrPort | int | Sequence[int]) -> Layer:
     """Return lists of i64 one after the other."""
     lists = [part if isinstance(part, (Layer, Port)) else ops.constant(np.atleast_1d(part), "i64") for part in parts]
     return ops.concat(lists, axis=0)
+
+
+# ----- axes and indices
+
+
+def swapped(item: LayerOrPort, axis: int, last: int) -> LayerOrPort:
+    """Return a tensor with an axis exchanged with the last one, whose number is given."""
+    if axis == last:
+        return item
+    order = list(range(last + 1))
+    order[axis], order[last] = last, axis
+    return ops.transpose(item, order)
+
+
+def from_front(indices: Port, length: Dimension | None, length_of_axis: Callable[[], LayerOrPort]) -> LayerOrPort:
+    """Return indices with the negative ones counted from the front.
+
+    ``length`` is the size of the axis as far as it is known; the function returns it as a scalar of i64.
+    """
+    value = indices.type.value
+    array = constant(indices)
+    if indices.element_type.kind == "unsigned" or (value is not None and bool((value.lower >= 0).all())):
+        return indices
+    if array is not None and (array >= 0).all():
+        return indices
+    if array is not None and length is not None and length.is_static:
+        counted = np.where(array < 0, array + length.length, array).astype(array.dtype)
+        return ops.constant(counted, indices.element_type)
+    end = ops.convert(length_of_axis(), indices.element_type)
+    is_negative = ops.less(indices, scalar(0, indices.element_type))
+    return ops.select(is_negative, ops.add(indices, end), indices)
 
 
 # ----- the same operation in an older version

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from ovir import opset6 as ops
+from ovir import opset7 as ops
 from ovir.graph.layers import LayerOrPort, Port
-from ovir.lowering.parts import constant, known, older, scalar, size
+from ovir.lowering.parts import constant, from_front, joined, known, known_sizes, older, rank, scalar, size, sizes
 from ovir.lowering.registry import lowers, refuse
-from ovir.ops.gather import Gather7, Gather8
+from ovir.ops.gather import Gather7, Gather8, GatherND8
 
 
 @lowers("Gather", 8)
 def gather_8(op: Gather8, data: Port, indices: Port, axis: Port) -> LayerOrPort:
-    """Count negative indices from the front, which the older versions do not define."""
-    return older(op, 7, data, _from_front(data, indices, axis), axis)
+    """Count negative indices from the front, as the older versions do not define them."""
 
+    def length() -> LayerOrPort:
+        return ops.squeeze(size(data, known(axis, "axis")[0]), [0])
 
-def _from_front(data: Port, indices: Port, axis: Port) -> LayerOrPort:
-    value = indices.type.value
-    if indices.element_type.name.startswith("u") or (value is not None and bool((value.lower >= 0).all())):
-        return indices
-    where = known(axis, "axis")[0]
-    array = constant(indices)
-    if array is not None and (array >= 0).all():
-        return indices
-    if array is not None and data.shape.rank is not None and (length := data.shape[where]).is_static:
-        return ops.constant(np.where(array < 0, array + length.length, array).astype(array.dtype), indices.element_type)
-    length_of_axis = ops.convert(ops.squeeze(size(data, where), [0]), indices.element_type)
-    is_negative = ops.less(indices, scalar(0, indices.element_type))
-    return ops.select(is_negative, ops.add(indices, length_of_axis), indices)
+    where = constant(axis)
+    found = None if where is None or data.shape.rank is None else data.shape[int(where.item())]
+    return older(op, 7, data, from_front(indices, found, length), axis)
 
 
 @lowers("Gather", 7)
@@ -37,3 +26,27 @@ def gather_7(op: Gather7, data: Port, indices: Port, axis: Port) -> LayerOrPort:
     if op.batch_dims:
         refuse(f"Gather-1 has no batch_dims, and these are {op.batch_dims}")
     return older(op, 1, data, indices, axis)
+
+
+@lowers("GatherND", 8)
+def gather_nd_8(op: GatherND8, data: Port, indices: Port) -> LayerOrPort:
+    """Count negative indices from the front, and divide the batch that the older version merges."""
+    batch, (count,) = op.batch_dims, known_sizes(indices.shape.slice(-1), "indices")
+    wide = indices.type.value
+    counted: LayerOrPort = indices
+    if wide is None or not bool((wide.lower >= 0).all()):
+        ends = ops.convert(_slice(sizes(data), batch, batch + count), indices.element_type)
+        counted = ops.select(ops.less(indices, scalar(0, indices.element_type)), ops.add(indices, ends), indices)
+    picked = older(op, 5, data, counted)
+    if batch < 2:
+        return picked
+    shape = joined(
+        _slice(sizes(data), 0, batch),
+        _slice(sizes(indices), batch, rank(indices, "indices") - 1),
+        _slice(sizes(data), batch + count, rank(data)),
+    )
+    return ops.reshape(picked, shape, special_zero=False)
+
+
+def _slice(items: LayerOrPort, start: int, stop: int) -> LayerOrPort:
+    return ops.strided_slice(items, [start], [stop], [1], [0], [0])

@@ -8,7 +8,7 @@ import numpy as np
 
 from ovir import opset8 as ops
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import known, known_sizes, older, rank
+from ovir.lowering.parts import known, known_sizes, older, rank, swapped
 from ovir.lowering.registry import Tensors, lowers, refuse
 from ovir.ops.base.spatial import SAME, output_size
 from ovir.ops.pooling import AdaptiveAvgPool, AdaptiveMaxPool, AvgPool14, AvgPool16, MaxPool8, MaxPool14, PoolBase
@@ -88,8 +88,8 @@ def adaptive_avg_pool(op: AdaptiveAvgPool, data: Port, output_shape: Port) -> La
         weights = np.zeros((size, count))
         for window, (start, stop) in enumerate(_windows(size, count)):
             weights[start:stop, window] = 1 / (stop - start)
-        result = ops.matmul(_swapped(result, axis, last), ops.constant(weights, data.element_type), False, False)
-        result = _swapped(result, axis, last)
+        result = ops.matmul(swapped(result, axis, last), ops.constant(weights, data.element_type), False, False)
+        result = swapped(result, axis, last)
     return result
 
 
@@ -120,14 +120,6 @@ def _spatial(data: Port) -> tuple[int, ...]:
 
 def _windows(size: int, count: int) -> list[tuple[int, int]]:
     return [(window * size // count, -(-(window + 1) * size // count)) for window in range(count)]
-
-
-def _swapped(item: LayerOrPort, axis: int, last: int) -> LayerOrPort:
-    if axis == last:
-        return item
-    order = list(range(last + 1))
-    order[axis], order[last] = last, axis
-    return ops.transpose(item, order)
 
 
 def _part(item: LayerOrPort, axis: int, start: int, stop: int) -> Layer:

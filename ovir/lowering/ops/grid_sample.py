@@ -1,0 +1,101 @@
+"""GridSample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ovir import opset7 as ops
+from ovir.core.element_types import f32, f64, i64
+from ovir.graph.layers import Layer, LayerOrPort, Port
+from ovir.lowering.parts import joined, known_sizes, scalar, size
+from ovir.lowering.registry import lowers, refuse
+from ovir.ops.grid_sample import GridSample
+
+_KEYS = -0.75
+"""The parameter of the cubic kernel."""
+
+
+@lowers("GridSample", 9)
+def grid_sample(op: GridSample, data: Port, grid: Port) -> LayerOrPort:
+    """Gather the pixels around each position, and add them up with their weights."""
+    if not data.element_type.is_real and op.mode != "nearest":
+        refuse(f"older operations do not round {data.element_type} as this one does")
+    height, width = known_sizes(data.shape.slice(2, 4))
+    if grid.element_type not in (f32, f64):
+        grid = ops.convert(grid, f32).outputs[0]
+    columns, column_weights = _taps(op, _coordinate(grid, 0), width)
+    rows, row_weights = _taps(op, _coordinate(grid, 1), height)
+    pixels = ops.reshape(ops.transpose(data, [0, 2, 3, 1]), [0, height * width, -1], special_zero=True)
+    shape = joined(size(grid, 0), size(grid, 1), size(grid, 2), size(data, 1))
+    total: Layer | None = None
+    for row, row_weight in zip(rows, row_weights, strict=True):
+        for column, column_weight in zip(columns, column_weights, strict=True):
+            taken = _taken(op, pixels, row, column, height, width, shape)
+            if row_weight is not None and column_weight is not None:
+                weight = ops.unsqueeze(ops.multiply(row_weight, column_weight), [3])
+                taken = ops.multiply(taken, ops.convert(weight, data.element_type))
+            total = taken if total is None else ops.add(total, taken)
+    assert total is not None
+    return ops.transpose(total, [0, 3, 1, 2])
+
+
+def _coordinate(grid: Port, index: int) -> Layer:
+    return ops.gather(grid, index, 3)
+
+
+def _taps(op: GridSample, place: Layer, length: int) -> tuple[list[Layer], list[Layer | None]]:
+    """Return the indices of the pixels along an axis, as real numbers, and their weights."""
+    of = _numbers(place)
+    if op.align_corners:
+        position = ops.multiply(ops.add(place, of(1)), of((length - 1) / 2))
+    else:
+        position = ops.multiply(ops.subtract(ops.multiply(ops.add(place, of(1)), of(length)), of(1)), of(0.5))
+    if op.mode == "nearest":
+        return [ops.round(position, "half_to_even")], [None]
+    low = ops.floor(position)
+    share = ops.subtract(position, low)
+    rest = ops.subtract(of(1), share)
+    if op.mode == "bilinear":
+        return [low, ops.add(low, of(1))], [rest, share]
+    weights = [_far(share, of), _near(share, of), _near(rest, of), _far(rest, of)]
+    return [ops.add(low, of(step)) for step in (-1, 0, 1, 2)], list(weights)
+
+
+def _numbers(like: Layer) -> Callable[[float], Layer]:
+    return lambda value: scalar(value, like.element_type)
+
+
+def _near(x: Layer, of: Callable[[float], Layer]) -> Layer:
+    """Return Keys' kernel at a distance of x, below 1."""
+    slope = ops.subtract(ops.multiply(x, of(_KEYS + 2)), of(_KEYS + 3))
+    return ops.add(ops.multiply(ops.multiply(slope, x), x), of(1))
+
+
+def _far(x: Layer, of: Callable[[float], Layer]) -> Layer:
+    """Return Keys' kernel at a distance of 1 + x, between 1 and 2."""
+    slope = ops.subtract(ops.multiply(x, of(_KEYS)), of(2 * _KEYS))
+    return ops.multiply(ops.add(ops.multiply(slope, x), of(_KEYS)), x)
+
+
+def _taken(op: GridSample, pixels: Layer, row: Layer, column: Layer, height: int, width: int, shape: Layer) -> Layer:
+    """Return the pixels [images, rows, columns, channels] at these indices; beyond the border as padding_mode says."""
+    (y, outside_y), (x, outside_x) = (_inside(op, *axis) for axis in ((row, height), (column, width)))
+    index = ops.convert(ops.add(ops.multiply(y, scalar(width, y.element_type)), x), i64)
+    flat = ops.reshape(index, [0, -1], special_zero=True)
+    taken = ops.reshape(ops.gather(pixels, flat, 1, batch_dims=1), shape, special_zero=False)
+    if op.padding_mode != "zeros":
+        return taken
+    outside = ops.unsqueeze(ops.logical_or(outside_y, outside_x), [3])
+    return ops.select(outside, scalar(0, taken.element_type), taken)
+
+
+def _inside(op: GridSample, index: Layer, length: int) -> tuple[Layer, Layer]:
+    """Return indices within an axis, and the mask of those that were outside of it."""
+    of = _numbers(index)
+    outside = ops.logical_or(ops.less(index, of(0)), ops.greater(index, of(length - 1)))
+    if op.padding_mode == "reflection":
+        period = max(2 * (length - 1), 1) if op.align_corners else 2 * length
+        wrapped = ops.floor_mod(index, of(period))
+        mirrored = ops.subtract(of(period if op.align_corners else period - 1), wrapped)
+        index = ops.minimum(wrapped, mirrored) if length > 1 or not op.align_corners else ops.multiply(wrapped, of(0))
+    return ops.clamp(index, 0, length - 1), outside

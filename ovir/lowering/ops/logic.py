@@ -1,0 +1,105 @@
+"""Operations on bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ovir import opset7 as ops
+from ovir.core.element_types import ElementType, boolean, i32, i64, u64
+from ovir.graph.layers import Layer, LayerOrPort, Port
+from ovir.lowering.parts import scalar
+from ovir.lowering.registry import lowers, refuse
+from ovir.ops.logic import (
+    BitwiseAnd,
+    BitwiseBase,
+    BitwiseLeftShift,
+    BitwiseNot,
+    BitwiseOr,
+    BitwiseRightShift,
+    BitwiseXor,
+)
+
+_BITS = (8, 16, 32, 64)
+
+
+@lowers("BitwiseAnd", 13)
+def bitwise_and(op: BitwiseAnd, a: Port, b: Port) -> Layer:
+    if a.element_type == boolean:
+        return ops.logical_and(a, b, op.auto_broadcast)
+    return _bit_by_bit(op, a, b, ops.multiply)
+
+
+@lowers("BitwiseOr", 13)
+def bitwise_or(op: BitwiseOr, a: Port, b: Port) -> Layer:
+    if a.element_type == boolean:
+        return ops.logical_or(a, b, op.auto_broadcast)
+    return _bit_by_bit(op, a, b, ops.maximum)
+
+
+@lowers("BitwiseXor", 13)
+def bitwise_xor(op: BitwiseXor, a: Port, b: Port) -> Layer:
+    if a.element_type == boolean:
+        return ops.logical_xor(a, b, op.auto_broadcast)
+    return _bit_by_bit(op, a, b, lambda x, y: ops.abs(ops.subtract(x, y)))
+
+
+@lowers("BitwiseNot", 13)
+def bitwise_not(op: BitwiseNot, data: Port) -> Layer:
+    """Subtract from -1, or from the largest number of an unsigned type."""
+    if data.element_type == boolean:
+        return ops.logical_not(data)
+    _require_whole_bytes(data.element_type)
+    highest = -1 if data.element_type.kind == "signed" else 2**data.element_type.bits - 1
+    return ops.subtract(scalar(highest, data.element_type), data)
+
+
+@lowers("BitwiseLeftShift", 15)
+def left_shift(op: BitwiseLeftShift, a: Port, b: Port) -> Layer:
+    """Multiply in a wider type, and keep the low bits."""
+    _require_whole_bytes(a.element_type)
+    wide = a.element_type if a.element_type.bits == 64 else i64
+    factor = ops.power(scalar(2, wide), ops.convert(b, wide))
+    product = ops.multiply(ops.convert(a, wide), factor, op.auto_broadcast)
+    if a.element_type.bits == 64:
+        return product
+    count = 2**a.element_type.bits
+    below = scalar(count // 2 if a.element_type.kind == "signed" else 0, wide)
+    kept = ops.subtract(ops.floor_mod(ops.add(product, below), scalar(count, wide)), below)
+    return ops.convert(kept, a.element_type)
+
+
+@lowers("BitwiseRightShift", 15)
+def right_shift(op: BitwiseRightShift, a: Port, b: Port) -> Layer:
+    _require_whole_bytes(a.element_type)
+    step = ops.power(scalar(2, a.element_type), b)
+    rest = ops.floor_mod(a, step, op.auto_broadcast)
+    return ops.divide(ops.subtract(a, rest, op.auto_broadcast), step, op.auto_broadcast)
+
+
+def _bit_by_bit(op: BitwiseBase, a: Port, b: Port, combine: Callable[[LayerOrPort, LayerOrPort], Layer]) -> Layer:
+    """Combine the bits of two integers, each of which is a number in a new last dimension; the sign is the last one."""
+    if op.auto_broadcast == "pdpd":
+        refuse("it broadcasts by the rule pdpd")
+    element_type = a.element_type
+    _require_whole_bytes(element_type)
+    if element_type == u64:
+        refuse("older operations do not divide u64 into bits")
+    bits, is_signed = element_type.bits, element_type.kind == "signed"
+    wide = i32 if bits < 32 or element_type == i32 else i64
+    steps = [2**bit for bit in range(bits - is_signed)]
+    weights = [*steps, -(2 ** (bits - 1))] if is_signed else steps
+    first, second = (_bits(ops.convert(port, wide), steps, wide, is_signed) for port in (a, b))
+    weighted = ops.multiply(combine(first, second), ops.constant(weights, wide))
+    return ops.convert(ops.reduce_sum(weighted, [-1], keep_dims=False), element_type)
+
+
+def _bits(item: Layer, steps: list[int], wide: ElementType, is_signed: bool) -> Layer:
+    column, step = ops.unsqueeze(item, [-1]), ops.constant(steps, wide)
+    quotient = ops.divide(ops.subtract(column, ops.floor_mod(column, step)), step)
+    found = ops.floor_mod(quotient, scalar(2, wide))
+    return ops.concat([found, ops.convert(ops.less(column, scalar(0, wide)), wide)], axis=-1) if is_signed else found
+
+
+def _require_whole_bytes(element_type: ElementType) -> None:
+    if element_type.bits not in _BITS:
+        refuse(f"older operations do not compute with {element_type}")

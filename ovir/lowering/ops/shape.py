@@ -1,0 +1,21 @@
+"""Squeeze."""
+
+from __future__ import annotations
+
+from ovir.graph.layers import LayerOrPort, Port
+from ovir.lowering.parts import constant, older
+from ovir.lowering.registry import lowers
+from ovir.ops.shape import Squeeze15
+
+
+@lowers("Squeeze", 15)
+def squeeze_15(op: Squeeze15, data: Port, axes: Port | None = None) -> LayerOrPort:
+    """Name only axes that may have the size 1, because older releases refuse others."""
+    shape, given = data.shape, None if axes is None else constant(axes)
+    if shape.rank is None or (axes is not None and given is None):
+        return older(op, 1, data, *([] if axes is None else [axes]))
+    chosen = range(shape.rank) if given is None or not given.size else {int(axis) % shape.rank for axis in given.flat}
+    if given is None and shape.is_dynamic:
+        return older(op, 1, data)
+    found = [axis for axis in chosen if shape[axis].contains(1)]
+    return older(op, 1, data, found) if found else data
