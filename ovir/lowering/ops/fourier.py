@@ -10,7 +10,7 @@ from ovir import opset9 as ops
 from ovir.core.element_types import i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.parts import known, known_sizes, rank, scalar, size, tensor
-from ovir.lowering.registry import lowers
+from ovir.lowering.registry import lowers, refuse
 from ovir.ops.fourier import IRDFT, ISTFT, RDFT, STFT
 
 
@@ -40,6 +40,8 @@ def irdft(op: IRDFT, data: Port, axes: Port, signal_size: Port | None = None) ->
     numbers: LayerOrPort = data
     if others:
         numbers = ops.idft(data, others, lengths[:-1] if signal_size is not None else None)
+    if length < 1:
+        refuse("its result has no elements")
     half = length // 2 + 1
     if bins > half:
         numbers = _cut(numbers, last, half)

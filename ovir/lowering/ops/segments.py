@@ -20,7 +20,7 @@ def embedding_bag_packed(
     if op.reduction == "sum":
         return total
     _require_real(op.reduction, table)
-    return ops.divide(total, ops.convert_like(size(indices, 1), table))
+    return ops.divide(total, ops.convert_like(ops.maximum(size(indices, 1), scalar(1, i64)), table))
 
 
 @lowers("EmbeddingBagOffsets", 15)

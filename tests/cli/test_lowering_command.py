@@ -1,0 +1,34 @@
+"""``ovir edit --runtime``, and what ``ovir check --runtime`` says about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from command import Cli
+from newer_models import attention, faulty
+
+import ovir
+
+
+def test_the_command_writes_what_a_release_reads(tmp_path: Path, cli: Cli) -> None:
+    model, old = tmp_path / "new.xml", tmp_path / "old.xml"
+    ovir.save_model(attention(), model)
+    hints = [d.hint for d in ovir.check(model, runtime="2022.3") if d.code == "OVIR701"]
+    assert hints == ["'ovir edit --runtime 2022.3' rewrites this layer"]
+    done = cli("edit", str(model), "--runtime", "2022.3", "-o", str(old))
+    assert done.status == 0
+    assert "rewrote 1 layer for OpenVINO 2022.3: 1 x ScaledDotProductAttention-13" in done.out
+    assert [d for d in ovir.check(old, runtime="2022.3") if d.code == "OVIR701"] == []
+    assert ovir.read_model(old).version == 11
+
+
+def test_the_command_refuses_before_it_writes(tmp_path: Path, cli: Cli) -> None:
+    model, old = tmp_path / "new.xml", tmp_path / "old.xml"
+    ovir.save_model(faulty(), model)
+    hints = [d.hint or "" for d in ovir.check(model, runtime="2022.3") if d.code == "OVIR701"]
+    assert sum("cannot be rewritten" in hint for hint in hints) == 2
+    done = cli("edit", str(model), "--runtime", "2022.3", "-o", str(old))
+    assert done.status != 0
+    assert "'fake'" in done.err
+    assert "'drawn'" in done.err
+    assert not old.exists()

@@ -1,0 +1,125 @@
+"""Decompositions compute the same as the operations, on random models of every operation version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fuzz.cases import VERSIONS, make_case
+
+import ovir
+from ovir.core.arrays import Array
+from ovir.lowering.registry import decomposition_of, why_without
+from ovir.ops import find
+from ovir.ops.base.opsets import OPERATIONS
+
+OLDEST = 7
+"""The opset of release 2021.4, the oldest one that models are lowered to."""
+DECOMPOSED = [
+    (index, kind, birth)
+    for index, (kind, birth) in enumerate(VERSIONS)
+    if birth > OLDEST and decomposition_of(find(kind, birth)) is not None  # type: ignore[arg-type]
+]
+ATTEMPTS = 8
+"""Random models of each operation version, of which some are illegal or cannot be decomposed."""
+TOLERANCE = {2: 2e-2, 4: 1e-3, 8: 1e-5}
+"""The difference that real numbers of a size in bytes may have, as a part of the largest one."""
+DIFFERENT = {
+    ("ROIAlign", 9): "the older version enlarges regions that are shorter than a pixel",
+    ("MaxPool", 8): "positions are read in all random models",
+    ("AdaptiveMaxPool", 8): "positions are read in all random models",
+}
+"""Versions whose random models are not compared, and why; other tests have models of them."""
+
+
+def cases(index: int) -> Iterator[tuple[ovir.Model, list[Array], list[Array]]]:
+    """Yield random models of an operation version that run, with inputs and results of ordinary size."""
+    for attempt in range(ATTEMPTS):
+        case = make_case(index + attempt * len(VERSIONS))
+        try:
+            model = ovir.read_model(case.text, case.weights)
+            results = list(ovir.compile_model(model)(case.feeds).values())
+        except (ovir.OvirError, IndexError):
+            continue
+        if all(map(_is_ordinary, (*case.feeds, *case.constants, *results))):
+            yield model, case.feeds, results
+
+
+def _is_ordinary(array: Array) -> bool:
+    return array.dtype.kind in "biuTUO" or bool((np.abs(array.astype(np.float64)) < 1e4).all())
+
+
+@pytest.mark.parametrize(("index", "kind", "birth"), DECOMPOSED, ids=lambda value: str(value))
+def test_results_agree(index: int, kind: str, birth: int) -> None:
+    if (kind, birth) in DIFFERENT:
+        pytest.skip(DIFFERENT[kind, birth])
+    compared = 0
+    for model, feeds, wanted in cases(index):
+        for opset in dict.fromkeys((birth - 1, OLDEST)):
+            for is_dynamic in (False, True):
+                lowered = model.clone()
+                if is_dynamic:
+                    known = {i: port.shape for i, port in enumerate(lowered.inputs) if port.shape.rank}
+                    lowered.reshape({i: [-1, *shape.dims[1:]] for i, shape in known.items()})
+                try:
+                    lowered.lower(opset)
+                except ovir.ExportError:
+                    continue
+                found = list(ovir.compile_model(lowered)(feeds).values())
+                assert_close(found, wanted)
+                compared += 1
+    assert compared, "no random model was decomposed"
+
+
+def assert_close(found: list[Array], wanted: list[Array]) -> None:
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert ours.dtype == theirs.dtype
+        if theirs.dtype.kind not in "fV":
+            np.testing.assert_array_equal(ours, theirs)
+            continue
+        a, b = ours.astype(np.float64), theirs.astype(np.float64)
+        largest = max(float(np.abs(b).max(initial=0)), 1e-2)
+        np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE.get(theirs.dtype.itemsize, 1e-1) * largest)
+
+
+# --------------------------------------------------------------------------- the table
+
+
+def test_a_version_has_a_decomposition_or_a_reason() -> None:
+    unexplained = [
+        f"{kind}-{birth}"
+        for kind, births in OPERATIONS.items()
+        for birth in births
+        if birth > OLDEST
+        and decomposition_of(operation := find(kind, birth)) is None  # type: ignore[arg-type]
+        and why_without(operation).startswith("no older operations")  # type: ignore[arg-type]
+    ]
+    assert unexplained == []
+
+
+# --------------------------------------------------------------------------- op cases, where they are
+
+OP_CASES = Path(__file__).parents[3] / "shared" / "opcases" / "cases"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not OP_CASES.is_dir(), reason="the op cases are not here")
+@pytest.mark.parametrize(("kind", "birth"), [version[1:] for version in DECOMPOSED], ids=lambda value: str(value))
+def test_op_cases_agree(kind: str, birth: int) -> None:
+    if (kind, birth) in DIFFERENT:
+        pytest.skip(DIFFERENT[kind, birth])
+    for folder in sorted((OP_CASES / f"{kind}-opset{birth}").glob("*/")):
+        try:
+            model = ovir.read_model(folder / "model.xml")
+            feeds = ovir.random_inputs(model, seed=0)
+            wanted = list(ovir.compile_model(model)(feeds).values())
+        except ovir.OvirError:
+            continue
+        lowered = model.clone()
+        try:
+            lowered.lower("2021.4")
+        except ovir.ExportError:
+            continue
+        assert_close(list(ovir.compile_model(lowered)(feeds).values()), wanted)
