@@ -25,12 +25,15 @@ import numpy as np
 
 import ovir
 from benchmarks.common import write_figures
-from benchmarks.releases import PACKAGES, NoRuntimeError, OldRuntime, RefusedError, steps_of
+from benchmarks.releases import PACKAGES, NoRuntimeError, OldRuntime, RefusedError, array_of, steps_of
 from ovir.core.arrays import Array
-from ovir.lowering.releases import newest_opset, parse_release
+from ovir.lowering.releases import IR_VERSION_11, newest_opset, parse_release
 
 MODELS = Path(__file__).parents[2] / "shared" / "models"
 RELEASES = "2021.4,2022.1,2022.3,2023.3,2024.6"
+
+Step = tuple[dict[str, Array], dict[str, Array]]
+"""Inputs and expected outputs of a run."""
 
 RUNS_AS_IT_IS, RUNS_REWRITTEN, NOT_EXPRESSIBLE, FAILS = "as it is", "rewritten", "refused", "fails"
 
@@ -112,25 +115,47 @@ def outcome_of(case: Case, runtime: OldRuntime, folder: Path) -> Outcome:
 
     given = [pair for inputs, expected in case.runs for pair in zip(_fed(inputs), steps_of(expected), strict=True)]
     model = ovir.read_model(case.path)
-    before = [(layer.type, layer.version) for layer in model.walk()], model.version
-    path = folder / "lowered.xml"
+    original = model.clone()
+    before = [(layer.type, layer.version) for layer in model.walk()]
+    version = 11 if parse_release(runtime.release) >= IR_VERSION_11 else 10
     try:
+        if version == 10:  # whose readers know no unknown sizes
+            given = _of_first_shapes(given)
+            model.reshape({port: array_of(given[0][0], port).shape for port in model.inputs})
         model.lower(runtime.release)
-        ovir.save_model(model, path)
+        ovir.save_model(model, folder / "lowered.xml", version=version)
     except ovir.OvirError as error:
         return outcome(NOT_EXPRESSIBLE, str(error))
-    same = before == ([(layer.type, layer.version) for layer in model.walk()], model.version)
     try:
-        results = runtime.run(path, model, [inputs for inputs, _ in given])
+        results = runtime.run(folder / "lowered.xml", model, [inputs for inputs, _ in given])
     except RefusedError as error:
         return outcome(FAILS, str(error))
-    for step, (found, (_, expected)) in enumerate(zip(results, given, strict=True)):
-        for position, array in enumerate(found):
-            wanted = _wanted(expected, position, model)
-            difference = wanted is not None and _difference(array, wanted, case, loose=runtime.release < "2022")
-            if difference:
-                return outcome(FAILS, f"differs: step {step}, output {position}: {difference}")
+    expected = [[_wanted(step, position, model) for position in range(len(model.outputs))] for _, step in given]
+    loose = version == 10
+    if difference := _first_difference(results, expected, case, loose=loose):
+        # OpenVINO may have rounded to other codes of quantized models than older releases and ovir do.
+        request = ovir.compile_model(original).create_infer_request()
+        ours = [list(request.infer(inputs).values()) for inputs, _ in given]
+        if _first_difference(results, ours, case, loose=loose):
+            return outcome(FAILS, f"differs: {difference}")
+    same = before == [(layer.type, layer.version) for layer in model.walk()]
     return outcome(RUNS_AS_IT_IS if same else RUNS_REWRITTEN)
+
+
+def _of_first_shapes(given: list[Step]) -> list[Step]:
+    """Return the steps whose inputs have the shapes of the first one."""
+    shapes = [{name: array.shape for name, array in inputs.items()} for inputs, _ in given]
+    return [step for step, shape in zip(given, shapes, strict=True) if shape == shapes[0]]
+
+
+def _first_difference(
+    results: Sequence[Sequence[Array]], expected: Sequence[Sequence[Array | None]], case: Case, *, loose: bool
+) -> str:
+    for step, (found, wanted) in enumerate(zip(results, expected, strict=True)):
+        for position, (array, other) in enumerate(zip(found, wanted, strict=True)):
+            if other is not None and (difference := _difference(array, other, case, loose=loose)):
+                return f"step {step}, output {position}: {difference}"
+    return ""
 
 
 def _fed(path: Path) -> list[dict[str, Array]]:

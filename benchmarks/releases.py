@@ -48,7 +48,7 @@ PACKAGES = {
 }
 """The releases that can be run; wheels of 2022.1 and 2022.3 bind the versions of their requirements themselves."""
 
-SECONDS = 120.0
+SECONDS = 30.0
 """What a request may take; the start of a process is part of the first one."""
 
 
@@ -154,7 +154,7 @@ class OldRuntime:
         """
         inputs = [port.layer.name for port in model.inputs]
         outputs = [_name_of_data(port.layer.inputs[0].source) for port in model.outputs]
-        fed = [[_to_wire(_of_port(step, port), port.element_type) for port in model.inputs] for step in steps]
+        fed = [[_to_wire(array_of(step, port), port.element_type) for port in model.inputs] for step in steps]
         status, value = self._call((os.fspath(path), inputs, outputs, fed))
         if status != "ok":
             raise RefusedError(status, value)
@@ -206,7 +206,8 @@ class OldRuntime:
             self.process = None
 
 
-def _of_port(step: Mapping[str, Array], port: ovir.Port) -> Array:
+def array_of(step: Mapping[str, Array], port: ovir.Port) -> Array:
+    """Return the array for an input, by the name of its tensor or its Parameter."""
     return next(step[name] for name in (*port.names, port.layer.name) if name in step)
 
 

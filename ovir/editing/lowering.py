@@ -15,6 +15,7 @@ from ovir.graph.layers import Layer, Port, separate
 from ovir.graph.names import take_name
 from ovir.graph.rt_info import NO_RT_INFO, RtElement, RtInfo
 from ovir.inference.models import infer_model
+from ovir.lowering.constructs import changes_for
 from ovir.lowering.decompose import decomposed, is_newer, new_layers
 from ovir.lowering.registry import LOWERED_FROM, NotLowered
 from ovir.lowering.releases import (
@@ -33,10 +34,9 @@ from ovir.opset1 import convert
 def lower(model: LayerGraph, target: str | int) -> list[Layer]:
     """Replace what a release does not know; see ``Model.lower``."""
     release = as_release(target)
-    newest = newest_opset(release)
     with_types(model)
     refused = [diagnostic for layer in model.walk() for diagnostic in _refused_types(layer, release)]
-    if not refused and not any((opset_number(layer.version) or 0) > newest for layer in model.walk()):
+    if not refused and not any(_needs_change(layer, release) for layer in model.walk()):
         return []
     with editing(model):
         if model.needs_inference:
@@ -44,9 +44,14 @@ def lower(model: LayerGraph, target: str | int) -> list[Layer]:
         rewritten: list[Layer] = []
         for graph in model.graphs():
             rewritten += _lower_graph(graph, release, refused)
+            rewritten += _avoid_failures(graph, release)
         if refused:
             raise ExportError(*refused)
     return rewritten
+
+
+def _needs_change(layer: Layer, release: Release) -> bool:
+    return (opset_number(layer.version) or 0) > newest_opset(release) or bool(changes_for(layer, release))
 
 
 def _lower_graph(graph: LayerGraph, release: Release, refused: list[Diagnostic]) -> Iterator[Layer]:
@@ -64,6 +69,21 @@ def _lower_graph(graph: LayerGraph, release: Release, refused: list[Diagnostic])
         yield _put(graph, layer, ports, taken)
 
 
+def _avoid_failures(graph: LayerGraph, release: Release) -> Iterator[Layer]:
+    """Rewrite what the release reads and fails to run."""
+    taken = {layer.name for layer in graph.layers}
+    for layer in list(graph.layers):
+        changes = changes_for(layer, release)
+        if any(port in changes for port in layer.outputs):
+            parts = [changes[port].outputs[0] if port in changes else None for port in layer.outputs]
+            yield _put(graph, layer, parts, taken)
+            continue
+        for port, new in changes.items():
+            _add_layers(graph, layer, new.outputs, taken)
+            graph.connect(new.outputs[0], port)
+            yield new
+
+
 def _declare_birth(layer: Layer, newest: int) -> None:
     """Declare the opset that introduced an operation version, where a file names a later one than a release knows."""
     if layer.operator is not None and (opset_number(layer.version) or 0) > newest:
@@ -75,18 +95,7 @@ def _put(graph: LayerGraph, old: Layer, tensors: Sequence[Port | None], taken: s
     found = [(before, _new(after)) for before, after in zip(old.outputs, tensors, strict=False) if after is not None]
     ports = [after for _, after in found]
     last = ports[0].layer
-    assert old.operator is not None
-    origin = f"{old.operator.type}-{old.operator.opset}"
-    for layer in new_layers(ports):
-        is_last = layer is last
-        sources = [port.source for port in layer.inputs]
-        for port in layer.inputs:
-            separate(port)
-        layer.id = graph.next_id
-        layer.name = old.name if is_last else take_name(f"{old.name}/{layer.name or layer.type}", taken)
-        if layer.type != "Const":
-            layer.rt_info_source = _with_origin(old.rt_info if is_last else NO_RT_INFO, origin)
-        graph.add_layer(layer, [source for source in sources if source is not None])
+    _add_layers(graph, old, ports, taken, last)
     for before, after in found:
         after.own_names |= before.own_names
         after.rt_info = after.rt_info or before.rt_info
@@ -96,6 +105,24 @@ def _put(graph: LayerGraph, old: Layer, tensors: Sequence[Port | None], taken: s
     graph.remove_layer(old)
     remove_unread(graph, fed)
     return last
+
+
+def _add_layers(
+    graph: LayerGraph, old: Layer, tensors: Sequence[Port], taken: set[str], last: Layer | None = None
+) -> None:
+    """Add the new layers of these tensors, which a layer was rewritten to; ``last`` takes its name."""
+    assert old.operator is not None
+    origin = f"{old.operator.type}-{old.operator.opset}"
+    for layer in new_layers(tensors):
+        is_last = layer is last
+        sources = [port.source for port in layer.inputs]
+        for port in layer.inputs:
+            separate(port)
+        layer.id = graph.next_id
+        layer.name = old.name if is_last else take_name(f"{old.name}/{layer.name or layer.type}", taken)
+        if layer.type != "Const":
+            layer.rt_info_source = _with_origin(old.rt_info if is_last else NO_RT_INFO, origin)
+        graph.add_layer(layer, [source for source in sources if source is not None])
 
 
 def _new(port: Port) -> Port:
