@@ -40,7 +40,8 @@ IN_PARTS_BY_NUMPY = {
 class Exporter:
     """How an operation version is exported."""
 
-    export: Export
+    export: Export | None
+    """The function; None if the parts of the operation's decomposition are exported in its place."""
     target: str
     """The operators of ONNX, for the table in docs/onnx.md."""
     limits: str = ""
@@ -70,6 +71,11 @@ def exports(*operations: type[Operator], to: str, limits: str = "") -> Callable[
         return function
 
     return add
+
+
+def exports_parts(*operations: type[Operator], to: str, limits: str = "") -> None:
+    """Let operation versions be exported as the parts of their decompositions (``ovir.lowering``)."""
+    _exporters.update(dict.fromkeys(operations, Exporter(None, to, limits)))
 
 
 def exports_codes(*operations: type[Operator], of: int) -> Callable[[C], C]:

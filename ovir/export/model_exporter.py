@@ -27,6 +27,8 @@ from ovir.graph.names import default_name, take_name
 from ovir.graph.order import trace_back
 from ovir.graph.rt_info import RtInfo
 from ovir.inference.layer_weights import codes_of
+from ovir.lowering.decompose import decomposed, new_layers
+from ovir.lowering.registry import NotLowered
 from ovir.model import Model
 from ovir.ops.infrastructure import Const
 from ovir.ops.state import AssignBase, ReadValueBase
@@ -201,6 +203,8 @@ class _LayersExporter:
         exporter = exporter_of(type(operator))
         if exporter is None:
             raise NotExportable(why_not_exported(type(operator)), hint=_ENGINE_HINT)
+        if exporter.export is None:
+            return self._exported_parts(layer, operator.opset - 1)
         sources = [port.source for port in layer.inputs]
         inputs = [None if source is None else self.tensor(source) for source in sources]
         while inputs and inputs[-1] is None:
@@ -223,6 +227,24 @@ class _LayersExporter:
             message = f"its exporter returns {len(outputs)} tensors, but the operation has {len(layer.outputs)} outputs"
             raise NotExportable(message)
         return outputs
+
+    def _exported_parts(self, layer: Layer, opset: int) -> Sequence[Tensor]:
+        """Export the parts of a layer's decomposition, and return the tensors of its outputs."""
+        try:
+            ports = decomposed(layer, opset, layer.outputs)
+        except NotLowered as error:
+            raise NotExportable(error.reason, hint=error.hint or None) from error
+        for part in new_layers(ports):
+            for port, made in zip(part.outputs, self._part(part), strict=True):
+                self.tensors[port] = self._known(made, port)
+        return [self.tensor(port) for port in ports if port is not None]
+
+    def _part(self, part: Layer) -> Sequence[Tensor]:
+        if isinstance(part.operator, Const):
+            return [self.graph.constant(part.operator.decoded(), part.operator.element_type)]
+        if all(is_known_size(port) for port in part.outputs):
+            return [self.graph.constant(port.type.constant, port.element_type) for port in part.outputs]
+        return self._exported(part)
 
     def tensor(self, port: Port) -> Tensor:
         """Return the tensor of an output; sizes that inference knows need not be computed in the graph."""

@@ -29,7 +29,8 @@ def decomposed(layer: Layer, opset: int, read: Collection[Port] | None = None) -
         read = [port for port in layer.outputs if port.readers] or layer.outputs[:1]
     ports = _decomposed_once(layer, read)
     parts = list(new_layers(ports))
-    used = {port.source for part in parts for port in part.inputs} | set(ports)
+    used = {port.source for part in parts for port in part.inputs}
+    used.update(port for port, before in zip(ports, layer.outputs, strict=False) if before in read)
     replaced: dict[Port | None, Port | None] = {}
     for part in parts:
         for port in part.inputs:

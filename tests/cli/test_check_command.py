@@ -291,7 +291,7 @@ def test_runtime(cli: Any) -> None:
     assert old.status == 1
     assert "BitwiseNot is declared in opset13; OpenVINO 2022.3 supports opset1 to opset10" in old.out
     first = cli("check", path, "--runtime", "2020.1")
-    assert first.out.endswith("supports opset1\n")
+    assert "supports opset1\n" in first.out
     assert cli("check", path, "--runtime", "2023.2.0").out == cli("check", path).out == ""
 
 

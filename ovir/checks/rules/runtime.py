@@ -35,7 +35,8 @@ def newer_than_runtime(context: Context) -> Iterator[Diagnostic]:
     if context.model.version == 11 and context.runtime < IR_VERSION_11:
         place = Place(context.file, line_of(context.root))
         message = f"OpenVINO {release_text(context.runtime)} does not read IR version 11"
-        hint = f"OpenVINO reads it from release {release_text(IR_VERSION_11)}"
+        since = f"OpenVINO reads it from release {release_text(IR_VERSION_11)}"
+        hint = f"{since}; {_command(context.runtime)} writes version 10"
         yield diagnose(NEWER_THAN_RUNTIME, message, place, hint=hint)
     yield from _opsets(context.layers, context.runtime)
     yield from _element_types(context.layers, context.runtime)
@@ -60,7 +61,11 @@ def _help(layers: list[Layer], release: Release) -> str:
             which = "this layer" if layer is layers[0] else layer.title
             return f"{which} cannot be rewritten: {reason}"
     each = "this layer" if len(layers) == 1 else "these layers"
-    return f"'ovir edit --runtime {release_text(release)}' rewrites {each}"
+    return f"{_command(release)} rewrites {each}"
+
+
+def _command(release: Release) -> str:
+    return f"'ovir edit --runtime {release_text(release)}'"
 
 
 def _element_types(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:

@@ -12,7 +12,7 @@ import numpy as np
 from ovir import opset7 as ops
 from ovir.core.element_types import ElementType, f32, f64, i32, u8
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import known_sizes, scalar
+from ovir.lowering.parts import joined, scalar, size, times
 from ovir.lowering.registry import Tensors, lowers
 from ovir.ops.color import RgbToNv12Base, YuvToRgbBase
 
@@ -22,44 +22,61 @@ from ovir.ops.color import RgbToNv12Base, YuvToRgbBase
 @lowers("NV12toRGB", 8)
 @lowers("NV12toBGR", 8)
 def nv12_to_rgb(op: YuvToRgbBase, data: Port, uv: Port | None = None) -> Layer:
-    height, width = known_sizes(op.output_shapes[0].slice(1, 3))
-    chroma: LayerOrPort = uv if uv is not None else _rows(data, height, height // 2 * 3)
-    pairs = ops.reshape(chroma, [0, height // 2, 1, width // 2, 1, 2], special_zero=True)
+    height, width = _image_sizes(data, is_whole=uv is None)
+    chroma = _rows(data, height, None) if uv is None else uv
+    pairs = _shaped(chroma, _half(height), 1, _half(width), 1, 2)
     return _to_rgb(op, data, ops.gather(pairs, 0, 5), ops.gather(pairs, 1, 5), height, width)
 
 
 @lowers("I420toRGB", 8)
 @lowers("I420toBGR", 8)
 def i420_to_rgb(op: YuvToRgbBase, data: Port, u: Port | None = None, v: Port | None = None) -> Layer:
-    height, width = known_sizes(op.output_shapes[0].slice(1, 3))
-    plane = [height // 2, 1, width // 2, 1]
+    height, width = _image_sizes(data, is_whole=u is None)
+    plane = _half(height), 1, _half(width), 1
     if u is None or v is None:
-        both = ops.reshape(_rows(data, height, height // 2 * 3), [0, 2, *plane], special_zero=True)
+        both = _shaped(_rows(data, height, None), 2, *plane)
         first, second = (ops.gather(both, index, 1) for index in (0, 1))
     else:
-        first, second = (ops.reshape(port, [0, *plane], special_zero=True) for port in (u, v))
+        first, second = (_shaped(port, *plane) for port in (u, v))
     return _to_rgb(op, data, first, second, height, width)
 
 
-def _rows(data: Port, start: int, stop: int) -> Layer:
-    return ops.strided_slice(data, [0, start], [0, stop], [1, 1], [1, 0], [1, 0])
+def _image_sizes(data: Port, *, is_whole: bool) -> tuple[Layer, Layer]:
+    """Return height and width of an image, in a tensor with all planes or with luma alone."""
+    height = size(data, 1)
+    if is_whole:
+        height = times(height, 2, 3)
+    return height, size(data, 2)
 
 
-def _to_rgb(op: YuvToRgbBase, data: Port, u: Layer, v: Layer, height: int, width: int) -> Layer:
+def _half(length: Layer) -> Layer:
+    return times(length, 1, 2)
+
+
+def _shaped(item: LayerOrPort, *lengths: LayerOrPort | int) -> Layer:
+    """Return a tensor in a shape that begins with the batch."""
+    return ops.reshape(item, joined(size(item, 0), *lengths), special_zero=False)
+
+
+def _rows(data: Port, start: Layer | int, stop: Layer | None) -> Layer:
+    first, last = joined(0, start), joined(0, 0 if stop is None else stop)
+    return ops.strided_slice(data, first, last, [1, 1], [1, 0], [1, int(stop is None)])
+
+
+def _to_rgb(op: YuvToRgbBase, data: Port, u: Layer, v: Layer, height: Layer, width: Layer) -> Layer:
     computed = _computed(data.element_type)
 
     def weighted(item: LayerOrPort, offset: float, weight: float) -> Layer:
         centered = ops.subtract(ops.convert(item, computed), scalar(offset, computed))
         return ops.multiply(centered, scalar(weight, computed))
 
-    squares = [0, height // 2, 2, width // 2, 2]
-    luma = weighted(ops.reshape(_rows(data, 0, height), squares, special_zero=True), 16, 1.164)
+    luma = weighted(_shaped(_rows(data, 0, height), _half(height), 2, _half(width), 2), 16, 1.164)
     red = ops.add(luma, weighted(v, 128, 1.596))
     green = ops.subtract(ops.subtract(luma, weighted(u, 128, 0.391)), weighted(v, 128, 0.813))
     blue = ops.add(luma, weighted(u, 128, 2.018))
     colors = (red, green, blue) if op.first == "red" else (blue, green, red)
     image = ops.concat([ops.unsqueeze(color, [5]) for color in colors], axis=5)
-    return ops.reshape(_stored(image, data.element_type), [0, height, width, 3], special_zero=True)
+    return _shaped(_stored(image, data.element_type), height, width, 3)
 
 
 # --------------------------------------------------------------------------- RGB to NV12
@@ -69,10 +86,9 @@ def _to_rgb(op: YuvToRgbBase, data: Port, u: Layer, v: Layer, height: int, width
 @lowers("BGRtoNV12", 17)
 def rgb_to_nv12(op: RgbToNv12Base, data: Port) -> Tensors:
     """Weigh the colors; U and V are the means of four pixels."""
-    height, width = known_sizes(data.shape.slice(1, 3))
+    height, width = (size(data, axis) for axis in (1, 2))
     computed = _computed(data.element_type)
-    squares = ops.reshape(data, [0, height // 2, 2, width // 2, 2, 3], special_zero=True)
-    pixels = ops.convert(squares, computed)
+    pixels = ops.convert(_shaped(data, _half(height), 2, _half(width), 2, 3), computed)
     colors = [ops.gather(pixels, op.channel(color), 5) for color in ("red", "green", "blue")]
 
     def plane(weights: Sequence[float], offset: float) -> Layer:
@@ -80,12 +96,12 @@ def rgb_to_nv12(op: RgbToNv12Base, data: Port) -> Tensors:
         total = ops.add(ops.add(ops.add(parts[0], parts[1]), parts[2]), scalar(offset, computed))
         return _stored(total, data.element_type)
 
-    luma = ops.reshape(plane((0.257, 0.504, 0.098), 16), [0, height, width, 1], special_zero=True)
+    luma = _shaped(plane((0.257, 0.504, 0.098), 16), height, width, 1)
     planes = [plane(weights, 128) for weights in ((-0.148, -0.291, 0.439), (0.439, -0.368, -0.071))]
     chroma = ops.concat([ops.unsqueeze(_mean_of_four(p, computed, data.element_type), [3]) for p in planes], axis=3)
     if not op.single_plane:
         return [luma, chroma]
-    return ops.concat([luma, ops.reshape(chroma, [0, height // 2, width, 1], special_zero=True)], axis=1)
+    return ops.concat([luma, _shaped(chroma, _half(height), width, 1)], axis=1)
 
 
 def _mean_of_four(plane: Layer, computed: ElementType, element_type: ElementType) -> Layer:

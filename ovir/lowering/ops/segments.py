@@ -1,4 +1,4 @@
-"""EmbeddingBagOffsets, EmbeddingBagPacked and SegmentMax."""
+"""EmbeddingBagOffsets, EmbeddingBagPacked, SegmentMax and SparseFillEmptyRows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ovir import opset7 as ops
 from ovir.core.element_types import ElementType, i64, value_range
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.parts import rank, scalar, size
-from ovir.lowering.registry import lowers, refuse
-from ovir.ops.segments import EmbeddingBagOffsets, EmbeddingBagPacked, SegmentMax
+from ovir.lowering.registry import Tensors, lowers, refuse
+from ovir.ops.segments import EmbeddingBagOffsets, EmbeddingBagPacked, SegmentMax, SparseFillEmptyRows
 
 
 @lowers("EmbeddingBagPacked", 15)
@@ -75,3 +75,27 @@ def segment_max(op: SegmentMax, data: Port, segment_ids: Port, num_segments: Por
 def _lowest(op: SegmentMax, element_type: ElementType) -> float:
     """Return what an empty segment holds."""
     return 0 if op.fill_mode == "zero" else value_range(element_type)[0]
+
+
+@lowers("SparseFillEmptyRows", 16)
+def sparse_fill_empty_rows(
+    op: SparseFillEmptyRows, values: Port, dense_shape: Port, indices: Port, default_value: Port
+) -> Tensors:
+    """Find the rows without an index, and sort their entries into the others."""
+    places = ops.convert(indices, i64)
+    height, width = (ops.gather(ops.convert(dense_shape, i64), [index], 0) for index in (0, 1))
+    rows, columns = (ops.gather(places, index, 1) for index in (0, 1))
+    numbers = ops.range(scalar(0, i64), ops.squeeze(height, [0]), scalar(1, i64), i64)
+    entries = ops.equal(ops.unsqueeze(numbers, [1]), ops.unsqueeze(rows, [0]))
+    is_empty = ops.logical_not(ops.reduce_logical_or(entries, [1], keep_dims=False))
+    added = ops.reshape(ops.non_zero(is_empty), [-1], special_zero=False)
+    count = ops.shape_of(added)
+    all_rows = ops.concat([rows, added], axis=0)
+    all_columns = ops.concat([columns, ops.broadcast(scalar(0, i64), count)], axis=0)
+    all_values = ops.concat([values, ops.broadcast(default_value, count)], axis=0)
+    keys = ops.add(ops.multiply(all_rows, width), all_columns)
+    number = ops.squeeze(ops.shape_of(keys), [0])
+    order = ops.topk(keys, number, axis=0, mode="min", sort="value", index_element_type="i64")[1]
+    pairs = ops.concat([ops.unsqueeze(part, [1]) for part in (all_rows, all_columns)], axis=1)
+    sorted_pairs = ops.convert(ops.gather(pairs, order, 0), indices.element_type)
+    return [sorted_pairs, ops.gather(all_values, order, 0), is_empty]
