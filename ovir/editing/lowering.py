@@ -44,14 +44,19 @@ def lower(model: LayerGraph, target: str | int) -> list[Layer]:
         rewritten: list[Layer] = []
         for graph in model.graphs():
             rewritten += _lower_graph(graph, release, refused)
-            rewritten += _avoid_failures(graph, release)
+            rewritten += _avoid_failures(graph, release, refused)
         if refused:
             raise ExportError(*refused)
     return rewritten
 
 
 def _needs_change(layer: Layer, release: Release) -> bool:
-    return (opset_number(layer.version) or 0) > newest_opset(release) or bool(changes_for(layer, release))
+    if (opset_number(layer.version) or 0) > newest_opset(release):
+        return True
+    try:
+        return bool(changes_for(layer, release))
+    except NotLowered:
+        return True
 
 
 def _lower_graph(graph: LayerGraph, release: Release, refused: list[Diagnostic]) -> Iterator[Layer]:
@@ -69,11 +74,16 @@ def _lower_graph(graph: LayerGraph, release: Release, refused: list[Diagnostic])
         yield _put(graph, layer, ports, taken)
 
 
-def _avoid_failures(graph: LayerGraph, release: Release) -> Iterator[Layer]:
+def _avoid_failures(graph: LayerGraph, release: Release, refused: list[Diagnostic]) -> Iterator[Layer]:
     """Rewrite what the release reads and fails to run."""
     taken = {layer.name for layer in graph.layers}
     for layer in list(graph.layers):
-        changes = changes_for(layer, release)
+        try:
+            changes = changes_for(layer, release)
+        except NotLowered as error:
+            message = f"OpenVINO {release_text(release)} reads this layer, but {error.reason}"
+            refused.append(diagnose(NEWER_THAN_RUNTIME, message, layer.place, hint=error.hint))
+            continue
         if any(port in changes for port in layer.outputs):
             parts = [changes[port].outputs[0] if port in changes else None for port in layer.outputs]
             yield _put(graph, layer, parts, taken)

@@ -16,7 +16,9 @@ from ovir import opset8 as ops
 from ovir.core.element_types import boolean
 from ovir.graph.layers import Layer, Port
 from ovir.lowering.parts import constant, scalar
+from ovir.lowering.registry import refuse
 from ovir.lowering.releases import Release
+from ovir.ops.fourier import FourierBase
 
 Changes: TypeAlias = Mapping[Port, Layer]
 """New layers by the port whose tensor they take the place of: an input of the layer, or one of its outputs."""
@@ -31,14 +33,17 @@ class Construct:
     last: Release
     reason: str
     rewrite: Callable[[Layer], Changes]
-    """Returns what to change at a layer of these types; nothing if it is not the construct."""
+    """Returns what to change at a layer of these types, nothing if it is not the construct, or calls ``refuse``."""
 
 
 CONSTRUCTS: list[Construct] = []
 
 
 def changes_for(layer: Layer, release: Release) -> Changes:
-    """Return what to change at a layer for a release that fails at it; nothing for most layers."""
+    """Return what to change at a layer for a release that fails at it; nothing for most layers.
+
+    Raises NotLowered with the reason if there is nothing that the release runs.
+    """
     for construct in CONSTRUCTS:
         concerns = layer.type in construct.types and construct.first <= release <= construct.last
         if concerns and (changes := construct.rewrite(layer)):
@@ -113,3 +118,88 @@ def output_of_a_loop(layer: Layer) -> Changes:
     if source is None or source.layer.type != "TensorIterator":
         return {}
     return {layer.inputs[0]: ops.convert(source, source.element_type)}
+
+
+@fails_at("Pad", first=(2021, 1), last=(2022, 1), reason='it refuses "REFLECT" for tensors with a size of 1 anywhere')
+def reflection_beside_a_size_of_1(layer: Layer) -> Changes:
+    """Leave out the dimensions of size 1 that are not padded."""
+    op, data = layer.operator, layer.inputs[0].source
+    if op is None or data is None or getattr(op, "pad_mode", "") != "reflect" or data.shape.rank is None:
+        return {}
+    pads = [constant(port.source) for port in layer.inputs[1:3] if port.source is not None]
+    if len(pads) < 2 or pads[0] is None or pads[1] is None:
+        return {}
+    begin, end = (array.reshape(-1).astype(np.int64) for array in (pads[0], pads[1]))
+    ones = [axis for axis, size in enumerate(data.shape) if size == 1 and not begin[axis] and not end[axis]]
+    if not ones:
+        return {}
+    others = [axis for axis in range(data.shape.rank) if axis not in ones]
+    padded = ops.pad(ops.squeeze(data, ones), begin[others], end[others], "reflect")
+    return {layer.outputs[0]: ops.unsqueeze(padded, ones)}
+
+
+@fails_at("TopK", first=(2022, 1), last=(2022, 1), reason="it hangs at the largest number along a last axis")
+def largest_along_the_last_axis(layer: Layer) -> Changes:
+    """Add a dimension behind the axis."""
+    op, data = layer.operator, layer.inputs[0].source
+    count = constant(layer.inputs[1].source) if layer.inputs[1].source is not None else None
+    if op is None or data is None or count is None or count.item() != 1 or data.shape.is_static:
+        return {}
+    axis, rank = op.axis, data.shape.rank  # type: ignore[attr-defined]
+    if rank is None or axis % rank != rank - 1:
+        return {}
+    found = ops.topk(
+        ops.unsqueeze(data, [-1]),
+        1,
+        rank - 1,
+        op.mode,  # type: ignore[attr-defined]
+        op.sort,  # type: ignore[attr-defined]
+        index_element_type=op.index_element_type,  # type: ignore[attr-defined]
+    )
+    return {port: ops.squeeze(found.outputs[port.index], [-1]) for port in layer.outputs if port.readers}
+
+
+_STORED = 1 << 22
+"""The number of elements up to which the matrix of a transform is stored."""
+
+
+@fails_at(
+    "DFT",
+    "IDFT",
+    "RDFT",
+    "IRDFT",
+    first=(2022, 1),
+    last=(2022, 3),
+    reason='Fourier transforms do not "support op with dynamic shapes"',
+)
+def transform_of_unknown_sizes(layer: Layer) -> Changes:
+    """Multiply by the matrix of a transform along the last axis."""
+    op, data = layer.operator, layer.inputs[0].source
+    given = [constant(port.source) if port.source is not None else None for port in layer.inputs[1:]]
+    if not isinstance(op, FourierBase) or data is None or data.shape.is_static or data.shape.rank is None:
+        return {}
+    own, result = (2 if pairs else 1 for pairs in (op.of_pairs, op.to_pairs))
+    rank, out = data.shape.rank, layer.outputs[0].shape
+    inner, outer = data.shape[rank - own :], out[(out.rank or 0) - result :]
+    along = [int(axis) for array in given[:1] if array is not None for axis in array.reshape(-1)]
+    signal_rank = rank - (own - 1)
+    known = all(array is not None for array in given) and inner.is_static and outer.is_static
+    if not known or len(along) != 1 or along[0] % signal_rank != signal_rank - 1:
+        refuse("its CPU device transforms no tensor of unknown sizes", "--shape gives inputs exact sizes")
+    count = int(np.prod(inner.to_tuple()))
+    if count * int(np.prod(outer.to_tuple())) > _STORED:
+        refuse("its CPU device transforms no tensor of unknown sizes", "--shape gives inputs exact sizes")
+    unit = np.eye(count, dtype=np.float64).reshape(count, *inner.to_tuple())
+    axes = np.array([len(unit.shape) - own])
+    matrix = op.run(unit, axes, *(array for array in given[1:] if array is not None)).reshape(count, -1)
+    rows = ops.reshape(data, [*[0] * (rank - own), count], special_zero=True)
+    product = ops.matmul(rows, ops.constant(matrix, data.element_type), transpose_a=False, transpose_b=False)
+    return {layer.outputs[0]: ops.reshape(product, [*[0] * (rank - own), *outer.to_tuple()], special_zero=True)}
+
+
+@fails_at("ReadValue", first=(2022, 1), last=(2023, 0), reason="variables of unknown sizes fail when they are assigned")
+def variable_of_unknown_sizes(layer: Layer) -> Changes:
+    """Refuse it."""
+    if layer.outputs[0].shape.is_dynamic:
+        refuse("its CPU device runs no variable of unknown sizes", "--shape gives inputs exact sizes")
+    return {}
