@@ -12,7 +12,7 @@ from ovir.ops import find
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS
 
-Export = Callable[..., "Tensor | Sequence[Tensor]"]
+Export = Callable[..., "Tensor | Sequence[Tensor] | None"]
 E = TypeVar("E", bound=Export)
 C = TypeVar("C", bound=Callable[..., "Tensor | None"])
 
@@ -58,9 +58,9 @@ def exports(*operations: type[Operator], to: str, limits: str = "") -> Callable[
 
     The function is called as ``function(graph, op, *inputs)``: a ``Graph``, the operation as it is applied
     (``Operator.applied``), and a ``Tensor`` for each input, None for an optional input that is left out. It returns the
-    tensors of the outputs. A keyword ``bodies`` in its signature asks for the bodies of the layer. It raises
-    ``NotExportable`` (``graph.require``, ``graph.fail``) for what cannot be exported. ``to`` and ``limits`` are written
-    to docs/onnx.md.
+    tensors of the outputs, or None to leave the layer to its decomposition (``ovir.lowering``), whose parts are then
+    exported. A keyword ``bodies`` in its signature asks for the bodies of the layer. It raises ``NotExportable``
+    (``graph.require``, ``graph.fail``) for what cannot be exported. ``to`` and ``limits`` are written to docs/onnx.md.
     """
 
     def add(function: E) -> E:

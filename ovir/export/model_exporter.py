@@ -222,6 +222,8 @@ class _LayersExporter:
                 for key, body in layer.bodies.items()
             }
         found = exporter.export(self.graph, op, *inputs, **keywords)
+        if found is None:
+            return self._exported_parts(layer, operator.opset - 1)
         outputs = [found] if isinstance(found, Tensor) else found
         if len(outputs) != len(layer.outputs):
             message = f"its exporter returns {len(outputs)} tensors, but the operation has {len(layer.outputs)} outputs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.element_types import ElementType, f4e2m1, f32, i32, nf4, u4, u8
-from ovir.export.exporters import exports
+from ovir.export.exporters import exports, exports_parts
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import wrapped
 from ovir.ops.convert import NF4, NF4_STEPS, Convert, ConvertLike, ConvertPromoteTypes
@@ -26,11 +26,7 @@ def convert_like(graph: Graph, op: ConvertLike, data: Tensor, like: Tensor) -> T
     return converted(graph, data, op.input_types[0], op.output_types[0])
 
 
-@exports(ConvertPromoteTypes, to="Cast")
-def convert_promote_types(graph: Graph, op: ConvertPromoteTypes, *inputs: Tensor) -> list[Tensor]:
-    """Export as a Cast of each input to the common type."""
-    types = zip(inputs, op.input_types, op.output_types, strict=True)
-    return [converted(graph, data, source, target) for data, source, target in types]
+exports_parts(ConvertPromoteTypes, to="Cast")
 
 
 def converted(graph: Graph, data: Tensor, source: ElementType, target: ElementType) -> Tensor:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.element_types import boolean, f32, f64, i32, i64, string
-from ovir.export.exporters import exports
+from ovir.export.exporters import exports, exports_parts
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import as_list, as_scalar, positions_below
+from ovir.export.sizes import as_scalar
 from ovir.ops.generate import Eye, OneHot1, OneHot16, Range1, Range4, RangeBase
 
 
@@ -22,18 +22,7 @@ def range_(graph: Graph, op: RangeBase, start: Tensor, stop: Tensor, step: Tenso
     return graph.cast(graph.Range(*(graph.cast(as_scalar(graph, tensor), computed) for tensor in inputs)), output)
 
 
-@exports(Eye, to="Equal of two Ranges", limits="negative sizes count as 0")
-def eye(
-    graph: Graph, op: Eye, rows: Tensor, columns: Tensor, diagonal: Tensor, batch_shape: Tensor | None = None
-) -> Tensor:
-    """Export as a comparison of the number of each row, shifted by the diagonal, with the number of each column."""
-    height, width, shift = (as_scalar(graph, graph.cast(tensor, i64)) for tensor in (rows, columns, diagonal))
-    down = graph.Add(positions_below(graph, height), shift)
-    matrix = graph.cast(graph.Equal(graph.Unsqueeze(down, [1]), positions_below(graph, width)), op.output_type)
-    if batch_shape is None or batch_shape.shape.size() == 0:
-        return matrix
-    sizes = (graph.Reshape(size, [1]) for size in (height, width))
-    return graph.Expand(matrix, graph.Concat(as_list(graph, batch_shape), *sizes, axis=0))
+exports_parts(Eye, to="Equal of two Ranges", limits="negative sizes count as 0")
 
 
 @exports(OneHot1, OneHot16, to="OneHot")

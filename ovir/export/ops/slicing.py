@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ovir.core.shapes import UNKNOWN
-from ovir.export.exporters import exports
+from ovir.export.exporters import exports, exports_parts
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import FIRST, LAST, Size, as_list, items, positions_below, shape_of, vector
+from ovir.export.sizes import FIRST, LAST, Size, as_list, items, vector
 from ovir.ops.slicing import Slice, SliceScatter, StridedSlice
 
 
@@ -47,66 +46,7 @@ def _strided(graph: Graph, data: Tensor, starts: Tensor, stops: Tensor, axes: Te
     return graph.Slice(data, starts, stops, axes, steps)
 
 
-# --------------------------------------------------------------------------- SliceScatter
-
-Span = tuple[int, Size, Size]
-"""An axis, and where a slice of it begins and ends."""
-
-
-@exports(SliceScatter, to="Slice and Concat for constant axes and steps of 1, else ScatterElements")
-def slice_scatter(
-    graph: Graph,
-    op: SliceScatter,
-    data: Tensor,
-    updates: Tensor,
-    start: Tensor,
-    stop: Tensor,
-    step: Tensor,
-    axes: Tensor | None = None,
-) -> Tensor:
-    """Export as Concat of the parts around the slice, or as ScatterElements at the positions of the slice."""
-    spans = _spans(graph, op, data, start, stop, step, axes)
-    if spans is not None:
-        return _joined(graph, data, updates, spans) if spans else updates
-    shape = shape_of(graph, data)
-    count = graph.ReduceProd(shape, keepdims=0)
-    places = _sliced(graph, graph.Reshape(positions_below(graph, count), shape, allowzero=1), start, stop, step, axes)
-    flat = (graph.Reshape(tensor, [-1]) for tensor in (data, places, updates))
-    return graph.Reshape(graph.ScatterElements(*flat), shape, allowzero=1)
-
-
-def _spans(
-    graph: Graph, op: SliceScatter, data: Tensor, start: Tensor, stop: Tensor, step: Tensor, axes: Tensor | None
-) -> list[Span] | None:
-    """Return the slice of each axis; None unless all axes are known and all steps are 1."""
-    is_known = data.rank is not None and step.constant is not None and (axes is None or axes.constant is not None)
-    if not is_known or step.constant is None or any(number != 1 for number in step.constant):
-        return None
-    count = step.constant.size
-    along = range(count) if axes is None or axes.constant is None else axes.constant.tolist()
-    begins, ends = items(graph, start, "start", count), items(graph, stop, "stop", count)
-    return list(zip(op.normalize_axes(along, data.rank, "axes"), begins, ends, strict=True))
-
-
-def _joined(graph: Graph, data: Tensor, updates: Tensor, spans: Sequence[Span]) -> Tensor:
-    """Return data with a slice replaced by updates: axis by axis, the elements before it, the slice, and the rest."""
-    (axis, begin, end), *others = spans
-    size = data.shape[axis]
-    if size.is_static and isinstance(begin, int) and isinstance(end, int):
-        begin, end, _ = slice(begin, end).indices(size.length)
-        end = max(begin, end)
-    if others:
-        slab = graph.Slice(data, vector(graph, [begin]), vector(graph, [end]), [axis])
-        updates = _joined(graph, graph.shaped(slab, data.shape.with_dim(axis, UNKNOWN)), updates, others)
-    before = graph.Slice(data, [0], vector(graph, [begin]), [axis])
-    if not size.is_static or isinstance(begin, Tensor) or isinstance(end, Tensor):
-        begin_of_rest = graph.Add(*(graph.Shape(part, start=axis, end=axis + 1) for part in (before, updates)))
-        return graph.Concat(before, updates, graph.Slice(data, begin_of_rest, [LAST], [axis]), axis=axis)
-    parts = [before] if begin else []
-    parts.append(updates)
-    if end < size.length:
-        parts.append(graph.Slice(data, [end], [LAST], [axis]))
-    return graph.Concat(*parts, axis=axis) if len(parts) > 1 else updates
+exports_parts(SliceScatter, to="Range, Slice, Gather and ScatterND for each axis", limits="axes must be constant")
 
 
 # --------------------------------------------------------------------------- StridedSlice
