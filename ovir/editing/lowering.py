@@ -20,9 +20,10 @@ from ovir.lowering.decompose import decomposed, is_newer, new_layers
 from ovir.lowering.registry import LOWERED_FROM, NotLowered
 from ovir.lowering.releases import (
     ELEMENT_TYPES_SINCE,
+    OPERATIONS_SINCE,
     Release,
     as_release,
-    newest_opset,
+    newest_opset_for,
     opset_number,
     own_element_types,
     release_of_opset,
@@ -51,7 +52,7 @@ def lower(model: LayerGraph, target: str | int) -> list[Layer]:
 
 
 def _needs_change(layer: Layer, release: Release) -> bool:
-    if (opset_number(layer.version) or 0) > newest_opset(release):
+    if (opset_number(layer.version) or 0) > newest_opset_for(layer, release):
         return True
     try:
         return bool(changes_for(layer, release))
@@ -60,9 +61,9 @@ def _needs_change(layer: Layer, release: Release) -> bool:
 
 
 def _lower_graph(graph: LayerGraph, release: Release, refused: list[Diagnostic]) -> Iterator[Layer]:
-    newest = newest_opset(release)
     taken = {layer.name for layer in graph.layers}
     for layer in counted("lowering", list(graph.layers)):
+        newest = newest_opset_for(layer, release)
         if not is_newer(layer, newest):
             _declare_birth(layer, newest)
             continue
@@ -151,8 +152,10 @@ def _with_origin(info: RtInfo, origin: str) -> RtInfo:
 
 
 def _diagnostic(layer: Layer, release: Release, error: NotLowered) -> Diagnostic:
-    number = opset_number(layer.version) if layer.operator is None else layer.operator.opset
-    since = f"OpenVINO knows it from release {release_text(release_of_opset(number or 1))}"
+    op = layer.operator
+    number = opset_number(layer.version) if op is None else op.opset
+    first = OPERATIONS_SINCE.get((layer.type, number or 1)) or release_of_opset(number or 1)
+    since = f"OpenVINO knows it from release {release_text(first)}"
     message = f"this layer cannot be rewritten for OpenVINO {release_text(release)}: {error.reason}"
     hint = f"{error.hint}; {since}" if error.hint else since
     return diagnose(NEWER_THAN_RUNTIME, message, layer.place, hint=hint)

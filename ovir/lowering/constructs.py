@@ -197,6 +197,21 @@ def transform_of_unknown_sizes(layer: Layer) -> Changes:
     return {layer.outputs[0]: ops.reshape(product, [*[0] * (rank - own), *outer.to_tuple()], special_zero=True)}
 
 
+@fails_at(
+    "Parameter",
+    "Result",
+    first=(2021, 1),
+    last=(2022, 3),
+    reason='inputs and outputs with a "zero dimension which is not allowed"',
+)
+def tensor_of_size_0(layer: Layer) -> Changes:
+    """Refuse it."""
+    shape = (layer.outputs or layer.inputs)[0].shape
+    if not layer.scope and shape.rank and any(size == 0 for size in shape):
+        refuse("not with a size of 0, as it is an input or output of the model", "--shape gives inputs other sizes")
+    return {}
+
+
 @fails_at("ReadValue", first=(2022, 1), last=(2023, 0), reason="variables of unknown sizes fail when they are assigned")
 def variable_of_unknown_sizes(layer: Layer) -> Changes:
     """Refuse it."""
