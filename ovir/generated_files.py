@@ -17,8 +17,11 @@ from ovir.build.stubs import stub
 from ovir.cli.operation_pages import entries, operations_page
 from ovir.cli.reference import page as commands_page
 from ovir.export.exporters import with_table
-from ovir.ops import import_all
-from ovir.ops.base.opsets import NEWEST_OPSET
+from ovir.lowering.constructs import CONSTRUCTS
+from ovir.lowering.registry import decomposition_of
+from ovir.lowering.releases import IR_VERSION_11, OPERATIONS_SINCE, Release, release_of_opset, release_text
+from ovir.ops import find, import_all
+from ovir.ops.base.opsets import NEWEST_OPSET, OPERATIONS
 from ovir.ops.base.registry import declared_versions
 
 COMMAND = "python -m ovir.generated_files"
@@ -69,6 +72,36 @@ def with_counts(text: str) -> str:
     return found
 
 
+def with_releases(text: str) -> str:
+    """Return docs/old-releases.md with the tables of what is rewritten for which release."""
+    by_release: dict[Release, tuple[list[str], list[str]]] = {}
+    for kind, versions in sorted(OPERATIONS.items()):
+        for opset in versions:
+            cls = find(kind, opset)
+            release = OPERATIONS_SINCE.get((kind, opset)) or release_of_opset(opset)
+            if cls is not None and release >= IR_VERSION_11:
+                cells = by_release.setdefault(release, ([], []))
+                cells[decomposition_of(cls) is None].append(f"{kind}-{opset}")
+    rows = ["| new in | rewritten for older releases | not rewritten |", "|---|---|---|"]
+    for release, cells in sorted(by_release.items()):
+        rows.append(f"| {release_text(release)} | {' | '.join(', '.join(cell) for cell in cells)} |")
+    found = ["| operation | releases | what fails | what is done |", "|---|---|---|---|"]
+    for construct in CONSTRUCTS:
+        types = ", ".join(sorted(construct.types))
+        releases = " to ".join(dict.fromkeys(map(release_text, (construct.first, construct.last))))
+        done = (construct.rewrite.__doc__ or "").strip().rstrip(".")
+        found.append(f"| {types} | {releases} | {construct.reason} | {done[:1].lower() + done[1:]} |")
+    return _between(_between(text, "operation versions", rows), "constructs", found)
+
+
+def _between(text: str, name: str, lines: list[str]) -> str:
+    """Return a page with these lines between its comments ``begin: name`` and ``end: name``."""
+    before, _, rest = text.partition(f"<!-- begin: {name} -->\n")
+    _, end, after = rest.partition(f"<!-- end: {name} -->")
+    assert end, f"the page has no place for {name}"
+    return "".join([before, f"<!-- begin: {name} -->\n", *(f"{line}\n" for line in lines), end, after])
+
+
 def _only(make: Callable[[], str]) -> Callable[[str], str]:
     """Return the function for a file that is generated as a whole."""
     return lambda _: make()
@@ -79,6 +112,7 @@ FILES: dict[str, Callable[[str], str]] = {
     **{f"ovir/opset{opset}.py": _only(partial(opset_module, opset)) for opset in range(1, NEWEST_OPSET + 1)},
     **{f"ovir/opset{opset}.pyi": _only(partial(stub, opset)) for opset in range(1, NEWEST_OPSET + 1)},
     "docs/operations.md": _only(operations_page),
+    "docs/old-releases.md": with_releases,
     "docs/onnx.md": with_table,
     "docs/reference/commands.md": _only(commands_page),
     "README.md": with_counts,

@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for `builder` and the like
 from inference_contract import _inference_keeps_its_contract, _watched_inference  # noqa: F401 - fixtures of all tests
 from kernel_contract import _kernels_keep_their_contract, _watched_kernels  # noqa: F401 - fixtures of all tests
 
-OF_OTHER_PROGRAMS = ("oracle", "browser", "cluster", "documents")
+OF_OTHER_PROGRAMS = ("oracle", "browser", "cluster", "documents", "releases")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

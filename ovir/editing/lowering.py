@@ -15,13 +15,15 @@ from ovir.graph.layers import Layer, Port, separate
 from ovir.graph.names import take_name
 from ovir.graph.rt_info import NO_RT_INFO, RtElement, RtInfo
 from ovir.inference.models import infer_model
+from ovir.lowering.constructs import changes_for
 from ovir.lowering.decompose import decomposed, is_newer, new_layers
 from ovir.lowering.registry import LOWERED_FROM, NotLowered
 from ovir.lowering.releases import (
     ELEMENT_TYPES_SINCE,
+    OPERATIONS_SINCE,
     Release,
     as_release,
-    newest_opset,
+    newest_opset_for,
     opset_number,
     own_element_types,
     release_of_opset,
@@ -33,10 +35,9 @@ from ovir.opset1 import convert
 def lower(model: LayerGraph, target: str | int) -> list[Layer]:
     """Replace what a release does not know; see ``Model.lower``."""
     release = as_release(target)
-    newest = newest_opset(release)
     with_types(model)
     refused = [diagnostic for layer in model.walk() for diagnostic in _refused_types(layer, release)]
-    if not refused and not any((opset_number(layer.version) or 0) > newest for layer in model.walk()):
+    if not refused and not any(_needs_change(layer, release) for layer in model.walk()):
         return []
     with editing(model):
         if model.needs_inference:
@@ -44,15 +45,25 @@ def lower(model: LayerGraph, target: str | int) -> list[Layer]:
         rewritten: list[Layer] = []
         for graph in model.graphs():
             rewritten += _lower_graph(graph, release, refused)
+            rewritten += _avoid_failures(graph, release, refused)
         if refused:
             raise ExportError(*refused)
     return rewritten
 
 
+def _needs_change(layer: Layer, release: Release) -> bool:
+    if (opset_number(layer.version) or 0) > newest_opset_for(layer, release):
+        return True
+    try:
+        return bool(changes_for(layer, release))
+    except NotLowered:
+        return True
+
+
 def _lower_graph(graph: LayerGraph, release: Release, refused: list[Diagnostic]) -> Iterator[Layer]:
-    newest = newest_opset(release)
     taken = {layer.name for layer in graph.layers}
     for layer in counted("lowering", list(graph.layers)):
+        newest = newest_opset_for(layer, release)
         if not is_newer(layer, newest):
             _declare_birth(layer, newest)
             continue
@@ -62,6 +73,26 @@ def _lower_graph(graph: LayerGraph, release: Release, refused: list[Diagnostic])
             refused.append(_diagnostic(layer, release, error))
             continue
         yield _put(graph, layer, ports, taken)
+
+
+def _avoid_failures(graph: LayerGraph, release: Release, refused: list[Diagnostic]) -> Iterator[Layer]:
+    """Rewrite what the release reads and fails to run."""
+    taken = {layer.name for layer in graph.layers}
+    for layer in list(graph.layers):
+        try:
+            changes = changes_for(layer, release)
+        except NotLowered as error:
+            message = f"OpenVINO {release_text(release)} reads this layer, but {error.reason}"
+            refused.append(diagnose(NEWER_THAN_RUNTIME, message, layer.place, hint=error.hint))
+            continue
+        if any(port in changes for port in layer.outputs):
+            parts = [changes[port].outputs[0] if port in changes else None for port in layer.outputs]
+            yield _put(graph, layer, parts, taken)
+            continue
+        for port, new in changes.items():
+            _add_layers(graph, layer, new.outputs, taken)
+            graph.connect(new.outputs[0], port)
+            yield new
 
 
 def _declare_birth(layer: Layer, newest: int) -> None:
@@ -75,18 +106,7 @@ def _put(graph: LayerGraph, old: Layer, tensors: Sequence[Port | None], taken: s
     found = [(before, _new(after)) for before, after in zip(old.outputs, tensors, strict=False) if after is not None]
     ports = [after for _, after in found]
     last = ports[0].layer
-    assert old.operator is not None
-    origin = f"{old.operator.type}-{old.operator.opset}"
-    for layer in new_layers(ports):
-        is_last = layer is last
-        sources = [port.source for port in layer.inputs]
-        for port in layer.inputs:
-            separate(port)
-        layer.id = graph.next_id
-        layer.name = old.name if is_last else take_name(f"{old.name}/{layer.name or layer.type}", taken)
-        if layer.type != "Const":
-            layer.rt_info_source = _with_origin(old.rt_info if is_last else NO_RT_INFO, origin)
-        graph.add_layer(layer, [source for source in sources if source is not None])
+    _add_layers(graph, old, ports, taken, last)
     for before, after in found:
         after.own_names |= before.own_names
         after.rt_info = after.rt_info or before.rt_info
@@ -96,6 +116,24 @@ def _put(graph: LayerGraph, old: Layer, tensors: Sequence[Port | None], taken: s
     graph.remove_layer(old)
     remove_unread(graph, fed)
     return last
+
+
+def _add_layers(
+    graph: LayerGraph, old: Layer, tensors: Sequence[Port], taken: set[str], last: Layer | None = None
+) -> None:
+    """Add the new layers of these tensors, which a layer was rewritten to; ``last`` takes its name."""
+    assert old.operator is not None
+    origin = f"{old.operator.type}-{old.operator.opset}"
+    for layer in new_layers(tensors):
+        is_last = layer is last
+        sources = [port.source for port in layer.inputs]
+        for port in layer.inputs:
+            separate(port)
+        layer.id = graph.next_id
+        layer.name = old.name if is_last else take_name(f"{old.name}/{layer.name or layer.type}", taken)
+        if layer.type != "Const":
+            layer.rt_info_source = _with_origin(old.rt_info if is_last else NO_RT_INFO, origin)
+        graph.add_layer(layer, [source for source in sources if source is not None])
 
 
 def _new(port: Port) -> Port:
@@ -114,8 +152,10 @@ def _with_origin(info: RtInfo, origin: str) -> RtInfo:
 
 
 def _diagnostic(layer: Layer, release: Release, error: NotLowered) -> Diagnostic:
-    number = opset_number(layer.version) if layer.operator is None else layer.operator.opset
-    since = f"OpenVINO knows it from release {release_text(release_of_opset(number or 1))}"
+    op = layer.operator
+    number = opset_number(layer.version) if op is None else op.opset
+    first = OPERATIONS_SINCE.get((layer.type, number or 1)) or release_of_opset(number or 1)
+    since = f"OpenVINO knows it from release {release_text(first)}"
     message = f"this layer cannot be rewritten for OpenVINO {release_text(release)}: {error.reason}"
     hint = f"{error.hint}; {since}" if error.hint else since
     return diagnose(NEWER_THAN_RUNTIME, message, layer.place, hint=hint)

@@ -8,7 +8,7 @@ from ovir.diagnostics.codes import INTERNAL
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layers import Layer, LayerOrPort, Port, attach
 from ovir.lowering.registry import NotLowered, decomposition_of, refuse, why_without
-from ovir.lowering.releases import Release, newest_opset, opset_number
+from ovir.lowering.releases import Release, newest_opset_for, opset_number
 
 
 def is_newer(layer: Layer, opset: int) -> bool:
@@ -46,7 +46,7 @@ def decomposed(layer: Layer, opset: int, read: Collection[Port] | None = None) -
 
 def why_not_lowered(layer: Layer, release: Release) -> str | None:
     """Return the reason why a layer that is newer than a release cannot be decomposed; None if it can."""
-    newest = newest_opset(release)
+    newest = newest_opset_for(layer, release)
     if is_newer(layer, newest):
         try:
             decomposed(layer, newest)

@@ -38,9 +38,26 @@ ELEMENT_TYPES_SINCE: dict[ElementType, Release] = {
 others."""
 
 
+OPERATIONS_SINCE: dict[tuple[str, int], Release] = {
+    ("ScaledDotProductAttention", 13): (2023, 3), ("FakeConvert", 13): (2023, 3), ("ISTFT", 16): (2025, 1),
+    ("SegmentMax", 16): (2025, 1), ("SparseFillEmptyRows", 16): (2025, 2), ("AvgPool", 16): (2025, 3),
+    ("OneHot", 16): (2025, 4),
+}  # fmt: skip
+"""The first release that reads an operation version, where this is not the first release of its opset; measured with
+the published packages."""
+
+
 def newest_opset(release: Release) -> int:
     """Return the newest opset that a release supports, 0 for a release older than all of them."""
     return max((opset for first, opset in RELEASES.items() if first <= release), default=0)
+
+
+def newest_opset_for(layer: Layer, release: Release) -> int:
+    """Return the newest opset from which a release knows the operation of a layer."""
+    newest, op = newest_opset(release), layer.operator
+    if op is not None and op.opset and OPERATIONS_SINCE.get((op.type, op.opset), release) > release:
+        return min(newest, op.opset - 1)
+    return newest
 
 
 def release_of_opset(opset: int) -> Release:
@@ -136,11 +153,16 @@ def _needs(model: LayerGraph) -> Iterator[Need]:
     else:
         yield Need(min(RELEASES), f"IR version {model.version}")
     opsets: dict[int, Layer] = {}
+    late: dict[tuple[str, int], Layer] = {}
     types: dict[ElementType, None] = {}
     for layer in model.walk():
         if (number := opset_number(layer.version)) is not None:
             opsets.setdefault(number, layer)
         types.update(element_types_of(layer))
+        if (op := layer.operator) is not None and (op.type, op.opset) in OPERATIONS_SINCE:
+            late.setdefault((op.type, op.opset), layer)
+    for version, layer in late.items():
+        yield Need(OPERATIONS_SINCE[version], f"{layer.type} of {layer.version}")
     for number, layer in opsets.items():
         releases = [release for release, newest in RELEASES.items() if newest >= number]
         yield Need(min(releases, default=None), f"{layer.type} of {layer.version}")

@@ -18,6 +18,7 @@ from ovir.lowering.releases import (
     Release,
     element_types_of,
     newest_opset,
+    newest_opset_for,
     opset_number,
     release_text,
 )
@@ -46,10 +47,12 @@ def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
     newest = newest_opset(release)
     newer: dict[tuple[str, str], list[Layer]] = {}
     for layer in layers:
-        if (opset_number(layer.version) or 0) > newest:
+        if (opset_number(layer.version) or 0) > newest_opset_for(layer, release):
             newer.setdefault((layer.type, layer.version), []).append(layer)
     for (kind, version), found in newer.items():
         known = opset_range(1, newest)
+        if (opset_number(version) or 0) <= newest:
+            known += ", but without this operation"
         message = f"{kind} is declared in {version}; OpenVINO {release_text(release)} supports {known}"
         yield diagnose(NEWER_THAN_RUNTIME, message + _more(found), found[0].place, hint=_help(found, release))
 

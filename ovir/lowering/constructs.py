@@ -1,0 +1,220 @@
+"""What a release reads but does not run, or runs wrongly, and what says the same in a way that it runs.
+
+All of it was measured with the published packages, on their CPU devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from ovir import opset8 as ops
+from ovir.core.element_types import boolean
+from ovir.graph.layers import Layer, Port
+from ovir.lowering.parts import constant, scalar
+from ovir.lowering.registry import refuse
+from ovir.lowering.releases import Release
+from ovir.ops.fourier import FourierBase
+
+Changes: TypeAlias = Mapping[Port, Layer]
+"""New layers by the port whose tensor they take the place of: an input of the layer, or one of its outputs."""
+
+
+@dataclass(frozen=True)
+class Construct:
+    """A construct that releases from ``first`` to ``last`` fail at."""
+
+    types: frozenset[str]
+    first: Release
+    last: Release
+    reason: str
+    rewrite: Callable[[Layer], Changes]
+    """Returns what to change at a layer of these types, nothing if it is not the construct, or calls ``refuse``."""
+
+
+CONSTRUCTS: list[Construct] = []
+
+
+def changes_for(layer: Layer, release: Release) -> Changes:
+    """Return what to change at a layer for a release that fails at it; nothing for most layers.
+
+    Raises NotLowered with the reason if there is nothing that the release runs.
+    """
+    for construct in CONSTRUCTS:
+        concerns = layer.type in construct.types and construct.first <= release <= construct.last
+        if concerns and (changes := construct.rewrite(layer)):
+            return changes
+    return {}
+
+
+Rewrite: TypeAlias = Callable[[Layer], Changes]
+
+
+def fails_at(*types: str, first: Release, last: Release, reason: str) -> Callable[[Rewrite], Rewrite]:
+    """Register how to rewrite a construct that releases fail at for a reason."""
+
+    def add(rewrite: Rewrite) -> Rewrite:
+        CONSTRUCTS.append(Construct(frozenset(types), first, last, reason, rewrite))
+        return rewrite
+
+    return add
+
+
+@fails_at(
+    "ScaledDotProductAttention",
+    first=(2023, 3),
+    last=(2025, 2),
+    reason="boolean masks that are computed become u8, which attention refuses, or adds to the scores as numbers",
+)
+def boolean_mask(layer: Layer) -> Changes:
+    """Add the mask as numbers: 0 for keys that are attended to, -inf for others."""
+    mask = layer.inputs[3].source if len(layer.inputs) > 3 else None
+    if mask is None or mask.element_type != boolean:
+        return {}
+    kind = layer.outputs[0].element_type
+    return {layer.inputs[3]: ops.select(mask, scalar(0, kind), scalar(-np.inf, kind))}
+
+
+@fails_at(
+    "Split",
+    "VariadicSplit",
+    first=(2022, 1),
+    last=(2022, 3),
+    reason='"Cannot get descriptor for edge": parts along the first axis of a tensor of known sizes are views of it, '
+    "which elementwise operations of unknown sizes cannot read",
+)
+def parts_along_the_first_axis(layer: Layer) -> Changes:
+    """Gather each part of the tensor."""
+    data, axis = layer.inputs[0].source, constant(layer.inputs[1].source) if layer.inputs[1].source else None
+    shape = layer.inputs[0].shape
+    if data is None or axis is None or shape.is_dynamic or not shape.rank or int(axis.reshape(-1)[0]) % shape.rank:
+        return {}
+    lengths = [port.shape[0] for port in layer.outputs]
+    readers = [reader.layer for port in layer.outputs for reader in port.readers]
+    if shape.rank > 1 and not any(port.shape.is_dynamic for reader in readers for port in reader.outputs):
+        return {}
+    ends = accumulate((length.length for length in lengths), initial=0)
+    return {
+        port: ops.gather(data, np.arange(start, end), 0)
+        for port, (start, end) in zip(layer.outputs, pairwise(ends), strict=True)
+        if port.readers
+    }
+
+
+@fails_at(
+    "Result",
+    first=(2022, 2),
+    last=(2023, 2),
+    reason='"Cannot find blob with name": outputs lose their names where a loop over a recurrent cell that they '
+    "read directly becomes one operation",
+)
+def output_of_a_loop(layer: Layer) -> Changes:
+    """Copy the tensor."""
+    source = layer.inputs[0].source
+    if source is None or source.layer.type != "TensorIterator":
+        return {}
+    return {layer.inputs[0]: ops.convert(source, source.element_type)}
+
+
+@fails_at("Pad", first=(2021, 1), last=(2022, 1), reason='it refuses "REFLECT" for tensors with a size of 1 anywhere')
+def reflection_beside_a_size_of_1(layer: Layer) -> Changes:
+    """Leave out the dimensions of size 1 that are not padded."""
+    op, data = layer.operator, layer.inputs[0].source
+    if op is None or data is None or getattr(op, "pad_mode", "") != "reflect" or data.shape.rank is None:
+        return {}
+    pads = [constant(port.source) for port in layer.inputs[1:3] if port.source is not None]
+    if len(pads) < 2 or pads[0] is None or pads[1] is None:
+        return {}
+    begin, end = (array.reshape(-1).astype(np.int64) for array in (pads[0], pads[1]))
+    ones = [axis for axis, size in enumerate(data.shape) if size == 1 and not begin[axis] and not end[axis]]
+    if not ones:
+        return {}
+    others = [axis for axis in range(data.shape.rank) if axis not in ones]
+    padded = ops.pad(ops.squeeze(data, ones), begin[others], end[others], "reflect")
+    return {layer.outputs[0]: ops.unsqueeze(padded, ones)}
+
+
+@fails_at("TopK", first=(2022, 1), last=(2022, 1), reason="it hangs at the largest number along a last axis")
+def largest_along_the_last_axis(layer: Layer) -> Changes:
+    """Add a dimension behind the axis."""
+    op, data = layer.operator, layer.inputs[0].source
+    count = constant(layer.inputs[1].source) if layer.inputs[1].source is not None else None
+    if op is None or data is None or count is None or count.item() != 1 or data.shape.is_static:
+        return {}
+    axis, rank = op.axis, data.shape.rank  # type: ignore[attr-defined]
+    if rank is None or axis % rank != rank - 1:
+        return {}
+    found = ops.topk(
+        ops.unsqueeze(data, [-1]),
+        1,
+        rank - 1,
+        op.mode,  # type: ignore[attr-defined]
+        op.sort,  # type: ignore[attr-defined]
+        index_element_type=op.index_element_type,  # type: ignore[attr-defined]
+    )
+    return {port: ops.squeeze(found.outputs[port.index], [-1]) for port in layer.outputs if port.readers}
+
+
+_STORED = 1 << 22
+"""The number of elements up to which the matrix of a transform is stored."""
+
+
+@fails_at(
+    "DFT",
+    "IDFT",
+    "RDFT",
+    "IRDFT",
+    first=(2022, 1),
+    last=(2022, 3),
+    reason='Fourier transforms do not "support op with dynamic shapes"',
+)
+def transform_of_unknown_sizes(layer: Layer) -> Changes:
+    """Multiply by the matrix of a transform along the last axis."""
+    op, data = layer.operator, layer.inputs[0].source
+    given = [constant(port.source) if port.source is not None else None for port in layer.inputs[1:]]
+    if not isinstance(op, FourierBase) or data is None or data.shape.is_static or data.shape.rank is None:
+        return {}
+    own, result = (2 if pairs else 1 for pairs in (op.of_pairs, op.to_pairs))
+    rank, out = data.shape.rank, layer.outputs[0].shape
+    inner, outer = data.shape[rank - own :], out[(out.rank or 0) - result :]
+    along = [int(axis) for array in given[:1] if array is not None for axis in array.reshape(-1)]
+    signal_rank = rank - (own - 1)
+    known = all(array is not None for array in given) and inner.is_static and outer.is_static
+    if not known or len(along) != 1 or along[0] % signal_rank != signal_rank - 1:
+        refuse("its CPU device transforms no tensor of unknown sizes", "--shape gives inputs exact sizes")
+    count = int(np.prod(inner.to_tuple()))
+    if count * int(np.prod(outer.to_tuple())) > _STORED:
+        refuse("its CPU device transforms no tensor of unknown sizes", "--shape gives inputs exact sizes")
+    unit = np.eye(count, dtype=np.float64).reshape(count, *inner.to_tuple())
+    axes = np.array([len(unit.shape) - own])
+    matrix = op.run(unit, axes, *(array for array in given[1:] if array is not None)).reshape(count, -1)
+    rows = ops.reshape(data, [*[0] * (rank - own), count], special_zero=True)
+    product = ops.matmul(rows, ops.constant(matrix, data.element_type), transpose_a=False, transpose_b=False)
+    return {layer.outputs[0]: ops.reshape(product, [*[0] * (rank - own), *outer.to_tuple()], special_zero=True)}
+
+
+@fails_at(
+    "Parameter",
+    "Result",
+    first=(2021, 1),
+    last=(2022, 3),
+    reason='inputs and outputs with a "zero dimension which is not allowed"',
+)
+def tensor_of_size_0(layer: Layer) -> Changes:
+    """Refuse it."""
+    shape = (layer.outputs or layer.inputs)[0].shape
+    if not layer.scope and shape.rank and any(size == 0 for size in shape):
+        refuse("not with a size of 0, as it is an input or output of the model", "--shape gives inputs other sizes")
+    return {}
+
+
+@fails_at("ReadValue", first=(2022, 1), last=(2023, 0), reason="variables of unknown sizes fail when they are assigned")
+def variable_of_unknown_sizes(layer: Layer) -> Changes:
+    """Refuse it."""
+    if layer.outputs[0].shape.is_dynamic:
+        refuse("its CPU device runs no variable of unknown sizes", "--shape gives inputs exact sizes")
+    return {}

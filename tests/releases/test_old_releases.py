@@ -1,0 +1,114 @@
+"""Old releases of OpenVINO run the models that are lowered for them, and refuse the models as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ovir.lowering.releases import newest_opset, parse_release
+
+import ovir
+from benchmarks.releases import OldRuntime, RefusedError
+from ovir import opset1, opset8, opset9, opset11, opset12, opset13, opset14, opset16
+from ovir.core.arrays import Array
+from ovir.graph.layers import Layer
+
+pytestmark = pytest.mark.releases
+
+Inputs = list[dict[str, Array]]
+random = np.random.default_rng(31)
+
+
+def numbers(*shape: int) -> Array:
+    return random.standard_normal(shape).astype(np.float32)
+
+
+# --------------------------------------------------------------------------- models
+
+
+def image_model() -> tuple[ovir.Model, Inputs]:
+    """Pooling, padding, normalization and interpolation of opsets 11 to 14."""
+    x = opset1.parameter([1, 4, 9, 11], "f32", name="x")
+    pooled = opset14.max_pool(x, [2, 2], [1, 1], [0, 0], [0, 0], [2, 2], rounding_type="ceil_torch", name="pooled")
+    padded = opset12.pad(pooled.outputs[0], [0, 0, 1, -1], [0, 0, 2, 1], "constant", arg_pad_value=np.float32(0.5))
+    grouped = opset12.group_normalization(padded, numbers(4), numbers(4), 2, 1e-5, name="grouped")
+    scales = np.float32([2, 1.5])
+    larger = opset11.interpolate(grouped, scales, "linear_onnx", "scales", axes=[2, 3], name="larger")
+    return ovir.Model([larger], [x], "image"), [{"x": numbers(1, 4, 9, 11)}]
+
+
+def attention() -> tuple[ovir.Model, Inputs]:
+    """Attention with a mask of truth values that arithmetic of shapes makes, as exported transformers have it."""
+    heads = [opset1.parameter([1, 2, 6, 8], "f32", name=name) for name in ("q", "k", "v")]
+    mask = opset1.parameter([1, 6], "i64", name="mask")
+    seen = opset1.unsqueeze(opset1.convert(mask, "boolean"), [1, 2])
+    steps = opset8.constant(np.arange(6))
+    causal = opset1.less_equal(opset1.unsqueeze(steps, [0]), opset1.unsqueeze(steps, [1]))
+    both = opset13.bitwise_and(seen, causal, "numpy", name="both")
+    out = opset13.scaled_dot_product_attention(*heads, both, causal=False, name="attention")
+    inputs = {name: numbers(1, 2, 6, 8) for name in "qkv"}
+    return ovir.Model([out], [*heads, mask], "attention"), [{**inputs, "mask": np.int64([[1, 1, 1, 1, 1, 0]])}]
+
+
+def body() -> tuple[ovir.Model, Inputs]:
+    """An If with newer operations in its bodies."""
+    x = opset1.parameter([3, 4], "f32", name="x")
+    condition = opset1.parameter([], "boolean", name="condition")
+
+    def branch(compute: Callable[[Layer], Layer]) -> ovir.Model:
+        inner = opset1.parameter([3, 4], "f32", name="inner")
+        return ovir.Model([compute(inner)], [inner])
+
+    chosen = opset8.if_op(condition, name="chosen")
+    then = branch(lambda inner: opset9.softsign(inner, name="softsign"))
+    other = branch(lambda inner: opset16.identity(opset1.abs(inner), name="identity"))
+    chosen.set_then_body(then)
+    chosen.set_else_body(other)
+    chosen.set_input(x, then.inputs[0], other.inputs[0])
+    out = chosen.set_output(then.outputs[0], other.outputs[0])
+    inputs = {"x": numbers(3, 4)}
+    return ovir.Model([out], [x, condition], "body"), [{**inputs, "condition": np.bool_(c)} for c in (True, False)]
+
+
+MODELS = {"image": image_model, "attention": attention, "body": body}
+
+# --------------------------------------------------------------------------- what releases do with them
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_release_runs_what_is_lowered_for_it(name: str, runtime: OldRuntime, tmp_path: Path) -> None:
+    model, steps = MODELS[name]()
+    expected = [list(ovir.compile_model(model)(inputs).values()) for inputs in steps]
+    model.lower(runtime.release)
+    ovir.save_model(model, tmp_path / "lowered.xml")
+    found = runtime.run(tmp_path / "lowered.xml", model, steps)
+    for got, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(got[0], wanted[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_release_refuses_operations_that_are_newer(name: str, runtime: OldRuntime, tmp_path: Path) -> None:
+    model, steps = MODELS[name]()
+    newest = max(int(layer.version.removeprefix("opset")) for layer in model.walk())
+    if newest <= newest_opset(parse_release(runtime.release)):
+        pytest.skip(f"OpenVINO {runtime.release} knows opset{newest}")
+    ovir.save_model(model, tmp_path / "model.xml")
+    with pytest.raises(RefusedError) as error:
+        runtime.run(tmp_path / "model.xml", model, steps)
+    assert error.value.stage == "read"
+
+
+def test_a_release_runs_after_a_crash(runtime: OldRuntime, tmp_path: Path) -> None:
+    x = opset1.parameter([2], "f32", name="x")
+    model = ovir.Model([opset1.abs(x)], [x])
+    model.lower(runtime.release)
+    ovir.save_model(model, tmp_path / "model.xml")
+    steps = [{"x": np.float32([-1, 2])}]
+    runtime.run(tmp_path / "model.xml", model, steps)
+    assert runtime.process is not None
+    runtime.process.kill()
+    with pytest.raises(RefusedError, match="crash: the process ended"):
+        runtime.run(tmp_path / "model.xml", model, steps)
+    assert runtime.run(tmp_path / "model.xml", model, steps)[0][0].tolist() == [1, 2]
