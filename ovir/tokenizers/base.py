@@ -16,6 +16,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, i32, u8
 from ovir.core.shapes import UNKNOWN, PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.operator import Operator
 
 T = TypeVar("T")
@@ -34,6 +35,8 @@ class TokenizerOperator(Operator):
 
     value_inputs = ()
     bounded = False
+    views = True
+    guards_sizes = True
 
     input_counts: ClassVar[tuple[int, ...]] = ()
     """The numbers of inputs that the operation may have."""
@@ -117,6 +120,8 @@ def is_boolean(tensor: TensorType) -> bool:
 
 def unpacked(begins: Array, ends: Array, symbols: Array) -> list[bytes]:
     """Return strings as bytes, in row-major order."""
+    if begins.shape != ends.shape:
+        raise OperatorError(f"{begins.size} begins and {ends.size} ends of strings do not fit")
     whole = symbols.tobytes()
     return [whole[begin:end] for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)]
 
@@ -131,6 +136,8 @@ def packed(strings: Iterable[bytes], shape: tuple[int, ...]) -> tuple[Array, Arr
 
 def ranges(begins: Array, ends: Array) -> Iterable[tuple[int, int]]:
     """Return the begin and end of each row."""
+    if begins.shape != ends.shape:
+        raise OperatorError(f"{begins.size} begins and {ends.size} ends of rows do not fit")
     return zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
 
 

@@ -155,7 +155,7 @@ class CharsToBytes(TokenizerOperator):
 
 @register("ByteFallback", version="extension")
 class ByteFallback(TokenizerOperator):
-    """Strings, with the byte in place of a token such as ``<0x0A>``; other tokens of this form become byte 255."""
+    """Strings, with the byte in place of a token such as ``<0x0A>``; other tokens stay."""
 
     input_counts = (3,)
 
@@ -173,9 +173,7 @@ _BYTE_TOKENS = {b"<0x%02X>" % byte: bytes([byte]) for byte in range(256)}
 
 def byte_of(token: bytes) -> bytes:
     """Return the byte that a token stands for, or the token."""
-    if len(token) == 6 and token.rfind(b"<") == 0 and token.rfind(b">") == 5:
-        return _BYTE_TOKENS.get(token, b"\xff")
-    return token
+    return _BYTE_TOKENS.get(token, token)
 
 
 @register("FuzeRagged", version="extension")

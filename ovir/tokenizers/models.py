@@ -24,6 +24,7 @@ from ovir.tokenizers.base import (
     ranges,
     unpacked,
 )
+from ovir.tokenizers.charsmap import character_length
 from ovir.tokenizers.trie import Trie
 
 Ids = Sequence[int]
@@ -273,11 +274,6 @@ class TrieTokenizer(WordModel):
 _UNKNOWN_PENALTY = np.float32(10)
 
 
-def _character_length(lead: int) -> int:
-    """Return the number of bytes of the character that a byte begins."""
-    return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-
-
 @register("UnigramTokenizer", version="extension")
 class UnigramTokenizer(WordModel):
     """The ids of the words of the vocabulary that make a word with the largest sum of scores, in f32.
@@ -306,7 +302,7 @@ class UnigramTokenizer(WordModel):
                 so_far = best[at]
                 if so_far is None:  # no word ends here, which only texts that are not UTF-8 bring about
                     so_far = np.float32(0)
-                following = min(at + _character_length(text[at]), len(text))
+                following = min(at + character_length(text[at]), len(text))
                 is_known = False
                 for end, number in trie.prefixes(text, at):
                     score = scores[number] + so_far

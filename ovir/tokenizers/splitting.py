@@ -20,7 +20,7 @@ from ovir.tokenizers.base import (
     text_of,
     unpacked,
 )
-from ovir.tokenizers.patterns import pcre, re2
+from ovir.tokenizers.patterns import known, pcre, re2
 
 Piece = tuple[int, int, bool]
 """The begin and the end of a part of a string, and whether it is left as it is from then on."""
@@ -186,7 +186,7 @@ def _parts(text: bytes, pattern: object) -> Iterator[tuple[int, int, bool]]:
 
 
 def _spans(pattern: object, text: str) -> Iterator[tuple[int, int]]:
-    for found in pattern.finditer(text):  # type: ignore[attr-defined]
+    for found in pattern.finditer(known(text)):  # type: ignore[attr-defined]
         span = found.span()
         if span[0] == span[1]:
             return
