@@ -120,7 +120,7 @@ def is_boolean(tensor: TensorType) -> bool:
 
 def unpacked(begins: Array, ends: Array, symbols: Array) -> list[bytes]:
     """Return strings as bytes, in row-major order."""
-    if begins.shape != ends.shape:
+    if begins.size != ends.size:
         raise OperatorError(f"{begins.size} begins and {ends.size} ends of strings do not fit")
     whole = symbols.tobytes()
     return [whole[begin:end] for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)]
@@ -136,7 +136,7 @@ def packed(strings: Iterable[bytes], shape: tuple[int, ...]) -> tuple[Array, Arr
 
 def ranges(begins: Array, ends: Array) -> Iterable[tuple[int, int]]:
     """Return the begin and end of each row."""
-    if begins.shape != ends.shape:
+    if begins.size != ends.size:
         raise OperatorError(f"{begins.size} begins and {ends.size} ends of rows do not fit")
     return zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import unicodedata
 from functools import cache
 from typing import Protocol
@@ -12,8 +13,9 @@ from ovir.tokenizers.trie import Trie
 
 _SPACE = b" "
 _VISIBLE_SPACE = "\u2581".encode()
-_REPLACEMENTS = dict.fromkeys(range(0xDC80, 0xDD00), "\ufffd")
-"""U+FFFD for what stands for bytes that are not UTF-8."""
+_REPLACEMENT = "\ufffd".encode()
+_INVALID = re.compile("([\udc80-\udcff])")
+"""What stands for a byte that is not UTF-8."""
 
 
 class CharacterMap(Protocol):
@@ -34,7 +36,9 @@ class Normalizer:
 
     def __call__(self, text: bytes) -> bytes:
         """Return a string in UTF-8, normalized."""
-        parts = self._mapped(_valid(text))
+        parts = []
+        for number, piece in enumerate(_INVALID.split(text.decode(errors="surrogateescape"))):
+            parts += [_REPLACEMENT] if number % 2 else self._mapped(piece.encode())
         if self._removes_spaces:
             parts = _without_extra_spaces(parts)
         result = b"".join(parts)
@@ -60,11 +64,6 @@ class Normalizer:
 def character_length(lead: int) -> int:
     """Return the number of bytes of the character that a byte begins."""
     return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-
-
-def _valid(text: bytes) -> bytes:
-    """Return a text with U+FFFD in place of each byte that is not UTF-8."""
-    return text.decode(errors="surrogateescape").translate(_REPLACEMENTS).encode() if not text.isascii() else text
 
 
 def _without_extra_spaces(parts: list[bytes]) -> list[bytes]:

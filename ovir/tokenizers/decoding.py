@@ -57,7 +57,7 @@ class StringTensorUnpack(TokenizerOperator):
 
 @register("StringTensorPack", version="extension")
 class StringTensorPack(TokenizerOperator):
-    """A tensor of strings made of begins, ends and bytes."""
+    """A tensor of strings made of begins, ends and bytes; U+FFFD stands for bytes that are not UTF-8."""
 
     input_counts = (3,)
 
@@ -69,7 +69,7 @@ class StringTensorPack(TokenizerOperator):
         return TensorType(string, inputs[0].shape)
 
     def run(self, begins: Array, ends: Array, symbols: Array) -> Array:
-        return split_strings(symbols, begins, ends)
+        return split_strings(symbols, begins, ends, strict=False)
 
 
 @register("EqualStr", version="extension")

@@ -63,7 +63,7 @@ class SentencepieceTokenizer(_SentencePiece):
 
     def run(self, model: Array, *strings: Array) -> tuple[Array, ...]:
         processor = self.prepared(_SentencePiece.processor, model)
-        texts = unpacked(*strings) if len(strings) == 3 else [str(item).encode() for item in strings[0].flat]
+        texts = unpacked(*strings) if len(strings) == 3 else [str(item).encode(errors="surrogateescape") for item in strings[0].flat]
         rows = [self._encoded(processor, text) for text in texts]
         places = [(row, column) for row, ids in enumerate(rows) for column in range(len(ids))]
         shape = len(rows), max(map(len, rows), default=0)
