@@ -108,7 +108,8 @@ def operations_page() -> str:
 
 
 def _row(*cells: str) -> str:
-    return f"| {' | '.join(cell.replace('|', '\\|') for cell in cells)} |"
+    escaped = (cell.replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
 
 
 def yes_or_no(value: bool) -> str:

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from ovir.cli.arguments import add_command, add_json, raise_usage_error
-from ovir.cli.operation_pages import OperationEntry, described, entries, operations_page, tokenizer_entries, totals, yes_or_no
+from ovir.cli.operation_pages import (
+    OperationEntry,
+    described,
+    entries,
+    operations_page,
+    tokenizer_entries,
+    totals,
+    yes_or_no,
+)
 from ovir.cli.output import say, say_json, say_table
 from ovir.ops.base import opsets
 

@@ -24,9 +24,9 @@ def join_strings(strings: Array) -> tuple[Array, Array]:
 
 
 def decoded_strings(strings: Array) -> Array:
-    """Return bytes as strings. If any are not UTF-8, these have surrogate escapes, which only an array of objects holds.
+    """Return bytes as strings. Strings among them stay.
 
-    ``strings`` may also have strings, which stay.
+    Bytes that are not UTF-8 become surrogate escapes, which only an array of objects can hold.
     """
     items = [item.decode(errors="surrogateescape") if isinstance(item, bytes) else item for item in strings.flat]
     array = np.array(items, object).reshape(strings.shape)

@@ -1,7 +1,7 @@
 """What the operations of openvino_tokenizers share: strings as bytes, ragged tensors, and what is made of constants.
 
-Strings are three tensors: string i is bytes [begins[i], ends[i]) of the third. A ragged tensor has the begins and ends of
-its rows among elements; the elements are a tensor, or strings.
+Strings are three tensors: string i is bytes [begins[i], ends[i]) of the third. A ragged tensor has the begins and ends
+of its rows among elements; the elements are a tensor, or strings.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _prepared: dict[tuple[object, ...], Any] = {}
 class TokenizerOperator(Operator):
     """An operation of openvino_tokenizers."""
 
-    value_inputs = ()
+    value_inputs: ClassVar[tuple[int, ...]] = ()
     bounded = False
     views = True
     guards_sizes = True
@@ -141,7 +141,7 @@ def ranges(begins: Array, ends: Array) -> Iterable[tuple[int, int]]:
     return zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
 
 
-def as_i32(numbers: Sequence[int], shape: tuple[int, ...] = (-1,)) -> Array:
+def as_i32(numbers: Sequence[int] | Array, shape: tuple[int, ...] = (-1,)) -> Array:
     """Return numbers as a tensor of i32."""
     return np.array(numbers, np.int32).reshape(shape)
 

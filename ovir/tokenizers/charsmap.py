@@ -6,7 +6,7 @@ import itertools
 import re
 import unicodedata
 from functools import cache
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ovir.diagnostics.errors import OperatorError
 from ovir.tokenizers.trie import Trie
@@ -95,7 +95,7 @@ def unicode_map(form: str, case_fold: bool) -> UnicodeMap:
     It changes characters, and the sequences that a composed character decomposes to; unlike normalization, it does not
     put marks in their order.
     """
-    mapping = {} if form == "identity" else _normalization_map(form.upper())
+    mapping = {} if form == "identity" else _normalization_map(form)
     if case_fold:
         mapping = {key: "".join(map(_folded, value)) for key, value in mapping.items()}
         for character in map(chr, _CODES):
@@ -126,8 +126,18 @@ def _folded(character: str) -> str:
     return folded if len(folded) == 1 else character
 
 
-def _normalization_map(form: str) -> dict[str, str]:
-    decomposition = {"NFC": "NFD", "NFKC": "NFKD"}.get(form)
+_Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
+_FORMS: dict[str, tuple[_Form, _Form | None]] = {
+    "nfc": ("NFC", "NFD"),
+    "nfkc": ("NFKC", "NFKD"),
+    "nfd": ("NFD", None),
+    "nfkd": ("NFKD", None),
+}
+"""The forms of Unicode, each with the decomposition before it composes."""
+
+
+def _normalization_map(name: str) -> dict[str, str]:
+    form, decomposition = _FORMS[name]
     mapping = {}
     originals: dict[str, list[str]] = {}
     decomposed = {}
@@ -153,8 +163,8 @@ def _normalization_map(form: str) -> dict[str, str]:
 class CompiledMap:
     """A map that SentencePiece has compiled: a double-array trie of keys, and the texts that they become.
 
-    A unit of the trie has the label of its node in 8 bits, and where its children are, relative to its own place: a child
-    is there, exclusive-or its label. The child with label 0 holds the value, which is the place of a text.
+    A unit of the trie has the label of its node in 8 bits, and where its children are, relative to its own place: a
+    child is there, exclusive-or its label. The child with label 0 holds the value, which is the place of a text.
     """
 
     def __init__(self, data: bytes) -> None:

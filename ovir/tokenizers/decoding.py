@@ -27,8 +27,8 @@ from ovir.tokenizers.base import (
 class StringTensorUnpack(TokenizerOperator):
     """The bytes of all strings, as begins, ends and bytes.
 
-    The input is a tensor of strings, or, in older files, bytes: the number of strings, the begin of the first, the end of
-    each (all i32), and their bytes.
+    The input is a tensor of strings, or, in older files, bytes: the number of strings, the begin of the first, the end
+    of each (all i32), and their bytes.
     """
 
     input_counts = (1,)
@@ -208,8 +208,8 @@ _SEQUENCES = re.compile(
 class UTF8Validate(TokenizerOperator):
     """Strings without bytes that are not UTF-8, or with U+FFFD in their place if ``replace_mode`` is set.
 
-    A sequence that breaks off is one error, and an overlong one is as many as it has bytes. Encoded surrogates, and code
-    points beyond U+10FFFF, stay.
+    A sequence that breaks off is one error, and an overlong one is as many as it has bytes. Encoded surrogates, and
+    code points beyond U+10FFFF, stay.
     """
 
     input_counts = (3,)

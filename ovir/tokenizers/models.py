@@ -92,12 +92,11 @@ class WordModel(TokenizerOperator):
 
 @register("BPETokenizer", version="extension")
 class BPETokenizer(WordModel):
-    """The ids of words: the longest words of the vocabulary that no merge makes, merged pair by pair in the order of the
-    merges.
+    """The ids of words: the longest words of the vocabulary that no merge makes, then merged pair by pair.
 
-    Inputs are rows of words, the vocabulary, the merges (texts with a space, or their left and their right parts), and
-    optionally further tokens with their ids. A byte that no word of the vocabulary begins with becomes the token of that
-    byte, or the unknown token. Outputs are rows of ids.
+    Inputs are rows of words, the vocabulary, the merges in their order (texts with a space, or their left and their
+    right parts), and optionally further tokens with their ids. A byte with which no word of the vocabulary begins
+    becomes the token of that byte, or the unknown token. Outputs are rows of ids.
     """
 
     input_counts = (11, 14, 15, 18)
@@ -217,8 +216,8 @@ class _Merger:
 class WordpieceTokenizer(WordModel):
     """The ids of words: the longest word of the vocabulary that a word begins with, then the longest continuations.
 
-    Continuations are the words of the vocabulary that begin with ``suffix_indicator``. A word that cannot be made of them
-    and one of more than ``max_bytes_per_word`` bytes become the unknown token, which the last input holds.
+    Continuations are the words of the vocabulary that begin with ``suffix_indicator``. A word that cannot be made of
+    them and one of more than ``max_bytes_per_word`` bytes become the unknown token, which the last input holds.
     """
 
     input_counts = (9,)
@@ -357,7 +356,7 @@ class VocabEncoder(TokenizerOperator):
 class VocabDecoder(TokenizerOperator):
     """The strings of ids [batch, length] as rows of strings; ids outside the vocabulary and those to skip are empty.
 
-    The ids to skip are the last input, or an attribute of older files. A batch of length 0 has one empty string per row.
+    The ids to skip are the last input, or an attribute of older files. With length 0, a row has one empty string.
     """
 
     input_counts = (4, 5)

@@ -9,7 +9,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
 from ovir.tokenizers.base import TokenizerOperator, is_boolean, packed, string_types, text_of, unpacked
-from ovir.tokenizers.charsmap import CompiledMap, Normalizer, unicode_map
+from ovir.tokenizers.charsmap import CharacterMap, CompiledMap, Normalizer, unicode_map
 from ovir.tokenizers.patterns import Replacement, pcre, replaced
 
 
@@ -81,9 +81,9 @@ class CharsMapNormalization(_Normalization):
     """Strings with characters mapped as the normalizer of SentencePiece does it.
 
     The map is that of a normalization form, with ``case_fold`` in lower case, or the last input, as SentencePiece
-    compiles it. In place of a byte that is not UTF-8 there is U+FFFD. ``remove_extra_whitespaces`` leaves one space where
-    there are several and none at the ends, ``add_dummy_prefix`` puts one at the front, and ``escape_whitespaces`` writes
-    U+2581 for spaces.
+    compiles it. In place of a byte that is not UTF-8 there is U+FFFD. ``remove_extra_whitespaces`` leaves one space
+    where there are several and none at the ends, ``add_dummy_prefix`` puts one at the front, and
+    ``escape_whitespaces`` writes U+2581 for spaces.
     """
 
     input_counts = (3, 4, 5)
@@ -103,6 +103,7 @@ class CharsMapNormalization(_Normalization):
     def normalizer(self, *compiled: Array) -> Normalizer:
         """Return the function that normalizes a string."""
         self.require(self.normalization_form or compiled, "there is neither a normalization form nor a map")
+        mapping: CharacterMap
         if self.normalization_form:
             mapping = unicode_map(self.normalization_form, self.case_fold)
         else:

@@ -39,7 +39,10 @@ def known(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def pcre(pattern: str) -> Any:
-    """Return a pattern of PCRE2, with Unicode properties, as a pattern of ``regex``; raise OperatorError if it is none."""
+    """Return a pattern of PCRE2, with Unicode properties, as a pattern of ``regex``.
+
+    Raises OperatorError if there is none.
+    """
     outside = {
         r"\s": f"[{_SPACE}]",
         r"\S": f"[^{_SPACE}]",
@@ -86,7 +89,7 @@ def _compiled(pattern: str, outside: dict[str, str], inside: dict[str, str]) -> 
 
 
 class Replacement:
-    """A text that takes the place of matches, in which ``$1`` or ``\\1`` stands for a group."""
+    r"""A text that takes the place of matches, in which ``$1`` or ``\1`` stands for a group."""
 
     def __init__(self, template: str) -> None:
         parts = re.split(r"\$(?:\{(\w+)\}|(\d+)|(\$))", re.sub(r"\\([1-9])", r"$\1", template))

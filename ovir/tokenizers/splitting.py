@@ -71,8 +71,8 @@ def _in_bytes(text: str, places: Iterable[tuple[int, int]]) -> Iterator[tuple[in
 class SpecialTokensSplit(_Split):
     """Strings split around matches of a pattern, which are left as they are by what follows.
 
-    Inputs are rows of strings, optionally which strings are left as they are, and the pattern. The last output says which
-    words are left as they are.
+    Inputs are rows of strings, optionally which strings are left as they are, and the pattern. The last output says
+    which words are left as they are.
     """
 
     input_counts = (6, 7)
@@ -102,10 +102,10 @@ class SpecialTokensSplit(_Split):
 class RegexSplit(_Split):
     """Strings split at the matches of a pattern.
 
-    ``behaviour`` says what becomes of a match: it is removed, a word of its own, or part of the word before or after; in
-    ``contiguous``, matches that follow each other are one. With ``invert``, the pattern describes what is between matches.
-    Inputs are rows of strings, which of them are left as they are (or none), the pattern and, in older files, strings that
-    are left as they are.
+    ``behaviour`` says what becomes of a match: it is removed, a word of its own, or part of the word before or after;
+    in ``contiguous``, matches that follow each other are one. With ``invert``, the pattern describes what is between
+    matches. Inputs are rows of strings, which of them are left as they are (or none), the pattern and, in older files,
+    strings that are left as they are.
     """
 
     input_counts = (6, 7, 9)

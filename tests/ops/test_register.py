@@ -10,7 +10,7 @@ import pytest
 from builder import Net
 
 import ovir
-import ovir.tokenizers  # whose registrations would be lost if they were made between tests  # noqa: F401
+import ovir.tokenizers  # noqa: F401 - what it registers would be lost if that were in a test
 from ovir.core.arrays import Array
 from ovir.ops.base import registry
 
