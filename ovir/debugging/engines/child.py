@@ -114,11 +114,14 @@ class OpenVino:
             facts["precision"] = None
         return compiled.create_infer_request(), facts
 
-    def infer(self, request: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None) -> list[WireTensor]:
-        """Return the outputs for the inputs, both by position; state starts anew."""
+    def infer(
+        self, request: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
+    ) -> list[WireTensor]:
+        """Return the outputs for the inputs, both by position; state starts anew, unless it is kept."""
         for index, tensor in enumerate(tensors):
             request.set_input_tensor(index, self._tensor(*tensor))
-        request.reset_state()
+        if not keeps_state:
+            request.reset_state()
         request.infer()
         return [self._sent(request.get_output_tensor(index)) for index in range(len(request.model_outputs))]
 
@@ -198,8 +201,10 @@ class OnnxRuntime:
             onnx.load_external_data_for_model(model, os.path.dirname(os.path.abspath(path)))
         return model.SerializeToString(), found, added
 
-    def infer(self, session: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None) -> list[WireTensor]:
-        """Return the named outputs, by default all of them, for inputs by position."""
+    def infer(
+        self, session: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
+    ) -> list[WireTensor]:
+        """Return the named outputs, by default all of them, for inputs by position; ONNX models have no state."""
         import numpy as np
 
         feeds = {}
@@ -272,8 +277,10 @@ class Worker:
     def _unload(self, model: int) -> None:
         self._loaded[model] = None
 
-    def _infer(self, model: int, tensors: Sequence[WireTensor], outputs: Sequence[str] | None) -> list[WireTensor]:
-        results: list[WireTensor] = self._engine.infer(self._loaded[model], tensors, outputs)
+    def _infer(
+        self, model: int, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
+    ) -> list[WireTensor]:
+        results: list[WireTensor] = self._engine.infer(self._loaded[model], tensors, outputs, keeps_state)
         return results
 
 
