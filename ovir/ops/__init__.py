@@ -12,13 +12,21 @@ from ovir.ops.base.registry import registered, registered_by_user
 
 def resolve(type_name: str, version: str) -> type[Operator] | None:
     """Return the operation class for a file's type and version (``opset6``), or None if there is none."""
-    return registered_by_user(type_name, version) or _resolve(type_name, version)
+    return registered_by_user(type_name, version) or _resolve(type_name, version) or _of_tokenizers(type_name, version)
 
 
 @cache
 def _resolve(type_name: str, version: str) -> type[Operator] | None:
     known = opsets.resolve(type_name, version)
     return None if known is None else find(known.type, known.opset)
+
+
+def _of_tokenizers(type_name: str, version: str) -> type[Operator] | None:
+    """Return the class of an operation of openvino_tokenizers, whose package registers it; None for others."""
+    if version.lower() != "extension" or type_name.lower() not in opsets.TOKENIZERS:
+        return None
+    importlib.import_module("ovir.tokenizers")
+    return registered_by_user(type_name, version)
 
 
 def find(type_name: str, opset: int) -> type[Operator] | None:

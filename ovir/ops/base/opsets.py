@@ -101,6 +101,38 @@ def opset_range(first: int, last: int) -> str:
 _EXTENSION_VERSIONS = {"extension", "experimental", "openvino_tokenizers"}
 
 
+TOKENIZERS = frozenset(
+    {
+        "bpetokenizer",
+        "bytefallback",
+        "bytestochars",
+        "casefold",
+        "charsmapnormalization",
+        "charstobytes",
+        "combinesegments",
+        "equalstr",
+        "fuzeragged",
+        "normalizeunicode",
+        "raggedtodense",
+        "regexnormalization",
+        "regexsplit",
+        "sentencepiecedetokenizer",
+        "sentencepiecestreamdetokenizer",
+        "sentencepiecetokenizer",
+        "specialtokenssplit",
+        "stringtensorpack",
+        "stringtensorunpack",
+        "trietokenizer",
+        "truncate",
+        "unigramtokenizer",
+        "utf8validate",
+        "vocabdecoder",
+        "vocabencoder",
+        "wordpiecetokenizer",
+    }
+)
+
+
 def is_extension(type_name: str, version: str) -> bool:
     """Return whether a layer's type and version name an operation of an extension.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -131,6 +132,14 @@ def register(type_name: str, *, version: str) -> Callable[[T], T]:
 def registered_by_user(type_name: str, version: str) -> type[Operator] | None:
     """Return the class that a user registered for a file's type and version, or None."""
     return _users.get((type_name.lower(), version.lower())) if _users else None
+
+
+@contextmanager
+def keeping_registered() -> Iterator[None]:
+    """Let what is registered in the block replace nothing that was registered before."""
+    before = dict(_users)
+    yield
+    _users.update(before)
 
 
 def _declare(cls: type[Operator], type_name: str, opset: int) -> None:

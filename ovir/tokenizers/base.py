@@ -1,0 +1,144 @@
+"""What the operations of openvino_tokenizers share: strings as bytes, ragged tensors, and what is made of constants.
+
+Strings are three tensors: string i is bytes [begins[i], ends[i]) of the third. A ragged tensor has the begins and ends of
+its rows among elements; the elements are a tensor, or strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import boolean, i32, u8
+from ovir.core.shapes import UNKNOWN, PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.ops.base.operator import Operator
+
+T = TypeVar("T")
+
+ANY_LENGTH = PartialShape([UNKNOWN])
+STRINGS = ("begins", "ends", "symbols")
+"""The names of the three tensors of strings, for messages."""
+
+_MOST_PREPARED = 16
+_prepared: dict[tuple[object, ...], Any] = {}
+"""What was last made of the constants of layers, for the layers that are prepared with the same ones."""
+
+
+class TokenizerOperator(Operator):
+    """An operation of openvino_tokenizers."""
+
+    value_inputs = ()
+    bounded = False
+
+    input_counts: ClassVar[tuple[int, ...]] = ()
+    """The numbers of inputs that the operation may have."""
+
+    _latest: tuple[tuple[Array, ...], Any] | None = None
+
+    # ----- inference
+
+    def require_inputs(self, inputs: Sequence[TensorType]) -> None:
+        """Raise unless the operation may have this number of inputs."""
+        counts = " or ".join(map(str, self.input_counts))
+        self.require(len(inputs) in self.input_counts, "{} has {} inputs, got {}", self.type, counts, len(inputs))
+
+    def require_strings(self, inputs: Sequence[TensorType], first: int) -> None:
+        """Raise unless three inputs from ``first`` on may be strings."""
+        for offset, (name, element_type) in enumerate(zip(STRINGS, (i32, i32, u8), strict=True)):
+            self._require_one(inputs, first + offset, name, element_type)
+
+    def require_rows(self, inputs: Sequence[TensorType], first: int) -> None:
+        """Raise unless two inputs from ``first`` on may be the begins and ends of rows."""
+        for offset, name in enumerate(("begins of rows", "ends of rows")):
+            self._require_one(inputs, first + offset, name, i32)
+
+    def require_bytes(self, inputs: Sequence[TensorType], index: int, name: str) -> None:
+        """Raise unless an input may hold the bytes of a text."""
+        self._require_one(inputs, index, name, u8)
+
+    def _require_one(self, inputs: Sequence[TensorType], index: int, name: str, element_type: Any) -> None:
+        words = f"input {index} ({name})"
+        self.require_type(words, inputs[index].element_type, lambda t: t == element_type, str(element_type))
+
+    # ----- kernels
+
+    def prepared(self, make: Callable[..., T], *constants: Array) -> T:
+        """Return ``make(self, *constants)``, made once for equal constants.
+
+        Arrays that nobody can write to, as those of constant layers, are equal if they are the same.
+        """
+        latest = self._latest
+        if latest is not None and all(map(_is_same, latest[0], constants)):
+            return latest[1]  # type: ignore[no-any-return]
+        contents = [
+            (str(array.dtype), array.shape, blake2b(np.ascontiguousarray(array).data).digest()) for array in constants
+        ]
+        key = (type(self), make, *[getattr(self, name) for name in sorted(self.fields)], *contents)
+        if key not in _prepared:
+            while len(_prepared) >= _MOST_PREPARED:
+                _prepared.pop(next(iter(_prepared)), None)
+            _prepared[key] = make(self, *constants)
+        result = _prepared[key]
+        self._latest = constants, result
+        return result  # type: ignore[no-any-return]
+
+
+def _is_same(one: Array, other: Array) -> bool:
+    return one is other and not one.flags.writeable
+
+
+# --------------------------------------------------------------------------- inference
+
+
+def string_types(shape: PartialShape) -> tuple[TensorType, TensorType, TensorType]:
+    """Return the types of strings in a shape."""
+    place = TensorType(i32, shape)
+    return place, place, TensorType(u8, ANY_LENGTH)
+
+
+def ragged_string_types(shape: PartialShape) -> tuple[TensorType, ...]:
+    """Return the types of rows of strings, with the rows in a shape."""
+    row = TensorType(i32, shape)
+    return row, row, *string_types(ANY_LENGTH)
+
+
+def is_boolean(tensor: TensorType) -> bool:
+    """Return whether a tensor says which strings are left as they are."""
+    return tensor.element_type == boolean
+
+
+# --------------------------------------------------------------------------- strings
+
+
+def unpacked(begins: Array, ends: Array, symbols: Array) -> list[bytes]:
+    """Return strings as bytes, in row-major order."""
+    whole = symbols.tobytes()
+    return [whole[begin:end] for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)]
+
+
+def packed(strings: Iterable[bytes], shape: tuple[int, ...]) -> tuple[Array, Array, Array]:
+    """Return begins, ends and bytes of strings, in a shape."""
+    items = list(strings)
+    ends = np.cumsum([len(item) for item in items], dtype=np.int64).astype(np.int32)
+    begins = np.concatenate([np.zeros(min(ends.size, 1), np.int32), ends[:-1]])
+    return begins.reshape(shape), ends.reshape(shape), np.frombuffer(b"".join(items), np.uint8)
+
+
+def ranges(begins: Array, ends: Array) -> Iterable[tuple[int, int]]:
+    """Return the begin and end of each row."""
+    return zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
+
+
+def as_i32(numbers: Sequence[int], shape: tuple[int, ...] = (-1,)) -> Array:
+    """Return numbers as a tensor of i32."""
+    return np.array(numbers, np.int32).reshape(shape)
+
+
+def text_of(symbols: Array) -> bytes:
+    """Return the text that a tensor of bytes holds, such as a pattern."""
+    return symbols.tobytes()

@@ -1,0 +1,240 @@
+"""Strings as bytes: packing, comparison, and the ways from tokens back to text."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ovir.core.arrays import Array, join_strings, split_strings
+from ovir.core.element_types import i32, string
+from ovir.core.tensor_types import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.registry import register
+from ovir.tokenizers.base import (
+    ANY_LENGTH,
+    TokenizerOperator,
+    as_i32,
+    packed,
+    ragged_string_types,
+    ranges,
+    string_types,
+    unpacked,
+)
+
+
+@register("StringTensorUnpack", version="extension")
+class StringTensorUnpack(TokenizerOperator):
+    """The bytes of all strings, as begins, ends and bytes.
+
+    The input is a tensor of strings, or, in older files, bytes: the number of strings, the begin of the first, the end of
+    each (all i32), and their bytes.
+    """
+
+    input_counts = (1,)
+
+    mode: str = attribute(default="begins_ends", choices=("begins_ends",))
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        self.require_inputs(inputs)
+        data = inputs[0]
+        is_string = data.element_type == string
+        if not is_string:
+            self.require_bytes(inputs, 0, "packed strings")
+        return string_types(data.shape if is_string else ANY_LENGTH)
+
+    def run(self, data: Array) -> tuple[Array, Array, Array]:
+        if data.dtype != np.uint8:
+            symbols, ends = join_strings(data)
+            begins = np.concatenate([np.zeros(min(ends.size, 1), np.int64), ends[:-1]])
+            return as_i32(begins, data.shape), as_i32(ends, data.shape), symbols
+        numbers = np.frombuffer(data.tobytes()[: data.size // 4 * 4], np.int32)
+        self.require(numbers.size > 0, "packed strings have at least 4 bytes, got {}", data.size)
+        count = int(numbers[0])
+        self.require(0 <= count < numbers.size - 1, "{} bytes cannot hold {} packed strings", data.size, count)
+        return numbers[1 : count + 1], numbers[2 : count + 2], data[4 * (count + 2) :]
+
+
+@register("StringTensorPack", version="extension")
+class StringTensorPack(TokenizerOperator):
+    """A tensor of strings made of begins, ends and bytes."""
+
+    input_counts = (3,)
+
+    mode: str = attribute(default="begins_ends", choices=("begins_ends",))
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        self.require_inputs(inputs)
+        self.require_strings(inputs, 0)
+        return TensorType(string, inputs[0].shape)
+
+    def run(self, begins: Array, ends: Array, symbols: Array) -> Array:
+        return split_strings(symbols, begins, ends)
+
+
+@register("EqualStr", version="extension")
+class EqualStr(TokenizerOperator):
+    """1 where two strings have equal bytes, else 0; a tensor with fewer strings goes on with its first one."""
+
+    input_counts = (6,)
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        self.require_inputs(inputs)
+        self.require_strings(inputs, 0)
+        self.require_strings(inputs, 3)
+        return TensorType(i32, ANY_LENGTH)
+
+    def run(self, *inputs: Array) -> Array:
+        one, other = unpacked(*inputs[:3]), unpacked(*inputs[3:])
+        count = max(len(one), len(other))
+        self.require(count == 0 or (one and other), "strings cannot be compared with none")
+        one += one[:1] * (count - len(one))
+        other += other[:1] * (count - len(other))
+        return as_i32([a == b for a, b in zip(one, other, strict=True)])
+
+
+# --------------------------------------------------------------------------- bytes and characters that stand for them
+
+
+def _byte_characters() -> list[bytes]:
+    """Return the character, in UTF-8, that stands for each byte in the vocabularies of GPT-2 and its successors.
+
+    Printable characters of Latin-1 stand for themselves, the other bytes for the characters from U+0100 on, in order.
+    """
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = iter(range(0x100, 0x200))
+    return [chr(byte if byte in printable else next(others)).encode() for byte in range(256)]
+
+
+_CHARACTERS = _byte_characters()
+_BYTES = {character: bytes([byte]) for byte, character in enumerate(_CHARACTERS)}
+
+
+@register("BytesToChars", version="extension")
+class BytesToChars(TokenizerOperator):
+    """Rows of strings, with the character that stands for each byte in its place."""
+
+    input_counts = (5,)
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        self.require_inputs(inputs)
+        self.require_rows(inputs, 0)
+        self.require_strings(inputs, 2)
+        return ragged_string_types(inputs[0].shape)
+
+    def run(self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array, symbols: Array) -> tuple[Array, ...]:
+        words = (b"".join([_CHARACTERS[byte] for byte in word]) for word in unpacked(begins, ends, symbols))
+        return rows_begin, rows_end, *packed(words, begins.shape)
+
+
+@register("CharsToBytes", version="extension")
+class CharsToBytes(TokenizerOperator):
+    """The strings of each row joined, with the byte that each character stands for in its place."""
+
+    input_counts = (5,)
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        self.require_inputs(inputs)
+        self.require_rows(inputs, 0)
+        self.require_strings(inputs, 2)
+        return string_types(inputs[0].shape)
+
+    def run(self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array, symbols: Array) -> tuple[Array, ...]:
+        words = [self._bytes(word) for word in unpacked(begins, ends, symbols)]
+        rows = (b"".join(words[begin:end]) for begin, end in ranges(rows_begin, rows_end))
+        return packed(rows, rows_begin.shape)
+
+    def _bytes(self, word: bytes) -> bytes:
+        """Return the bytes that the characters of a word stand for; ASCII stands for itself."""
+        characters = re.findall(rb"[\x00-\x7f]|[\x80-\xff].?", word, re.DOTALL)
+        try:
+            return b"".join([item if item < b"\x80" else _BYTES[item] for item in characters])
+        except KeyError as error:
+            self.fail("{!r} stands for no byte", error.args[0])
+
+
+@register("ByteFallback", version="extension")
+class ByteFallback(TokenizerOperator):
+    """Strings, with the byte in place of a token such as ``<0x0A>``; other tokens of this form become byte 255."""
+
+    input_counts = (3,)
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        self.require_inputs(inputs)
+        self.require_strings(inputs, 0)
+        return string_types(inputs[0].shape)
+
+    def run(self, begins: Array, ends: Array, symbols: Array) -> tuple[Array, ...]:
+        return packed(map(byte_of, unpacked(begins, ends, symbols)), begins.shape)
+
+
+_BYTE_TOKENS = {b"<0x%02X>" % byte: bytes([byte]) for byte in range(256)}
+
+
+def byte_of(token: bytes) -> bytes:
+    """Return the byte that a token stands for, or the token."""
+    if len(token) == 6 and token.rfind(b"<") == 0 and token.rfind(b">") == 5:
+        return _BYTE_TOKENS.get(token, b"\xff")
+    return token
+
+
+@register("FuzeRagged", version="extension")
+class FuzeRagged(TokenizerOperator):
+    """The strings of each row joined to one, given that their bytes follow each other: begins and ends of the rows."""
+
+    input_counts = (4,)
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, TensorType]:
+        self.require_inputs(inputs)
+        self.require_rows(inputs, 0)
+        self.require_rows(inputs, 2)
+        return inputs[0], inputs[0]
+
+    def run(self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array) -> tuple[Array, Array]:
+        last = np.where(rows_end > rows_begin, rows_end - 1, rows_end)
+        is_inside = not rows_begin.size or (rows_begin.min() >= 0 and max(rows_begin.max(), last.max()) < begins.size)
+        self.require(is_inside, "rows lie outside of the {} strings", begins.size)
+        return begins[rows_begin], ends[last]
+
+
+# --------------------------------------------------------------------------- UTF-8
+
+_SEQUENCES = re.compile(
+    rb"(?P<overlong>[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]{2})"
+    rb"|(?P<whole>[\x00-\x7f]+|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3})"
+    rb"|[\xc0-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf7][\x80-\xbf]{0,2}|[\x80-\xbf\xf8-\xff]"
+)
+
+
+@register("UTF8Validate", version="extension")
+class UTF8Validate(TokenizerOperator):
+    """Strings without bytes that are not UTF-8, or with U+FFFD in their place if ``replace_mode`` is set.
+
+    A sequence that breaks off is one error, and an overlong one is as many as it has bytes. Encoded surrogates, and code
+    points beyond U+10FFFF, stay.
+    """
+
+    input_counts = (3,)
+
+    replace_mode: bool = attribute(default=False)
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        self.require_inputs(inputs)
+        self.require_strings(inputs, 0)
+        return string_types(inputs[0].shape)
+
+    def run(self, begins: Array, ends: Array, symbols: Array) -> tuple[Array, ...]:
+        return packed(map(self._valid, unpacked(begins, ends, symbols)), begins.shape)
+
+    def _valid(self, text: bytes) -> bytes:
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            return _SEQUENCES.sub(self._replacement, text)
+        return text
+
+    def _replacement(self, sequence: re.Match[bytes]) -> bytes:
+        if sequence["whole"] is not None:
+            return sequence[0]
+        errors = len(sequence[0]) if sequence["overlong"] is not None else 1
+        return "\ufffd".encode() * errors if self.replace_mode else b""

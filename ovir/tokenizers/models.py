@@ -1,0 +1,392 @@
+"""From words to numbers and back: BPE, WordPiece, Unigram, Trie, and vocabularies of whole words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import i32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.registry import register
+from ovir.tokenizers.base import (
+    ANY_LENGTH,
+    TokenizerOperator,
+    as_i32,
+    packed,
+    ragged_string_types,
+    ranges,
+    unpacked,
+)
+from ovir.tokenizers.trie import Trie
+
+Ids = Sequence[int]
+
+_LONGEST_KEPT = 256
+"""Bytes of the longest word whose ids are kept."""
+
+
+class WordCache(dict[bytes, Ids]):
+    """The ids of words that were seen before; those of other words are computed."""
+
+    def __init__(self, encode: Callable[[bytes], Ids], capacity: int) -> None:
+        super().__init__()
+        self._encode = encode
+        self._capacity = capacity
+
+    def __missing__(self, word: bytes) -> Ids:
+        """Compute the ids of a word."""
+        ids = self._encode(word)
+        if len(word) <= _LONGEST_KEPT:
+            if len(self) >= self._capacity:
+                self.clear()
+            self[word] = ids
+        return ids
+
+
+class WordModel(TokenizerOperator):
+    """Base of operations that make ids of each word of a ragged tensor of strings."""
+
+    cache_capacity: int = 20000
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        self.require_inputs(inputs)
+        self.require_rows(inputs, 0)
+        self.require_strings(inputs, 2)
+        self.require_strings(inputs, 5)
+        row = TensorType(i32, inputs[0].shape)
+        return row, row, TensorType(i32, ANY_LENGTH)
+
+    def run(
+        self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array, symbols: Array, *model: Array
+    ) -> tuple[Array, ...]:
+        known = self.prepared(type(self).word_ids, *model)
+        words = unpacked(begins, ends, symbols)
+        ids: list[int] = []
+        row_ends = []
+        for begin, end in ranges(rows_begin, rows_end):
+            for word in words[begin:end]:
+                ids += known[word]
+            row_ends.append(len(ids))
+        row_begins = [0, *row_ends[:-1]] if row_ends else []
+        return as_i32(row_begins, rows_begin.shape), as_i32(row_ends, rows_end.shape), as_i32(ids)
+
+    def word_ids(self, *model: Array) -> WordCache:
+        """Return the ids of words with the vocabulary that the inputs from the sixth on hold."""
+        return WordCache(self.encoder(*model), self.cache_capacity)
+
+    def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
+        """Return the function from a word to its ids."""
+        raise NotImplementedError
+
+
+# --------------------------------------------------------------------------- BPE
+
+
+@register("BPETokenizer", version="extension")
+class BPETokenizer(WordModel):
+    """The ids of words: the longest words of the vocabulary that no merge makes, merged pair by pair in the order of the
+    merges.
+
+    Inputs are rows of words, the vocabulary, the merges (texts with a space, or their left and their right parts), and
+    optionally further tokens with their ids. A byte that no word of the vocabulary begins with becomes the token of that
+    byte, or the unknown token. Outputs are rows of ids.
+    """
+
+    input_counts = (11, 14, 15, 18)
+
+    unk_token: str = attribute(default="")
+    fuse_unk: bool = attribute(default=False)
+    suffix_indicator: str = attribute(default="")
+    end_suffix: str = attribute(default="")
+    byte_fallback: bool = attribute(default=False)
+    cache_capacity: int = attribute(default=20000, minimum=0)
+
+    def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
+        vocabulary = {word: number for number, word in enumerate(unpacked(*model[:3]))}
+        left = unpacked(*model[3:6])
+        if len(model) in (9, 13):
+            pairs = list(zip(left, unpacked(*model[6:9]), strict=True))
+        else:
+            pairs = [(first, second) for first, _, second in (merge.partition(b" ") for merge in left)]
+        if len(model) in (10, 13):
+            for token, number in zip(unpacked(*model[-4:-1]), model[-1].ravel().tolist(), strict=True):
+                vocabulary.setdefault(token, number)
+        return _Merger(self, vocabulary, pairs)
+
+
+class _Merger:
+    """BPE with one vocabulary and its merges."""
+
+    def __init__(self, op: BPETokenizer, vocabulary: dict[bytes, int], pairs: list[tuple[bytes, bytes]]) -> None:
+        self._suffix = op.end_suffix.encode()
+        self._fuse = op.fuse_unk
+        self._unknown = vocabulary.get(op.unk_token.encode(), -1)
+        try:
+            self._merges = {
+                (vocabulary[left], vocabulary[right]): (rank, vocabulary[left + right])
+                for rank, (left, right) in enumerate(pairs)
+            }
+        except KeyError as error:
+            raise OperatorError(f"a merge needs {error.args[0]!r}, which is not in the vocabulary") from None
+        made = {left + right for left, right in pairs}
+        self._trie = Trie((word, number) for word, number in vocabulary.items() if word not in made)
+        self._bytes = [vocabulary.get(b"<0x%02X>" % byte) for byte in range(256)] if op.byte_fallback else None
+
+    def __call__(self, word: bytes) -> Ids:
+        """Return the ids of a word."""
+        text = word + self._suffix
+        symbols: list[int] = []
+        at = 0
+        while at < len(text):
+            end, number = self._trie.longest(text, at)
+            if end == at:
+                number = self._fallback(text[at])
+                end += 1
+                if self._fuse and number == self._unknown and symbols and symbols[-1] == number:
+                    at = end
+                    continue
+            symbols.append(number)
+            at = end
+        return self._merged(symbols)
+
+    def _fallback(self, byte: int) -> int:
+        """Return the token of a byte with which no word begins."""
+        if self._bytes is None:
+            return self._unknown
+        number = self._bytes[byte]
+        if number is None:
+            raise OperatorError(f"byte_fallback needs <0x{byte:02X}>, which is not in the vocabulary")
+        return number
+
+    def _merged(self, symbols: list[int]) -> Ids:
+        """Return the symbols with all merges done; of equal ones, the pair that arose first is merged first.
+
+        A merged pair is a symbol of its own, so that what was queued for its parts is recognized as outdated.
+        """
+        merges = self._merges
+        count = len(symbols)
+        queue = [
+            (known[0], i, i, i + 1, known[1])
+            for i, pair in enumerate(pairwise(symbols))
+            if (known := merges.get(pair)) is not None
+        ]
+        if not queue:
+            return symbols
+        heapify(queue)
+        before, after = [*range(-1, count - 1)], [*range(1, count), -1]
+        first = 0
+        while queue:
+            _, _, left, right, merged = heappop(queue)
+            if after[left] != right:
+                continue
+            new = len(symbols)
+            symbols.append(merged)
+            previous, following = before[left], after[right]
+            before.append(previous)
+            after.append(following)
+            after[left] = after[right] = -2
+            if previous >= 0:
+                after[previous] = new
+                if (known := merges.get((symbols[previous], merged))) is not None:
+                    heappush(queue, (known[0], new, previous, new, known[1]))
+            else:
+                first = new
+            if following >= 0:
+                before[following] = new
+                if (known := merges.get((merged, symbols[following]))) is not None:
+                    heappush(queue, (known[0], new, new, following, known[1]))
+        result = []
+        while first >= 0:
+            result.append(symbols[first])
+            first = after[first]
+        return result
+
+
+# --------------------------------------------------------------------------- longest matches
+
+
+@register("WordpieceTokenizer", version="extension")
+class WordpieceTokenizer(WordModel):
+    """The ids of words: the longest word of the vocabulary that a word begins with, then the longest continuations.
+
+    Continuations are the words of the vocabulary that begin with ``suffix_indicator``. A word that cannot be made of them
+    and one of more than ``max_bytes_per_word`` bytes become the unknown token, which the last input holds.
+    """
+
+    input_counts = (9,)
+
+    suffix_indicator: str = attribute(default="##")
+    max_bytes_per_word: int = attribute(default=100)
+
+    def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
+        prefix = self.suffix_indicator.encode()
+        words = [(word, number) for number, word in enumerate(unpacked(*model[:3]))]
+        beginnings = Trie((word, number) for word, number in words if not word.startswith(prefix))
+        continuations = Trie((word[len(prefix) :], number) for word, number in words if word.startswith(prefix))
+        unknown = [model[3].item()]
+
+        def encode(word: bytes) -> Ids:
+            if len(word) > self.max_bytes_per_word:
+                return unknown
+            at, number = beginnings.longest(word, 0)
+            ids = [number]
+            while number != -1 and at < len(word):
+                at, number = continuations.longest(word, at)
+                ids.append(number)
+            return unknown if number == -1 else ids
+
+        return encode
+
+
+@register("TrieTokenizer", version="extension")
+class TrieTokenizer(WordModel):
+    """The ids of words: the longest words of the vocabulary, one after the other. The last input has their ids."""
+
+    input_counts = (9,)
+
+    def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
+        trie = Trie(zip(unpacked(*model[:3]), model[3].ravel().tolist(), strict=True))
+
+        def encode(word: bytes) -> Ids:
+            ids = []
+            at = 0
+            while at < len(word):
+                end, number = trie.longest(word, at)
+                if end == at:
+                    raise OperatorError(f"no word of the vocabulary begins with {word[at : at + 8]!r}")
+                ids.append(number)
+                at = end
+            return ids
+
+        return encode
+
+
+# --------------------------------------------------------------------------- Unigram
+
+_UNKNOWN_PENALTY = np.float32(10)
+
+
+def _character_length(lead: int) -> int:
+    """Return the number of bytes of the character that a byte begins."""
+    return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+
+
+@register("UnigramTokenizer", version="extension")
+class UnigramTokenizer(WordModel):
+    """The ids of the words of the vocabulary that make a word with the largest sum of scores, in f32.
+
+    Inputs are rows of words, the vocabulary, and its scores. Unknown characters that follow each other are one token.
+    """
+
+    input_counts = (9,)
+
+    byte_fallback: bool = attribute(default=False)
+    unk_token_id: int = attribute(default=0)
+    fuse_unk: bool = attribute(default=True)
+
+    def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
+        trie = Trie((word, number) for number, word in enumerate(unpacked(*model[:3])))
+        scores = list(model[3].astype(np.float32).ravel())
+        unknown = self.unk_token_id
+        unknown_score = min(scores) - _UNKNOWN_PENALTY
+
+        def encode(text: bytes) -> Ids:
+            best: list[np.float32 | None] = [None] * (len(text) + 1)
+            best[0] = np.float32(0)
+            origin, token = [-1] * len(best), [unknown] * len(best)
+            at = 0
+            while at < len(text):
+                so_far = best[at]
+                if so_far is None:  # no word ends here, which only texts that are not UTF-8 bring about
+                    so_far = np.float32(0)
+                following = min(at + _character_length(text[at]), len(text))
+                is_known = False
+                for end, number in trie.prefixes(text, at):
+                    score = scores[number] + so_far
+                    other = best[end]
+                    if other is None or score > other:
+                        best[end], origin[end], token[end] = score, at, number
+                    is_known = is_known or end == following
+                if not is_known:
+                    score = unknown_score + so_far
+                    other = best[following]
+                    if other is None or score > other:
+                        best[following], origin[following], token[following] = score, at, unknown
+                at = following
+            ids: list[int] = []
+            end = len(text)
+            while end > 0:
+                if not (token[end] == unknown and ids and ids[-1] == unknown):
+                    ids.append(token[end])
+                end = origin[end]
+            return ids[::-1]
+
+        return encode
+
+
+# --------------------------------------------------------------------------- whole words
+
+
+@register("VocabEncoder", version="extension")
+class VocabEncoder(TokenizerOperator):
+    """The id of each string: what a vocabulary of strings and ids has for it, else the last input."""
+
+    input_counts = (8,)
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        self.require_inputs(inputs)
+        self.require_strings(inputs, 0)
+        self.require_strings(inputs, 3)
+        return TensorType(i32, inputs[0].shape)
+
+    def run(self, begins: Array, ends: Array, symbols: Array, *model: Array) -> Array:
+        known = self.prepared(VocabEncoder.vocabulary, *model[:4])
+        default = model[4].item()
+        return as_i32([known.get(word, default) for word in unpacked(begins, ends, symbols)], begins.shape)
+
+    def vocabulary(self, *model: Array) -> dict[bytes, int]:
+        """Return the ids of strings; of equal strings the first counts."""
+        items = list(zip(unpacked(*model[:3]), model[3].ravel().tolist(), strict=True))
+        return dict(reversed(items))
+
+
+@register("VocabDecoder", version="extension")
+class VocabDecoder(TokenizerOperator):
+    """The strings of ids [batch, length] as rows of strings; ids outside the vocabulary and those to skip are empty.
+
+    The ids to skip are the last input, or an attribute of older files. A batch of length 0 has one empty string per row.
+    """
+
+    input_counts = (4, 5)
+
+    skip_tokens: tuple[int, ...] = attribute(default=())
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        self.require_inputs(inputs)
+        self.require_integers("ids", inputs[0].element_type)
+        self.require_rank("ids", inputs[0].shape, 2)
+        self.require_strings(inputs, 1)
+        return ragged_string_types(PartialShape([inputs[0].shape[0]]))
+
+    def run(self, ids: Array, *model: Array) -> tuple[Array, ...]:
+        words = self.prepared(VocabDecoder.words, *model[:3])
+        skipped = set(model[3].ravel().tolist() if len(model) == 4 else self.skip_tokens)
+        batch, length = ids.shape
+        count = len(words)
+        strings = [
+            words[number] if 0 <= number < count and number not in skipped else b"" for number in ids.ravel().tolist()
+        ] or [b""] * batch
+        width = max(length, 1)
+        rows = np.arange(batch, dtype=np.int32) * width
+        return rows, rows + np.int32(width), *packed(strings, (-1,))
+
+    def words(self, *model: Array) -> list[bytes]:
+        """Return the strings of the vocabulary."""
+        return unpacked(*model)

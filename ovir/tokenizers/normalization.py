@@ -1,0 +1,148 @@
+"""Strings normalized: patterns replaced, characters mapped to others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ovir.core.arrays import Array
+from ovir.core.tensor_types import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.registry import register
+from ovir.tokenizers.base import TokenizerOperator, is_boolean, packed, string_types, text_of, unpacked
+from ovir.tokenizers.charsmap import CharacterMap, Normalizer, compiled_map, unicode_map
+from ovir.tokenizers.patterns import pcre, replacement
+
+
+class _Normalization(TokenizerOperator):
+    """Base of operations that change each string. A fourth, boolean input says which strings are left as they are."""
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        self.require_inputs(inputs)
+        self.require_strings(inputs, 0)
+        outputs = string_types(inputs[0].shape)
+        return (*outputs, inputs[3]) if len(inputs) > 3 and is_boolean(inputs[3]) else outputs
+
+    def _normalized(self, inputs: tuple[Array, ...], normalize: Callable[[bytes], bytes]) -> tuple[Array, ...]:
+        """Return the strings that are the first inputs, normalized, and which were left as they are."""
+        strings = unpacked(*inputs[:3])
+        if len(inputs) == 3 or inputs[3].dtype != bool:
+            return packed(map(normalize, strings), inputs[0].shape)
+        skips = inputs[3].ravel().tolist()
+        changed = (text if skip else normalize(text) for text, skip in zip(strings, skips, strict=True))
+        return *packed(changed, inputs[0].shape), inputs[3]
+
+
+# --------------------------------------------------------------------------- patterns
+
+_REWRITTEN = {
+    r" ([\\.\\?\\!,])| ('[ms])| (') | ('[rv]e)| (n't)": r"(?| ([\\.\\?\\!,])| ('[ms])| (') | ('[rv]e)| (n't))",
+    r"(^)(.)": r"(^)([\s\S])",
+    r"(^)(.+)": r"(^)([\s\S])",
+}
+"""Patterns of older files, and what is used in their place."""
+
+
+@register("RegexNormalization", version="extension")
+class RegexNormalization(_Normalization):
+    """Strings with each match of a pattern replaced, or only the first without ``global_replace``.
+
+    Inputs are strings, optionally which of them are left as they are, the pattern, and the replacement, in which ``$1``
+    stands for a group. A string stays as it is if a group that the replacement names has no match.
+    """
+
+    input_counts = (5, 6)
+
+    global_replace: bool = attribute(default=True)
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        outputs = super().infer(*inputs)
+        self.require_bytes(inputs, len(inputs) - 2, "pattern")
+        self.require_bytes(inputs, len(inputs) - 1, "replacement")
+        return outputs
+
+    def run(self, *inputs: Array) -> tuple[Array, ...]:
+        search = text_of(inputs[-2]).decode()
+        pattern = pcre(_REWRITTEN.get(search, search))
+        replace = replacement(text_of(inputs[-1]).decode())
+        count = 0 if self.global_replace else 1
+
+        def normalize(text: bytes) -> bytes:
+            decoded = text.decode(errors="surrogateescape")
+            try:
+                return pattern.sub(replace, decoded, count).encode(errors="surrogateescape")  # type: ignore[no-any-return]
+            except LookupError:
+                return text
+
+        return self._normalized(inputs[:-2], normalize)
+
+
+# --------------------------------------------------------------------------- characters
+
+
+@register("CharsMapNormalization", version="extension")
+class CharsMapNormalization(_Normalization):
+    """Strings with characters mapped as the normalizer of SentencePiece does it.
+
+    The map is that of a normalization form, with ``case_fold`` in lower case, or the last input, as SentencePiece
+    compiles it. In place of a byte that is not UTF-8 there is U+FFFD. ``remove_extra_whitespaces`` leaves one space where
+    there are several and none at the ends, ``add_dummy_prefix`` puts one at the front, and ``escape_whitespaces`` writes
+    U+2581 for spaces.
+    """
+
+    input_counts = (3, 4, 5)
+
+    normalization_form: str = attribute(default="", choices=("", "identity", "nfc", "nfd", "nfkc", "nfkd"))
+    add_dummy_prefix: bool = attribute(default=False)
+    remove_extra_whitespaces: bool = attribute(default=True)
+    escape_whitespaces: bool = attribute(default=False)
+    case_fold: bool = attribute(default=False)
+    nmt: bool = attribute(default=False)
+
+    def run(self, *inputs: Array) -> tuple[Array, ...]:
+        has_skips = len(inputs) > 3 and inputs[3].dtype == bool
+        normalizer = self.prepared(CharsMapNormalization.normalizer, *inputs[3 + has_skips :])
+        return self._normalized(inputs[: 3 + has_skips], normalizer)
+
+    def normalizer(self, *compiled: Array) -> Normalizer:
+        """Return the function that normalizes a string."""
+        self.require(self.normalization_form or compiled, "there is neither a normalization form nor a map")
+        mapping: CharacterMap = (
+            unicode_map(self.normalization_form, self.case_fold)
+            if self.normalization_form
+            else compiled_map(text_of(compiled[0]))
+        )
+        return Normalizer(mapping, self.add_dummy_prefix, self.remove_extra_whitespaces, self.escape_whitespaces)
+
+
+@register("NormalizeUnicode", version="extension")
+class NormalizeUnicode(_Normalization):
+    """Strings in a normalization form of Unicode, with one space where there are several and none at the ends."""
+
+    input_counts = (3, 4)
+
+    normalization_form: str = attribute(default="NFD", choices=("NFC", "NFD", "NFKC", "NFKD"))
+
+    def run(self, *inputs: Array) -> tuple[Array, ...]:
+        normalizer = self.prepared(NormalizeUnicode.normalizer)
+        return self._normalized(inputs, normalizer)
+
+    def normalizer(self) -> Normalizer:
+        """Return the function that normalizes a string."""
+        return Normalizer(unicode_map(self.normalization_form.lower(), False), False, True, False)
+
+
+@register("CaseFold", version="extension")
+class CaseFold(_Normalization):
+    """Strings in lower case: all characters with ``encoding="utf-8"``, else only those of ASCII."""
+
+    input_counts = (3, 4)
+
+    encoding: str = attribute(default="", choices=("", "utf-8"))
+
+    def run(self, *inputs: Array) -> tuple[Array, ...]:
+        normalize = self.prepared(CaseFold.normalizer) if self.encoding else bytes.lower
+        return self._normalized(inputs, normalize)
+
+    def normalizer(self) -> Normalizer:
+        """Return the function that folds the case of a string."""
+        return Normalizer(unicode_map("identity", True), False, False, False)

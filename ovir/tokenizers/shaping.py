@@ -1,0 +1,150 @@
+"""What happens to ids: rows are truncated, joined with special tokens, and padded to one length."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import boolean, dynamic, i32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.registry import register
+from ovir.tokenizers.base import ANY_LENGTH, TokenizerOperator, as_i32, ranges, text_of
+
+
+@register("Truncate", version="extension")
+class Truncate(TokenizerOperator):
+    """Rows of one or two ragged tensors, cut so that they have at most ``max_length`` elements together.
+
+    Inputs are the ragged tensors, then the length, the side that is cut (``left`` or ``right``) and, for two, what is cut:
+    ``only_first``, ``only_second`` or ``longest_first``. The elements stay where they are.
+    """
+
+    input_counts = (6, 9)
+
+    m_num_inputs: int = attribute(default=0)
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        self.require_inputs(inputs)
+        for first in range(0, len(inputs) - 3, 3):
+            self.require_rows(inputs, first)
+        self.require_bytes(inputs, len(inputs) - 2, "side")
+        self.require_bytes(inputs, len(inputs) - 1, "mode")
+        return tuple(inputs[:-3])
+
+    def run(self, *inputs: Array) -> tuple[Array, ...]:
+        *ragged, max_length, side, mode = inputs
+        longest = max_length.item()
+        keeps_begin = text_of(side) == b"right"
+        self.require(keeps_begin or text_of(side) == b"left", "the side is {!r}, not left or right", text_of(side))
+        lengths = [ragged[i + 1] - ragged[i] for i in range(0, len(ragged), 3)]
+        kept = [np.minimum(lengths[0], longest)] if len(lengths) == 1 else self._pair(lengths, longest, text_of(mode))
+        outputs = []
+        for number, length in enumerate(kept):
+            begins, ends, elements = ragged[3 * number : 3 * number + 3]
+            outputs += [begins, begins + length, elements] if keeps_begin else [ends - length, ends, elements]
+        return tuple(outputs)
+
+    def _pair(self, lengths: list[Array], longest: int, mode: bytes) -> list[Array]:
+        """Return the lengths to which the rows of two ragged tensors are cut."""
+        first, second = lengths
+        is_long = first + second > longest
+        if mode == b"only_first":
+            cut = np.minimum(first, longest), second
+        elif mode == b"only_second":
+            cut = first, np.minimum(second, longest)
+        else:
+            self.require(mode == b"longest_first", "unknown mode {!r} of truncation", mode)
+            half, odd = longest // 2, longest % 2
+            first_only = (first >= half + odd) & (second <= half)
+            second_only = (first < half + odd) & (second > half)
+            cut = (
+                np.where(first_only, longest - second, np.where(second_only, first, half + odd * (first >= second))),
+                np.where(first_only, second, np.where(second_only, longest - first, half + odd * (first < second))),
+            )
+        return [np.where(is_long, new, old).astype(np.int32) for new, old in zip(cut, lengths, strict=True)]
+
+
+@register("CombineSegments", version="extension")
+class CombineSegments(TokenizerOperator):
+    """Rows of several ragged tensors joined to one, and for each element the number of the tensor that it is from.
+
+    A tensor with one row is part of every row. The last input has the numbers of the tensors.
+    """
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        fits = len(inputs) > 3 and len(inputs) % 3 == 1
+        self.require(fits, "{} has three inputs for each ragged tensor and one more, got {}", self.type, len(inputs))
+        shape = PartialShape()
+        element_type = dynamic
+        for first in range(0, len(inputs) - 1, 3):
+            self.require_rows(inputs, first)
+            element_type = self.merge_types(element_type, inputs[first + 2].element_type)
+            if inputs[first].shape.rank:
+                merged = shape.merged_with(inputs[first].shape)
+                self.require(merged is not None, "rows of shape {} and {} do not fit", shape, inputs[first].shape)
+                shape = merged or shape
+        row = TensorType(i32, shape)
+        return row, row, TensorType(element_type, ANY_LENGTH), row, row, TensorType(inputs[-1].element_type, ANY_LENGTH)
+
+    def run(self, *inputs: Array) -> tuple[Array, ...]:
+        *ragged, numbers = inputs
+        tensors = [ragged[i : i + 3] for i in range(0, len(ragged), 3)]
+        counts = [begins.size for begins, _, _ in tensors]
+        count = min(counts) if 0 in counts else max(counts)
+        for size in counts:
+            self.require(size in (1, count), "tensors of {} and {} rows cannot be combined", size, count)
+        rows = [[*ranges(begins, ends)] * (count if begins.size == 1 else 1) for begins, ends, _ in tensors]
+        shape = next((begins.shape for begins, _, _ in tensors if begins.size == count and begins.ndim), ())
+        pieces, lengths = [], []
+        for row in range(count):
+            for (_, _, elements), places in zip(tensors, rows, strict=True):
+                begin, end = places[row]
+                pieces.append(elements[begin:end])
+                lengths.append(end - begin)
+        elements = np.concatenate(pieces) if pieces else tensors[0][2][:0]
+        of_elements = np.repeat(np.tile(numbers.ravel(), count), lengths)
+        ends = np.cumsum(lengths, dtype=np.int64)[len(tensors) - 1 :: len(tensors)]
+        ends = as_i32(ends, shape if count else (0,))
+        begins = np.concatenate([np.zeros(min(count, 1), np.int32), ends.ravel()[:-1]]).reshape(ends.shape)
+        return begins, ends, elements, begins, ends, of_elements
+
+
+@register("RaggedToDense", version="extension")
+class RaggedToDense(TokenizerOperator):
+    """Rows of a ragged tensor padded or cut to one length, and a mask of the elements that are no padding.
+
+    Inputs are the ragged tensor, the length, and the value of padding.
+    """
+
+    value_inputs = (3,)
+    input_counts = (5, 6)
+
+    pad_right: bool = attribute(default=True)
+    m_pad_max_length: bool = attribute(default=False)
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, TensorType]:
+        self.require_inputs(inputs)
+        self.require_rows(inputs, 0)
+        self.require_integers("the length", inputs[3].element_type)
+        self.require_one_element("the length", inputs[3].shape)
+        length = self.count_of("the length", inputs[3])
+        rows = inputs[0].shape
+        shape = PartialShape() if rows.rank is None else PartialShape([*rows, length])
+        return TensorType(inputs[2].element_type, shape), TensorType(boolean, shape)
+
+    def run(
+        self, begins: Array, ends: Array, elements: Array, length: Array, default: Array, *side: Array
+    ) -> tuple[Array, Array]:
+        size = length.item()
+        pads_right = bool(side[0].item()) if side else self.pad_right
+        dense = np.full((begins.size, size), default.item(), elements.dtype)
+        mask = np.zeros(dense.shape, np.bool_)
+        for row, (begin, end) in enumerate(ranges(begins, ends)):
+            count = min(end - begin, size)
+            place = slice(0, count) if pads_right else slice(size - count, size)
+            dense[row, place] = elements[begin : begin + count]
+            mask[row, place] = True
+        shape = (*begins.shape, size)
+        return dense.reshape(shape), mask.reshape(shape)
