@@ -58,12 +58,12 @@ class Decoder:
         self.vocabulary: int | None = _size(model.outputs[self._logits])
         """The number of logits, if it is known."""
         inputs = {_name(port): index for index, port in enumerate(model.inputs)}
+        if "input_ids" not in inputs:
+            raise _unusable(model, f"no input 'input_ids': its inputs are {', '.join(map(repr, inputs)) or 'none'}")
         self._past = {index: _present(model, name) for name, index in inputs.items() if name.startswith(_PAST)}
         """For each input of past keys or values, by position, the output that it is fed with."""
         self._forgets = not self._past and not any(isinstance(x.operator, ReadValueBase) for x in model.layers)
         self._makers = {index: _maker(model, name) for name, index in inputs.items() if index not in self._past}
-        if "input_ids" not in inputs:
-            raise _unusable(model, f"no input 'input_ids': its inputs are {', '.join(map(repr, inputs)) or 'none'}")
         self._arrays: dict[int, Array] = {}
         self._seen: list[int] = []
 

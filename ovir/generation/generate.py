@@ -203,6 +203,8 @@ def _most_tokens(wanted: int | None, prompt: int, context: int | None, path: Pat
     left = context - prompt
     if left < (wanted or 1):
         message = f"the context of the model is {plural(context, 'token')}: the prompt has {prompt:,}"
-        more = f", so there is room for {max(left, 0):,}, not for max_tokens {wanted:,}" if wanted else ""
+        more = (
+            f", so there is room for {max(left, 0):,}, not for max_tokens {wanted:,}" if wanted else ", which fills it"
+        )
         raise InputError(diagnose(BAD_INPUT, message + more, Place(os.fspath(path))))
     return min(wanted or MAX_TOKENS, left)

@@ -56,7 +56,7 @@ class Sampling:
         sums = np.cumsum(shares) / shares.sum()
         if self.top_p is not None:
             sums = sums[: int(np.searchsorted(sums, self.top_p)) + 1]
-        return int(order[min(int(np.searchsorted(sums, draw * sums[-1], "right")), len(sums) - 1)])
+        return int(order[np.searchsorted(sums, draw * sums[-1])])
 
 
 def _is_number(value: object) -> bool:
