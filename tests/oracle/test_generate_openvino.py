@@ -112,3 +112,13 @@ def test_tokens_that_the_tokenizer_does_not_have(real: tuple[Path, dict[str, Any
     ovir.save_model(EXAMPLE["decoder"](10 * facts["size"]), tmp_path / "openvino_model.xml")
     with pytest.raises(ovir.InputError, match=r"the decoder chose token \d+, the tokenizer has 320"):
         ovir.generate(tmp_path, "the quick fox", temperature=1.0)
+
+
+def test_operations_of_tokenizers_are_compared_with_openvino(real: tuple[Path, dict[str, Any]]) -> None:
+    folder, facts = real
+    texts = folder / "texts.txt"
+    texts.write_text("\n".join(facts["texts"]), encoding="utf-8")
+    found = ovir.compare(folder / "openvino_tokenizer.xml", inputs=texts, mode="isolated")
+    assert found.within
+    assert found.sets == len(facts["texts"])
+    assert {"RegexSplit", "BPETokenizer"} <= {layer.type for layer in found.layers}

@@ -16,6 +16,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, BinaryIO
 
 WireTensor = tuple[str, tuple[int, ...], Any]
@@ -78,6 +79,7 @@ class OpenVino:
         self.device = device or "CPU"
         self.config = dict(config)
         self.core = openvino.Core()
+        self.has_tokenizers = False
         self._require_device()
         self._require_config()
         self.description = f"OpenVINO {openvino.__version__.split('-')[0]} on {self.device}"
@@ -106,6 +108,7 @@ class OpenVino:
 
     def load(self, path: str, outputs: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         """Return an infer request of the compiled model, and what the device says of it."""
+        self._add_tokenizers(path)
         compiled = self.core.compile_model(path, self.device, self.config)
         facts: dict[str, Any] = {}
         try:
@@ -113,6 +116,17 @@ class OpenVino:
         except RuntimeError:  # a device need not have this property
             facts["precision"] = None
         return compiled.create_infer_request(), facts
+
+    def _add_tokenizers(self, path: str) -> None:
+        """Register the operations of openvino-tokenizers, if it is installed and the model has an extension."""
+        if not self.has_tokenizers and find_spec("openvino_tokenizers") is not None:
+            with open(path, "rb") as file:
+                needs_extension = b'version="extension"' in file.read()
+            if needs_extension:
+                import openvino_tokenizers
+
+                self.core.add_extension(openvino_tokenizers._ext_path)
+                self.has_tokenizers = True
 
     def infer(
         self, request: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
