@@ -299,7 +299,7 @@ def string_tensor_pack(
 ) -> Layer:
     """Strings made of the UTF-8 bytes [begins[i], ends[i]) of ``symbols``, in the shape of ``begins``.
 
-    They may overlap, and bytes may belong to none.
+    They may overlap, and bytes may belong to none. U+FFFD stands for bytes that are not UTF-8.
 
     Create StringTensorPack of opset15.
     """

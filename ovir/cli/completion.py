@@ -11,7 +11,7 @@ from typing import Any
 from ovir.cli.arguments import file_name, output_file
 from ovir.cli.main import COMMANDS, parser
 from ovir.diagnostics.codes import CODES
-from ovir.ops.base.opsets import OPERATIONS
+from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
 
 Completer = Callable[..., Iterable[str]]
 
@@ -47,7 +47,7 @@ def _completer_of(action: argparse.Action) -> Completer:
     if action.dest == "codes":
         return _one_of(CODES)
     if action.dest == "operations":
-        return _one_of(OPERATIONS)
+        return _one_of((*OPERATIONS, *TOKENIZERS))
     if action.metavar == "SIDE":
         return _either(_one_of(DEVICES), _files((".xml", ".npz", ".onnx")))
     if action.dest == "input":

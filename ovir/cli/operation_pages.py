@@ -13,10 +13,10 @@ from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import ELEMENT_TYPE
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops import find
+from ovir.ops import find, resolve
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.opsets import OPERATIONS
+from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Parameter
 
@@ -33,9 +33,15 @@ class OperationEntry:
 
     name: str
     opset: int
+    """The opset that introduced the version; 0 for an operation that is in none."""
     opsets: str
-    """The opsets that contain this version, as ``8-16``."""
+    """The opsets that contain this version, as ``8-16``; ``extension`` for an operation that is in none."""
     cls: type[Operator] | None
+
+    @property
+    def version(self) -> str:
+        """Return the version as files spell it."""
+        return f"opset{self.opset}" if self.opset else self.opsets
 
     @property
     def infers(self) -> bool:
@@ -62,6 +68,11 @@ def entries() -> list[OperationEntry]:
     ]
 
 
+def tokenizer_entries() -> list[OperationEntry]:
+    """Return the operations of openvino_tokenizers, sorted by name."""
+    return [OperationEntry(name, 0, "extension", resolve(name, "extension")) for name in TOKENIZERS]
+
+
 def totals(listed: list[OperationEntry]) -> str:
     """Return the numbers of operation versions that exist, are inferred and are run, in words."""
     infers, runs = sum(e.infers for e in listed), sum(e.runs for e in listed)
@@ -82,11 +93,23 @@ def operations_page() -> str:
         "| Operation | Version | Opsets | Inference | Kernel | What it is |",
         "|---|---|---|---|---|---|",
     ]
-    for e in listed:
-        doc = e.doc.replace("|", "\\|")
-        cells = (e.name, f"opset{e.opset}", e.opsets, yes_or_no(e.infers), yes_or_no(e.runs), doc)
-        lines.append(f"| {' | '.join(cells)} |")
+    lines += [_row(e.name, e.version, e.opsets, yes_or_no(e.infers), yes_or_no(e.runs), e.doc) for e in listed]
+    lines += [
+        "",
+        "## Operations of openvino_tokenizers",
+        "",
+        "Their version is `extension`. All are inferred and run; [Tokenizers](tokenizers.md) says what they need.",
+        "",
+        "| Operation | What it is |",
+        "|---|---|",
+        *(_row(e.name, e.doc) for e in tokenizer_entries()),
+    ]
     return "\n".join([*lines, ""])
+
+
+def _row(*cells: str) -> str:
+    escaped = (cell.replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
 
 
 def yes_or_no(value: bool) -> str:

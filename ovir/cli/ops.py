@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from ovir.cli.arguments import add_command, add_json, raise_usage_error
-from ovir.cli.operation_pages import OperationEntry, described, entries, operations_page, totals, yes_or_no
+from ovir.cli.operation_pages import (
+    OperationEntry,
+    described,
+    entries,
+    operations_page,
+    tokenizer_entries,
+    totals,
+    yes_or_no,
+)
 from ovir.cli.output import say, say_json, say_table
 from ovir.ops.base import opsets
 
@@ -37,14 +45,18 @@ def run(arguments: argparse.Namespace) -> int:
         return _describe(arguments)
     listed = entries()
     if arguments.json:
-        say_json([_as_json(entry) for entry in listed])
+        say_json([_as_json(entry) for entry in (*listed, *tokenizer_entries())])
     elif arguments.markdown:
         say(operations_page().rstrip("\n"))
     else:
-        rows = ((e.name, f"opset{e.opset}", e.opsets, yes_or_no(e.infers), yes_or_no(e.runs)) for e in listed)
+        tokenizers = tokenizer_entries()
+        rows = (
+            (e.name, e.version, e.opsets if e.opset else "", yes_or_no(e.infers), yes_or_no(e.runs))
+            for e in (*listed, *tokenizers)
+        )
         say_table(("operation", "version", "opsets", "inference", "kernel"), rows)
         say()
-        say(totals(listed))
+        say(f"{totals(listed)}; and {len(tokenizers)} operations of openvino_tokenizers")
     return 0
 
 
@@ -64,16 +76,17 @@ def _describe(arguments: argparse.Namespace) -> int:
 
 def _versions(name: str) -> list[OperationEntry]:
     """Return the versions of an operation by its name in any case."""
+    found = [entry for entry in (*entries(), *tokenizer_entries()) if entry.name.lower() == name.lower()]
     canonical = opsets.canonical_type(name)
-    if canonical is None:
+    if not found and canonical is None:
         raise_usage_error(*opsets.why_unresolved(name, "opset1"))
-    return [entry for entry in entries() if entry.name == canonical]
+    return found or [entry for entry in entries() if entry.name == canonical]
 
 
 def _lines(entry: OperationEntry) -> Iterator[str]:
     """Yield the lines that describe one version."""
     page = described(entry.cls)
-    yield f"{entry.name}-{entry.opset}, in opset {entry.opsets}"
+    yield f"{entry.name}-{entry.opset}, in opset {entry.opsets}" if entry.opset else f"{entry.name}, of an extension"
     yield ""
     yield from (f"  {line}".rstrip() for line in page["documentation"].splitlines())
     for head, lines in (
@@ -85,7 +98,8 @@ def _lines(entry: OperationEntry) -> Iterator[str]:
         width = max((len(first) for first, _ in lines), default=0)
         yield from (f"    {first:{width}}  {rest}".rstrip() for first, rest in lines)
     yield ""
-    yield f"  inference: {yes_or_no(entry.infers)}, kernel: {yes_or_no(entry.runs)}, specification: {page['source']}"
+    specification = page["source"] or "openvino_tokenizers"
+    yield f"  inference: {yes_or_no(entry.infers)}, kernel: {yes_or_no(entry.runs)}, specification: {specification}"
 
 
 def _input_cells(item: dict[str, Any]) -> tuple[str, str]:
@@ -107,7 +121,7 @@ def _attribute_cells(item: dict[str, Any]) -> tuple[str, str]:
 def _as_json(entry: OperationEntry) -> dict[str, Any]:
     return {
         "type": entry.name,
-        "version": f"opset{entry.opset}",
+        "version": entry.version,
         "opsets": entry.opsets,
         "inference": entry.infers,
         "kernel": entry.runs,

@@ -14,16 +14,31 @@ Array = NDArray[Any]
 
 
 def join_strings(strings: Array) -> tuple[Array, Array]:
-    """Return all strings, in row-major order, as one u8 tensor, and the end of each in it (int64, 1-D)."""
-    encoded = [str(item).encode() for item in strings.flat]
+    """Return all strings, in row-major order, as one u8 tensor, and the end of each in it (int64, 1-D).
+
+    A string that stands for other bytes than UTF-8 has surrogate escapes for them, as ``decoded_strings`` makes it.
+    """
+    encoded = [str(item).encode(errors="surrogateescape") for item in strings.flat]
     ends = np.cumsum([len(item) for item in encoded], dtype=np.int64)
     return np.frombuffer(b"".join(encoded), np.uint8), ends
 
 
-def split_strings(text: Array, begins: Array, ends: Array) -> Array:
+def decoded_strings(strings: Array) -> Array:
+    """Return bytes as strings. Strings among them stay.
+
+    Bytes that are not UTF-8 become surrogate escapes, which only an array of objects can hold.
+    """
+    items = [item.decode(errors="surrogateescape") if isinstance(item, bytes) else item for item in strings.flat]
+    array = np.array(items, object).reshape(strings.shape)
+    is_utf8 = not any("\udc80" <= character <= "\udcff" for item in items for character in item)
+    return array.astype(string.to_dtype()) if is_utf8 else array
+
+
+def split_strings(text: Array, begins: Array, ends: Array, *, strict: bool = True) -> Array:
     """Return the strings ``text[begin:end]``, in the shape of ``begins``.
 
-    Raise OperatorError if a range lies outside the text or its bytes are not UTF-8.
+    Raise OperatorError if a range lies outside the text, or, if ``strict``, if its bytes are not UTF-8. Otherwise
+    U+FFFD stands for such bytes.
     """
     wrong = (begins < 0) | (ends < begins) | (ends > text.size)
     if wrong.any():
@@ -34,7 +49,7 @@ def split_strings(text: Array, begins: Array, ends: Array) -> Array:
     items = []
     for number, (begin, end) in enumerate(zip(begins.flat, ends.flat, strict=True)):
         try:
-            items.append(whole[begin:end].decode())
+            items.append(whole[begin:end].decode(errors="strict" if strict else "replace"))
         except UnicodeDecodeError as error:
             raise OperatorError(f"string {number} is not UTF-8: {error}") from None
     return np.array(items, dtype=string.to_dtype()).reshape(begins.shape)

@@ -23,7 +23,7 @@ def _resolve(type_name: str, version: str) -> type[Operator] | None:
 
 def _of_tokenizers(type_name: str, version: str) -> type[Operator] | None:
     """Return the class of an operation of openvino_tokenizers, whose package registers it; None for others."""
-    if version.lower() != "extension" or type_name.lower() not in opsets.TOKENIZERS:
+    if not opsets.is_of_tokenizers(type_name, version):
         return None
     importlib.import_module("ovir.tokenizers")
     return registered_by_user(type_name, version)

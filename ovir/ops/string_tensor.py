@@ -41,7 +41,7 @@ class StringTensorUnpack(Operator):
 class StringTensorPack(Operator):
     """Strings made of the UTF-8 bytes [begins[i], ends[i]) of ``symbols``, in the shape of ``begins``.
 
-    They may overlap, and bytes may belong to none.
+    They may overlap, and bytes may belong to none. U+FFFD stands for bytes that are not UTF-8.
 
     Source: StringTensorPack-15
     """
@@ -62,4 +62,4 @@ class StringTensorPack(Operator):
     def run(self, begins: Array, ends: Array, symbols: Array) -> Array:
         same = begins.shape == ends.shape
         self.require(same, "begins {} and ends {} must have equal shapes", begins.shape, ends.shape)
-        return split_strings(symbols, begins, ends)
+        return split_strings(symbols, begins, ends, strict=False)

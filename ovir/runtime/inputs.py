@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ovir.core.arrays import Array
+from ovir.core.arrays import Array, decoded_strings
 from ovir.core.element_types import ElementType, integers_outside, lost_numbers, nf4, value_range
 from ovir.core.parallel import contiguous_copy
 from ovir.core.shapes import PartialShape
@@ -169,8 +169,10 @@ def _as_type(what: str, array: Array, element_type: ElementType, layer: Layer) -
     if array.dtype == dtype:
         return array
     if element_type.kind == "string":
-        if array.dtype.kind in "UST" or (array.dtype == object and all(isinstance(x, str) for x in array.flat)):
-            return np.char.decode(array, "utf-8").astype(dtype) if array.dtype.kind == "S" else array.astype(dtype)
+        if array.dtype.kind in "UT":
+            return array.astype(dtype)
+        if array.dtype.kind == "S" or (array.dtype == object and all(isinstance(x, (str, bytes)) for x in array.flat)):
+            return decoded_strings(array)
     elif element_type != nf4:  # held as codes, not as numbers
         source = _kind(array.dtype)
         integers = source in ("signed", "unsigned", "boolean")

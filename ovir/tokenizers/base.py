@@ -1,7 +1,7 @@
 """What the operations of openvino_tokenizers share: strings as bytes, ragged tensors, and what is made of constants.
 
-Strings are three tensors: string i is bytes [begins[i], ends[i]) of the third. A ragged tensor has the begins and ends of
-its rows among elements; the elements are a tensor, or strings.
+Strings are three tensors: string i is bytes [begins[i], ends[i]) of the third. A ragged tensor has the begins and ends
+of its rows among elements; the elements are a tensor, or strings.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, i32, u8
 from ovir.core.shapes import UNKNOWN, PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.operator import Operator
 
 T = TypeVar("T")
@@ -32,8 +33,10 @@ _prepared: dict[tuple[object, ...], Any] = {}
 class TokenizerOperator(Operator):
     """An operation of openvino_tokenizers."""
 
-    value_inputs = ()
+    value_inputs: ClassVar[tuple[int, ...]] = ()
     bounded = False
+    views = True
+    guards_sizes = True
 
     input_counts: ClassVar[tuple[int, ...]] = ()
     """The numbers of inputs that the operation may have."""
@@ -117,6 +120,8 @@ def is_boolean(tensor: TensorType) -> bool:
 
 def unpacked(begins: Array, ends: Array, symbols: Array) -> list[bytes]:
     """Return strings as bytes, in row-major order."""
+    if begins.size != ends.size:
+        raise OperatorError(f"{begins.size} begins and {ends.size} ends of strings do not fit")
     whole = symbols.tobytes()
     return [whole[begin:end] for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)]
 
@@ -131,10 +136,12 @@ def packed(strings: Iterable[bytes], shape: tuple[int, ...]) -> tuple[Array, Arr
 
 def ranges(begins: Array, ends: Array) -> Iterable[tuple[int, int]]:
     """Return the begin and end of each row."""
+    if begins.size != ends.size:
+        raise OperatorError(f"{begins.size} begins and {ends.size} ends of rows do not fit")
     return zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
 
 
-def as_i32(numbers: Sequence[int], shape: tuple[int, ...] = (-1,)) -> Array:
+def as_i32(numbers: Sequence[int] | Array, shape: tuple[int, ...] = (-1,)) -> Array:
     """Return numbers as a tensor of i32."""
     return np.array(numbers, np.int32).reshape(shape)
 

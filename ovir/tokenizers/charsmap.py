@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import re
 import unicodedata
-from collections.abc import Mapping
 from functools import cache
-
-import numpy as np
+from typing import Literal, Protocol
 
 from ovir.diagnostics.errors import OperatorError
+from ovir.tokenizers.trie import Trie
 
-CharacterMap = Mapping[str, str]
-"""What characters and sequences of characters become."""
+_SPACE = b" "
+_VISIBLE_SPACE = "\u2581".encode()
+_REPLACEMENT = "\ufffd".encode()
+_INVALID = re.compile("([\udc80-\udcff])")
+"""What stands for a byte that is not UTF-8."""
 
-_SPACE = " "
-_VISIBLE_SPACE = "\u2581"
+
+class CharacterMap(Protocol):
+    """What characters and sequences of characters become."""
+
+    def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
+        """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
 
 
 class Normalizer:
@@ -23,47 +30,43 @@ class Normalizer:
 
     def __init__(self, mapping: CharacterMap, adds_prefix: bool, removes_spaces: bool, escapes_spaces: bool) -> None:
         self._map = mapping
-        self._lengths: dict[str, list[int]] = {}
-        for key in mapping:
-            lengths = self._lengths.setdefault(key[0], [])
-            if len(key) not in lengths:
-                lengths.append(len(key))
-        for lengths in self._lengths.values():
-            lengths.sort(reverse=True)
         self._adds_prefix = adds_prefix
         self._removes_spaces = removes_spaces
         self._space = _VISIBLE_SPACE if escapes_spaces else _SPACE
 
     def __call__(self, text: bytes) -> bytes:
         """Return a string in UTF-8, normalized."""
-        parts = self._mapped(text.decode(errors="surrogateescape"))
+        parts = []
+        for number, piece in enumerate(_INVALID.split(text.decode(errors="surrogateescape"))):
+            parts += [_REPLACEMENT] if number % 2 else self._mapped(piece.encode())
         if self._removes_spaces:
             parts = _without_extra_spaces(parts)
-        result = "".join(parts)
+        result = b"".join(parts)
         if self._adds_prefix and (result if self._removes_spaces else text):
             result = _SPACE + result
-        return result.replace(_SPACE, self._space).encode()
+        return result.replace(_SPACE, self._space)
 
-    def _mapped(self, text: str) -> list[str]:
+    def _mapped(self, text: bytes) -> list[bytes]:
         """Return what becomes of each character or sequence."""
-        lengths, mapping = self._lengths, self._map
+        longest = self._map.longest
         parts = []
         at = 0
         while at < len(text):
-            character = text[at]
-            length = 1
-            part = character if not "\udc80" <= character <= "\udcff" else "\ufffd"
-            for size in lengths.get(character, ()):
-                found = mapping.get(text[at : at + size])
-                if found is not None:
-                    part, length = found, size
-                    break
+            end, part = longest(text, at)
+            if end == at:
+                end = at + character_length(text[at])
+                part = text[at:end]
             parts.append(part)
-            at += length
+            at = end
         return parts
 
 
-def _without_extra_spaces(parts: list[str]) -> list[str]:
+def character_length(lead: int) -> int:
+    """Return the number of bytes of the character that a byte begins."""
+    return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+
+
+def _without_extra_spaces(parts: list[bytes]) -> list[bytes]:
     """Return the parts without spaces at the ends and without spaces that follow one which ends a part."""
     kept = []
     after_space = True
@@ -86,20 +89,33 @@ _CODES = [*range(1, 0xD800), *range(0xE000, 0x32400), *range(0xE0000, 0xE1000)]
 
 
 @cache
-def unicode_map(form: str, case_fold: bool) -> CharacterMap:
+def unicode_map(form: str, case_fold: bool) -> UnicodeMap:
     """Return the map of a normalization form, or of none (``identity``).
 
     It changes characters, and the sequences that a composed character decomposes to; unlike normalization, it does not
     put marks in their order.
     """
-    mapping = {} if form == "identity" else _normalization_map(form.upper())
+    mapping = {} if form == "identity" else _normalization_map(form)
     if case_fold:
         mapping = {key: "".join(map(_folded, value)) for key, value in mapping.items()}
         for character in map(chr, _CODES):
             folded = _folded(character)
             if folded != character:
                 mapping.setdefault(character, folded)
-    return mapping
+    return UnicodeMap(mapping)
+
+
+class UnicodeMap:
+    """A map from characters and sequences of characters to texts."""
+
+    def __init__(self, mapping: dict[str, str]) -> None:
+        self._texts = [text.encode() for text in mapping.values()]
+        self._trie = Trie((key.encode(), number) for number, key in enumerate(mapping))
+
+    def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
+        """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
+        end, number = self._trie.longest(text, start)
+        return end, self._texts[number] if end > start else b""
 
 
 def _folded(character: str) -> str:
@@ -110,8 +126,18 @@ def _folded(character: str) -> str:
     return folded if len(folded) == 1 else character
 
 
-def _normalization_map(form: str) -> dict[str, str]:
-    decomposition = {"NFC": "NFD", "NFKC": "NFKD"}.get(form)
+_Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
+_FORMS: dict[str, tuple[_Form, _Form | None]] = {
+    "nfc": ("NFC", "NFD"),
+    "nfkc": ("NFKC", "NFKD"),
+    "nfd": ("NFD", None),
+    "nfkd": ("NFKD", None),
+}
+"""The forms of Unicode, each with the decomposition before it composes."""
+
+
+def _normalization_map(name: str) -> dict[str, str]:
+    form, decomposition = _FORMS[name]
     mapping = {}
     originals: dict[str, list[str]] = {}
     decomposed = {}
@@ -134,38 +160,37 @@ def _normalization_map(form: str) -> dict[str, str]:
 # --------------------------------------------------------------------------- compiled maps
 
 
-def compiled_map(data: bytes) -> CharacterMap:
-    """Return a map that SentencePiece has compiled: a double-array trie of keys, and the texts that they become."""
-    if not data:
-        return {}
-    size = int.from_bytes(data[:4], "little")
-    if len(data) < 4 or size % 4 or size + 4 > len(data):
-        raise OperatorError(f"the compiled map of {len(data)} bytes is truncated")
-    units = np.frombuffer(data, np.uint32, size // 4, 4)
-    texts = data[4 + size :]
-    return {key.decode(): texts[value : texts.index(0, value)].decode() for key, value in _keys(units)}
+class CompiledMap:
+    """A map that SentencePiece has compiled: a double-array trie of keys, and the texts that they become.
 
-
-def _keys(units: np.ndarray) -> list[tuple[bytes, int]]:
-    """Return the keys and values of a double-array trie, level by level.
-
-    A unit has the label of its node in 8 bits, and the place of its children relative to its own: a child is at that
-    place, exclusive-or its label. The child with label 0 holds the value.
+    A unit of the trie has the label of its node in 8 bits, and where its children are, relative to its own place: a
+    child is there, exclusive-or its label. The child with label 0 holds the value, which is the place of a text.
     """
-    labels = np.arange(256, dtype=np.uint32)
-    found: list[tuple[bytes, int]] = []
-    nodes, keys = np.zeros(1, np.int64), [b""]
-    while nodes.size:
-        node = units[nodes]
-        offsets = (node >> 10) << ((node & 0x200) >> 6)
-        places = nodes ^ offsets
-        for index in np.flatnonzero(node & 0x100):
-            found.append((keys[index], int(units[places[index]] & 0x7FFFFFFF)))
-        children = places[:, np.newaxis] ^ labels
-        is_inside = children < units.size
-        unit = units[np.where(is_inside, children, 0)]
-        is_child = is_inside & (unit & 0x800000FF == labels) & (labels > 0)
-        rows, columns = np.nonzero(is_child)
-        nodes = children[rows, columns]
-        keys = [keys[row] + bytes([label]) for row, label in zip(rows.tolist(), columns.tolist(), strict=True)]
-    return found
+
+    def __init__(self, data: bytes) -> None:
+        size = int.from_bytes(data[:4], "little")
+        if data and (len(data) < 4 or size % 4 or size + 4 > len(data)):
+            raise OperatorError(f"the compiled map of {len(data)} bytes is truncated")
+        self._units = memoryview(data)[4 : 4 + size].cast("I")
+        self._texts = data[4 + size :]
+
+    def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
+        """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
+        units = self._units
+        found, value = start, 0
+        place, end = _children(units[0], 0) if units else 0, start
+        while end < len(text) and units:
+            place ^= text[end]
+            unit = units[place] if place < len(units) else 0
+            if unit & 0x800000FF != text[end]:
+                break
+            end += 1
+            place = _children(unit, place)
+            if unit & 0x100:
+                found, value = end, units[place] & 0x7FFFFFFF
+        return found, self._texts[value : self._texts.index(0, value)] if found > start else b""
+
+
+def _children(unit: int, place: int) -> int:
+    """Return where the children of a node are: the offset is in 22 bits, or counts 256 units."""
+    return place ^ (unit >> 10) << ((unit & 0x200) >> 6)

@@ -27,8 +27,8 @@ from ovir.tokenizers.base import (
 class StringTensorUnpack(TokenizerOperator):
     """The bytes of all strings, as begins, ends and bytes.
 
-    The input is a tensor of strings, or, in older files, bytes: the number of strings, the begin of the first, the end of
-    each (all i32), and their bytes.
+    The input is a tensor of strings, or, in older files, bytes: the number of strings, the begin of the first, the end
+    of each (all i32), and their bytes.
     """
 
     input_counts = (1,)
@@ -57,7 +57,7 @@ class StringTensorUnpack(TokenizerOperator):
 
 @register("StringTensorPack", version="extension")
 class StringTensorPack(TokenizerOperator):
-    """A tensor of strings made of begins, ends and bytes."""
+    """A tensor of strings made of begins, ends and bytes; U+FFFD stands for bytes that are not UTF-8."""
 
     input_counts = (3,)
 
@@ -69,7 +69,7 @@ class StringTensorPack(TokenizerOperator):
         return TensorType(string, inputs[0].shape)
 
     def run(self, begins: Array, ends: Array, symbols: Array) -> Array:
-        return split_strings(symbols, begins, ends)
+        return split_strings(symbols, begins, ends, strict=False)
 
 
 @register("EqualStr", version="extension")
@@ -155,7 +155,7 @@ class CharsToBytes(TokenizerOperator):
 
 @register("ByteFallback", version="extension")
 class ByteFallback(TokenizerOperator):
-    """Strings, with the byte in place of a token such as ``<0x0A>``; other tokens of this form become byte 255."""
+    """Strings, with the byte in place of a token such as ``<0x0A>``; other tokens stay."""
 
     input_counts = (3,)
 
@@ -173,9 +173,7 @@ _BYTE_TOKENS = {b"<0x%02X>" % byte: bytes([byte]) for byte in range(256)}
 
 def byte_of(token: bytes) -> bytes:
     """Return the byte that a token stands for, or the token."""
-    if len(token) == 6 and token.rfind(b"<") == 0 and token.rfind(b">") == 5:
-        return _BYTE_TOKENS.get(token, b"\xff")
-    return token
+    return _BYTE_TOKENS.get(token, token)
 
 
 @register("FuzeRagged", version="extension")
@@ -210,8 +208,8 @@ _SEQUENCES = re.compile(
 class UTF8Validate(TokenizerOperator):
     """Strings without bytes that are not UTF-8, or with U+FFFD in their place if ``replace_mode`` is set.
 
-    A sequence that breaks off is one error, and an overlong one is as many as it has bytes. Encoded surrogates, and code
-    points beyond U+10FFFF, stay.
+    A sequence that breaks off is one error, and an overlong one is as many as it has bytes. Encoded surrogates, and
+    code points beyond U+10FFFF, stay.
     """
 
     input_counts = (3,)

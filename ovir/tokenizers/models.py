@@ -24,6 +24,7 @@ from ovir.tokenizers.base import (
     ranges,
     unpacked,
 )
+from ovir.tokenizers.charsmap import character_length
 from ovir.tokenizers.trie import Trie
 
 Ids = Sequence[int]
@@ -91,12 +92,11 @@ class WordModel(TokenizerOperator):
 
 @register("BPETokenizer", version="extension")
 class BPETokenizer(WordModel):
-    """The ids of words: the longest words of the vocabulary that no merge makes, merged pair by pair in the order of the
-    merges.
+    """The ids of words: the longest words of the vocabulary that no merge makes, then merged pair by pair.
 
-    Inputs are rows of words, the vocabulary, the merges (texts with a space, or their left and their right parts), and
-    optionally further tokens with their ids. A byte that no word of the vocabulary begins with becomes the token of that
-    byte, or the unknown token. Outputs are rows of ids.
+    Inputs are rows of words, the vocabulary, the merges in their order (texts with a space, or their left and their
+    right parts), and optionally further tokens with their ids. A byte with which no word of the vocabulary begins
+    becomes the token of that byte, or the unknown token. Outputs are rows of ids.
     """
 
     input_counts = (11, 14, 15, 18)
@@ -216,8 +216,8 @@ class _Merger:
 class WordpieceTokenizer(WordModel):
     """The ids of words: the longest word of the vocabulary that a word begins with, then the longest continuations.
 
-    Continuations are the words of the vocabulary that begin with ``suffix_indicator``. A word that cannot be made of them
-    and one of more than ``max_bytes_per_word`` bytes become the unknown token, which the last input holds.
+    Continuations are the words of the vocabulary that begin with ``suffix_indicator``. A word that cannot be made of
+    them and one of more than ``max_bytes_per_word`` bytes become the unknown token, which the last input holds.
     """
 
     input_counts = (9,)
@@ -273,11 +273,6 @@ class TrieTokenizer(WordModel):
 _UNKNOWN_PENALTY = np.float32(10)
 
 
-def _character_length(lead: int) -> int:
-    """Return the number of bytes of the character that a byte begins."""
-    return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-
-
 @register("UnigramTokenizer", version="extension")
 class UnigramTokenizer(WordModel):
     """The ids of the words of the vocabulary that make a word with the largest sum of scores, in f32.
@@ -306,7 +301,7 @@ class UnigramTokenizer(WordModel):
                 so_far = best[at]
                 if so_far is None:  # no word ends here, which only texts that are not UTF-8 bring about
                     so_far = np.float32(0)
-                following = min(at + _character_length(text[at]), len(text))
+                following = min(at + character_length(text[at]), len(text))
                 is_known = False
                 for end, number in trie.prefixes(text, at):
                     score = scores[number] + so_far
@@ -361,7 +356,7 @@ class VocabEncoder(TokenizerOperator):
 class VocabDecoder(TokenizerOperator):
     """The strings of ids [batch, length] as rows of strings; ids outside the vocabulary and those to skip are empty.
 
-    The ids to skip are the last input, or an attribute of older files. A batch of length 0 has one empty string per row.
+    The ids to skip are the last input, or an attribute of older files. With length 0, a row has one empty string.
     """
 
     input_counts = (4, 5)

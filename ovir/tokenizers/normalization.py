@@ -9,8 +9,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
 from ovir.tokenizers.base import TokenizerOperator, is_boolean, packed, string_types, text_of, unpacked
-from ovir.tokenizers.charsmap import CharacterMap, Normalizer, compiled_map, unicode_map
-from ovir.tokenizers.patterns import pcre, replacement
+from ovir.tokenizers.charsmap import CharacterMap, CompiledMap, Normalizer, unicode_map
+from ovir.tokenizers.patterns import Replacement, pcre, replaced
 
 
 class _Normalization(TokenizerOperator):
@@ -63,15 +63,12 @@ class RegexNormalization(_Normalization):
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         search = text_of(inputs[-2]).decode()
         pattern = pcre(_REWRITTEN.get(search, search))
-        replace = replacement(text_of(inputs[-1]).decode())
-        count = 0 if self.global_replace else 1
+        replacement = Replacement(text_of(inputs[-1]).decode())
+        count = None if self.global_replace else 1
 
         def normalize(text: bytes) -> bytes:
             decoded = text.decode(errors="surrogateescape")
-            try:
-                return pattern.sub(replace, decoded, count).encode(errors="surrogateescape")  # type: ignore[no-any-return]
-            except LookupError:
-                return text
+            return replaced(pattern, replacement, decoded, count).encode(errors="surrogateescape")
 
         return self._normalized(inputs[:-2], normalize)
 
@@ -84,9 +81,9 @@ class CharsMapNormalization(_Normalization):
     """Strings with characters mapped as the normalizer of SentencePiece does it.
 
     The map is that of a normalization form, with ``case_fold`` in lower case, or the last input, as SentencePiece
-    compiles it. In place of a byte that is not UTF-8 there is U+FFFD. ``remove_extra_whitespaces`` leaves one space where
-    there are several and none at the ends, ``add_dummy_prefix`` puts one at the front, and ``escape_whitespaces`` writes
-    U+2581 for spaces.
+    compiles it. In place of a byte that is not UTF-8 there is U+FFFD. ``remove_extra_whitespaces`` leaves one space
+    where there are several and none at the ends, ``add_dummy_prefix`` puts one at the front, and
+    ``escape_whitespaces`` writes U+2581 for spaces.
     """
 
     input_counts = (3, 4, 5)
@@ -106,11 +103,11 @@ class CharsMapNormalization(_Normalization):
     def normalizer(self, *compiled: Array) -> Normalizer:
         """Return the function that normalizes a string."""
         self.require(self.normalization_form or compiled, "there is neither a normalization form nor a map")
-        mapping: CharacterMap = (
-            unicode_map(self.normalization_form, self.case_fold)
-            if self.normalization_form
-            else compiled_map(text_of(compiled[0]))
-        )
+        mapping: CharacterMap
+        if self.normalization_form:
+            mapping = unicode_map(self.normalization_form, self.case_fold)
+        else:
+            mapping = CompiledMap(text_of(compiled[0]))
         return Normalizer(mapping, self.add_dummy_prefix, self.remove_extra_whitespaces, self.escape_whitespaces)
 
 

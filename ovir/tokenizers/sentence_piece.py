@@ -63,7 +63,11 @@ class SentencepieceTokenizer(_SentencePiece):
 
     def run(self, model: Array, *strings: Array) -> tuple[Array, ...]:
         processor = self.prepared(_SentencePiece.processor, model)
-        texts = unpacked(*strings) if len(strings) == 3 else [str(item).encode() for item in strings[0].flat]
+        texts = (
+            unpacked(*strings)
+            if len(strings) == 3
+            else [str(item).encode(errors="surrogateescape") for item in strings[0].flat]
+        )
         rows = [self._encoded(processor, text) for text in texts]
         places = [(row, column) for row, ids in enumerate(rows) for column in range(len(ids))]
         shape = len(rows), max(map(len, rows), default=0)
@@ -75,7 +79,7 @@ class SentencepieceTokenizer(_SentencePiece):
 
     def _encoded(self, processor: Any, text: bytes) -> list[int]:
         draws = self.nbest_size > 1 or self.nbest_size < 0
-        ids = processor.encode(text, enable_sampling=draws, nbest_size=self.nbest_size, alpha=self.alpha)
+        ids: list[int] = processor.encode(text, enable_sampling=draws, nbest_size=self.nbest_size, alpha=self.alpha)
         ids = [processor.bos_id()] * self.add_bos + ids + [processor.eos_id()] * self.add_eos
         return ids[::-1] if self.reverse else ids
 

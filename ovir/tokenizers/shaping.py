@@ -17,8 +17,8 @@ from ovir.tokenizers.base import ANY_LENGTH, TokenizerOperator, as_i32, ranges, 
 class Truncate(TokenizerOperator):
     """Rows of one or two ragged tensors, cut so that they have at most ``max_length`` elements together.
 
-    Inputs are the ragged tensors, then the length, the side that is cut (``left`` or ``right``) and, for two, what is cut:
-    ``only_first``, ``only_second`` or ``longest_first``. The elements stay where they are.
+    Inputs are the ragged tensors, then the length, the side that is cut (``left`` or ``right``) and, for two, what is
+    cut: ``only_first``, ``only_second`` or ``longest_first``. The elements stay where they are.
     """
 
     input_counts = (6, 9)

@@ -20,7 +20,7 @@ from ovir.tokenizers.base import (
     text_of,
     unpacked,
 )
-from ovir.tokenizers.patterns import pcre, re2
+from ovir.tokenizers.patterns import known, pcre, re2
 
 Piece = tuple[int, int, bool]
 """The begin and the end of a part of a string, and whether it is left as it is from then on."""
@@ -71,8 +71,8 @@ def _in_bytes(text: str, places: Iterable[tuple[int, int]]) -> Iterator[tuple[in
 class SpecialTokensSplit(_Split):
     """Strings split around matches of a pattern, which are left as they are by what follows.
 
-    Inputs are rows of strings, optionally which strings are left as they are, and the pattern. The last output says which
-    words are left as they are.
+    Inputs are rows of strings, optionally which strings are left as they are, and the pattern. The last output says
+    which words are left as they are.
     """
 
     input_counts = (6, 7)
@@ -102,10 +102,10 @@ class SpecialTokensSplit(_Split):
 class RegexSplit(_Split):
     """Strings split at the matches of a pattern.
 
-    ``behaviour`` says what becomes of a match: it is removed, a word of its own, or part of the word before or after; in
-    ``contiguous``, matches that follow each other are one. With ``invert``, the pattern describes what is between matches.
-    Inputs are rows of strings, which of them are left as they are (or none), the pattern and, in older files, strings that
-    are left as they are.
+    ``behaviour`` says what becomes of a match: it is removed, a word of its own, or part of the word before or after;
+    in ``contiguous``, matches that follow each other are one. With ``invert``, the pattern describes what is between
+    matches. Inputs are rows of strings, which of them are left as they are (or none), the pattern and, in older files,
+    strings that are left as they are.
     """
 
     input_counts = (6, 7, 9)
@@ -186,7 +186,7 @@ def _parts(text: bytes, pattern: object) -> Iterator[tuple[int, int, bool]]:
 
 
 def _spans(pattern: object, text: str) -> Iterator[tuple[int, int]]:
-    for found in pattern.finditer(text):  # type: ignore[attr-defined]
+    for found in pattern.finditer(known(text)):  # type: ignore[attr-defined]
         span = found.span()
         if span[0] == span[1]:
             return

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from builder import Net
 
-from ovir.cli.operation_pages import entries
+from ovir.cli.operation_pages import entries, tokenizer_entries
 
 
 def test_infer_lists_layers_and_says_why_they_are_dynamic(cli: Any, tmp_path: Path) -> None:
@@ -139,14 +139,17 @@ def test_show_as_json(cli: Any, tmp_path: Path) -> None:
 
 def test_ops(cli: Any) -> None:
     listed = json.loads(cli("ops", "--json").out)
-    assert [(e["type"], e["version"]) for e in listed] == [(e.name, f"opset{e.opset}") for e in entries()]
+    assert [(e["type"], e["version"]) for e in listed] == [
+        (e.name, e.version) for e in (*entries(), *tokenizer_entries())
+    ]
     gather = {e["version"]: e for e in listed if e["type"] == "Gather"}
     assert list(gather) == ["opset1", "opset7", "opset8"]
     assert gather["opset8"] == {
         "type": "Gather", "version": "opset8", "opsets": "8-16", "inference": True, "kernel": True
     }  # fmt: skip
     table = cli("ops").out
-    assert f"{len(listed)} operation versions: " in table
+    assert f"{len(entries())} operation versions: " in table
+    assert f"{len(tokenizer_entries())} operations of openvino_tokenizers" in table
     page = cli("ops", "--markdown").out
     assert page.startswith("# Operations\n")
     assert "| Gather | opset8 | 8-16 | yes | yes | " in page

@@ -101,36 +101,42 @@ def opset_range(first: int, last: int) -> str:
 _EXTENSION_VERSIONS = {"extension", "experimental", "openvino_tokenizers"}
 
 
-TOKENIZERS = frozenset(
-    {
-        "bpetokenizer",
-        "bytefallback",
-        "bytestochars",
-        "casefold",
-        "charsmapnormalization",
-        "charstobytes",
-        "combinesegments",
-        "equalstr",
-        "fuzeragged",
-        "normalizeunicode",
-        "raggedtodense",
-        "regexnormalization",
-        "regexsplit",
-        "sentencepiecedetokenizer",
-        "sentencepiecestreamdetokenizer",
-        "sentencepiecetokenizer",
-        "specialtokenssplit",
-        "stringtensorpack",
-        "stringtensorunpack",
-        "trietokenizer",
-        "truncate",
-        "unigramtokenizer",
-        "utf8validate",
-        "vocabdecoder",
-        "vocabencoder",
-        "wordpiecetokenizer",
-    }
+TOKENIZERS = (
+    "BPETokenizer",
+    "ByteFallback",
+    "BytesToChars",
+    "CaseFold",
+    "CharsMapNormalization",
+    "CharsToBytes",
+    "CombineSegments",
+    "EqualStr",
+    "FuzeRagged",
+    "NormalizeUnicode",
+    "RaggedToDense",
+    "RegexNormalization",
+    "RegexSplit",
+    "SentencepieceDetokenizer",
+    "SentencepieceStreamDetokenizer",
+    "SentencepieceTokenizer",
+    "SpecialTokensSplit",
+    "StringTensorPack",
+    "StringTensorUnpack",
+    "TrieTokenizer",
+    "Truncate",
+    "UTF8Validate",
+    "UnigramTokenizer",
+    "VocabDecoder",
+    "VocabEncoder",
+    "WordpieceTokenizer",
 )
+"""The operations of openvino_tokenizers that ``ovir.tokenizers`` registers, with the version ``extension``."""
+
+_OF_TOKENIZERS = frozenset(name.lower() for name in TOKENIZERS)
+
+
+def is_of_tokenizers(type_name: str, version: str) -> bool:
+    """Return whether ``ovir.tokenizers`` registers an operation."""
+    return version.lower() == "extension" and type_name.lower() in _OF_TOKENIZERS
 
 
 def is_extension(type_name: str, version: str) -> bool:
