@@ -157,7 +157,7 @@ def _print_comparison(found: TokenComparison) -> None:
         say()
         rows = [
             (who, item.id, repr(item.text), format_number(item.logit), format_number(item.other_logit))
-            for who, item in (("ovir", first.chosen), ("the other", first.other))
+            for who, item in (("the first", first.chosen), ("the other", first.other))
         ]
         title = f"the first step with different tokens is {first.step}:"
-        say_table(("chosen by", ">id", "token", ">logit in ovir", ">in the other"), rows, title=title)
+        say_table(("chosen by", ">id", "token", ">logit of the first", ">of the other"), rows, title=title)

@@ -19,10 +19,13 @@ class CandidateToken:
     """A token that one of two decoders chooses, with its logits in both."""
 
     id: int
+    """The id of the token."""
     text: str
+    """The text of the token alone."""
     logit: float
     """The logit in the first decoder."""
     other_logit: float
+    """The logit in the other decoder."""
 
 
 @dataclass(frozen=True)
