@@ -19,6 +19,7 @@ from ovir.diagnostics.errors import InputError, ModelError, RunError
 from ovir.diagnostics.wording import escaped, plural, readable
 from ovir.graph.names import input_named
 from ovir.io.images import ENDINGS, LAYOUTS, RESIZES, Preparation, load_image
+from ovir.io.input_files import takes_text
 from ovir.model import Model
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
             _refuse_key_without_name(model, source)
             found = _archive(model, source)
         else:
-            index = input_named(model, name) if name is not None else 0
+            index = _named(model, name)
             is_image = source.lower().endswith(ENDINGS)
             images += is_image
             found = {index: _image(model, index, source, arguments) if is_image else _one(model, index, source, text)}
@@ -170,6 +171,17 @@ def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
             feeds[index] = array
     require_images(arguments, images, "--input is an image")
     return feeds
+
+
+def _named(model: Model, name: str | None) -> int:
+    """Return the position of an input; without a name, of the only one."""
+    try:
+        return input_named(model, name) if name is not None else 0
+    except InputError as error:
+        if len(model.inputs) == 1:
+            hint = """; a text with = is put in quotes and brackets: ["a = b"]""" if takes_text(model) else ""
+            error.add_note(f"  hint: the name of the only input may be left out{hint}")
+        raise
 
 
 def require_images(arguments: argparse.Namespace, images: int, what: str) -> None:
@@ -284,7 +296,7 @@ def add_input_files(parser: argparse.ArgumentParser) -> None:
 def input_files(model: Model, arguments: argparse.Namespace, *, without: str | None = None) -> list[InputFile]:
     """Return the files that ``--inputs`` names, apart from what is in ``without``; print how many others there are."""
     from ovir.io.images import ENDINGS
-    from ovir.io.input_files import find_inputs_and_others, takes_text
+    from ovir.io.input_files import find_inputs_and_others
 
     files, others = find_inputs_and_others(
         arguments.inputs, preparation(arguments), without=without, are_texts=takes_text(model)
