@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ovir.export.export_onnx import export_onnx
     from ovir.export.exported import Exported
     from ovir.export.hybrid.compile_model import compile_model
+    from ovir.generation.generate import Generated, generate
+    from ovir.generation.token_comparison import CandidateToken, TokenComparison, TokenDifference
     from ovir.graph.layers import Layer, Port
     from ovir.ir.writing.save import to_python
     from ovir.model import Model, read_model, save_model
@@ -42,6 +44,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Affected",
     "Bisection",
+    "CandidateToken",
     "Change",
     "Comparison",
     "CompiledModel",
@@ -51,6 +54,7 @@ __all__ = [
     "ElementType",
     "ExportError",
     "Exported",
+    "Generated",
     "InferRequest",
     "InputError",
     "Layer",
@@ -73,6 +77,8 @@ __all__ = [
     "RunError",
     "Severity",
     "TensorType",
+    "TokenComparison",
+    "TokenDifference",
     "Watch",
     "WatchEvent",
     "WriteError",
@@ -84,6 +90,7 @@ __all__ = [
     "create_layer",
     "diff",
     "export_onnx",
+    "generate",
     "map",
     "precision",
     "random_inputs",
@@ -121,6 +128,8 @@ _NAMES = {
     ),
     "ovir.export.export_onnx": ("export_onnx",),
     "ovir.export.exported": ("Exported",),
+    "ovir.generation.generate": ("Generated", "generate"),
+    "ovir.generation.token_comparison": ("CandidateToken", "TokenComparison", "TokenDifference"),
     "ovir.graph.layers": ("Layer", "Port"),
     "ovir.export.hybrid.compile_model": ("compile_model",),
     "ovir.ir.writing.save": ("to_python",),

@@ -43,6 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     "export": {*_TOOLS, "kernels"},
     "debugging": {*_TOOLS, "editing", "analysis", "io", "export"},
     "workers": {*_TOOLS, "io", "debugging"},
+    "generation": {*_TOOLS, "export", "debugging"},
     "reports": {*_BASE, "graph", "lowering", "runtime", "analysis", "checks", "debugging"},
     "integrations": {*_TOOLS, "analysis", "checks", "debugging"},
     "cli": {
@@ -54,6 +55,7 @@ ALLOWED: dict[str, set[str]] = {
         "export",
         "debugging",
         "workers",
+        "generation",
         "integrations",
         "ovir",
     },

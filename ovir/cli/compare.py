@@ -110,6 +110,8 @@ def _described(found: Comparison, layer: LayerDifference) -> str:
         text += f", compared as a whole with its {'bodies' if layer.type == 'If' else 'body'}"
     if layer.other is not None:
         text += f", '{layer.other}' in the other model"
+    if layer.lone_before:
+        text += f", after {' and '.join(layer.lone_before)}"
     if found.sets > 1:
         text += f", with {layer.tensor.worst_input}"
     if worst.problem is not None:

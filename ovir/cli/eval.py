@@ -213,8 +213,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = config_of(arguments.config)
     metric = metric_of(arguments.metric, arguments.peak)
     load_extensions(arguments.extension)
-    files = input_files(arguments)
     model = open_runnable(arguments)
+    files = input_files(model, arguments)
     index = _output(model, arguments.output)
     labels = read_labels(arguments.labels, [file.name for file in files], model.outputs[index].any_name)
     with opened_workers(arguments) as workers:

@@ -19,6 +19,7 @@ from ovir.diagnostics.errors import InputError, ModelError, RunError
 from ovir.diagnostics.wording import escaped, plural, readable
 from ovir.graph.names import input_named
 from ovir.io.images import ENDINGS, LAYOUTS, RESIZES, Preparation, load_image
+from ovir.io.input_files import takes_text
 from ovir.model import Model
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="the value of one input: NAME=file.npy, NAME=file.npz:key, NAME=photo.jpg, NAME=1,2,3, "
-        "NAME=[[1,2],[3,4]] or NAME=text; or inputs.npz, which holds an array for each input; may be repeated",
+        'NAME=[[1,2],[3,4]]; of strings: NAME=text, NAME=["text, text",text], NAME=file.txt with one in each line; '
+        "or inputs.npz, which holds an array for each input; may be repeated",
     )
     add_images(parser)
     parser.add_argument(
@@ -159,7 +161,7 @@ def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
             _refuse_key_without_name(model, source)
             found = _archive(model, source)
         else:
-            index = input_named(model, name) if name is not None else 0
+            index = _named(model, name)
             is_image = source.lower().endswith(ENDINGS)
             images += is_image
             found = {index: _image(model, index, source, arguments) if is_image else _one(model, index, source, text)}
@@ -169,6 +171,17 @@ def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
             feeds[index] = array
     require_images(arguments, images, "--input is an image")
     return feeds
+
+
+def _named(model: Model, name: str | None) -> int:
+    """Return the position of an input; without a name, of the only one."""
+    try:
+        return input_named(model, name) if name is not None else 0
+    except InputError as error:
+        if len(model.inputs) == 1:
+            hint = """; a text with = is put in quotes and brackets: ["a = b"]""" if takes_text(model) else ""
+            error.add_note(f"  hint: the name of the only input may be left out{hint}")
+        raise
 
 
 def require_images(arguments: argparse.Namespace, images: int, what: str) -> None:
@@ -212,13 +225,15 @@ def _one(model: Model, index: int, source: str, text: str) -> Array:
     path, key = _split_key(source)
     if not path.lower().endswith(_ARRAYS) and not os.path.exists(path):
         return _literal(model, index, source, text)
-    from ovir.io.tensor_files import load_tensor, with_element_type
+    from ovir.io.tensor_files import array_of_texts, load_tensor, read_texts, with_element_type
 
-    if not path.lower().endswith(_ARRAYS):
+    if not path.lower().endswith((*_ARRAYS, ".txt")):
         print_message(
             f"--input {escaped(text)}: read from the file of this name; to give the text as a value, put it in brackets"
         )
     port = model.inputs[index]
+    if port.element_type.kind == "string" and not path.lower().endswith(_ARRAYS):
+        return array_of_texts(read_texts(path), port.shape)
     return with_element_type(load_tensor(path, key, wanted=port.any_name), port.element_type)
 
 
@@ -229,9 +244,19 @@ def _literal(model: Model, index: int, source: str, text: str) -> Array:
     try:
         return parse_literal(source, port.element_type, port.shape)
     except ValueError as error:
-        hint = "a file is an .npy, an .npz or an image; values are written as 1,2,3 or [[1,2],[3,4]]"
+        is_text = port.element_type.kind == "string"
+        hint = (
+            _TEXTS
+            if is_text
+            else "a file is an .npy, an .npz or an image; values are written as 1,2,3 or [[1,2],[3,4]]"
+        )
         message = f"--input {text}: there is no file of this name, and it is not a value for {port.type}: {error}"
         raise_usage_error(message, hint)
+
+
+_TEXTS = (
+    """texts in brackets are separated by commas; one that begins with a bracket is put in quotes, as in ["[A] b"]"""
+)
 
 
 def _image(model: Model, index: int, source: str, arguments: argparse.Namespace) -> Array:
@@ -264,16 +289,18 @@ def add_input_files(parser: argparse.ArgumentParser) -> None:
         type=file_name,
         metavar="FOLDER",
         help="many inputs: a folder of .npz, .npy or image files, a pattern in quotes ('data/**/*.jpg'), or a list.txt "
-        "with a file in each line",
+        "with a file in each line, or with a text if the model takes strings",
     )
 
 
-def input_files(arguments: argparse.Namespace, *, without: str | None = None) -> list[InputFile]:
+def input_files(model: Model, arguments: argparse.Namespace, *, without: str | None = None) -> list[InputFile]:
     """Return the files that ``--inputs`` names, apart from what is in ``without``; print how many others there are."""
     from ovir.io.images import ENDINGS
     from ovir.io.input_files import find_inputs_and_others
 
-    files, others = find_inputs_and_others(arguments.inputs, preparation(arguments), without=without)
+    files, others = find_inputs_and_others(
+        arguments.inputs, preparation(arguments), without=without, are_texts=takes_text(model)
+    )
     if others:
         ignored = "1 other file is ignored" if len(others) == 1 else f"{len(others):,} other files are ignored"
         print_message(f"{escaped(arguments.inputs)}: {ignored}, such as {escaped(os.path.basename(others[0]))}")
@@ -313,7 +340,7 @@ def inputs_of(model: Model, arguments: argparse.Namespace, *, is_recorded: bool 
     samples = arguments.samples
     if arguments.inputs is not None:
         refuse_single_inputs(arguments, "--samples")
-        return input_files(arguments)
+        return input_files(model, arguments)
     if arguments.input and samples is not None:
         raise_usage_error("--samples draws random inputs: give either it or --input")
     refuse_folders(arguments)

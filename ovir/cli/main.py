@@ -21,7 +21,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, InputError, OvirError
 
 COMMANDS = (
-    *("run", "eval", "infer", "show", "check", "diff", "compare", "bisect", "reduce", "precision"),
+    *("run", "generate", "eval", "infer", "show", "check", "diff", "compare", "bisect", "reduce", "precision"),
     *("extract", "edit", "export", "view", "explain", "ops", "python"),
 )
 """Each is a module of this package."""
@@ -30,6 +30,7 @@ _EXAMPLES = """\
 examples:
   ovir run model.xml                                  random inputs, indices kept in range
   ovir run model.xml --input photo=photo.npy --output out.npz
+  ovir generate FOLDER --prompt 'Once upon a time'    the text of a language model, with its tokenizer
   ovir eval model.xml --inputs images/ --labels l.csv  the accuracy, with its confidence interval
   ovir infer model.xml --shape data=1,?,224           every layer's shape, and why it is dynamic
   ovir check model.xml --sarif diagnostics.sarif      everything that is wrong with the file

@@ -39,6 +39,12 @@ def say(text: str = "") -> None:
     _write(sys.stdout, text)
 
 
+def say_part(text: str) -> None:
+    """Print a part of the result at once, without a new line."""
+    _write(sys.stdout, text, end="")
+    sys.stdout.flush()
+
+
 def print_message(text: str) -> None:
     """Print a message to the user on stderr."""
     sys.stdout.flush()  # keeps earlier output first
@@ -137,14 +143,14 @@ def listed_layers(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} ({amount})" for kind, amount in zip(counts, amounts, strict=True))
 
 
-def _write(stream: Any, text: str) -> None:
-    """Write a line, with characters escaped that the stream's encoding lacks."""
+def _write(stream: Any, text: str, end: str = "\n") -> None:
+    """Write a text, by default as a line, with characters escaped that the stream's encoding lacks."""
     with last_line.free(stream):
         try:
-            print(text, file=stream)
+            print(text, file=stream, end=end)
         except UnicodeEncodeError:
             encoding = stream.encoding or "ascii"
-            print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
+            print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, end=end)
 
 
 def _plain(value: Any) -> Any:

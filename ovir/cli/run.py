@@ -46,7 +46,7 @@ from ovir.core.progress import stage
 from ovir.core.shapes import PartialShape
 from ovir.debugging.watch import Watch, WatchedInput, WatchEvent
 from ovir.diagnostics.errors import RunError
-from ovir.diagnostics.wording import escaped, plural, readable
+from ovir.diagnostics.wording import escaped, plural, readable, shortened
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import Listener, steps_wanted_by
@@ -206,7 +206,7 @@ def _row(name: str, array: Array) -> tuple[str, ...]:
 
 def _first(array: Array) -> str:
     if array.dtype.kind in "TUSO":
-        values = [repr(str(x)) for x in islice(array.flat, FIRST_VALUES)]
+        values = [repr(shortened(str(x))) for x in islice(array.flat, FIRST_VALUES)]
     else:
         values = [format_number(x.item()) for x in as_numbers(array.reshape(-1)[:FIRST_VALUES])]
     return " ".join(values) + (" ..." if array.size > FIRST_VALUES else "")

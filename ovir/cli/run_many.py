@@ -61,9 +61,9 @@ def run_many(arguments: argparse.Namespace) -> int:
     """Run a model on the inputs that have no result yet, and return the exit status."""
     _refuse_contradictions(arguments)
     load_extensions(arguments.extension)
-    files = input_files(arguments, without=arguments.output)
     mark, options = _identity(arguments)  # before the model is read: if it changes meanwhile, inputs run again
     model = open_runnable(arguments)
+    files = input_files(model, arguments, without=arguments.output)
     taps = taps_of(model, arguments.tap)
     with ResultFolder(arguments.output, arguments.model, mark, options, resume=arguments.resume) as folder:
         if folder.manifest.is_anew:

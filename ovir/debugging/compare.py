@@ -114,6 +114,8 @@ class LayerDifference:
     """The name of the layer in the other model, if it differs."""
     has_bodies: bool = False
     """Whether it is a Loop, a TensorIterator or an If, whose bodies are compared as a whole."""
+    lone_before: tuple[str, ...] = ()
+    """The layers that it reads and that only one of two models has, with its name."""
 
     @property
     def within(self) -> bool:
@@ -127,6 +129,8 @@ class LayerDifference:
             head["other"] = self.other
         if self.has_bodies:
             head["has_bodies"] = True
+        if self.lone_before:
+            head["lone_before"] = list(self.lone_before)
         return {**head, **self.tensor.to_dict(), "contribution": self.contribution}
 
 
@@ -302,6 +306,8 @@ class Findings:
     contributions: dict[str, float] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
     """The keys of layers that have another name in the other model."""
+    lone_before: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The layers that a layer reads and that only one model has, by its key."""
     skipped: dict[str, str] = field(default_factory=dict)
     """Why layers were not compared."""
     diagnostics: dict[Diagnostic, None] = field(default_factory=dict)
@@ -336,6 +342,7 @@ class Findings:
         for key, contribution in later.contributions.items():
             self.contributions[key] = max(self.contributions.get(key, 0.0), contribution)
         self.others.update(later.others)
+        self.lone_before.update(later.lone_before)
         self.skipped = {**later.skipped, **self.skipped}
         self.diagnostics.update(later.diagnostics)
         self.failed |= later.failed
@@ -389,6 +396,7 @@ class Findings:
             contribution=self.contributions[layer.key],
             other=self.others.get(layer.key),
             has_bodies=bool(layer.bodies),
+            lone_before=self.lone_before.get(layer.key, ()),
         )
 
 
@@ -588,6 +596,8 @@ class Session:
             return
         if answer.other is not None and answer.other is not layer and answer.other.name != layer.name:
             self.found.others[layer.key] = answer.other.key
+        if (partners := self._side.partners) is not None and layer.key not in self.found.lone_before:
+            self.found.lone_before[layer.key] = tuple(partners.lone_before(layer))
         worst: TensorComparison | None = None
         if answer.problem is not None:
             size = step.outputs[0].size if step.outputs else 0

@@ -17,7 +17,7 @@ from ovir.debugging.engines.process import EngineProcess
 from ovir.debugging.sides import LayerMode, Partners, Side
 from ovir.debugging.tensor_sides import OnnxModel, Recorded, SecondModel
 from ovir.diagnostics.errors import InputError
-from ovir.io.input_files import InputFile, find_inputs
+from ovir.io.input_files import InputFile, find_inputs, takes_text
 from ovir.io.tensor_files import open_npz
 from ovir.ir.writing.save import upgraded
 from ovir.model import Model, read_model
@@ -55,14 +55,18 @@ def input_sets(model: Model, inputs: GivenInputs, samples: int | None, seed: int
         return [InputSet(f"seed {number}", partial(_random, model, number)) for number in seeds]
     if samples is not None:
         raise InputError.usage("samples are random inputs: give either samples or inputs")
-    given: Any = find_inputs(inputs) if isinstance(inputs, (str, os.PathLike)) else inputs
+    given: Any = _found(model, inputs) if isinstance(inputs, (str, os.PathLike)) else inputs
     if isinstance(given, Sequence) and not given and model.inputs:
         raise InputError.usage("inputs is empty: expected arrays, or None for random ones")
     if isinstance(given, Sequence) and given and all(isinstance(item, InputFile) for item in given):
-        return [InputSet(item.name, partial(_loaded, model, item)) for item in given]
+        return [InputSet(item.title, partial(_loaded, model, item)) for item in given]
     if not (isinstance(given, Sequence) and given and all(isinstance(item, Mapping) for item in given)):
         given = [given]
     return [InputSet(f"input {number}", partial(_collected, model, item)) for number, item in enumerate(given)]
+
+
+def _found(model: Model, path: str | os.PathLike[str]) -> list[InputFile]:
+    return find_inputs(path, are_texts=takes_text(model))
 
 
 def _random(model: Model, seed: int) -> list[Array]:

@@ -187,6 +187,19 @@ class Partners:
         """Return the layer of the second model; None if it has no such layer."""
         return layer if self._to_b is None else self._to_b.get(layer)
 
+    def lone_before(self, layer: Layer) -> list[str]:
+        """Return the layers that a layer or its partner reads and that only one model has, and which has it."""
+        other = self.of(layer)
+        if self._to_b is None or other is None:
+            return []
+        matched = self._to_b.keys(), set(self._to_b.values())
+        found = []
+        for one, known, where in zip((layer, other), matched, ("the first", "the other"), strict=True):
+            sources = dict.fromkeys(port.source.layer for port in one.inputs if port.source is not None)
+            alone = (source for source in sources if source not in known and source.type not in ("Const", *ENDS))
+            found += [f"{source.type} '{source.name}', which only {where} model has" for source in alone]
+        return found
+
     def missing(self, step: SeenStep) -> str | None:
         """Return the reason why a layer cannot be compared with its partner; None if it can."""
         other = self.of(step.layer)

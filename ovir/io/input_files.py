@@ -17,12 +17,12 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
-from ovir.diagnostics.wording import plural
+from ovir.diagnostics.wording import plural, shortened
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.names import distinct_names, input_named
 from ovir.io.images import ENDINGS as IMAGES
 from ovir.io.images import Preparation, load_image
-from ovir.io.tensor_files import load_npz, load_tensor, with_element_type
+from ovir.io.tensor_files import array_of_texts, load_npz, load_tensor, read_texts, with_element_type
 
 ENDINGS = (".npz", ".npy", *IMAGES)
 """The endings of files that hold inputs."""
@@ -53,8 +53,34 @@ class InputFile:
             return {0: load_image(self.path, port.element_type, port.shape, self.how)[0]}
         return {0: with_element_type(load_tensor(self.path), port.element_type)}
 
+    @property
+    def title(self) -> str:
+        """Return the name as results of comparisons show it."""
+        return self.name
+
     def __str__(self) -> str:
         return self.name
+
+
+@dataclass(frozen=True)
+class TextLine(InputFile):
+    """A line of a text file: the value of the only input of a model, which takes strings."""
+
+    text: str = ""
+
+    def load(self, model: LayerGraph) -> dict[int, Array]:
+        """Return the array of the input, which holds this text alone."""
+        return {0: array_of_texts([self.text], model.inputs[0].shape)}
+
+    @property
+    def title(self) -> str:
+        """Return the name with the text, cut off if it is long."""
+        return f"{self.name} {shortened(self.text)!r}"
+
+
+def takes_text(model: LayerGraph) -> bool:
+    """Return whether a model has one input, which takes strings: the lines of a .txt are then sets of inputs."""
+    return len(model.inputs) == 1 and model.inputs[0].element_type.kind == "string"
 
 
 def read_archive(model: LayerGraph, path: str) -> tuple[dict[int, Array], list[str]]:
@@ -86,23 +112,36 @@ def read_archive(model: LayerGraph, path: str) -> tuple[dict[int, Array], list[s
 
 
 def find_inputs(
-    given: str | os.PathLike[str], how: Preparation | None = None, *, without: str | None = None
+    given: str | os.PathLike[str],
+    how: Preparation | None = None,
+    *,
+    without: str | None = None,
+    are_texts: bool = False,
 ) -> list[InputFile]:
     """Return the files of a set of inputs, each once; see ``find_inputs_and_others``."""
-    return find_inputs_and_others(given, how, without=without)[0]
+    return find_inputs_and_others(given, how, without=without, are_texts=are_texts)[0]
 
 
 def find_inputs_and_others(
-    given: str | os.PathLike[str], how: Preparation | None = None, *, without: str | None = None
+    given: str | os.PathLike[str],
+    how: Preparation | None = None,
+    *,
+    without: str | None = None,
+    are_texts: bool = False,
 ) -> tuple[list[InputFile], list[str]]:
     """Return the files of a set of inputs, each once, and the other files that a search has met.
 
     ``given`` is a folder, which is searched with its subfolders; a pattern such as ``data/**/*.npz``; a .txt that lists
-    a file in each line, relative to its own folder; or one file. Files of folders and patterns are sorted by name.
+    a file in each line, relative to its own folder; or one file. If ``are_texts``, each line of a .txt is a text
+    instead, the value of an input of strings. Files of folders and patterns are sorted by name.
     Hidden files are no inputs of a folder, and its hidden folders are not searched. ``without`` is a folder whose files
     are neither inputs nor others. Raise ReadError if there are none, InputError for a list with others.
     """
     text = os.fspath(given)
+    if are_texts and text.lower().endswith(".txt"):
+        path, name = os.path.abspath(text), os.path.basename(text)
+        lines = enumerate(read_texts(text), 1)
+        return [TextLine(path, f"{name}/{number}", how, line) for number, line in lines], []
     if os.path.isdir(text):
         root, met = text, sorted(_inside(text))
         paths = [path for path in met if _is_input(path) and not os.path.basename(path).startswith(".")]

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, u2, u4
+from ovir.core.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, string, u2, u4
 from ovir.core.files import replaced_file
 from ovir.core.progress import counted
 from ovir.core.shapes import PartialShape
@@ -231,6 +231,34 @@ def _reason(error: BaseException) -> str:
 _NO_OBJECTS = "arrays of Python objects are not read, because they are pickled"
 
 
+# --------------------------------------------------------------------------- texts
+
+
+def read_texts(path: str | os.PathLike[str]) -> list[str]:
+    """Return the lines of a text file, without their ends; raise ReadError if it has none, or is not UTF-8."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            lines = file.read().split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, f"cannot read the texts: {_reason(error)}") from None
+    if not lines[-1]:  # after the end of the last line
+        lines.pop()
+    if not lines:
+        raise _unreadable(path, "the file is empty", "it holds a text in each line")
+    return lines
+
+
+def array_of_texts(texts: list[str], shape: PartialShape) -> Array:
+    """Return strings as a row; axes of size 1 are put before it until it has the rank of an input of this shape."""
+    array = _array(texts, string)
+    if shape.rank == 0 and array.size == 1:
+        return array.reshape(())
+    return array.reshape((1,) * ((shape.rank or 0) - 1) + array.shape)
+
+
+# --------------------------------------------------------------------------- values
+
+
 MAX_DEPTH = 32
 """So deep lists may be nested; NumPy's arrays have at most 64 dimensions."""
 
@@ -258,7 +286,12 @@ def parse_literal(text: str, element_type: ElementType, shape: PartialShape) -> 
 
 def _array(values: Any, element_type: ElementType) -> Array:
     if element_type.kind == "string":
-        return np.array(values, dtype=element_type.to_dtype())
+        try:
+            return np.array(values, dtype=element_type.to_dtype())
+        except UnicodeEncodeError:  # bytes of the command line that are not UTF-8 become surrogates
+            raise ValueError("the text is not UTF-8") from None
+        except ValueError:
+            raise ValueError("the lists have different lengths") from None
     try:
         array = np.array(values)
     except ValueError:

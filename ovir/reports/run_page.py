@@ -12,7 +12,7 @@ from ovir.analysis.profile import WARM_UP, Profile, RunTimes
 from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
 from ovir.core.arrays import Array
 from ovir.debugging.watch import Watch
-from ovir.diagnostics.wording import plural
+from ovir.diagnostics.wording import plural, shortened
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.reports.charts import Chart, bars, curve, histogram
@@ -123,11 +123,14 @@ def _row(name: str, array: Array) -> Sequence[Cell]:
 def _first_values(array: Array) -> str:
     first = array.reshape(-1)[:FIRST_VALUES]
     is_text = array.dtype.kind in "TUSO"
-    values = [repr(str(x)) for x in first] if is_text else [f"{x.item():.6g}" for x in as_numbers(first)]
+    values = [repr(shortened(str(x))) for x in first] if is_text else [f"{x.item():.6g}" for x in as_numbers(first)]
     return " ".join(values) + (" …" if array.size > FIRST_VALUES else "")
 
 
 def _detail(page: Page, name: str, array: Array, layer: Layer | None, top: int | None) -> Detail:
+    if array.dtype.kind in "TUSO":
+        texts = [(str(number), str(text)) for number, text in enumerate(array.reshape(-1)[:MOST_ROWS].tolist())]
+        return Detail(name, [Pairs(texts, "Texts")], page.layers.number(layer))
     chart = histogram("Histogram", array)
     blocks: list[Block] = [Text("no finite numbers")] if chart is None else [chart]
     if (rows := top_scores(array, top) if top is not None else None) is not None:

@@ -285,7 +285,7 @@ def many(folder: Path) -> Path:
 def test_the_worst_input_of_each_layer_is_named(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, text = run(capsys, "other.xml", "--inputs", "in")
     assert status == 1
-    assert "first layer beyond tolerance: SoftMax 'soft' (id 2), with 6.npz: " in text
+    assert "SoftMax 'soft' (id 2), after Multiply 'more', which only the other model has, with 6.npz: " in text
     rows = [line for line in text.splitlines() if " soft " in f" {line}" and "  " in line]
     assert len(rows) == 2, "of the outputs and of the layers"
     assert all(" 6.npz" in row for row in rows)

@@ -222,6 +222,29 @@ def test_layers_that_only_one_model_has(device: pytest.MonkeyPatch) -> None:
     assert [layer.name for layer in found.layers] == ["product", "tanh", "rows"]
 
 
+def test_layers_that_only_one_model_has_before_a_layer() -> None:
+    def model(*, has_square: bool, has_absolute: bool) -> ovir.Model:
+        x = ops.parameter([4], "f32", name="x")
+        y: ovir.Layer = ops.multiply(x, x, name="square") if has_square else x
+        y = ops.absolute(y, name="absolute") if has_absolute else y
+        return ovir.Model([ops.exp(ops.sin(y, name="sine"), name="exp")], [x])
+
+    plain, squared = model(has_square=False, has_absolute=False), model(has_square=True, has_absolute=False)
+    found = ovir.compare(plain, squared, inputs={"x": np.linspace(1.5, 3, 4, dtype=np.float32)})
+    assert found.first is not None
+    assert found.first.lone_before == ("Multiply 'square', which only the other model has",)
+    assert found.first.to_dict()["lone_before"] == list(found.first.lone_before)
+    later = next(layer for layer in found.layers if layer.name == "exp")
+    assert later.lone_before == ()
+    assert "lone_before" not in later.to_dict()
+    found = ovir.compare(squared, model(has_square=False, has_absolute=True))
+    assert found.first is not None
+    assert found.first.lone_before == (
+        "Multiply 'square', which only the first model has",
+        "Abs 'absolute', which only the other model has",
+    )
+
+
 def test_half_precision_has_its_own_tolerance() -> None:
     assert ovir.compare(small_net(), small_net(element_type="f16"), inputs=[X])
     assert not ovir.compare(small_net(), small_net(element_type="f16"), inputs=[X], rtol=1e-6)

@@ -16,6 +16,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, BinaryIO
 
 WireTensor = tuple[str, tuple[int, ...], Any]
@@ -78,6 +79,7 @@ class OpenVino:
         self.device = device or "CPU"
         self.config = dict(config)
         self.core = openvino.Core()
+        self.has_tokenizers = False
         self._require_device()
         self._require_config()
         self.description = f"OpenVINO {openvino.__version__.split('-')[0]} on {self.device}"
@@ -106,6 +108,7 @@ class OpenVino:
 
     def load(self, path: str, outputs: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         """Return an infer request of the compiled model, and what the device says of it."""
+        self._add_tokenizers(path)
         compiled = self.core.compile_model(path, self.device, self.config)
         facts: dict[str, Any] = {}
         try:
@@ -114,11 +117,25 @@ class OpenVino:
             facts["precision"] = None
         return compiled.create_infer_request(), facts
 
-    def infer(self, request: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None) -> list[WireTensor]:
-        """Return the outputs for the inputs, both by position; state starts anew."""
+    def _add_tokenizers(self, path: str) -> None:
+        """Register the operations of openvino-tokenizers, if it is installed and the model has an extension."""
+        if not self.has_tokenizers and find_spec("openvino_tokenizers") is not None:
+            with open(path, "rb") as file:
+                needs_extension = b'version="extension"' in file.read()
+            if needs_extension:
+                import openvino_tokenizers
+
+                self.core.add_extension(openvino_tokenizers._ext_path)
+                self.has_tokenizers = True
+
+    def infer(
+        self, request: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
+    ) -> list[WireTensor]:
+        """Return the outputs for the inputs, both by position; state starts anew, unless it is kept."""
         for index, tensor in enumerate(tensors):
             request.set_input_tensor(index, self._tensor(*tensor))
-        request.reset_state()
+        if not keeps_state:
+            request.reset_state()
         request.infer()
         return [self._sent(request.get_output_tensor(index)) for index in range(len(request.model_outputs))]
 
@@ -198,8 +215,10 @@ class OnnxRuntime:
             onnx.load_external_data_for_model(model, os.path.dirname(os.path.abspath(path)))
         return model.SerializeToString(), found, added
 
-    def infer(self, session: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None) -> list[WireTensor]:
-        """Return the named outputs, by default all of them, for inputs by position."""
+    def infer(
+        self, session: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
+    ) -> list[WireTensor]:
+        """Return the named outputs, by default all of them, for inputs by position; ONNX models have no state."""
         import numpy as np
 
         feeds = {}
@@ -272,8 +291,10 @@ class Worker:
     def _unload(self, model: int) -> None:
         self._loaded[model] = None
 
-    def _infer(self, model: int, tensors: Sequence[WireTensor], outputs: Sequence[str] | None) -> list[WireTensor]:
-        results: list[WireTensor] = self._engine.infer(self._loaded[model], tensors, outputs)
+    def _infer(
+        self, model: int, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
+    ) -> list[WireTensor]:
+        results: list[WireTensor] = self._engine.infer(self._loaded[model], tensors, outputs, keeps_state)
         return results
 
 

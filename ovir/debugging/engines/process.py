@@ -103,15 +103,19 @@ class EngineProcess:
         types: Sequence[ElementType] | None = None,
         *,
         outputs: Sequence[str] | None = None,
+        keeps_state: bool = False,
     ) -> list[Array]:
-        """Run a loaded model on arrays by position and return its outputs by position; state starts anew each time.
+        """Run a loaded model on arrays by position and return its outputs by position.
+
+        State starts anew, unless ``keeps_state`` continues with the state of the last run.
 
         ``types`` are the element types of the arrays, where NumPy's dtypes do not tell them (u1, u3, u6, nf4).
         onnxruntime computes only ``outputs``, if they are given.
         """
         kinds = types or [ElementType.from_dtype(array.dtype) for array in inputs]
         tensors = [_to_wire(array, kind) for array, kind in zip(inputs, kinds, strict=True)]
-        answers = self._request("infer", model.number, tensors, None if outputs is None else list(outputs))
+        names = None if outputs is None else list(outputs)
+        answers = self._request("infer", model.number, tensors, names, keeps_state)
         return [_from_wire(*answer) for answer in answers]
 
     def close(self) -> None:

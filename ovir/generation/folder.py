@@ -1,0 +1,128 @@
+"""The folder of a language model: its tokenizer, decoder and detokenizer, and the settings beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.progress import stage
+from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import InputError, ReadError
+from ovir.model import Model, read_model
+from ovir.runtime.compiled import CompiledModel
+
+DECODER = "openvino_model.xml"
+TOKENIZER = "openvino_tokenizer.xml"
+DETOKENIZER = "openvino_detokenizer.xml"
+
+
+def model_file(folder: str | os.PathLike[str], name: str) -> Path:
+    """Return the path of one of the models of a folder; raise ReadError if the folder or the file is missing."""
+    path = Path(folder)
+    if not path.is_dir():
+        what = "this is a file, not the folder of a language model" if path.exists() else "there is no such folder"
+        raise ReadError(diagnose(UNREADABLE, what, Place(os.fspath(path))))
+    if not (path / name).is_file():
+        raise ReadError(diagnose(UNREADABLE, f"the folder has no {name}", Place(os.fspath(path)), hint=_HOW[name]))
+    return path / name
+
+
+_BY_CONVERSION = "`convert_tokenizer MODEL -o FOLDER --with-detokenizer` of the package openvino-tokenizers writes it"
+_HOW = {
+    DECODER: "`optimum-cli export openvino --task text-generation-with-past` writes it",
+    TOKENIZER: _BY_CONVERSION,
+    DETOKENIZER: _BY_CONVERSION,
+}
+
+
+class Tokens:
+    """The tokenizer and the detokenizer of a folder: texts to ids of tokens, and back."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Compile both; raise ReadError or ModelError if one is missing or cannot be run."""
+        paths = [model_file(folder, name) for name in (TOKENIZER, DETOKENIZER)]
+        with stage("reading the tokenizer"):
+            self._tokenizer, self._detokenizer = (CompiledModel(read_model(path)) for path in paths)
+        self.size = _vocabulary(self._detokenizer.model)
+        """The number of tokens, if the detokenizer shows it."""
+        self.end = _id_of(self._tokenizer.model.rt_info.get("eos_token_id"))
+        """The id of the token that ends a text, if the tokenizer names it."""
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text; raise InputError if it is no text or has no tokens."""
+        if not isinstance(text, str):
+            raise InputError.usage(f"the prompt must be a text, got {type(text).__name__}")
+        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+            raise InputError.usage("the prompt is not UTF-8")
+        results = self._tokenizer([np.array([text], self._tokenizer.inputs[0].element_type.to_dtype())])
+        found = results.to_dict()
+        ids = found.get("input_ids", results[0])[0]
+        if "attention_mask" in found:
+            ids = ids[found["attention_mask"][0] != 0]  # without padding
+        if not ids.size:
+            raise InputError(diagnose(BAD_INPUT, "the prompt has no tokens", Place(self._tokenizer.model.path)))
+        return [int(number) for number in ids]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens."""
+        array: Array = np.array([ids], np.int64).reshape(1, -1)
+        return str(self._detokenizer([array])[0][0])
+
+
+def _vocabulary(detokenizer: Model) -> int | None:
+    """Return the number of tokens in the table of a detokenizer; None if it has no such table."""
+    for layer in detokenizer.layers:
+        if layer.type == "VocabDecoder" and (shape := layer.inputs[1].shape).is_static:
+            return int(shape[0])
+    return None
+
+
+class Settings:
+    """What the JSON files of a folder say about generation."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Read the files, which may be missing; raise ReadError for files that hold no JSON."""
+        path = Path(folder)
+        config, generation = (_json(path / name) for name in ("config.json", "generation_config.json"))
+        texts = config.get("text_config")
+        configs = [config, texts] if isinstance(texts, dict) else [config]
+        self.ends = frozenset(number for item in (generation, *configs) for number in _ids(item.get("eos_token_id")))
+        """The ids of the tokens that end a text."""
+        lengths = [item[key] for item in configs for key in _LENGTHS if type(item.get(key)) is int and item[key] > 0]
+        self.context: int | None = lengths[0] if lengths else None
+        """The most tokens that the decoder can see, the prompt included; None if no file says it."""
+
+
+_LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx")
+
+
+def _json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ReadError(diagnose(UNREADABLE, f"cannot read the settings: {error}", Place(os.fspath(path)))) from None
+    if not isinstance(found, dict):
+        raise ReadError(diagnose(UNREADABLE, "the file holds no JSON object", Place(os.fspath(path))))
+    return found
+
+
+def _ids(value: object) -> Iterator[int]:
+    for item in value if isinstance(value, list) else [value]:
+        if (number := _id_of(item)) is not None:
+            yield number
+
+
+def _id_of(value: object) -> int | None:
+    """Return the id of a token that a file has as a number or a text; None for anything else."""
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return value if type(value) is int and value >= 0 else None

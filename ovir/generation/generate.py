@@ -1,0 +1,210 @@
+"""``ovir.generate``: text from a prompt and the folder of a language model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ovir.core.progress import stage
+from ovir.debugging.engines.process import EngineProcess
+from ovir.diagnostics.codes import BAD_INPUT
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.wording import plural
+from ovir.export.hybrid.compile_model import compile_model, require_engine
+from ovir.generation.decoders import Decoder, in_ovir, on_engine
+from ovir.generation.folder import DECODER, Settings, Tokens, model_file
+from ovir.generation.sampling import Sampling
+from ovir.generation.streaming import TextStream
+from ovir.generation.token_comparison import TokenComparison
+from ovir.model import Model, read_model
+
+MAX_TOKENS = 100
+"""How many tokens are generated unless the arguments say otherwise."""
+Folder = str | os.PathLike[str]
+
+
+@dataclass
+class Generated:
+    """What a language model has made of a prompt; ``str`` returns its text."""
+
+    text: str
+    """The text after the prompt."""
+    ids: list[int]
+    """The tokens of the text, with the one that ended it."""
+    prompt_ids: list[int]
+    """The tokens of the prompt."""
+    ended: bool
+    """Whether a token ended the text; otherwise it has as many tokens as were allowed."""
+    seconds: list[float] = field(repr=False)
+    """What each token took; the first has the time of the prompt."""
+    comparison: TokenComparison | None = None
+    """The comparison with another decoder, if one was asked for."""
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Return how many tokens a second brought after the first, which waits for the prompt."""
+        seconds = self.seconds[1:] or self.seconds
+        return len(seconds) / max(sum(seconds), 1e-9)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result for JSON."""
+        found = {
+            "text": self.text,
+            "ids": self.ids,
+            "prompt_ids": self.prompt_ids,
+            "ended": self.ended,
+            "prompt_seconds": self.seconds[0],
+            "tokens_per_second": self.tokens_per_second,
+        }
+        return found if self.comparison is None else {**found, "comparison": self.comparison.to_dict()}
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def generate(
+    folder: Folder,
+    prompt: str,
+    *,
+    max_tokens: int | None = None,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int | None = None,
+    engine: str = "numpy",
+    threads: int | None = None,
+    against: Folder | None = None,
+    config: Mapping[str, str] | None = None,
+    on_text: Callable[[str], object] | None = None,
+) -> Generated:
+    """Return the text that the language model in a folder makes of a prompt.
+
+    The folder has ``openvino_model.xml``, ``openvino_tokenizer.xml`` and ``openvino_detokenizer.xml``, as optimum-intel
+    writes them. The text ends with a token that ends texts, after ``max_tokens`` (by default 100), or where the context
+    of the model is full. The best token is taken at each step, or, with ``temperature``, ``top_k`` or ``top_p``, one
+    that is drawn with the random numbers of ``seed``. ``on_text`` is called with each piece of text.
+
+    ``engine`` and ``threads`` are those of ``compile_model``. ``against`` is another decoder, which is fed with the
+    same tokens: ``"openvino:DEVICE"``, with properties in ``config``, or a second folder.
+
+    Raises InputError for arguments that cannot be used, ReadError and ModelError for models that cannot be read or run,
+    and RunError for a run that fails.
+    """
+    sampling = Sampling(temperature, top_k, top_p, seed)
+    if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
+        raise InputError.usage(f"max_tokens must be an integer of at least 1, got {max_tokens!r}")
+    if config and not _is_device(against):
+        raise InputError.usage("config has properties of a device: give it with against='openvino:DEVICE'")
+    require_engine(engine)
+    with _device(against, config) as device:
+        path = model_file(folder, DECODER)
+        tokens, settings = Tokens(folder), Settings(folder)
+        with stage("reading the decoder"):
+            model = read_model(path)
+            decoder = Decoder(model, in_ovir(compile_model(model, engine=engine, threads=threads)))
+        ids = tokens.encode(prompt)
+        _require_vocabulary(decoder, tokens, ids, path)
+        count = _most_tokens(max_tokens, len(ids), settings.context, path)
+        other = None if against is None else _other(against, device, path, model)
+        ends = settings.ends if tokens.end is None else settings.ends | {tokens.end}
+        stream = TextStream(tokens.decode)
+        emit = on_text or (lambda piece: None)
+        result = Generated("", [], ids, ended=False, seconds=[], comparison=other and other[1])
+        numbers = np.random.default_rng(seed or 0)
+        fed = ids
+        while len(result.ids) < count and not result.ended:
+            start, draw = perf_counter(), numbers.random()
+            logits = decoder.step(fed)
+            token = sampling.choose(logits, draw)
+            result.seconds.append(perf_counter() - start)
+            if other is not None:
+                logits_there = other[0].step(fed)
+                other[1].add(logits, logits_there, (token, sampling.choose(logits_there, draw)), tokens.decode)
+            result.ids.append(token)
+            fed = [token]
+            if token in ends:
+                result.ended = True
+            else:
+                _require_known(token, tokens, path)
+                if piece := stream.add(token):
+                    emit(piece)
+        if piece := stream.close():
+            emit(piece)
+    result.text = stream.text
+    return result
+
+
+# --------------------------------------------------------------------------- the other decoder
+
+
+@contextmanager
+def _device(against: Folder | None, config: Mapping[str, str] | None) -> Iterator[EngineProcess | None]:
+    """Yield the device that ``against`` names, once it is known to be there; None if it names none."""
+    if not _is_device(against):
+        yield None
+        return
+    with EngineProcess(str(against), config) as engine:
+        engine.open()
+        yield engine
+
+
+def _is_device(against: Folder | None) -> bool:
+    return isinstance(against, str) and against.partition(":")[0] == "openvino"
+
+
+def _other(against: Folder, device: EngineProcess | None, path: Path, model: Model) -> tuple[Decoder, TokenComparison]:
+    """Return the decoder to compare with, and a comparison that has no steps yet."""
+    if device is None:
+        other = read_model(model_file(against, DECODER))
+        return Decoder(other, in_ovir(compile_model(other))), TokenComparison(os.fspath(against))
+    with stage(f"compiling for {device.device}"):
+        loaded = device.load(path)
+    decoder = Decoder(model, on_engine(device, loaded, model))
+    return decoder, TokenComparison(device.description, loaded.facts.get("precision"))
+
+
+# --------------------------------------------------------------------------- what does not fit together
+
+
+def _require_vocabulary(decoder: Decoder, tokens: Tokens, ids: list[int], path: Path) -> None:
+    """Raise InputError if the tokenizer has tokens that the decoder does not know."""
+    known = decoder.vocabulary
+    if known is None:
+        return
+    if tokens.size is not None and tokens.size > known:
+        _refuse_vocabulary(f"the tokenizer has {tokens.size:,} tokens, the decoder {known:,} logits", path)
+    if max(ids) >= known:
+        _refuse_vocabulary(f"the prompt has token {max(ids)}, the decoder has {known:,} logits", path)
+
+
+def _require_known(token: int, tokens: Tokens, path: Path) -> None:
+    """Raise InputError if the decoder chose a token that the tokenizer does not have."""
+    if tokens.size is not None and token >= tokens.size:
+        _refuse_vocabulary(f"the decoder chose token {token}, the tokenizer has {tokens.size:,}", path)
+
+
+def _refuse_vocabulary(what: str, path: Path) -> None:
+    hint = "the tokenizer belongs to another model"
+    raise InputError(diagnose(BAD_INPUT, f"the vocabularies differ: {what}", Place(os.fspath(path)), hint=hint))
+
+
+def _most_tokens(wanted: int | None, prompt: int, context: int | None, path: Path) -> int:
+    """Return how many tokens to generate; raise InputError if the context of the model does not hold them."""
+    if context is None:
+        return wanted or MAX_TOKENS
+    left = context - prompt
+    if left < (wanted or 1):
+        message = f"the context of the model is {plural(context, 'token')}: the prompt has {prompt:,}"
+        more = (
+            f", so there is room for {max(left, 0):,}, not for max_tokens {wanted:,}" if wanted else ", which fills it"
+        )
+        raise InputError(diagnose(BAD_INPUT, message + more, Place(os.fspath(path))))
+    return min(wanted or MAX_TOKENS, left)

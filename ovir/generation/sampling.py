@@ -1,0 +1,63 @@
+"""The choice of the next token from its logits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.diagnostics.errors import InputError
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are chosen: the most probable one, or one that is drawn.
+
+    Tokens are drawn if there is a temperature above 0, or ``top_k`` or ``top_p``, with which the temperature is 1
+    unless it is given. ``top_k`` limits the draw to so many tokens, ``top_p`` to the fewest tokens that have together
+    this probability.
+    """
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise InputError for arguments that cannot be used."""
+        t, k, p, seed = self.temperature, self.top_k, self.top_p, self.seed
+        if t is not None and not (_is_number(t) and 0 <= t < math.inf):
+            raise InputError.usage(f"temperature must be a number of 0 or more, got {t!r}")
+        if k is not None and (type(k) is not int or k < 1):
+            raise InputError.usage(f"top_k must be an integer of at least 1, got {k!r}")
+        if p is not None and not (_is_number(p) and 0 < p <= 1):
+            raise InputError.usage(f"top_p must be a number above 0 and at most 1, got {p!r}")
+        if seed is not None and (type(seed) is not int or seed < 0):
+            raise InputError.usage(f"seed must be an integer of at least 0, got {seed!r}")
+        if t == 0 and (k is not None or p is not None):
+            raise InputError.usage("top_k and top_p have no effect with temperature 0, which takes the best token")
+        if seed is not None and not self.draws:
+            raise InputError.usage("seed has no effect: tokens are drawn only with temperature, top_k or top_p")
+
+    @property
+    def draws(self) -> bool:
+        """Return whether tokens are drawn."""
+        return bool(self.temperature) or self.top_k is not None or self.top_p is not None
+
+    def choose(self, logits: Array, draw: float) -> int:
+        """Return a token; ``draw``, a random number from 0 to 1, decides which if tokens are drawn."""
+        if not self.draws:
+            return int(logits.argmax())
+        order = np.argsort(-logits, kind="stable")[: self.top_k]
+        scaled = logits[order].astype(np.float64) / (self.temperature or 1.0)
+        shares = np.exp(scaled - scaled[0])
+        sums = np.cumsum(shares) / shares.sum()
+        if self.top_p is not None:
+            sums = sums[: int(np.searchsorted(sums, self.top_p)) + 1]
+        return int(order[np.searchsorted(sums, draw * sums[-1])])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,110 @@
+"""``ovir generate`` prints the text as it comes, and says how fast it came."""
+
+from __future__ import annotations
+
+import io
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+import ovir
+from ovir.cli.main import main
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "write_language_model.py"
+PROMPT = "Once upon a time"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("language_model")
+    runpy.run_path(str(EXAMPLE))["write"](path)
+    return str(path)
+
+
+def test_text_goes_to_stdout_and_the_speed_to_stderr(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", folder, "--prompt", PROMPT, "--max-tokens", "9"]) == 0
+    out, err = capsys.readouterr()
+    assert out == ovir.generate(folder, PROMPT, max_tokens=9).text + "\n"
+    assert err.startswith("16 tokens of the prompt and the first of the text in ")
+    assert "; then 8 at " in err
+    assert err.endswith(" tokens/s\n")
+
+
+def test_json(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--max-tokens", "9", "--temperature", "0.9", "--top-k", "20", "--top-p", "0.9", "--seed", "4"]
+    assert main(["generate", folder, "--prompt", PROMPT, "--json", *arguments]) == 0
+    found = json.loads(capsys.readouterr().out)
+    expected = ovir.generate(folder, PROMPT, max_tokens=9, temperature=0.9, top_k=20, top_p=0.9, seed=4)
+    assert (found["text"], found["ids"]) == (expected.text, expected.ids)
+    assert found["prompt_ids"] == expected.prompt_ids
+    assert found["tokens_per_second"] > 0
+    assert found["ended"] is False
+    assert "comparison" not in found
+
+
+def test_the_prompt_from_stdin(
+    folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(PROMPT))
+    assert main(["generate", folder, "--prompt", "-", "--max-tokens", "9"]) == 0
+    assert capsys.readouterr().out == ovir.generate(folder, PROMPT, max_tokens=9).text + "\n"
+
+
+def test_a_terminal_is_not_given_control_characters(
+    folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ovir.cli.generate.generate", _generate_controls)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    main(["generate", folder, "--prompt", PROMPT])
+    assert capsys.readouterr().out == "a\tb\nc\\x1b[31m é\n"
+
+
+def _generate_controls(*_: object, on_text: io.TextIOBase, **__: object) -> ovir.Generated:
+    on_text("a\tb\nc\x1b[31m é")  # type: ignore[operator]
+    return ovir.Generated("", [1], [1], ended=True, seconds=[1.0])
+
+
+def test_a_comparison_with_the_same_decoder(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", folder, "--prompt", PROMPT, "--max-tokens", "4", "--against", folder]) == 0
+    out = capsys.readouterr().out
+    assert ": the same token at 4 of 4 steps\nlargest difference of a logit: 0, at step 0\n" in out
+
+
+def test_a_comparison_with_another_decoder(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLE))["write"](tmp_path, seed=1)
+    arguments = ["generate", folder, "--prompt", PROMPT, "--max-tokens", "4", "--against", str(tmp_path)]
+    assert main(arguments) == 1
+    out = capsys.readouterr().out
+    assert "the first step with different tokens is 0:" in out
+    assert main([*arguments, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["comparison"]
+    assert found["against"] == str(tmp_path)
+    assert found["steps"] == len(found["max_abs"]) == 4
+    assert found["first"]["step"] == 0
+    assert {f"{found['first'][who]['id']}" in out for who in ("chosen", "other")} == {True}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing", "--prompt", "a"], "missing: error[OVIR101] there is no such folder"),
+        (["FOLDER"], "--prompt is missing"),
+        (["FOLDER", "--prompt", "a", "--max-tokens", "256"], "not for max_tokens 256"),
+        (["FOLDER", "--prompt", "a", "--seed", "1"], "seed has no effect"),
+        (["FOLDER", "--prompt", "a", "--against", "openvino:NOTHING"], "openvino:NOTHING"),
+        (["FOLDER", "--prompt", "a", "--config", "A"], "expected KEY=VALUE"),
+        (["FOLDER", "--prompt", "a", "--config", "A=b"], "config has properties of a device"),
+        (["FOLDER", "--prompt", ""], "the prompt has no tokens"),
+    ],
+)
+def test_errors_are_one_line(
+    arguments: list[str], message: str, folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(["generate", *(folder if argument == "FOLDER" else argument for argument in arguments)])
+    out, err = capsys.readouterr()
+    assert status == (1 if "tokens" in message else 2)
+    assert out == ""
+    assert message in err
+    assert len([line for line in err.splitlines() if not line.startswith("  hint: ")]) == 1

@@ -1,0 +1,290 @@
+"""A prompt becomes text, by decoders that keep what they have seen in different ways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset15 as ops
+
+PROMPT = "Once upon a time"
+
+
+def write_json(path: Path, **entries: object) -> None:
+    path.write_text(json.dumps(entries), encoding="utf-8")
+
+
+# --------------------------------------------------------------------------- the example
+
+
+def test_text_goes_on_with_each_token(folder: Path) -> None:
+    pieces: list[str] = []
+    found = ovir.generate(folder, PROMPT, max_tokens=20, on_text=pieces.append)
+    assert found.ids == ovir.generate(str(folder), PROMPT, max_tokens=30).ids[:20]
+    assert found.prompt_ids == [ord(c) - 32 for c in PROMPT]
+    assert "".join(pieces) == found.text == str(found) == "".join(chr(number + 32) for number in found.ids)
+    assert len(set(found.ids)) > 5
+    assert len(found.seconds) == 20
+    assert found.tokens_per_second == pytest.approx(19 / sum(found.seconds[1:]))
+    assert not found.ended
+
+
+def test_each_token_is_the_best_after_all_before_it(folder: Path) -> None:
+    found = ovir.generate(folder, PROMPT, max_tokens=12)
+    ids = np.array([found.prompt_ids + found.ids])
+    length = ids.shape[1]
+    feeds = {
+        "input_ids": ids,
+        "attention_mask": np.ones((1, length), np.int64),
+        "position_ids": np.arange(length)[np.newaxis],
+        "beam_idx": np.zeros(1, np.int32),
+    }
+    logits = ovir.compile_model(folder / "openvino_model.xml")(feeds)["logits"][0]
+    assert logits.argmax(-1)[len(PROMPT) - 1 : -1].tolist() == found.ids
+
+
+def test_draws_depend_on_the_seed_alone(folder: Path) -> None:
+    def drawn(**arguments: Any) -> list[int]:
+        return ovir.generate(folder, PROMPT, max_tokens=12, **arguments).ids
+
+    assert drawn(temperature=1.0, seed=1) == drawn(temperature=1.0, seed=1)
+    assert drawn(temperature=1.0) == drawn(temperature=1.0, seed=0)
+    assert len({tuple(drawn(temperature=1.0, seed=seed)) for seed in range(4)}) == 4
+    assert drawn(top_k=1, seed=5) == drawn() == drawn(temperature=0)
+
+
+def test_onnxruntime_generates_the_same(folder: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="the engine needs onnxruntime")
+    expected = ovir.generate(folder, PROMPT, max_tokens=12).ids
+    assert ovir.generate(folder, PROMPT, max_tokens=12, engine="onnxruntime").ids == expected
+
+
+@pytest.mark.parametrize("where", ["generation_config.json", "config.json", "a list", "a part", "the tokenizer"])
+def test_a_token_ends_the_text(where: str, folder: Path) -> None:
+    ids = ovir.generate(folder, PROMPT, max_tokens=12).ids
+    end = ids[7]
+    (folder / "generation_config.json").unlink()
+    if where == "the tokenizer":
+        path = folder / "openvino_tokenizer.xml"
+        text = path.read_text(encoding="utf-8").replace("</edges>", "</edges>\n<rt_info>RT</rt_info>")
+        assert "RT" in text
+        path.write_text(text.replace("RT", f'<eos_token_id value="{end}" />'), encoding="utf-8")
+    elif where == "a list":
+        write_json(folder / "generation_config.json", eos_token_id=[90, end])
+    elif where == "a part":
+        write_json(folder / "config.json", text_config={"eos_token_id": end})
+    else:
+        write_json(folder / where, eos_token_id=end)
+    found = ovir.generate(folder, PROMPT, max_tokens=12)
+    assert found.ended
+    assert found.ids == ids[: ids.index(end) + 1]
+    assert found.text == "".join(chr(number + 32) for number in found.ids[:-1])
+
+
+def test_the_context_limits_the_text(folder: Path) -> None:
+    write_json(folder / "config.json", max_position_embeddings=20)
+    assert len(ovir.generate(folder, PROMPT).ids) == 20 - len(PROMPT)
+    assert len(ovir.generate(folder, PROMPT, max_tokens=4).ids) == 4
+
+
+# --------------------------------------------------------------------------- other kinds of decoders
+
+VOCABULARY = 95
+
+
+def _parameter(name: str, shape: list[int], element_type: str = "i64") -> Any:
+    return ops.parameter(shape, element_type, name=name, tensor_names={name})
+
+
+def _named(layer: Any, name: str) -> Any:
+    layer.outputs[0].names = {name}
+    return layer
+
+
+def _decoder(kind: str) -> ovir.Model:
+    """Return a decoder that continues with the sum of all tokens, the last position and the length of the mask."""
+    ids, mask, positions = (_parameter(name, [-1, -1]) for name in ("input_ids", "attention_mask", "position_ids"))
+    inputs, outputs, sinks = [ids, mask, positions], [], []
+    seen = ops.reshape(ids, [1, 1, -1, 1], False)
+    if kind == "past inputs":
+        past = _parameter("past_key_values.0.key", [-1, 1, -1, 1], "f32")
+        inputs.append(past)
+        seen = ops.convert(ops.concat([past, ops.convert(seen, "f32")], 2), "i64")
+        outputs.append(_named(ops.convert(seen, "f32"), "present.0.key"))
+    elif kind == "state":
+        beams = _parameter("beam_idx", [-1], "i32")
+        inputs.append(beams)
+        nothing = ops.constant(np.zeros((1, 1, 0, 1), np.int64))
+        past = ops.gather(ops.read_value(nothing, "past", "i64", [-1, 1, -1, 1]), beams, np.array(0))
+        seen = ops.concat([past, seen], 2)
+        sinks.append(ops.assign(seen, "past"))
+    total = ops.add(ops.reduce_sum(seen, np.array([0, 1, 2, 3])), ops.reduce_max(positions, np.array([0, 1])))
+    next_token = ops.mod(ops.add(total, ops.reduce_sum(mask, np.array([0, 1]))), np.int64(VOCABULARY))
+    logits = ops.one_hot(next_token, np.int64(VOCABULARY), np.float32(1), np.float32(0), 0)
+    every = ops.broadcast(logits, ops.concat([ops.shape_of(ids), np.array([VOCABULARY])], 0))
+    return ovir.Model([_named(every, "logits"), *outputs], inputs, "sums", sinks=sinks)
+
+
+@pytest.mark.parametrize("kind", ["state", "past inputs", "neither"])
+def test_what_the_decoder_has_seen(kind: str, folder: Path) -> None:
+    ovir.save_model(_decoder(kind), folder / "openvino_model.xml")
+    found = ovir.generate(folder, "Hello", max_tokens=8)
+    seen = list(found.prompt_ids)
+    for _ in range(8):
+        seen.append((sum(seen) + len(seen) - 1 + len(seen)) % VOCABULARY)
+    assert found.prompt_ids + found.ids == seen
+
+
+def test_padding_is_no_part_of_the_prompt(folder: Path) -> None:
+    ids = _parameter("text", [1], "string")
+    numbers = ops.constant(np.array([[0, 0, 5, 6]]))
+    outputs = [_named(numbers, "input_ids"), _named(ops.constant(np.array([[0, 0, 1, 1]])), "attention_mask")]
+    ovir.save_model(ovir.Model(outputs, [ids], "padded"), folder / "openvino_tokenizer.xml")
+    assert ovir.generate(folder, PROMPT, max_tokens=1).prompt_ids == [5, 6]
+
+
+# --------------------------------------------------------------------------- comparisons
+
+
+def test_a_folder_agrees_with_itself(folder: Path) -> None:
+    found = ovir.generate(folder, PROMPT, max_tokens=6, against=folder).comparison
+    assert found is not None
+    assert (found.first, found.equal, found.errors) == (None, 6, [0.0] * 6)
+
+
+def test_the_first_step_with_other_tokens(folder: Path, example: dict[str, Any], tmp_path: Path) -> None:
+    model = example["decoder"](example["END"] + 1)
+    last = next(layer for layer in model.layers if layer.type == "Result").inputs[0].source.layer
+    weights = last.inputs[1].source.layer
+    changed = weights.operator.data.copy()
+    found = ovir.generate(folder, PROMPT, max_tokens=12)
+    other = tmp_path / "other"
+    other.mkdir()
+    token = found.ids[3]
+    changed[token] = 0  # the other decoder never chooses it
+    model.set_constant(weights.name, changed)
+    ovir.save_model(model, other / "openvino_model.xml")
+    comparison = ovir.generate(folder, PROMPT, max_tokens=12, against=other).comparison
+    assert comparison is not None
+    first = comparison.first
+    assert first is not None
+    assert first.step == found.ids.index(token)
+    assert (first.chosen.id, first.chosen.text, first.chosen.other_logit) == (token, chr(token + 32), 0.0)
+    assert first.other.id != token
+    assert first.other.logit == pytest.approx(first.other.other_logit, abs=1e-5)
+    assert first.chosen.logit > first.other.logit
+    assert comparison.equal == sum(number != token for number in found.ids)
+    assert comparison.errors[comparison.worst] == max(comparison.errors) >= first.chosen.logit - 1e-5
+    assert json.loads(json.dumps(comparison.to_dict()))["first"]["chosen"]["id"] == token
+
+
+# --------------------------------------------------------------------------- errors
+
+
+def _without(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
+def _with_input(folder: Path) -> None:
+    model = ovir.read_model(folder / "openvino_model.xml")
+    extra = _parameter("token_type_ids", [-1, -1])
+    outputs = [_named(ops.convert(extra, "i32"), "types")]
+    ovir.save_model(ovir.join(model, ovir.Model(outputs, [extra], "x"), {}), folder / "openvino_model.xml")
+
+
+def _replaced(name: str, inputs: list[Any], outputs: list[Any]) -> Callable[[Path], None]:
+    return lambda folder: ovir.save_model(ovir.Model(outputs, inputs, "other"), folder / name)
+
+
+def _logits(ids: Any, value: float, count: int) -> Any:
+    shape = ops.concat([ops.shape_of(ids), np.array([count])], 0)
+    return _named(ops.broadcast(np.float32(value), shape), "logits")
+
+
+def _model_with(name: str, value: float = 0.0, count: int = 96, more: str = "") -> Callable[[Path], None]:
+    """Return a function that writes a decoder with an input of this name."""
+    ids = _parameter(name, [-1, -1])
+    inputs = [ids, *([_parameter(more, [-1, -1])] if more else [])]
+    return _replaced("openvino_model.xml", inputs, [_logits(ids, value, count)])
+
+
+def _settings(text: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / "config.json").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (_without("openvino_model.xml"), r"the folder has no openvino_model.xml\n  hint: `optimum-cli"),
+        (_without("openvino_tokenizer.xml"), r"the folder has no openvino_tokenizer.xml\n  hint: `convert_tokenizer"),
+        (_without("openvino_detokenizer.xml"), r"the folder has no openvino_detokenizer.xml"),
+        (
+            _model_with("inputs_embeds"),
+            "no decoder of text: it has no input 'input_ids': its inputs are 'inputs_embeds'",
+        ),
+        (_model_with("input_ids", more="labels"), "it has an input 'labels', for which a prompt gives no value"),
+        (_model_with("input_ids", more="past_key_values.0.key"), "it has no output 'present.0.key'"),
+        (
+            _model_with("input_ids", count=50),
+            "the vocabularies differ: the prompt has token 85, the decoder has 50 logits",
+        ),
+        (_model_with("input_ids", value=float("nan")), "the logits of step 0 hold NaN"),
+        (_settings("{"), "config.json: .*cannot read the settings"),
+        (_settings("[]"), "config.json: .*the file holds no JSON object"),
+        (_settings('{"n_positions": 16}'), "the context of the model is 16 tokens: the prompt has 16, which fills it"),
+    ],
+)
+def test_folders_that_cannot_be_used(prepare: Callable[[Path], object], message: str, folder: Path) -> None:
+    prepare(folder)
+    with pytest.raises(ovir.OvirError, match=message):
+        ovir.generate(folder, PROMPT)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "arguments", "message"),
+    [
+        ("", {}, "the prompt has no tokens"),
+        (3, {}, "the prompt must be a text, got int"),
+        (["a", "b"], {}, "the prompt must be a text, got list"),
+        ("\udcff", {}, "the prompt is not UTF-8"),
+        (PROMPT, {"max_tokens": 0}, "max_tokens must be an integer of at least 1, got 0"),
+        (
+            PROMPT,
+            {"max_tokens": 241},
+            "the context of the model is 256 tokens: the prompt has 16, so there is room for 240, not for max_tokens 241",
+        ),
+        (PROMPT, {"engine": "torch"}, "unknown engine 'torch'"),
+        (PROMPT, {"config": {"A": "b"}}, "config has properties of a device"),
+        (
+            PROMPT,
+            {"against": "nowhere"},
+            "nowhere: error.*: there is no such folder|nowhere: .*there is no such folder",
+        ),
+        (PROMPT, {"top_p": 2}, "top_p must be"),
+    ],
+)
+def test_arguments_that_cannot_be_used(prompt: Any, arguments: dict[str, Any], message: str, folder: Path) -> None:
+    with pytest.raises(ovir.OvirError, match=message):
+        ovir.generate(folder, prompt, **arguments)
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ovir.ReadError, match="there is no such folder"):
+        ovir.generate(tmp_path / "missing", PROMPT)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ovir.ReadError, match="this is a file, not the folder of a language model"):
+        ovir.generate(tmp_path / "file", PROMPT)
+
+
+def test_decoders_with_other_vocabularies_cannot_be_compared(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    _model_with("input_ids", count=200)(other)
+    with pytest.raises(ovir.InputError, match=r"the first has 96 logits, .*other has 200"):
+        ovir.generate(folder, PROMPT, against=other)
