@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ovir.lowering.releases import newest_opset, parse_release
 
 import ovir
 from benchmarks.releases import OldRuntime, RefusedError
 from ovir import opset1, opset8, opset9, opset11, opset12, opset13, opset14, opset16
 from ovir.core.arrays import Array
 from ovir.graph.layers import Layer
+from ovir.lowering.releases import newest_opset, parse_release
 
 pytestmark = pytest.mark.releases
 
