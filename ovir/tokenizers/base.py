@@ -110,6 +110,11 @@ def ragged_string_types(shape: PartialShape) -> tuple[TensorType, ...]:
     return row, row, *string_types(ANY_LENGTH)
 
 
+def type_of(tensor: TensorType) -> TensorType:
+    """Return the element type and shape of an input without its known value, for an output."""
+    return TensorType(tensor.element_type, tensor.shape)
+
+
 def is_boolean(tensor: TensorType) -> bool:
     """Return whether a tensor says which strings are left as they are."""
     return tensor.element_type == boolean

@@ -19,6 +19,7 @@ from ovir.tokenizers.base import (
     ragged_string_types,
     ranges,
     string_types,
+    type_of,
     unpacked,
 )
 
@@ -52,7 +53,7 @@ class StringTensorUnpack(TokenizerOperator):
         self.require(numbers.size > 0, "packed strings have at least 4 bytes, got {}", data.size)
         count = int(numbers[0])
         self.require(0 <= count < numbers.size - 1, "{} bytes cannot hold {} packed strings", data.size, count)
-        return numbers[1 : count + 1], numbers[2 : count + 2], data[4 * (count + 2) :]
+        return numbers[1 : count + 1].copy(), numbers[2 : count + 2].copy(), data[4 * (count + 2) :]
 
 
 @register("StringTensorPack", version="extension")
@@ -186,7 +187,7 @@ class FuzeRagged(TokenizerOperator):
         self.require_inputs(inputs)
         self.require_rows(inputs, 0)
         self.require_rows(inputs, 2)
-        return inputs[0], inputs[0]
+        return type_of(inputs[0]), type_of(inputs[0])
 
     def run(self, rows_begin: Array, rows_end: Array, begins: Array, ends: Array) -> tuple[Array, Array]:
         last = np.where(rows_end > rows_begin, rows_end - 1, rows_end)

@@ -8,7 +8,7 @@ from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import TokenizerOperator, is_boolean, packed, string_types, text_of, unpacked
+from ovir.tokenizers.base import TokenizerOperator, is_boolean, packed, string_types, text_of, type_of, unpacked
 from ovir.tokenizers.charsmap import CharacterMap, CompiledMap, Normalizer, unicode_map
 from ovir.tokenizers.patterns import Replacement, pcre, replaced
 
@@ -20,7 +20,7 @@ class _Normalization(TokenizerOperator):
         self.require_inputs(inputs)
         self.require_strings(inputs, 0)
         outputs = string_types(inputs[0].shape)
-        return (*outputs, inputs[3]) if len(inputs) > 3 and is_boolean(inputs[3]) else outputs
+        return (*outputs, type_of(inputs[3])) if len(inputs) > 3 and is_boolean(inputs[3]) else outputs
 
     def _normalized(self, inputs: tuple[Array, ...], normalize: Callable[[bytes], bytes]) -> tuple[Array, ...]:
         """Return the strings that are the first inputs, normalized, and which were left as they are."""

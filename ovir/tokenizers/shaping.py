@@ -10,7 +10,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import ANY_LENGTH, TokenizerOperator, as_i32, ranges, text_of
+from ovir.tokenizers.base import ANY_LENGTH, TokenizerOperator, as_i32, ranges, text_of, type_of
 
 
 @register("Truncate", version="extension")
@@ -31,7 +31,7 @@ class Truncate(TokenizerOperator):
             self.require_rows(inputs, first)
         self.require_bytes(inputs, len(inputs) - 2, "side")
         self.require_bytes(inputs, len(inputs) - 1, "mode")
-        return tuple(inputs[:-3])
+        return tuple(map(type_of, inputs[:-3]))
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         *ragged, max_length, side, mode = inputs
@@ -108,7 +108,7 @@ class CombineSegments(TokenizerOperator):
         ends = np.cumsum(lengths, dtype=np.int64)[len(tensors) - 1 :: len(tensors)]
         ends = as_i32(ends, shape if count else (0,))
         begins = np.concatenate([np.zeros(min(count, 1), np.int32), ends.ravel()[:-1]]).reshape(ends.shape)
-        return begins, ends, elements, begins, ends, of_elements
+        return begins, ends, elements, begins.copy(), ends.copy(), of_elements
 
 
 @register("RaggedToDense", version="extension")

@@ -10,7 +10,7 @@ import pytest
 from builder import Net
 
 import ovir
-import ovir.tokenizers  # noqa: F401 - what it registers would be lost if that were in a test
+import ovir.tokenizers
 from ovir.core.arrays import Array
 from ovir.ops.base import registry
 

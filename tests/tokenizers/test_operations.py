@@ -1,0 +1,376 @@
+"""The operations of openvino_tokenizers on small inputs made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net, output
+
+import ovir
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.tokenizers.base import packed, unpacked
+
+NOTHING = np.zeros(0, np.uint8)
+
+
+def strings(*texts: str | bytes) -> tuple[Array, Array, Array]:
+    items = [text.encode() if isinstance(text, str) else text for text in texts]
+    return packed(items, (len(items),))
+
+
+def rows(*words: list[str | bytes]) -> tuple[Array, ...]:
+    """Return rows of strings."""
+    ends = np.cumsum([len(row) for row in words], dtype=np.int32)
+    return np.int32([0, *ends[:-1]]), ends, *strings(*(word for row in words for word in row))
+
+
+def text(value: str) -> Array:
+    return np.frombuffer(value.encode(), np.uint8)
+
+
+def i32(*numbers: int) -> Array:
+    return np.int32(numbers)
+
+
+def run(kind: str, *inputs: Array, outputs: int = 1, **attributes: Any) -> list[Array]:
+    """Return the outputs of one layer of the extension."""
+    net = Net()
+    types = [str(ElementType.from_dtype(array.dtype)) for array in inputs]
+    sources = [
+        net.parameter(f"p{i}", ",".join(map(str, array.shape)), element_type)
+        for i, (array, element_type) in enumerate(zip(inputs, types, strict=True))
+    ]
+    layer = net.op(kind, *sources, outputs=outputs, **attributes)
+    for index in range(outputs):
+        net.result(output(layer, index))
+    xml = net.xml().replace(f'type="{kind}" version="opset1"', f'type="{kind}" version="extension"')
+    return list(ovir.compile_model(ovir.read_model(xml.encode()))(list(inputs)).values())
+
+
+def words(found: list[Array]) -> list[list[bytes]]:
+    """Return the strings of rows."""
+    texts = unpacked(*found[2:5])
+    return [texts[begin:end] for begin, end in zip(found[0], found[1], strict=True)]
+
+
+def ids(found: list[Array]) -> list[list[int]]:
+    return [found[2][begin:end].tolist() for begin, end in zip(found[0], found[1], strict=True)]
+
+
+# --------------------------------------------------------------------------- strings
+
+
+def test_strings_are_unpacked_compared_and_packed() -> None:
+    begins, ends, symbols = run("StringTensorUnpack", np.array(["hi", "żółw"]), outputs=3)
+    assert (begins.tolist(), ends.tolist(), symbols.tobytes().decode()) == ([0, 2], [2, 9], "hiżółw")
+    assert run("StringTensorPack", begins, ends, symbols)[0].tolist() == ["hi", "żółw"]
+    assert run("EqualStr", *strings("a", "b", ""), *strings("a"))[0].tolist() == [1, 0, 0]
+
+
+def test_packed_strings_of_older_files() -> None:
+    data = np.int32([2, 0, 2, 5]).tobytes() + b"hiabc"
+    begins, ends, symbols = run("StringTensorUnpack", np.frombuffer(data, np.uint8), outputs=3)
+    assert unpacked(begins, ends, symbols) == [b"hi", b"abc"]
+    with pytest.raises(ovir.RunError, match="16 bytes cannot hold 9 packed strings"):
+        run("StringTensorUnpack", np.frombuffer(np.int32([9, 0, 2, 5]).tobytes(), np.uint8), outputs=3)
+
+
+def test_bytes_that_are_not_utf_8() -> None:
+    symbols = run("StringTensorUnpack", np.array([b"a\xff\xe2\x82", b"b"]), outputs=3)[2]
+    assert symbols.tobytes() == b"a\xff\xe2\x82b"
+    assert run("StringTensorPack", *strings(b"a\xff\xe2\x82"))[0].tolist() == ["a\ufffd\ufffd"]
+
+
+def test_bytes_and_the_characters_that_stand_for_them() -> None:
+    found = run("BytesToChars", *rows(["a b", b"\x00\xff"], ["\n"]), outputs=5)
+    assert [[word.decode() for word in row] for row in words(found)] == [["aĠb", "Āÿ"], ["Ċ"]]
+    again = run("CharsToBytes", *found, outputs=3)
+    assert unpacked(*again) == [b"a b\x00\xff", b"\n"]
+    with pytest.raises(ovir.RunError, match="stands for no byte"):
+        run("CharsToBytes", *rows(["€"]), outputs=3)
+
+
+def test_byte_tokens() -> None:
+    found = run("ByteFallback", *strings("<0x0A>", "<0xFF>", "<user>", "x"), outputs=3)
+    assert unpacked(*found) == [b"\n", b"\xff", b"<user>", b"x"]
+
+
+@pytest.mark.parametrize(
+    ("source", "replaced", "left_out"),
+    [
+        (b"a\xc3\xa9b", "aéb", "aéb"),
+        (b"a\xc3", "a\ufffd", "a"),
+        (b"\xe2\x82x\x80", "\ufffdx\ufffd", "x"),
+        (b"\xc0\xaf\xe0\x80\xaf", "\ufffd" * 5, ""),
+        (b"\xf0\x9f\x98\xf0\x9f\x98\x80", "\ufffd\U0001f600", "\U0001f600"),
+        (b"\xff\xf8", "\ufffd\ufffd", ""),
+    ],
+)
+def test_utf_8_is_validated(source: bytes, replaced: str, left_out: str) -> None:
+    for mode, expected in (("true", replaced), ("false", left_out)):
+        assert unpacked(*run("UTF8Validate", *strings(source), outputs=3, replace_mode=mode)) == [expected.encode()]
+
+
+def test_rows_are_fused() -> None:
+    begins, ends = run("FuzeRagged", *rows(["a", "bc"], ["d"])[:4], outputs=2)
+    assert (begins.tolist(), ends.tolist()) == ([0, 3], [3, 4])
+
+
+# --------------------------------------------------------------------------- normalization
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement", "source", "expected"),
+    [
+        (r"\s+", " ", "a \t\u00a0b\nc", "a b c"),
+        (r"([\p{Han}])", r" $1 ", "a漢b", "a 漢 b"),
+        (r"(^)(.)", r"_\2", "\nx", "_\nx"),
+        (r"[\x{4E00}-\x{9FFF}]", "$$", "漢字x", "$$x"),
+        (r"(a)|(b)", "$1", "xab", "xab"),  # group 1 has no match for b
+        (r"\w", "w", "é_\u0301-", "www-"),
+        (r"[[:punct:]]", "", "a!$€b", "a€b"),
+        (r"\u0558", "x", "\u0558", "\u0558"),  # a letter since Unicode 18
+    ],
+)
+def test_patterns_are_replaced(pattern: str, replacement: str, source: str, expected: str) -> None:
+    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
+    pattern = pattern.replace(r"\u0558", r"\p{L}")
+    found = run("RegexNormalization", *strings(source), text(pattern), text(replacement), outputs=3)
+    assert unpacked(*found) == [expected.encode()]
+
+
+def test_strings_may_be_left_as_they_are() -> None:
+    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
+    found = run(
+        "RegexNormalization", *strings("aa", "aa"), np.array([True, False]), text("a"), text("b"), outputs=4,
+        global_replace="false",
+    )  # fmt: skip
+    assert unpacked(*found[:3]) == [b"aa", b"ba"]
+    assert found[3].tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "source", "expected"),
+    [
+        ({"normalization_form": "nfd"}, "é", "e\u0301"),
+        ({"normalization_form": "nfc"}, "e\u0301 q\u0323\u0307", "é q\u0323\u0307"),
+        ({"normalization_form": "nfkc"}, "ﬁ①ｶﾞ", "fi1ガ"),
+        ({"normalization_form": "identity", "case_fold": "true"}, "ÀßẞΣİ", "àßßσİ"),
+        ({"normalization_form": "nfkd", "case_fold": "true"}, "Å㎏", "a\u030akg"),
+        ({"normalization_form": "nfd", "remove_extra_whitespaces": "true"}, "  a   b ", "a b"),
+        ({"normalization_form": "nfc", "add_dummy_prefix": "true", "escape_whitespaces": "true"}, "a b", "▁a▁b"),
+        ({"normalization_form": "nfc"}, b"a\xffb", "a\ufffdb"),
+    ],
+)
+def test_characters_are_mapped(attributes: dict[str, str], source: str | bytes, expected: str) -> None:
+    options = {"remove_extra_whitespaces": "false", **attributes}
+    assert unpacked(*run("CharsMapNormalization", *strings(source), outputs=3, **options)) == [expected.encode()]
+
+
+def test_older_operations_that_normalize() -> None:
+    assert unpacked(*run("CaseFold", *strings("AÄ"), outputs=3)) == ["aÄ".encode()]
+    assert unpacked(*run("CaseFold", *strings("AÄ"), outputs=3, encoding="utf-8")) == ["aä".encode()]
+    assert unpacked(*run("NormalizeUnicode", *strings(" é  x"), outputs=3, normalization_form="NFD")) == [
+        b"e\xcc\x81 x"
+    ]
+
+
+def test_a_map_that_is_truncated() -> None:
+    with pytest.raises(ovir.RunError, match="the compiled map of 6 bytes is truncated"):
+        run("CharsMapNormalization", *strings("a"), text("\x10\x00\x00\x00ab"), outputs=3)
+
+
+# --------------------------------------------------------------------------- splitting
+
+
+@pytest.mark.parametrize(
+    ("source", "attributes", "expected"),
+    [
+        ("a, b", {"behaviour": "remove"}, ["a", "b"]),
+        ("a, b", {"behaviour": "isolate"}, ["a", ",", " ", "b"]),
+        ("a, b", {"behaviour": "contiguous"}, ["a", ", ", "b"]),
+        ("a, b", {"behaviour": "mergedwithnext"}, ["a", " b"]),
+        ("a, b", {"behaviour": "isolate", "max_splits": 1}, ["a", ", b", " ", "b"]),
+        ("a, b", {"behaviour": "remove", "invert": "true"}, [",", " "]),
+        ("é,ü", {"behaviour": "remove"}, ["é", "ü"]),
+        (b"a,\xff", {"behaviour": "remove"}, [b"a,\xff"]),
+        ("", {"behaviour": "isolate"}, []),
+    ],
+)
+def test_strings_are_split(source: str | bytes, attributes: dict[str, Any], expected: list[str | bytes]) -> None:
+    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
+    (found,) = words(run("RegexSplit", *rows([source]), text("[, ]"), outputs=5, **attributes))
+    assert found == [word.encode() if isinstance(word, str) else word for word in expected]
+
+
+def test_special_tokens_are_left_as_they_are() -> None:
+    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
+    pattern = text(r"(<s>|<é>)(?:\s*)")
+    found = run("SpecialTokensSplit", *rows(["ä<s> b<é>"], [""]), pattern, outputs=6)
+    assert words(found) == [["ä".encode(), b"<s> ", b"b", "<é>".encode()], []]
+    assert found[5].tolist() == [False, True, False, True]
+    again = run("RegexSplit", *found, text("."), outputs=6, behaviour="isolate")
+    assert words(again)[0] == words(found)[0]
+
+
+def test_a_pattern_that_is_none() -> None:
+    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
+    with pytest.raises(ovir.RunError, match="cannot be used: "):
+        run("RegexSplit", *rows(["a"]), text("("), outputs=5)
+
+
+# --------------------------------------------------------------------------- models
+
+VOCABULARY = ("a", "b", "c", "ab", "bc", "abc", "<0xC3>", "<0xA9>", "?")
+
+
+@pytest.mark.parametrize(
+    ("merges", "attributes", "expected"),
+    [
+        (("a b", "ab c"), {}, [[5, 2, 0], [-1, -1]]),
+        (("b c", "a b"), {}, [[0, 4, 2, 0], [-1, -1]]),
+        (("a b",), {"byte_fallback": "true"}, [[3, 2, 2, 0], [6, 7]]),
+        (("a b",), {"unk_token": "?"}, [[3, 2, 2, 0], [8, 8]]),
+    ],
+)
+def test_bpe(merges: tuple[str, ...], attributes: dict[str, str], expected: list[list[int]]) -> None:
+    made = [merge.replace(" ", "") for merge in ("a b", "b c", "ab c") if merge not in merges]
+    vocabulary = strings(*(f"<{word}>" if word in made else word for word in VOCABULARY))
+    assert (
+        ids(run("BPETokenizer", *rows(["abcca"], ["é"]), *vocabulary, *strings(*merges), outputs=3, **attributes))
+        == expected
+    )
+    left, right = zip(*(merge.split(" ") for merge in merges), strict=True)
+    pairs = (*strings(*left), *strings(*right))
+    assert ids(run("BPETokenizer", *rows(["abcca"], ["é"]), *vocabulary, *pairs, outputs=3, **attributes)) == expected
+
+
+def test_further_tokens_and_the_end_of_words_of_bpe() -> None:
+    vocabulary = strings("a", "a</w>", "</w>")
+    added = (*strings("<s>"), i32(7))
+    found = run(
+        "BPETokenizer", *rows(["aa", "<s>"]), *vocabulary, *strings("a </w>"), *added, outputs=3, end_suffix="&lt;/w>"
+    )
+    assert ids(found) == [[0, 1, 7, 2]]
+    with pytest.raises(ovir.RunError, match="a merge needs b'x', which is not in the vocabulary"):
+        run("BPETokenizer", *rows(["a"]), *vocabulary, *strings("a x"), outputs=3)
+
+
+def test_long_words_of_bpe_take_linear_time() -> None:
+    vocabulary, merges = strings("a", "aa", "aaaa"), strings("a a", "aa aa")
+    found = run("BPETokenizer", *rows(["a" * 100_001]), *vocabulary, *merges, outputs=3)
+    assert ids(found) == [[2] * 25_000 + [0]]
+
+
+def test_wordpiece() -> None:
+    vocabulary = (*strings("[UNK]", "un", "##aff", "##able", "##a", "u"), i32(0)[0])
+    found = run("WordpieceTokenizer", *rows(["unaffable", "unx", "u", "x"], ["u" * 101]), *vocabulary, outputs=3)
+    assert ids(found) == [[1, 2, 3, 0, 5, 0], [0]]
+
+
+def test_trie() -> None:
+    vocabulary = (*strings("a", "ab", "c"), i32(10, 11, 12))
+    assert ids(run("TrieTokenizer", *rows(["abac"], []), *vocabulary, outputs=3)) == [[11, 10, 12], []]
+    with pytest.raises(ovir.RunError, match="no word of the vocabulary begins with b'xa'"):
+        run("TrieTokenizer", *rows(["axa"]), *vocabulary, outputs=3)
+
+
+def test_unigram() -> None:
+    vocabulary = strings("<unk>", "a", "b", "ab", "é")
+    scores = np.float32([0, -1, -1, -1.5, -3])
+    found = run("UnigramTokenizer", *rows(["abaé", "xyb", b"\xc3"], [""]), *vocabulary, scores, outputs=3)
+    assert ids(found) == [[3, 1, 4, 0, 2, 0], []]
+
+
+def test_whole_words() -> None:
+    known = (*strings("a", "b", "a"), i32(5, 6, 7), i32(-1)[0])
+    assert run("VocabEncoder", *strings("b", "a", "x"), *known)[0].tolist() == [6, 5, -1]
+
+
+@pytest.mark.parametrize("is_input", [True, False])
+def test_ids_become_words(is_input: bool) -> None:
+    skipped = ([i32(1)], {}) if is_input else ([], {"skip_tokens": "1"})
+    found = run("VocabDecoder", i32([0, 1], [2, 9]), *strings("a", "</s>", "b"), *skipped[0], outputs=5, **skipped[1])
+    assert words(found) == [[b"a", b""], [b"b", b""]]
+    empty = run("VocabDecoder", np.zeros((2, 0), np.int32), *strings("a"), *skipped[0], outputs=5, **skipped[1])
+    assert words(empty) == [[b""], [b""]]
+
+
+# --------------------------------------------------------------------------- shaping
+
+
+def ragged(*lists: list[int]) -> tuple[Array, Array, Array]:
+    ends = np.cumsum([len(row) for row in lists], dtype=np.int32)
+    return np.int32([0, *ends[:-1]]), ends, np.int32([number for row in lists for number in row])
+
+
+@pytest.mark.parametrize(("side", "expected"), [("right", [[1, 2], [4]]), ("left", [[2, 3], [4]])])
+def test_rows_are_cut(side: str, expected: list[list[int]]) -> None:
+    found = run("Truncate", *ragged([1, 2, 3], [4]), np.int32(2), text(side), text("longest_first"), outputs=3)
+    assert ids(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "longest", "expected"),
+    [
+        ("longest_first", 5, ([1, 2, 3], [6, 7])),
+        ("longest_first", 6, ([1, 2, 3], [6, 7, 8])),
+        ("only_first", 3, ([1, 2, 3], [6, 7, 8])),
+        ("only_second", 2, ([1, 2, 3, 4], [6, 7])),
+        ("longest_first", 9, ([1, 2, 3, 4], [6, 7, 8])),
+    ],
+)
+def test_pairs_of_rows_are_cut(mode: str, longest: int, expected: tuple[list[int], list[int]]) -> None:
+    pair = (*ragged([1, 2, 3, 4]), *ragged([6, 7, 8]))
+    found = run("Truncate", *pair, np.int32(longest), text("right"), text(mode), outputs=6)
+    assert (ids(found[:3])[0], ids(found[3:])[0]) == expected
+
+
+def test_segments_are_combined() -> None:
+    token = np.int32(0), np.int32(1), i32(101)
+    found = run("CombineSegments", *token, *ragged([1, 2], []), *token, i32(0, 1, 2), outputs=6)
+    assert ids(found[:3]) == [[101, 1, 2, 101], [101, 101]]
+    assert ids(found[3:]) == [[0, 1, 1, 2], [0, 2]]
+
+
+@pytest.mark.parametrize(("right", "expected"), [("true", [[1, 2, 9], [3, 9, 9]]), ("false", [[9, 1, 2], [9, 9, 3]])])
+def test_rows_are_padded(right: str, expected: list[list[int]]) -> None:
+    dense, mask = run("RaggedToDense", *ragged([1, 2], [3]), np.int32(3), np.int32(9), outputs=2, pad_right=right)
+    assert dense.tolist() == expected
+    assert mask.tolist() == (np.array(expected) != 9).tolist()
+
+
+# --------------------------------------------------------------------------- what goes wrong
+
+
+def test_inputs_are_checked() -> None:
+    with pytest.raises(ovir.ModelError, match="VocabEncoder has 8 inputs, got 3"):
+        run("VocabEncoder", *strings("a"))
+    with pytest.raises(ovir.ModelError, match=r"input 2 \(symbols\) must be u8, got i32"):
+        run("ByteFallback", i32(0), i32(1), i32(97), outputs=3)
+
+
+def test_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ovir.InputError, match="the tokenizer needs regex") as caught:
+        run("RegexSplit", *rows(["a"]), text("never used before"), outputs=5)
+    assert caught.value.diagnostics[0].hint == 'pip install "ovir[tokenizers]"'
+
+
+def test_a_user_may_replace_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ovir.ops.base import registry
+
+    monkeypatch.setattr(registry, "_users", dict(registry._users))
+
+    @ovir.register("ByteFallback", version="extension")
+    class Mine(ovir.Operator):
+        def infer(self, begins: ovir.TensorType, ends: ovir.TensorType, symbols: ovir.TensorType) -> Any:
+            return begins, ends, symbols
+
+        def run(self, begins: Array, ends: Array, symbols: Array) -> Any:
+            return begins.copy(), ends.copy(), symbols.copy()
+
+    assert unpacked(*run("ByteFallback", *strings("<0x0A>"), outputs=3)) == [b"<0x0A>"]
