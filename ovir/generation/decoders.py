@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.debugging.engines.process import EngineProcess, Loaded
-from ovir.diagnostics.codes import BAD_INPUT
+from ovir.diagnostics.codes import RUN
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.graph.layers import Port
@@ -82,7 +82,7 @@ class Decoder:
         if np.isnan(logits).any():
             place = self._model.outputs[self._logits].layer.place
             hint = "`ovir run --watch nan` shows the layer that made the first NaN"
-            raise RunError(diagnose(BAD_INPUT, f"the logits of step {start} hold NaN", place, hint=hint))
+            raise RunError(diagnose(RUN, f"the logits after {len(self._seen):,} tokens hold NaN", place, hint=hint))
         return logits
 
     def _past_array(self, index: int, port: Port) -> Array:
@@ -138,4 +138,4 @@ def _size(port: Port) -> int | None:
 
 
 def _unusable(model: Model, what: str) -> InputError:
-    return InputError(diagnose(BAD_INPUT, f"the model is no decoder of text: it has {what}", Place(model.path)))
+    return InputError.usage(f"the model is no decoder of text: it has {what}", Place(model.path))

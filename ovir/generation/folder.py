@@ -12,7 +12,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.progress import stage
-from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
+from ovir.diagnostics.codes import UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.model import Model, read_model
@@ -67,7 +67,7 @@ class Tokens:
         if "attention_mask" in found:
             ids = ids[found["attention_mask"][0] != 0]  # without padding
         if not ids.size:
-            raise InputError(diagnose(BAD_INPUT, "the prompt has no tokens", Place(self._tokenizer.model.path)))
+            raise InputError.usage("the prompt has no tokens", Place(self._tokenizer.model.path))
         return [int(number) for number in ids]
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -14,8 +14,7 @@ import numpy as np
 
 from ovir.core.progress import stage
 from ovir.debugging.engines.process import EngineProcess
-from ovir.diagnostics.codes import BAD_INPUT
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
 from ovir.export.hybrid.compile_model import compile_model, require_engine
@@ -193,7 +192,7 @@ def _require_known(token: int, tokens: Tokens, path: Path) -> None:
 
 def _refuse_vocabulary(what: str, path: Path) -> None:
     hint = "the tokenizer belongs to another model"
-    raise InputError(diagnose(BAD_INPUT, f"the vocabularies differ: {what}", Place(os.fspath(path)), hint=hint))
+    raise InputError.usage(f"the vocabularies differ: {what}", Place(os.fspath(path)), hint=hint)
 
 
 def _most_tokens(wanted: int | None, prompt: int, context: int | None, path: Path) -> int:
@@ -206,5 +205,5 @@ def _most_tokens(wanted: int | None, prompt: int, context: int | None, path: Pat
         more = (
             f", so there is room for {max(left, 0):,}, not for max_tokens {wanted:,}" if wanted else ", which fills it"
         )
-        raise InputError(diagnose(BAD_INPUT, message + more, Place(os.fspath(path))))
+        raise InputError.usage(message + more, Place(os.fspath(path)))
     return min(wanted or MAX_TOKENS, left)

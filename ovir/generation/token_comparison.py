@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.diagnostics.codes import BAD_INPUT
-from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 
 
@@ -65,7 +63,7 @@ class TokenComparison:
         if logits.shape != other.shape:
             sizes = f"{logits.size:,} logits, {self.against} has {other.size:,}"
             message = f"the decoders have different vocabularies: the first has {sizes}"
-            raise InputError(diagnose(BAD_INPUT, message))
+            raise InputError.usage(message)
         error = np.abs(logits.astype(np.float64) - other)
         error[logits == other] = 0.0  # infinities, too
         self.errors.append(float(error.max()))

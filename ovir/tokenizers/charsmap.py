@@ -9,6 +9,7 @@ from functools import cache
 from typing import Literal, Protocol
 
 from ovir.diagnostics.errors import OperatorError
+from ovir.tokenizers.memo import Memo
 from ovir.tokenizers.trie import Trie
 
 _SPACE = b" "
@@ -16,6 +17,8 @@ _VISIBLE_SPACE = "\u2581".encode()
 _REPLACEMENT = "\ufffd".encode()
 _INVALID = re.compile("([\udc80-\udcff])")
 """What stands for a byte that is not UTF-8."""
+_MOST_CHARACTERS = 1 << 16
+"""The number of characters, each with a byte after it, of which is kept what becomes of them."""
 
 
 class CharacterMap(Protocol):
@@ -23,6 +26,9 @@ class CharacterMap(Protocol):
 
     def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
         """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
+
+    def has_prefix(self, text: bytes) -> bool:
+        """Return whether a key begins with a text."""
 
 
 class Normalizer:
@@ -33,6 +39,7 @@ class Normalizer:
         self._adds_prefix = adds_prefix
         self._removes_spaces = removes_spaces
         self._space = _VISIBLE_SPACE if escapes_spaces else _SPACE
+        self._alone = Memo(self._what_becomes_of, _MOST_CHARACTERS)
 
     def __call__(self, text: bytes) -> bytes:
         """Return a string in UTF-8, normalized."""
@@ -48,17 +55,25 @@ class Normalizer:
 
     def _mapped(self, text: bytes) -> list[bytes]:
         """Return what becomes of each character or sequence."""
-        longest = self._map.longest
         parts = []
-        at = 0
-        while at < len(text):
-            end, part = longest(text, at)
-            if end == at:
-                end = at + character_length(text[at])
-                part = text[at:end]
+        at, length = 0, len(text)
+        while at < length:
+            end = at + character_length(text[at])
+            part = self._alone[text[at : end + 1]]
+            if part is None:
+                found, part = self._map.longest(text, at)
+                end, part = (found, part) if found > at else (end, text[at:end])
             parts.append(part)
             at = end
         return parts
+
+    def _what_becomes_of(self, character: bytes) -> bytes | None:
+        """Return what becomes of a character before a byte; None if that byte may belong to a sequence with it."""
+        size = character_length(character[0])
+        if len(character) > size and self._map.has_prefix(character):
+            return None
+        end, part = self._map.longest(character, 0)
+        return part if end else character[:size]
 
 
 def character_length(lead: int) -> int:
@@ -116,6 +131,10 @@ class UnicodeMap:
         """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
         end, number = self._trie.longest(text, start)
         return end, self._texts[number] if end > start else b""
+
+    def has_prefix(self, text: bytes) -> bool:
+        """Return whether a key begins with a text."""
+        return self._trie.has_prefix(text)
 
 
 def _folded(character: str) -> str:
@@ -176,6 +195,11 @@ class CompiledMap:
 
     def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
         """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
+        _, found, value = self._walk(text, start)
+        return found, self._texts[value : self._texts.index(0, value)] if found > start else b""
+
+    def _walk(self, text: bytes, start: int) -> tuple[int, int, int]:
+        """Return how far the text from ``start`` on is the beginning of a key, and the end and value of the longest."""
         units = self._units
         found, value = start, 0
         place, end = _children(units[0], 0) if units else 0, start
@@ -188,7 +212,11 @@ class CompiledMap:
             place = _children(unit, place)
             if unit & 0x100:
                 found, value = end, units[place] & 0x7FFFFFFF
-        return found, self._texts[value : self._texts.index(0, value)] if found > start else b""
+        return end, found, value
+
+    def has_prefix(self, text: bytes) -> bool:
+        """Return whether a key begins with a text."""
+        return self._walk(text, 0)[0] == len(text)
 
 
 def _children(unit: int, place: int) -> int:

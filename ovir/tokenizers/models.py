@@ -25,30 +25,10 @@ from ovir.tokenizers.base import (
     unpacked,
 )
 from ovir.tokenizers.charsmap import character_length
+from ovir.tokenizers.memo import Memo
 from ovir.tokenizers.trie import Trie
 
 Ids = Sequence[int]
-
-_LONGEST_KEPT = 256
-"""Bytes of the longest word whose ids are kept."""
-
-
-class WordCache(dict[bytes, Ids]):
-    """The ids of words that were seen before; those of other words are computed."""
-
-    def __init__(self, encode: Callable[[bytes], Ids], capacity: int) -> None:
-        super().__init__()
-        self._encode = encode
-        self._capacity = capacity
-
-    def __missing__(self, word: bytes) -> Ids:
-        """Compute the ids of a word."""
-        ids = self._encode(word)
-        if len(word) <= _LONGEST_KEPT:
-            if len(self) >= self._capacity:
-                self.clear()
-            self[word] = ids
-        return ids
 
 
 class WordModel(TokenizerOperator):
@@ -78,9 +58,9 @@ class WordModel(TokenizerOperator):
         row_begins = [0, *row_ends[:-1]] if row_ends else []
         return as_i32(row_begins, rows_begin.shape), as_i32(row_ends, rows_end.shape), as_i32(ids)
 
-    def word_ids(self, *model: Array) -> WordCache:
+    def word_ids(self, *model: Array) -> Memo[Ids]:
         """Return the ids of words with the vocabulary that the inputs from the sixth on hold."""
-        return WordCache(self.encoder(*model), self.cache_capacity)
+        return Memo(self.encoder(*model), self.cache_capacity)
 
     def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
         """Return the function from a word to its ids."""

@@ -32,6 +32,15 @@ class Trie:
             if _VALUE in node:
                 yield end + 1, node[_VALUE]
 
+    def has_prefix(self, text: bytes) -> bool:
+        """Return whether a word begins with a text."""
+        node: Any = self._root
+        for byte in text:
+            node = node.get(byte)
+            if node is None:
+                return False
+        return True
+
     def longest(self, text: bytes, start: int) -> tuple[int, int]:
         """Return the end and the value of the longest word at ``start``; ``start`` and -1 if there is none."""
         node = self._root

@@ -234,7 +234,7 @@ def _settings(text: str) -> Callable[[Path], object]:
             _model_with("input_ids", count=50),
             "the vocabularies differ: the prompt has token 85, the decoder has 50 logits",
         ),
-        (_model_with("input_ids", value=float("nan")), "the logits of step 0 hold NaN"),
+        (_model_with("input_ids", value=float("nan")), "the logits after 16 tokens hold NaN"),
         (_settings("{"), "config.json: .*cannot read the settings"),
         (_settings("[]"), "config.json: .*the file holds no JSON object"),
         (_settings('{"n_positions": 16}'), "the context of the model is 16 tokens: the prompt has 16, which fills it"),

@@ -122,3 +122,15 @@ def test_operations_of_tokenizers_are_compared_with_openvino(real: tuple[Path, d
     assert found.within
     assert found.sets == len(facts["texts"])
     assert {"RegexSplit", "BPETokenizer"} <= {layer.type for layer in found.layers}
+
+
+def test_the_operation_at_which_two_tokenizers_part_ways(real: tuple[Path, dict[str, Any]]) -> None:
+    folder, _ = real
+    texts = folder / "composed.txt"
+    texts.write_text("Große\nGro\u0308ße\n", encoding="utf-8")
+    found = ovir.compare(folder / "openvino_tokenizer.xml", folder / "other_tokenizer.xml", inputs=texts)
+    assert found.first is not None
+    assert found.first.type == "RegexSplit"
+    assert found.first.tensor.worst_input == "composed.txt/2 'Gro\u0308ße'"
+    assert len(found.first.lone_before) == 1
+    assert found.first.lone_before[0].startswith("CharsMapNormalization '")
