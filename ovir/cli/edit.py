@@ -84,7 +84,7 @@ def opset(model: Model, text: str) -> Report:
 def _lowered(model: Model, target: str | int, title: str) -> Report:
     origins = Counter(str(layer.rt_info[LOWERED_FROM]) for layer in model.lower(target))
     if not origins:
-        return lambda: f"{title} reads all layers as they are"
+        return lambda: f"{title} needs no layer to be rewritten"
     listed = ", ".join(f"{count} x {origin}" for origin, count in origins.items())
     return lambda: f"rewrote {plural(origins.total(), 'layer')} for {title}: {listed}"
 

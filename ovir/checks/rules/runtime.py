@@ -67,8 +67,8 @@ def _help(layers: list[Layer], release: Release) -> str:
     return f"{_command(release)} rewrites {each}"
 
 
-def _command(release: Release) -> str:
-    return f"'ovir edit --runtime {release_text(release)}'"
+def _command(release: Release, edits: str = "") -> str:
+    return f"'ovir edit {edits}--runtime {release_text(release)}'"
 
 
 def _element_types(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
@@ -80,6 +80,8 @@ def _element_types(layers: Iterable[Layer], release: Release) -> Iterator[Diagno
     for element_type, found in newer.items():
         message = f"OpenVINO {release_text(release)} does not support the element type {element_type}"
         hint = f"OpenVINO supports {element_type} from release {release_text(ELEMENT_TYPES_SINCE[element_type])}"
+        if any(layer.type == "Const" for layer in found):
+            hint += f"; {_command(release, '--decompress ')} replaces compressed weights by numbers"
         yield diagnose(NEWER_THAN_RUNTIME, message + _more(found), found[0].place, hint=hint)
 
 

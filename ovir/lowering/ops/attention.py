@@ -9,7 +9,7 @@ import numpy as np
 from ovir import opset8 as ops
 from ovir.core.element_types import boolean
 from ovir.graph.layers import Layer, Port
-from ovir.lowering.parts import number, scalar, size, sizes
+from ovir.lowering.parts import number, rank, scalar, size, sizes
 from ovir.lowering.registry import lowers
 from ovir.ops.attention import ScaledDotProductAttention
 
@@ -63,4 +63,6 @@ def _softmax(scores: Layer, sink: Port | None) -> Layer:
         return ops.softmax(scores, -1)
     rows = ops.concat([ops.strided_slice(sizes(scores), [0], [-1], [1], [0], [0]), [1]], axis=0)
     beside = ops.concat([scores, ops.broadcast(sink, rows)], axis=-1)
-    return ops.strided_slice(ops.softmax(beside, -1), [0], [-1], [1], [0], [0], [], [], [1])
+    last = rank(scores, "query") - 1
+    keep = [*[1] * last, 0]
+    return ops.strided_slice(ops.softmax(beside, -1), [0] * (last + 1), [-1] * (last + 1), [1] * (last + 1), keep, keep)

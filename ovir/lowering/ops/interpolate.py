@@ -6,6 +6,7 @@ import numpy as np
 
 from ovir import opset7 as ops
 from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
 from ovir.graph.layers import LayerOrPort, Port
 from ovir.lowering.parts import known, known_sizes, older, rank, swapped
 from ovir.lowering.registry import lowers, refuse
@@ -28,19 +29,26 @@ def interpolate_11(op: Interpolate11, image: Port, target: Port, axes: Port | No
 
 
 def _as_pillow(op: Interpolate11, image: Port, target: Port, axes: Port | None) -> LayerOrPort:
-    """Multiply by the matrices of the weights by which Pillow resizes height and width."""
+    """Resize one axis after the other: multiply by the matrix of the weights, or interpolate between unknown sizes."""
     if not image.element_type.is_real:
         refuse(f"older operations do not round {image.element_type} after each axis, as mode {op.mode} does")
     if any((*op.pads_begin, *op.pads_end)):
-        refuse(f"mode {op.mode} with pads has no older form")
+        refuse(f"older operations do not pad as mode {op.mode} does")
     last = rank(image, "image") - 1
     result: LayerOrPort = image
-    for axis in range(last + 1) if axes is None else known(axes, "axes"):
-        (count,) = known_sizes(op.output_shapes[0].slice(axis, axis + 1), "output")
-        (size,) = known_sizes(image.shape.slice(axis, axis + 1), "image")
-        if size != count:
-            weights = ops.constant(_pillow_weights(op, size, count), image.element_type)
-            result = swapped(ops.matmul(swapped(result, axis, last), weights, False, False), axis, last)
+    for index, axis in enumerate(range(last + 1) if axes is None else known(axes, "axes")):
+        before, after = image.shape[axis], op.output_shapes[0][axis]
+        if before.is_static and after.is_static:
+            if before.length != after.length:
+                weights = ops.constant(_pillow_weights(op, before.length, after.length), image.element_type)
+                result = swapped(ops.matmul(swapped(result, axis, last), weights, False, False), axis, last)
+            continue
+        if op.mode != "bilinear_pillow":
+            known_sizes(PartialShape([before, after]), "image")
+        wanted = ops.strided_slice(target, [index], [index + 1], [1], [0], [0])
+        sizes, scales = (ops.constant([1], "i64"), wanted) if op.by_scales else (wanted, ops.constant([1.0], "f32"))
+        mode = op.shape_calculation_mode
+        result = ops.interpolate(result, sizes, scales, "linear", mode, antialias=True, axes=[axis])
     return result
 
 
