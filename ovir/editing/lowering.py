@@ -97,7 +97,7 @@ def _avoid_failures(graph: LayerGraph, release: Release, refused: list[Diagnosti
 
 def _declare_birth(layer: Layer, newest: int) -> None:
     """Declare the opset that introduced an operation version, where a file names a later one than a release knows."""
-    if layer.operator is not None and (opset_number(layer.version) or 0) > newest:
+    if layer.operator is not None and layer.operator.opset and (opset_number(layer.version) or 0) > newest:
         layer.version = f"opset{layer.operator.opset}"
 
 
