@@ -57,9 +57,7 @@ def segment_max(op: SegmentMax, data: Port, segment_ids: Port, num_segments: Por
     count = (
         ops.convert(num_segments, i64)
         if num_segments is not None
-        else ops.add(
-            ops.reduce_max(ops.concat([ids, ops.constant([-1], i64)], axis=0), [0], keep_dims=False), scalar(1, i64)
-        )
+        else ops.add(ops.maximum(ops.reduce_max(ids, [0], keep_dims=False), scalar(-1, i64)), scalar(1, i64))
     )
     segments = ops.range(scalar(0, i64), count, scalar(1, i64), i64)
     belongs = ops.equal(ops.unsqueeze(segments, [1]), ops.unsqueeze(ids, [0]))
