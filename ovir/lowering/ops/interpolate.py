@@ -6,9 +6,9 @@ import numpy as np
 
 from ovir import opset7 as ops
 from ovir.core.arrays import Array
-from ovir.core.shapes import PartialShape
-from ovir.graph.layers import LayerOrPort, Port
-from ovir.lowering.parts import known, known_sizes, older, rank, swapped
+from ovir.core.element_types import ElementType, f32, i64
+from ovir.graph.layers import Layer, LayerOrPort, Port
+from ovir.lowering.parts import known, older, rank, scalar, size, swapped
 from ovir.lowering.registry import lowers, refuse
 from ovir.ops.interpolate import Interpolate11
 
@@ -29,7 +29,7 @@ def interpolate_11(op: Interpolate11, image: Port, target: Port, axes: Port | No
 
 
 def _as_pillow(op: Interpolate11, image: Port, target: Port, axes: Port | None) -> LayerOrPort:
-    """Resize one axis after the other: multiply by the matrix of the weights, or interpolate between unknown sizes."""
+    """Multiply one axis after the other by the matrix of the weights of its pixels."""
     if not image.element_type.is_real:
         refuse(f"older operations do not round {image.element_type} after each axis, as mode {op.mode} does")
     if any((*op.pads_begin, *op.pads_end)):
@@ -39,16 +39,13 @@ def _as_pillow(op: Interpolate11, image: Port, target: Port, axes: Port | None) 
     for index, axis in enumerate(range(last + 1) if axes is None else known(axes, "axes")):
         before, after = image.shape[axis], op.output_shapes[0][axis]
         if before.is_static and after.is_static:
-            if before.length != after.length:
-                weights = ops.constant(_pillow_weights(op, before.length, after.length), image.element_type)
-                result = swapped(ops.matmul(swapped(result, axis, last), weights, False, False), axis, last)
-            continue
-        if op.mode != "bilinear_pillow":
-            known_sizes(PartialShape([before, after]), "image")
-        wanted = ops.strided_slice(target, [index], [index + 1], [1], [0], [0])
-        sizes, scales = (ops.constant([1], "i64"), wanted) if op.by_scales else (wanted, ops.constant([1.0], "f32"))
-        mode = op.shape_calculation_mode
-        result = ops.interpolate(result, sizes, scales, "linear", mode, antialias=True, axes=[axis])
+            if before.length == after.length:
+                continue
+            weights = ops.constant(_pillow_weights(op, before.length, after.length), image.element_type)
+        else:
+            wanted = ops.strided_slice(target, [index], [index + 1], [1], [0], [0])
+            weights = _computed_weights(op, size(image, axis), wanted, image.element_type)
+        result = swapped(ops.matmul(swapped(result, axis, last), weights, False, False), axis, last)
     return result
 
 
@@ -68,3 +65,40 @@ def _pillow_weights(op: Interpolate11, size: int, count: int) -> Array:
         column = np.maximum(1 - distance, 0) if reach == 1 else cubic
         weights[first:stop, place] = column / column.sum()
     return weights
+
+
+def _computed_weights(op: Interpolate11, size_of_axis: Layer, wanted: Layer, element_type: ElementType) -> Layer:
+    """Return the weights for sizes that only a run shows; ``wanted`` is the new size, or the scale."""
+    one, half = scalar(1, f32), scalar(0.5, f32)
+    length = ops.squeeze(ops.convert(size_of_axis, f32), [0])
+    count = ops.squeeze(ops.convert(wanted, f32), [0])
+    if op.by_scales:
+        count = ops.floor(ops.multiply(count, length))
+    scale = ops.divide(length, count)
+    places, centers = (
+        ops.add(ops.convert(ops.range(scalar(0, i64), ops.convert(end, i64), scalar(1, i64), i64), f32), half)
+        for end in (length, count)
+    )
+    offset = ops.subtract(ops.unsqueeze(places, [1]), ops.unsqueeze(ops.multiply(centers, scale), [0]))
+    distance = ops.divide(ops.abs(offset), ops.maximum(scale, one))
+    if op.mode == "bilinear_pillow":
+        weights = ops.maximum(ops.subtract(one, distance), scalar(0, f32))
+    else:
+        weights = _keys(distance, op.cube_coeff)
+    shares = ops.divide(weights, ops.reduce_sum(weights, [0], keep_dims=True))
+    return ops.convert(shares, element_type)
+
+
+def _keys(distance: Layer, coefficient: float) -> Layer:
+    """Return Keys' cubic kernel at a distance."""
+
+    def polynomial(*coefficients: float) -> Layer:
+        total = scalar(coefficients[0], f32)
+        for item in coefficients[1:]:
+            total = ops.add(ops.multiply(total, distance), scalar(item, f32))
+        return total
+
+    near = polynomial(coefficient + 2, -(coefficient + 3), 0, 1)
+    far = polynomial(coefficient, -5 * coefficient, 8 * coefficient, -4 * coefficient)
+    beyond = ops.select(ops.less(distance, scalar(2, f32)), far, scalar(0, f32))
+    return ops.select(ops.less(distance, scalar(1, f32)), near, beyond)

@@ -7,7 +7,7 @@ import numpy as np
 from ovir import opset7 as ops
 from ovir.core.element_types import ElementType, i64, value_range
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import rank, scalar, size
+from ovir.lowering.parts import number, rank, scalar, size
 from ovir.lowering.registry import Tensors, lowers, refuse
 from ovir.ops.segments import EmbeddingBagOffsets, EmbeddingBagPacked, SegmentMax, SparseFillEmptyRows
 
@@ -33,6 +33,8 @@ def embedding_bag_offsets(
     per_sample_weights: Port | None = None,
 ) -> Layer:
     """Divide a sum by the sum of a table of ones, which counts the rows of each bag."""
+    if default_index is not None and per_sample_weights is None and number(default_index) == -1:
+        default_index = None  # older releases look up any index that is given
     if op.reduction == "sum":
         return ops.embedding_bag_offsets_sum(table, indices, offsets, default_index, per_sample_weights)
     _require_real(op.reduction, table)
@@ -54,11 +56,12 @@ def segment_max(op: SegmentMax, data: Port, segment_ids: Port, num_segments: Por
     """Take the largest of all rows, of which those of other segments count as the lowest number."""
     element_type = data.element_type
     ids = ops.convert(segment_ids, i64)
-    count = (
-        ops.convert(num_segments, i64)
-        if num_segments is not None
-        else ops.add(ops.maximum(ops.reduce_max(ids, [0], keep_dims=False), scalar(-1, i64)), scalar(1, i64))
-    )
+    if num_segments is None:
+        ended = ops.concat([ops.constant([-1], i64), ids], axis=0)
+        last = ops.strided_slice(ended, [-1], [0], [1], [0], [1], [], [1])  # the ids are sorted
+        count = ops.add(last, scalar(1, i64))
+    else:
+        count = ops.convert(num_segments, i64)
     segments = ops.range(scalar(0, i64), count, scalar(1, i64), i64)
     belongs = ops.equal(ops.unsqueeze(segments, [1]), ops.unsqueeze(ids, [0]))
     trailing = rank(data) - 1
