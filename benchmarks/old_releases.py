@@ -85,7 +85,7 @@ def models(folder: Path) -> list[Case]:
     for path in sorted(folder.glob("*/model.xml")):
         sets = [(path.with_name(f"inputs{n}.npz"), path.with_name(f"expected{n}.npz")) for n in ("", "2")]
         runs = tuple(pair for pair in sets if all(file.exists() for file in pair))
-        cases.append(Case(path.parent.name, path, runs, 2e-3, 2e-4, scaled=True))
+        cases.append(Case(path.parent.name, path, runs, 2e-3, 1e-3, scaled=True))
     return cases
 
 

@@ -173,7 +173,7 @@ def test_all_layers_are_refused_at_once_and_nothing_changes() -> None:
     assert len(messages) == 2
     assert "round to f8" in messages[0]
     assert "draw the numbers" in messages[1]
-    assert caught.value.diagnostics[0].hint == "OpenVINO knows it from release 2023.2"
+    assert caught.value.diagnostics[0].hint == "OpenVINO knows it from release 2023.3"
     assert [(layer.id, layer.name, layer.version) for layer in model.layers] == before
 
 

@@ -57,10 +57,10 @@ def bitwise_not(op: BitwiseNot, data: Port) -> Layer:
 def left_shift(op: BitwiseLeftShift, a: Port, b: Port) -> Layer:
     """Multiply in a wider type, and keep the low bits."""
     _require_whole_bytes(a.element_type)
-    wide = a.element_type if a.element_type.bits == 64 else i64
+    wide = a.element_type if a.element_type.bits >= 32 else i32
     factor = ops.power(scalar(2, wide), ops.convert(b, wide))
     product = ops.multiply(ops.convert(a, wide), factor, op.auto_broadcast)
-    if a.element_type.bits == 64:
+    if wide == a.element_type:
         return product
     count = 2**a.element_type.bits
     below = scalar(count // 2 if a.element_type.kind == "signed" else 0, wide)
@@ -71,9 +71,10 @@ def left_shift(op: BitwiseLeftShift, a: Port, b: Port) -> Layer:
 @lowers("BitwiseRightShift", 15)
 def right_shift(op: BitwiseRightShift, a: Port, b: Port) -> Layer:
     _require_whole_bytes(a.element_type)
-    step = ops.power(scalar(2, a.element_type), b)
-    rest = ops.floor_mod(a, step, op.auto_broadcast)
-    return ops.divide(ops.subtract(a, rest, op.auto_broadcast), step, op.auto_broadcast)
+    wide = a.element_type if a.element_type.bits >= 32 else i32
+    data, step = ops.convert(a, wide), ops.power(scalar(2, wide), ops.convert(b, wide))
+    rest = ops.floor_mod(data, step, op.auto_broadcast)
+    return ops.convert(ops.divide(ops.subtract(data, rest, op.auto_broadcast), step, op.auto_broadcast), a.element_type)
 
 
 def _bit_by_bit(op: BitwiseBase, a: Port, b: Port, combine: Callable[[LayerOrPort, LayerOrPort], Layer]) -> Layer:
@@ -87,17 +88,38 @@ def _bit_by_bit(op: BitwiseBase, a: Port, b: Port, combine: Callable[[LayerOrPor
     bits, is_signed = element_type.bits, element_type.kind == "signed"
     wide = i32 if bits < 32 or element_type == i32 else i64
     steps = [2**bit for bit in range(bits - is_signed)]
-    weights = [*steps, -(2 ** (bits - 1))] if is_signed else steps
-    first, second = (_bits(ops.convert(port, wide), steps, wide, is_signed) for port in (a, b))
-    weighted = ops.multiply(combine(first, second), ops.constant(weights, wide))
-    return ops.convert(ops.reduce_sum(weighted, [-1], keep_dims=False), element_type)
+    (first, below), (second, under) = (_bits(ops.convert(port, wide), steps, wide, is_signed) for port in (a, b))
+    found = combine(first, second)
+    if not is_signed:
+        return ops.convert(_number(found, steps, wide), element_type)
+    sign = combine(below, under)
+    number = _number(_flipped(found, sign), steps, wide)
+    flag = ops.equal(ops.squeeze(sign, [-1]), scalar(1, wide))
+    return ops.convert(ops.select(flag, ops.subtract(scalar(-1, wide), number), number), element_type)
 
 
-def _bits(item: Layer, steps: list[int], wide: ElementType, is_signed: bool) -> Layer:
+def _bits(item: Layer, steps: list[int], wide: ElementType, is_signed: bool) -> tuple[Layer, Layer]:
+    """Return the bits of numbers in a new last dimension, and their signs.
+
+    Those of a negative number x are those of -1 - x the other way round. So small numbers need small numbers only, as
+    devices need them that compute with integers in f32.
+    """
     column, step = ops.unsqueeze(item, [-1]), ops.constant(steps, wide)
+    below = ops.less(column, scalar(0, wide))
+    if is_signed:
+        column = ops.select(below, ops.subtract(scalar(-1, wide), column), column)
     quotient = ops.divide(ops.subtract(column, ops.floor_mod(column, step)), step)
-    found = ops.floor_mod(quotient, scalar(2, wide))
-    return ops.concat([found, ops.convert(ops.less(column, scalar(0, wide)), wide)], axis=-1) if is_signed else found
+    found, sign = ops.floor_mod(quotient, scalar(2, wide)), ops.convert(below, wide)
+    return (_flipped(found, sign) if is_signed else found), sign
+
+
+def _flipped(bits: LayerOrPort, sign: LayerOrPort) -> Layer:
+    """Return the bits, the other way round where the sign is 1."""
+    return ops.abs(ops.subtract(bits, sign))
+
+
+def _number(bits: LayerOrPort, steps: list[int], wide: ElementType) -> Layer:
+    return ops.reduce_sum(ops.multiply(bits, ops.constant(steps, wide)), [-1], keep_dims=False)
 
 
 def _require_whole_bytes(element_type: ElementType) -> None:
