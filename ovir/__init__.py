@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ovir.export.hybrid.compile_model import compile_model
     from ovir.graph.layers import Layer, Port
     from ovir.ir.writing.save import to_python
-    from ovir.model import Model, read_model, save_model
+    from ovir.model import Model, join, read_model, save_model
     from ovir.ops.base.attributes import attribute
     from ovir.ops.base.operator import Operator
     from ovir.ops.base.registry import register
@@ -84,6 +84,7 @@ __all__ = [
     "create_layer",
     "diff",
     "export_onnx",
+    "join",
     "map",
     "precision",
     "random_inputs",
@@ -124,7 +125,7 @@ _NAMES = {
     "ovir.graph.layers": ("Layer", "Port"),
     "ovir.export.hybrid.compile_model": ("compile_model",),
     "ovir.ir.writing.save": ("to_python",),
-    "ovir.model": ("Model", "read_model", "save_model"),
+    "ovir.model": ("Model", "join", "read_model", "save_model"),
     "ovir.ops.base.attributes": ("attribute",),
     "ovir.ops.base.operator": ("Operator",),
     "ovir.ops.base.registry": ("register",),
