@@ -12,6 +12,7 @@ from ovir.checks.recovering import Recovered, read_recovering
 from ovir.cli.arguments import add_command, add_model, add_shape, file_name, natural
 from ovir.cli.opening import add_extension, add_no_weights, load_extensions, open_recovering
 from ovir.cli.output import DONE, print_diagnostics, print_message, say
+from ovir.cli.signals import Terminated
 from ovir.cli.terminal import last_line
 from ovir.debugging.compare import compare
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -79,7 +80,12 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.no_browser and not open_browser(server.url):
             print_message("no browser was found: open the address yourself")
         last_line.close()  # nothing is in progress any more
-        server.serve_forever()
+        try:
+            server.serve_forever()
+        except Terminated:
+            raise
+        except KeyboardInterrupt:  # the way in which users end it, when they have seen what they wanted
+            print_message("the server has stopped")
     return DONE
 
 
