@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import Any
 
 from ovir.analysis.diff import diff
@@ -15,6 +16,7 @@ from ovir.cli.output import DONE, print_diagnostics, print_message, say
 from ovir.cli.signals import Terminated
 from ovir.cli.terminal import last_line
 from ovir.debugging.compare import compare
+from ovir.diagnostics.codes import CODES
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.wording import plural
 from ovir.integrations.model_explorer.overlays import Overlay, of_comparison, of_diagnostics, of_diff
@@ -95,7 +97,7 @@ def _models(arguments: argparse.Namespace) -> list[ViewedModel]:
     overlays, diagnostics = _checked(arguments, recovered)
     runs, failures = _ran(arguments, recovered)
     diffs, others = _differing(arguments, recovered)
-    overlays += [*runs, *diffs]
+    overlays = sorted([*overlays, *runs, *diffs], key=lambda overlay: not overlay.items)  # one with data is selected
     return [viewed(arguments.model, recovered.model, [*diagnostics, *failures], recovered.declared, overlays), *others]
 
 
@@ -103,13 +105,18 @@ def _checked(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[
     """Return the severities of layers, and the diagnostics that they show: a check finds them if one is requested or
     the model has faults."""
     if not arguments.check and not recovered.errors:
-        return [], list(recovered.model.diagnostics)
+        return [], [_as_checked(found) for found in recovered.model.diagnostics]
     found = check(arguments.model, arguments.weights, need_weights=not arguments.no_weights)
     if arguments.check:
         print_message(f"{plural(len(found), 'diagnostic')} from the check")
     if arguments.shape:
         found += recovered.errors
     return [of_diagnostics(recovered.model, found)], found
+
+
+def _as_checked(found: Diagnostic) -> Diagnostic:
+    """Return a diagnostic of reading with the severity that ``check`` reports: the reader tolerates some errors."""
+    return replace(found, severity=CODES[found.code].severity)
 
 
 def _ran(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Overlay], list[Diagnostic]]:

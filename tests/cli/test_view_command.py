@@ -47,7 +47,7 @@ def test_overlays() -> None:
     with viewing(DIGITS, "--no-browser", "--check", "--profile", "--run", XML / "digits_input.npz") as view:
         found = view.overlays()
     # The page selects the last one.
-    names = ["diagnostics", "time (ms)", "minimum", "maximum", "mean", "NaN and infinities"]
+    names = ["time (ms)", "minimum", "maximum", "mean", "NaN and infinities", "diagnostics"]  # there are none
     assert list(found) == [f"{name} of digits.xml" for name in reversed(names)]
     assert found["maximum of digits.xml"]["probabilities"] == pytest.approx(1, abs=0.01)
     assert found["minimum of digits.xml"]["relu1"] == 0
@@ -122,3 +122,15 @@ def test_wrong_usage(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = cli("view", DIGITS)
     assert outcome.status == 2
     assert 'pip install "ovir[view]"' in outcome.err
+
+
+def test_severities_are_those_of_check() -> None:
+    with viewing(XML / "broken" / "wrong_declared_shape.xml", "--no-browser") as view:
+        attributes = view.nodes()["gather_elements"]
+        assert "declares shape [2,2]" in attributes["error OVIR402"]
+        assert attributes["hint for OVIR402"].startswith("OpenVINO ignores declared shapes")
+
+
+def test_times_come_first_if_the_check_finds_nothing() -> None:
+    with viewing(DIGITS, "--no-browser", "--check", "--profile") as view:
+        assert list(view.overlays())[-1] == "time (ms) of digits.xml"  # the page selects what it loads last
