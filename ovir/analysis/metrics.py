@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
@@ -110,7 +109,9 @@ class FunctionMetric(MetricBase):
         try:
             found = self.function(output, given)
         except Exception as error:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
+            from traceback import extract_tb  # only needed here
+
+            frame = extract_tb(error.__traceback__)[-1]
             place = f"{frame.filename}:{frame.lineno}"
             _refuse(f"the metric '{self.name}' fails in {place}: {type(error).__name__}: {error}")
         try:

@@ -155,6 +155,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except InputError as error:
         return _failed(error, argparse.Namespace())
     try:
+        arguments.command_line = ["ovir", *(sys.argv[1:] if argv is None else map(str, argv))]
         refuse_overwriting(arguments)
         with showing_progress():
             status: int = arguments.run(arguments)

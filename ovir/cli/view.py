@@ -19,7 +19,13 @@ from ovir.debugging.compare import compare
 from ovir.diagnostics.codes import CODES
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.wording import plural
-from ovir.integrations.model_explorer.overlays import Overlay, of_comparison, of_diagnostics, of_diff
+from ovir.integrations.model_explorer.overlays import (
+    Overlay,
+    comparison_verdict,
+    of_comparison,
+    of_diagnostics,
+    of_diff,
+)
 from ovir.integrations.model_explorer.server import open_browser, open_server
 from ovir.integrations.model_explorer.view import ViewedModel, measure, shown_models, viewed
 
@@ -138,6 +144,7 @@ def _ran(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Over
     if arguments.compare is not None:
         found = compare(model, arguments.compare, inputs=inputs, mode="cumulative")
         print_diagnostics(found.diagnostics)
+        print_message(f"{comparison_verdict(found)}, against {found.against}")
         overlays += of_comparison(model, found)
     return overlays, failures
 
