@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,21 @@ def test_lists_are_lists_on_the_site(path: Path) -> None:
         assert not before or re.match(r" *([-*]|\d+\.) |  ", before), item
 
 
+def test_the_extra_breaks_long_signatures() -> None:
+    # mkdocstrings leaves signatures on one line, which is cut off, where neither black nor ruff is installed.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extra = project["project"]["optional-dependencies"]["docs"]
+    assert any(name.startswith("ruff") for name in extra)
+
+
+def test_extras_are_quoted_for_every_shell() -> None:
+    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md"), *(ROOT / "ovir").rglob("*.py")]
+    for path in files:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if re.search(r"pip install\b.*\[\w", line):
+                assert re.search(r'pip install [^`]*"[\w.]+\[[\w,{}.]+\]"', line), f"{path.name}: {line}"
+
+
 def test_ci_counts_warnings() -> None:
     # mkdocs counts only the warnings that it prints.
     (command,) = re.findall(
@@ -67,6 +83,7 @@ def test_the_site_is_built(config: Any, tmp_path: Path) -> None:
     pytest.importorskip("mkdocstrings", reason="mkdocstrings, of the extra `docs`, is not installed")
     pytest.importorskip("material", reason="mkdocs-material, of the extra `docs`, is not installed")
     build.build(load(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path)))
+    assert (tmp_path / "404.html").exists()
     for page in pages(config["nav"]):
         text = (tmp_path / page).with_suffix(".html").read_text(encoding="utf-8")
         loaded = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]*)\"", text)

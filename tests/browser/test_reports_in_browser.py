@@ -191,6 +191,12 @@ def test_keys_move_through_a_table(browser: Browser, reports: Path) -> None:
     assert browser.run("return document.querySelector('.row.chosen').dataset.row") == "1"
     browser.find("body").send_keys("/")
     assert browser.run("return document.activeElement.type") == "search"
+    browser.run("location.hash = ''")
+    before = browser.run("return document.querySelector('.row.chosen')?.dataset.row ?? '-1'")
+    browser.run("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowUp', bubbles: true}))")
+    browser.wait("location.hash.startsWith('#row:0:')")  # the box moves through its table, as the table itself does
+    assert browser.run("return location.hash") == f"#row:0:{max(int(before) - 1, 0)}"
+    assert browser.run("return document.activeElement.type") == "search"
 
 
 def test_a_click_on_a_bar_opens_the_layer(browser: Browser, reports: Path) -> None:
