@@ -39,6 +39,19 @@ def test_every_page_is_in_the_navigation_once(config: Any) -> None:
     assert sorted(listed) == written, "`nav` in mkdocs.yml names pages twice, or pages that do not exist"
 
 
+def test_pages_have_the_titles_that_the_navigation_shows(config: Any) -> None:
+    def labelled(entry: Any) -> Iterator[tuple[str, str]]:
+        for inner in entry if isinstance(entry, list) else ():
+            for name, value in inner.items() if isinstance(inner, dict) else ():
+                if isinstance(value, str):
+                    yield name, value
+                else:
+                    yield from labelled(value)
+
+    for name, page in labelled(config["nav"]):  # the others have the title of the page
+        assert (DOCS / page).read_text(encoding="utf-8").startswith(f"# {name}\n"), page
+
+
 def test_the_build_is_strict(config: Any) -> None:
     # These settings turn a page that is not in the navigation, and a link that leads nowhere, into a failed build.
     assert config["strict"] is True
