@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ovir.generation.token_comparison import CandidateToken, TokenComparison, TokenDifference
     from ovir.graph.layers import Layer, Port
     from ovir.ir.writing.save import to_python
-    from ovir.model import Model, read_model, save_model
+    from ovir.model import Model, join, read_model, save_model
     from ovir.ops.base.attributes import attribute
     from ovir.ops.base.operator import Operator
     from ovir.ops.base.registry import register
@@ -91,6 +91,7 @@ __all__ = [
     "diff",
     "export_onnx",
     "generate",
+    "join",
     "map",
     "precision",
     "random_inputs",
@@ -133,7 +134,7 @@ _NAMES = {
     "ovir.graph.layers": ("Layer", "Port"),
     "ovir.export.hybrid.compile_model": ("compile_model",),
     "ovir.ir.writing.save": ("to_python",),
-    "ovir.model": ("Model", "read_model", "save_model"),
+    "ovir.model": ("Model", "join", "read_model", "save_model"),
     "ovir.ops.base.attributes": ("attribute",),
     "ovir.ops.base.operator": ("Operator",),
     "ovir.ops.base.registry": ("register",),
@@ -146,6 +147,22 @@ _NAMES = {
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
+_ELSEWHERE = {
+    "Core": "ovir.read_model and ovir.compile_model, which need no Core",
+    "Type": "the name of the type, such as 'f32'",
+    "Tensor": "NumPy arrays",
+    "Shape": "a list of integers",
+    "Node": "ovir.Layer",
+    "Output": "ovir.Port",
+    "serialize": "ovir.save_model",
+    "set_batch": "model.reshape",
+    "preprocess": "model.preprocess",
+    "AsyncInferQueue": "ovir.map",
+    "convert_model": "openvino.convert_model, and then ovir.read_model for the file that openvino.save_model writes",
+}
+"""How ovir does what a name of OpenVINO's module does."""
+
+
 def __getattr__(name: str) -> "Any":
     """Load a public name, or the functions of an opset, on its first use."""
     import importlib.util
@@ -153,12 +170,15 @@ def __getattr__(name: str) -> "Any":
     module = _MODULES.get(name)
     if module is None:
         if not name.startswith("opset") or importlib.util.find_spec(f"{__name__}.{name}") is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            way = f": use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{way}")
         return importlib.import_module(f"{__name__}.{name}")
     value = globals()[name] = getattr(importlib.import_module(module), name)
     return value
 
 
 def __dir__() -> list[str]:
-    """Return the public names."""
-    return [*__all__, "__version__"]
+    """Return the public names, and those of the opsets."""
+    from ovir.ops.base.opsets import NEWEST_OPSET
+
+    return [*__all__, *(f"opset{number}" for number in range(1, NEWEST_OPSET + 1)), "__version__"]

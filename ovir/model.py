@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from ovir.core.element_types import ElementType
     from ovir.core.shapes import ShapeLike
     from ovir.diagnostics.diagnostic import Diagnostic
     from ovir.editing.keys import InputKey, InputKeys, LayerKey, TensorKey, TensorKeys
@@ -35,12 +36,12 @@ class Model(LayerGraph):
     ``Model(results, sinks, parameters, name)``. Raises InputError for other arguments and for layers of another model.
 
     The graph is acyclic. There are two kinds of edits. ``extract``, ``rename``, ``add_outputs``, ``set_constant``,
-    ``replace``, ``insert_after``, ``insert_before``, ``remove``, ``fold_constants``, ``decompress``, ``prune`` and
-    ``strip_rt_info`` leave an inferred model, or raise an OvirError and change nothing. The primitive edits
-    ``connect``, ``disconnect``, ``move_readers``, ``add_layer``, ``insert_layer_after``, ``remove_layer``,
-    ``replace_layer``, ``rename_layers`` and ``rename_tensors`` do not infer: call ``infer_shapes`` after them, or use
-    ``editing``. Edits raise InputError for a layer, tensor or port that the model does not have and for a name that is
-    taken, and ModelError if the model that they leave would be wrong.
+    ``replace``, ``insert_after``, ``insert_before``, ``remove``, ``fold_constants``, ``decompress``, ``prune``,
+    ``preprocess`` and ``strip_rt_info`` leave an inferred model, or raise an OvirError and change nothing. The
+    primitive edits ``connect``, ``disconnect``, ``move_readers``, ``add_layer``, ``insert_layer_after``,
+    ``remove_layer``, ``replace_layer``, ``rename_layers`` and ``rename_tensors`` do not infer: call ``infer_shapes``
+    after them, or use ``editing``. Edits raise InputError for a layer, tensor or port that the model does not have and
+    for a name that is taken, and ModelError if the model that they leave would be wrong.
 
     A layer is given by its name, key or id, or as a Layer. A tensor is given by its name, by the name of its layer, as
     ``(layer, position of the output)``, or as a Port; where a tensor and a layer have the same name, it means the
@@ -261,6 +262,37 @@ class Model(LayerGraph):
 
         return prune(self)
 
+    def preprocess(
+        self,
+        key: str | int | Port = 0,
+        *,
+        element_type: str | ElementType | None = None,
+        layout: str | None = None,
+        model_layout: str | None = None,
+        resize: str | None = None,
+        size: Sequence[int | str] | None = None,
+        reverse_channels: bool = False,
+        mean: float | Sequence[float] | None = None,
+        scale: float | Sequence[float] | None = None,
+    ) -> Port:
+        """Let the model prepare an input itself, and return the input, whose type and shape are then others.
+
+        What is fed is converted from ``element_type``, transposed from ``layout`` (such as ``"NHWC"``) to
+        ``model_layout``, resized, its channels are reversed, ``mean`` is subtracted, and it is divided by ``scale``, in
+        this order. Mean and scale are one number, or one for each channel. ``model_layout`` is the layout that the
+        model takes: by default the one that its file records, or else NCHW for inputs of rank 4.
+
+        ``resize`` is the mode of Interpolate that resizes images to what the model takes: ``"linear"``, ``"nearest"``,
+        ``"cubic"``, ``"bilinear_pillow"`` or ``"bicubic_pillow"``. The input then takes images of any size, or of
+        ``size``, a height and a width.
+
+        Raises InputError for what does not fit the input.
+        """
+        from ovir.editing.preprocessing import Preprocessing, preprocess
+
+        wanted = Preprocessing(element_type, layout, model_layout, resize, size, reverse_channels, mean, scale)
+        return preprocess(self, key, wanted)
+
     def strip_rt_info(self) -> None:
         """Remove all runtime information of the model, its layers, ports and bodies.
 
@@ -279,6 +311,27 @@ class Model(LayerGraph):
                 self.infer_shapes()  # pickles do not contain known values
             except ModelError:
                 return  # it was pickled between two edits: keep the types of the pickle
+
+
+def join(
+    first: Model | str | os.PathLike[str],
+    second: Model | str | os.PathLike[str],
+    connections: Mapping[Any, Any],
+) -> Model:
+    """Return a model that runs ``first`` and feeds its outputs to ``second``; both remain as they are.
+
+    ``connections`` maps tensors of the first model to inputs of the second: ``{"out": "in"}``; to a list, if a tensor
+    feeds several inputs. Models may be given as paths. The other inputs and outputs of both models are those of the
+    result, where an output of the first that feeds the second is none any more. Layers, tensors and variables of the
+    second model whose names the first has get a number: ``name_2``.
+
+    Raises InputError for tensors and inputs that do not exist or do not fit, and ModelError if the joined model is
+    wrong.
+    """
+    from ovir.editing.joining import join_models
+
+    first, second = (model if isinstance(model, Model) else read_model(model) for model in (first, second))
+    return join_models(first, second, connections)
 
 
 def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -> Model:

@@ -30,7 +30,8 @@ def test_dir_lists_names_that_are_not_loaded_yet() -> None:
 
 
 def test_dir_lists_only_public_names() -> None:
-    assert sorted(dir(ovir)) == sorted([*ovir.__all__, "__version__"])
+    opsets = [f"opset{number}" for number in range(1, NEWEST_OPSET + 1)]
+    assert sorted(dir(ovir)) == sorted([*ovir.__all__, *opsets, "__version__"])
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

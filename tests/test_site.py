@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,19 @@ def test_every_page_is_in_the_navigation_once(config: Any) -> None:
     assert sorted(listed) == written, "`nav` in mkdocs.yml names pages twice, or pages that do not exist"
 
 
+def test_pages_have_the_titles_that_the_navigation_shows(config: Any) -> None:
+    def labelled(entry: Any) -> Iterator[tuple[str, str]]:
+        for inner in entry if isinstance(entry, list) else ():
+            for name, value in inner.items() if isinstance(inner, dict) else ():
+                if isinstance(value, str):
+                    yield name, value
+                else:
+                    yield from labelled(value)
+
+    for name, page in labelled(config["nav"]):  # the others have the title of the page
+        assert (DOCS / page).read_text(encoding="utf-8").startswith(f"# {name}\n"), page
+
+
 def test_the_build_is_strict(config: Any) -> None:
     # These settings turn a page that is not in the navigation, and a link that leads nowhere, into a failed build.
     assert config["strict"] is True
@@ -51,6 +65,21 @@ def test_lists_are_lists_on_the_site(path: Path) -> None:
     for before, indent, item in re.findall(r"^(.*)\n( *)((?:[-*]|\d+\.) .*)$", text, re.MULTILINE):
         assert len(indent) % 4 == 0, item
         assert not before or re.match(r" *([-*]|\d+\.) |  ", before), item
+
+
+def test_the_extra_breaks_long_signatures() -> None:
+    # mkdocstrings leaves signatures on one line, which is cut off, where neither black nor ruff is installed.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extra = project["project"]["optional-dependencies"]["docs"]
+    assert any(name.startswith("ruff") for name in extra)
+
+
+def test_extras_are_quoted_for_every_shell() -> None:
+    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md"), *(ROOT / "ovir").rglob("*.py")]
+    for path in files:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if re.search(r"pip install\b.*\[\w", line):
+                assert re.search(r'pip install [^`]*"[\w.]+\[[\w,{}.]+\]"', line), f"{path.name}: {line}"
 
 
 def test_ci_counts_warnings() -> None:
@@ -67,6 +96,7 @@ def test_the_site_is_built(config: Any, tmp_path: Path) -> None:
     pytest.importorskip("mkdocstrings", reason="mkdocstrings, of the extra `docs`, is not installed")
     pytest.importorskip("material", reason="mkdocs-material, of the extra `docs`, is not installed")
     build.build(load(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path)))
+    assert (tmp_path / "404.html").exists()
     for page in pages(config["nav"]):
         text = (tmp_path / page).with_suffix(".html").read_text(encoding="utf-8")
         loaded = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]*)\"", text)

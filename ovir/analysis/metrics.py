@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -83,6 +83,44 @@ class ErrorMetric(MetricBase):
         peak = self.peak if self.peak is not None else 255.0 if label.dtype == np.uint8 else 1.0
         with np.errstate(all="ignore"):
             return np.array([self.function(values[0].ravel(), values[1].ravel(), peak)], np.float64)
+
+
+@dataclass(frozen=True)
+class FunctionMetric(MetricBase):
+    """A number that a function of the user computes from an output and a label.
+
+    A label that is one text is given as a string. The function may have the attributes ``higher_is_better`` (True) and
+    ``is_share`` (False), which says that each number is 1 for right or 0 for wrong.
+    """
+
+    name: str
+    function: Callable[[Array, Any], Any]
+
+    @property
+    def higher_is_better(self) -> bool:  # type: ignore[override]
+        return bool(getattr(self.function, "higher_is_better", True))
+
+    @property
+    def is_share(self) -> bool:  # type: ignore[override]
+        return bool(getattr(self.function, "is_share", False))
+
+    def scores(self, output: Array, label: Array) -> Array:
+        given = label.item() if label.dtype.kind in "OUT" and label.size == 1 else label
+        try:
+            found = self.function(output, given)
+        except Exception as error:
+            from traceback import extract_tb  # only needed here
+
+            frame = extract_tb(error.__traceback__)[-1]
+            place = f"{frame.filename}:{frame.lineno}"
+            _refuse(f"the metric '{self.name}' fails in {place}: {type(error).__name__}: {error}")
+        try:
+            numbers = np.asarray(found, np.float64).reshape(-1)
+        except (ValueError, TypeError):
+            _refuse(f"the metric '{self.name}' must return a number, or one for each sample, got {found!r}")
+        if self.is_share and not np.isin(numbers, (0, 1)).all():
+            _refuse(f"the metric '{self.name}' is a share, so that it must return 0 or 1, got {found!r}")
+        return numbers
 
 
 def metric_of(name: str, peak: float | None = None) -> MetricBase:

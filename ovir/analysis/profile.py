@@ -33,6 +33,11 @@ class RunTimes:
         above = min(below + 1, len(ordered) - 1)
         return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
 
+    def __str__(self) -> str:
+        """Return the median, the least and the most in milliseconds."""
+        median, least, most = (1000 * value for value in (self.percentile(50), min(self.seconds), max(self.seconds)))
+        return f"{median:,.2f} ms ({least:,.2f} to {most:,.2f} ms)"
+
     def to_dict(self) -> dict[str, float]:
         """Return least, median, mean, 90th and 99th percentile, and most."""
         return {
@@ -82,6 +87,8 @@ class Profile:
         self._timings: dict[Layer, Timing] = {}
         self.runs = 1
         """The number of runs of which the times are medians."""
+        self.slowest_types: list[str] = []
+        """The operations that took most of the time in any of the runs: several if chance decided."""
         self._open: list[tuple[float, float]] = []  # the running layers: start, and seconds in inner layers
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
@@ -126,23 +133,30 @@ RUNS = 7
 """The number of runs of a profile, after those that warm up."""
 
 
-def profile_runs(compiled: CompiledModel, feeds: Feeds) -> tuple[Profile, float]:
-    """Return the median time of each layer in several runs on the same inputs, and the median time of a run in seconds.
+def profile_runs(compiled: CompiledModel, feeds: Feeds) -> tuple[Profile, RunTimes]:
+    """Return the median time of each layer in several runs on the same inputs, and the times of as many runs that
+    nothing measures from the inside.
 
-    States are reset before each run, and outputs go to the same memory, so that all runs do the same.
+    Both kinds of runs alternate, so that what else the machine does concerns them alike. States are reset before each
+    run, and outputs go to the same memory, so that all runs do the same.
     """
-    request = compiled.create_infer_request()
+    request, watched = compiled.create_infer_request(), compiled.create_infer_request()
     profiles, seconds = [], []
     for number in range(WARM_UP + RUNS):
         request.reset_state()
-        profile, start = Profile(), perf_counter()
-        request.infer(feeds, listeners=[profile], share_outputs=True)
+        start = perf_counter()
+        request.infer(feeds, share_outputs=True)
+        end = perf_counter()
+        watched.reset_state()
+        profile = Profile()
+        watched.infer(feeds, listeners=[profile], share_outputs=True)
         if number >= WARM_UP:
-            profiles.append(profile.timings)
-            seconds.append(perf_counter() - start)
+            profiles.append(profile)
+            seconds.append(end - start)
     found = Profile()
     found.runs = RUNS
-    for layer, timing in profiles[-1].items():
-        times = [timings[layer].seconds for timings in profiles if layer in timings]
+    found.slowest_types = list(dict.fromkeys(kind.type for profile in profiles for kind in profile.types()[:1]))
+    for layer, timing in profiles[-1].timings.items():
+        times = [profile.timings[layer].seconds for profile in profiles if layer in profile.timings]
         found._timings[layer] = replace(timing, seconds=median(times))
-    return found, median(seconds)
+    return found, RunTimes(tuple(seconds))

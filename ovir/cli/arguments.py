@@ -287,8 +287,25 @@ def write_html(arguments: argparse.Namespace, make: Callable[[], Page]) -> None:
         from ovir.reports.writing import write_report
 
         with stage("writing the report"):
-            write_report(make(), arguments.html, ovir.__version__)
+            page = make()
+            page.origin = _origin(arguments)
+            write_report(page, arguments.html, ovir.__version__)
         print_message(f"{escaped(arguments.html)}: report written")
+
+
+def _origin(arguments: argparse.Namespace) -> str:
+    """Return when and how a report is made: what somebody needs who wants to make it again."""
+    import platform
+    import shlex
+    from datetime import UTC, datetime
+
+    import numpy as np
+
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    versions = f"with Python {platform.python_version()} and NumPy {np.__version__}"
+    has_seed = hasattr(arguments, "seed") and not (arguments.input or getattr(arguments, "inputs", None))
+    seed = f"; the seed of random inputs is {arguments.seed or 0}" if has_seed else ""
+    return f"{versions} on {now} by: {shlex.join(arguments.command_line)}{seed}"
 
 
 # --------------------------------------------------------------------------- files that commands write

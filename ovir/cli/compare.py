@@ -324,7 +324,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.node_data is not None:
         from ovir.integrations.model_explorer.overlays import of_comparison
 
-        write_node_data(arguments.node_data, of_comparison(model, found)[0], model)
+        write_node_data(arguments.node_data, of_comparison(model, found)[1], model)  # the errors
     if arguments.json:
         say_json(found.to_dict())
     else:
@@ -336,4 +336,4 @@ def run(arguments: argparse.Namespace) -> int:
 def _page(found: Comparison, model: Model) -> Page:
     from ovir.reports.compare_page import compare_page
 
-    return compare_page(found, model)
+    return compare_page(found, model, list(_head(found))[2:])

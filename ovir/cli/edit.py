@@ -13,6 +13,7 @@ from ovir.build.values import as_array
 from ovir.cli.arguments import add_command, add_json, add_model, output_file, parse_shapes, raise_usage_error
 from ovir.cli.opening import add_extension, constants_of_sizes, load_extensions
 from ovir.cli.output import DONE, print_diagnostics, saved_as_json, say, say_json
+from ovir.cli.preprocessing import add_options, preprocess_inputs
 from ovir.core.arrays import Array
 from ovir.core.progress import stage
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, USAGE
@@ -230,10 +231,11 @@ def add_to(commands: Any) -> None:
         commands,
         "edit",
         run,
-        "change a model and save it: rename, reshape, set constants, add outputs, fold, prune",
+        "change a model and save it: rename, reshape, set constants, preprocess inputs, fold, prune",
         "  ovir edit model.xml --rename image=photo -o renamed.xml\n"
         "  ovir edit model.xml --set-constant target=-1,128 --shape image=4,1,8,8 -o four.xml\n"
         "  ovir edit model.xml --fold-constants --prune --strip-rt-info -o model.xml\n"
+        "  ovir edit model.xml --input-type u8 --input-layout NHWC --resize linear --mean 127.5 -o images.xml\n"
         "\nEdits apply in the given order, and are inferred together. If one fails, nothing is written.\n",
     )
     add_model(parser)
@@ -249,6 +251,7 @@ def add_to(commands: Any) -> None:
     weights = edits.add_mutually_exclusive_group()
     for edit in (COMPRESS, DECOMPRESS):
         _add(weights, edit)
+    add_options(parser)
     parser.set_defaults(edits=[], may_replace_model=True)
 
 
@@ -264,7 +267,7 @@ def run(arguments: argparse.Namespace) -> int:
     model = read_model(arguments.model, arguments.weights)
     keys = dict.fromkeys(layer.key for layer in model.walk()) if arguments.json else {}
     with stage("editing"):
-        done = _apply(model, arguments.edits)
+        done = _apply(model, arguments)
     path = None if arguments.dry_run else arguments.output
     written = model
     warnings: list[Diagnostic] = []
@@ -316,16 +319,20 @@ class Done(NamedTuple):
     result: str
 
 
-def _apply(model: Model, edits: Sequence[tuple[str, str]]) -> list[Done]:
-    """Apply the edits as one."""
+def _apply(model: Model, arguments: argparse.Namespace) -> list[Done]:
+    """Apply the edits, and after them the preprocessing, as one."""
+    edits: Sequence[tuple[str, str]] = arguments.edits
     reports = []
     option, value = "", ""
     try:
         with model.editing():
             for option, value in edits:
                 reports.append(_BY_OPTION[option].apply(model, value))
+            option, value = "preprocessing", ""
+            prepared = preprocess_inputs(model, arguments)
             option = ""
     except OvirError as error:
         error.add_note(readable(f"  hint: {_hint(model, error.diagnostic, edits, option, value)}nothing is written"))
         raise
-    return [Done(*edit, report()) for edit, report in zip(edits, reports, strict=True)]
+    done = [Done(*edit, report()) for edit, report in zip(edits, reports, strict=True)]
+    return [*done, *(Done("preprocessing", name, text) for name, text in prepared)]

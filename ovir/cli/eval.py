@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.evaluation import CONFIDENCE, Interval, ModelEvaluation, ScoreDifference
-from ovir.analysis.metrics import NAMES, MetricBase, metric_of
+from ovir.analysis.metrics import NAMES, FunctionMetric, MetricBase, metric_of
 from ovir.cli.arguments import (
     add_command,
     add_json,
@@ -24,7 +24,7 @@ from ovir.cli.arguments import (
 )
 from ovir.cli.compiling import add_compiling, compiled_as, open_runnable
 from ovir.cli.inputs import add_images, add_input_files, input_files
-from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.opening import add_extension, load_extensions, load_user_module
 from ovir.cli.other_side import add_device, config_of, is_recorded, open_other
 from ovir.cli.output import DONE, WRONG, say, say_json, say_table
 from ovir.cli.progress import advance
@@ -32,7 +32,7 @@ from ovir.cli.run_many import print_failures
 from ovir.core.arrays import Array
 from ovir.core.progress import stage
 from ovir.diagnostics.errors import OvirError
-from ovir.diagnostics.wording import plural, readable
+from ovir.diagnostics.wording import did_you_mean, plural, readable
 from ovir.io.input_files import InputFile, Loader, read_labels
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
@@ -165,6 +165,7 @@ def add_to(commands: Any) -> None:
         "  ovir eval model.xml --inputs images/ --labels labels.csv --metric top5\n"
         "  ovir eval int8.xml --inputs images/ --labels labels.csv --against f32.xml\n"
         "  ovir eval model.xml --inputs data/ --labels labels.csv --against openvino:CPU --workers 8\n"
+        "  ovir eval ocr.xml --inputs lines/ --labels texts.csv --metric my_metrics.py:cer\n"
         "  ovir eval denoise.xml --inputs noisy/ --labels clean/ --metric psnr --json\n",
     )
     add_model(parser)
@@ -179,7 +180,11 @@ def add_to(commands: Any) -> None:
         help="a .csv with the name and the label of each input, an .npz with an array for each, or a folder of files",
     )
     parser.add_argument(
-        "--metric", default=NAMES[0], metavar="NAME", help=f"one of {', '.join(NAMES)} (default: {NAMES[0]})"
+        "--metric",
+        default=NAMES[0],
+        metavar="NAME",
+        help=f"one of {', '.join(NAMES)} (default: {NAMES[0]}), or a function of your own, as FILE.py:NAME, which gets "
+        "an output and a label and returns a number",
     )
     parser.add_argument(
         "--peak",
@@ -211,12 +216,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.against is None and (arguments.config or arguments.timeout is not None):
         raise_usage_error(_NO_DEVICE)
     config = config_of(arguments.config)
-    metric = metric_of(arguments.metric, arguments.peak)
+    metric = _metric(arguments)
     load_extensions(arguments.extension)
     model = open_runnable(arguments)
     files = input_files(model, arguments)
     index = _output(model, arguments.output)
-    labels = read_labels(arguments.labels, [file.name for file in files], model.outputs[index].any_name)
+    labels = read_labels(
+        arguments.labels,
+        [file.name for file in files],
+        model.outputs[index].any_name,
+        texts=isinstance(metric, FunctionMetric),
+    )
     with opened_workers(arguments) as workers:
         task = _Task(files, labels, metric, arguments.batch, workers)
         sides = [task.evaluated(arguments.model, task.mapped(compiled_as(arguments, model), index))]
@@ -227,6 +237,21 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print_evaluation(sides)
     return WRONG if any(side.failed for side in sides) else DONE
+
+
+def _metric(arguments: argparse.Namespace) -> MetricBase:
+    """Return the metric: one that ovir has, or a function of a module."""
+    path, colon, name = arguments.metric.rpartition(".py:")
+    if not colon:
+        return metric_of(arguments.metric, arguments.peak)
+    if arguments.peak is not None:
+        raise_usage_error("--peak is for the metric psnr")
+    module = load_user_module("--metric", f"{path}.py", "metric")
+    function = getattr(module, name, None)
+    if not callable(function):
+        known = [other for other, value in vars(module).items() if callable(value) and not other.startswith("_")]
+        raise_usage_error(f"--metric {arguments.metric}: {path}.py has no function {name!r}", did_you_mean(name, known))
+    return FunctionMetric(name, function)
 
 
 def _output(model: Model, name: str | None) -> int:

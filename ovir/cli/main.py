@@ -22,7 +22,7 @@ from ovir.diagnostics.errors import OWN_FAULT, InputError, OvirError
 
 COMMANDS = (
     *("run", "generate", "eval", "infer", "show", "check", "diff", "compare", "bisect", "reduce", "precision"),
-    *("extract", "edit", "export", "view", "explain", "ops", "python"),
+    *("extract", "edit", "join", "export", "view", "explain", "ops", "python"),
 )
 """Each is a module of this package."""
 
@@ -41,6 +41,7 @@ examples:
   ovir precision model.xml --to f16                   the layers that a device must compute in f32
   ovir extract model.xml --outputs relu1 -o part.xml  the part that relu1 depends on
   ovir edit model.xml --rename image=photo -o new.xml rename, reshape, set constants, fold, prune
+  ovir join a.xml b.xml --connect out=in -o c.xml     one model of two
   ovir export model.xml -o model.onnx --verify        ONNX, compared with onnxruntime
   ovir view model.xml --check                         the graph in a browser, with what is wrong
   ovir show model.xml                                 operations, parameters, multiply-accumulates
@@ -155,6 +156,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except InputError as error:
         return _failed(error, argparse.Namespace())
     try:
+        arguments.command_line = ["ovir", *(sys.argv[1:] if argv is None else map(str, argv))]
         refuse_overwriting(arguments)
         with showing_progress():
             status: int = arguments.run(arguments)

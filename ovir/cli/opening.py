@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
 
 from ovir.checks.recovering import Recovered, read_recovering
 from ovir.cli.arguments import (
@@ -43,25 +44,27 @@ def load_extensions(files: Iterable[str]) -> None:
     for file in files:
         path = os.path.realpath(file)
         if path not in _loaded:
-            _load(file, path)
+            load_user_module("--extension", file, "extension")
             _loaded.add(path)
 
 
-def _load(file: str, path: str) -> None:
+def load_user_module(option: str, file: str, kind: str) -> ModuleType:
+    """Run a module that an option names, and return it; raise InputError if it cannot be run."""
+    path = os.path.realpath(file)
     if not os.path.isfile(path):
-        raise_usage_error(f"--extension {file}: there is no such file")
+        raise_usage_error(f"{option} {file}: there is no such file")
     if not path.endswith(".py"):
-        raise_usage_error(f"--extension {file}: not a Python module; its name must end in .py")
-    name = f"ovir_extension_{os.path.splitext(os.path.basename(path))[0]}"
+        raise_usage_error(f"{option} {file}: not a Python module; its name must end in .py")
+    name = f"ovir_{kind}_{os.path.splitext(os.path.basename(path))[0]}"
     try:
-        load_module(name, path)
+        return load_module(name, path)
     except (Exception, SystemExit) as error:
         what = (
             f"calls sys.exit({'' if error.code is None else repr(error.code)})"
             if isinstance(error, SystemExit)
             else f"fails: {type(error).__name__}: {error}"
         )
-        raise_usage_error(f"--extension {file}: the module {what}")
+        raise_usage_error(f"{option} {file}: the module {what}")
 
 
 _MOST_LAYERS = 100

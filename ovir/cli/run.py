@@ -78,8 +78,8 @@ class Report:
     profile: Profile | None
     seconds: float
     """The time of the first run."""
-    profiled: float
-    """The median time of the runs of the profile."""
+    profiled: RunTimes | None
+    """The times of runs beside those of the profile, without it."""
     times: RunTimes | None = None
     """The times of the runs that ``--repeat`` asks for."""
     top: int | None = None
@@ -119,8 +119,7 @@ class Report:
     def _print_profile(self, profile: Profile) -> None:
         types, layers = profile.types(), profile.layers()
         runs = f"medians of {plural(profile.runs, 'run')}"
-        whole = f"of the run {self.profiled * 1000:.2f} ms"
-        say(f"\ntime in layers {profile.seconds * 1000:.2f} ms, {whole} ({runs})\n")
+        say(f"\ntime in layers {profile.seconds * 1000:.2f} ms; a run without the profile: {self.profiled}; {runs}\n")
         head = (">calls", ">ms", ">share")
         say_table(("operation", *head), ((t.type, *_timing_cells(t, profile)) for t in types))
         say()
@@ -137,7 +136,17 @@ class Report:
         from ovir.reports.run_page import Ran, run_page
 
         random = frozenset(self.model.inputs.index(item.port) for item in self.made)
-        ran = Ran(self.model, self.feeds, self.results, self.seconds, random, self.profile, self.times, self.watch)
+        ran = Ran(
+            self.model,
+            self.feeds,
+            self.results,
+            self.seconds,
+            random,
+            self.profile,
+            self.times,
+            self.watch,
+            self.profiled,
+        )
         return run_page(ran, self.top)
 
     # ----- for programs
@@ -162,6 +171,7 @@ class Report:
         if self.profile is not None:
             document["profile"] = {
                 "seconds": self.profile.seconds,
+                "runs": [] if self.profiled is None else list(self.profiled.seconds),
                 "types": [{"type": t.type, "calls": t.calls, "seconds": t.seconds} for t in self.profile.types()],
                 "layers": [vars(t) for t in self.profile.layers()],
             }
@@ -398,7 +408,7 @@ def run(arguments: argparse.Namespace) -> int:
             results, seconds = _record(compiled, inputs.feeds, taps, listeners, arguments)
         else:
             results, seconds = _run_compiled(compiled, inputs.feeds, taps, listeners)
-        profile, profiled = _profile(compiled, inputs.feeds) if arguments.profile else (None, seconds)
+        profile, profiled = _profile(compiled, inputs.feeds) if arguments.profile else (None, None)
         times = _times(compiled, inputs.feeds, arguments.repeat) if arguments.repeat else None
     except RunError as error:
         inputs.hint_at_choices(model, error)
@@ -439,7 +449,7 @@ def _watch(arguments: argparse.Namespace) -> Watch:
     return watch
 
 
-def _profile(compiled: CompiledModel, feeds: dict[int, Array]) -> tuple[Profile, float]:
+def _profile(compiled: CompiledModel, feeds: dict[int, Array]) -> tuple[Profile, RunTimes]:
     from ovir.analysis.profile import profile_runs
 
     return profile_runs(compiled, feeds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import Any
 
 from ovir.analysis.diff import diff
@@ -12,11 +13,19 @@ from ovir.checks.recovering import Recovered, read_recovering
 from ovir.cli.arguments import add_command, add_model, add_shape, file_name, natural
 from ovir.cli.opening import add_extension, add_no_weights, load_extensions, open_recovering
 from ovir.cli.output import DONE, print_diagnostics, print_message, say
+from ovir.cli.signals import Terminated
 from ovir.cli.terminal import last_line
 from ovir.debugging.compare import compare
+from ovir.diagnostics.codes import CODES
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.wording import plural
-from ovir.integrations.model_explorer.overlays import Overlay, of_comparison, of_diagnostics, of_diff
+from ovir.integrations.model_explorer.overlays import (
+    Overlay,
+    comparison_verdict,
+    of_comparison,
+    of_diagnostics,
+    of_diff,
+)
 from ovir.integrations.model_explorer.server import open_browser, open_server
 from ovir.integrations.model_explorer.view import ViewedModel, measure, shown_models, viewed
 
@@ -79,7 +88,12 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.no_browser and not open_browser(server.url):
             print_message("no browser was found: open the address yourself")
         last_line.close()  # nothing is in progress any more
-        server.serve_forever()
+        try:
+            server.serve_forever()
+        except Terminated:
+            raise
+        except KeyboardInterrupt:  # the way in which users end it, when they have seen what they wanted
+            print_message("the server has stopped")
     return DONE
 
 
@@ -89,7 +103,7 @@ def _models(arguments: argparse.Namespace) -> list[ViewedModel]:
     overlays, diagnostics = _checked(arguments, recovered)
     runs, failures = _ran(arguments, recovered)
     diffs, others = _differing(arguments, recovered)
-    overlays += [*runs, *diffs]
+    overlays = sorted([*overlays, *runs, *diffs], key=lambda overlay: not overlay.items)  # one with data is selected
     return [viewed(arguments.model, recovered.model, [*diagnostics, *failures], recovered.declared, overlays), *others]
 
 
@@ -97,13 +111,18 @@ def _checked(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[
     """Return the severities of layers, and the diagnostics that they show: a check finds them if one is requested or
     the model has faults."""
     if not arguments.check and not recovered.errors:
-        return [], list(recovered.model.diagnostics)
+        return [], [_as_checked(found) for found in recovered.model.diagnostics]
     found = check(arguments.model, arguments.weights, need_weights=not arguments.no_weights)
     if arguments.check:
         print_message(f"{plural(len(found), 'diagnostic')} from the check")
     if arguments.shape:
         found += recovered.errors
     return [of_diagnostics(recovered.model, found)], found
+
+
+def _as_checked(found: Diagnostic) -> Diagnostic:
+    """Return a diagnostic of reading with the severity that ``check`` reports: the reader tolerates some errors."""
+    return replace(found, severity=CODES[found.code].severity)
 
 
 def _ran(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Overlay], list[Diagnostic]]:
@@ -125,6 +144,7 @@ def _ran(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Over
     if arguments.compare is not None:
         found = compare(model, arguments.compare, inputs=inputs, mode="cumulative")
         print_diagnostics(found.diagnostics)
+        print_message(f"{comparison_verdict(found)}, against {found.against}")
         overlays += of_comparison(model, found)
     return overlays, failures
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ovir.analysis.metrics import top_scores
 from ovir.core.arrays import Array
+from ovir.core.html import html_table
 from ovir.debugging.comparison_setup import Against, GivenInputs, InputSet, Progress, as_model, open_side, sets_for
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, Side
@@ -227,6 +228,17 @@ class Comparison:
             "not_compared": [item.to_dict() for item in self.not_compared],
             "diagnostics": [item.to_dict() for item in self.diagnostics],
         }
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[object, ...]] = []
+        for kind, found in (("output", self.outputs), ("layer", self.ranked())):
+            for item in found:
+                worst = item.tensor.worst
+                verdict = "within" if item.within else "BEYOND"
+                rows.append((kind, item.name, verdict, f"{worst.max_abs:.3g}", f"{worst.sqnr_db:.1f}"))
+        verdict = "within the tolerance" if self.within else "beyond the tolerance"
+        header = ("", "name", "tolerance", "max. abs. difference", "SQNR (dB)")
+        return html_table(f"{self.model} against {self.against}: {verdict}", header, rows)
 
     def __repr__(self) -> str:
         state = "within tolerance" if self.within else "beyond tolerance"

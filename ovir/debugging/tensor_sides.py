@@ -124,7 +124,7 @@ class OnnxModel(Side):
         self._places, self._kinds = self._match_inputs(facts["inputs"])
         if facts["tensors"] is None:
             message = "only outputs are compared: tensors between layers need the package onnx, which is missing"
-            hint = "install it with `pip install ovir[onnxruntime]`"
+            hint = 'install it with `pip install "ovir[onnxruntime]"`'
             self._diagnostics.append(diagnose(NO_ENGINE, message, severity=Severity.WARNING, hint=hint))
 
     @property

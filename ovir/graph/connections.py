@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, SupportsIndex
+from html import escape
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, SupportsIndex
 from weakref import WeakSet
 
+from ovir.core.html import html_table
+from ovir.core.public_names import PublicNames
 from ovir.diagnostics.codes import TOO_DEEP
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
-from ovir.diagnostics.wording import did_you_mean
+from ovir.diagnostics.wording import did_you_mean, plural
 from ovir.graph.layers import Layer, Port, ReadOnlyDict, ReadOnlyList
 from ovir.graph.order import NARROW, FileOrder, Ranks, dead_layers, topological_order
 
@@ -44,12 +48,60 @@ class Dependent(Protocol):
         """Copy what is needed from the model, which is about to change."""
 
 
-class ConnectedLayers:
+class ConnectedLayers(PublicNames):
     """Layers and what is derived from their connections.
 
     Only the ports record connections: each input has a source, each output has readers. Everything else (edges, order,
     dead layers, inputs, outputs, the networkx graph) is derived on demand and cached until the next edit.
     """
+
+    _internal = frozenset(
+        [
+            "holder",
+            "scope",
+            "has_gaps",
+            "needs_inference",
+            "graphs",
+            "around",
+            "require_depth",
+            "own_key",
+            "named",
+            "dispose",
+            "add_dependent",
+            "read_diagnostics",
+            "inference_diagnostics",
+            "revision",
+            "open_edits",
+            "prepare_change",
+            "has_id",
+            "set_layer_names",
+        ]
+    )
+    _elsewhere: ClassVar = {
+        "friendly_name": "model.name",
+        "get_friendly_name": "model.name",
+        "set_friendly_name": "model.name = ...",
+        "get_name": "model.name",
+        "get_rt_info": "model.rt_info",
+        "set_rt_info": "model.rt_info",
+        "is_dynamic": "any(port.shape.is_dynamic for port in model.inputs)",
+        "get_parameter_index": "model.input_index(port)",
+        "get_result_index": "model.outputs.index(port)",
+        "get_result": "model.get_results()[0]",
+        "get_sinks": "[layer for layer in model.layers if layer.type == 'Assign']",
+        "get_variables": "compile_model(model).create_infer_request().query_state()",
+        "add_results": "model.add_outputs(tensors)",
+        "remove_result": "model.remove(layer)",
+        "remove_parameter": "model.remove(layer)",
+        "replace_parameter": "model.extract(inputs, outputs)",
+        "validate_nodes_and_infer_types": "model.infer_shapes()",
+        "evaluate": "compile_model(model)(inputs)",
+        "get_output_shape": "model.output(i).shape",
+        "get_output_partial_shape": "model.output(i).shape",
+        "get_output_element_type": "model.output(i).element_type",
+        "get_output_size": "len(model.outputs)",
+        "save": "ovir.save_model(model, path)",
+    }
 
     def __init__(self, layers: Iterable[Layer], *, name: str = "", path: str | None = None, has_gaps: bool = False):
         """Create a graph of layers with distinct ids whose ports are already joined.
@@ -144,6 +196,42 @@ class ConnectedLayers:
         """Return the input ports of the Results, in the order of the file; each has the names of the tensor that it
         reads."""
         return ReadOnlyList(layer.inputs[0] for layer in self._file_order if layer.type == "Result" and layer.inputs)
+
+    def input(self, key: str | int | Port = 0) -> Port:
+        """Return the input with this position or name. Raises InputError if there is none."""
+        return port_of(self.inputs, key, "input", self.path)
+
+    def output(self, key: str | int | Port = 0) -> Port:
+        """Return the output with this position or name. Raises InputError if there is none."""
+        return port_of(self.outputs, key, "output", self.path)
+
+    # ----- the same under OpenVINO's names
+
+    @property
+    def parameters(self) -> list[Layer]:
+        """Return the Parameters, in the order of ``inputs``."""
+        return [port.layer for port in self.inputs]
+
+    @property
+    def results(self) -> list[Layer]:
+        """Return the Results, in the order of ``outputs``."""
+        return [port.layer for port in self.outputs]
+
+    def get_parameters(self) -> list[Layer]:
+        """Return ``parameters``."""
+        return self.parameters
+
+    def get_results(self) -> list[Layer]:
+        """Return ``results``."""
+        return self.results
+
+    def get_ops(self) -> list[Layer]:
+        """Return ``layers``."""
+        return self.layers
+
+    def get_ordered_ops(self) -> list[Layer]:
+        """Return ``layers``."""
+        return self.layers
 
     @cached_property
     def dead_layers(self) -> frozenset[Layer]:
@@ -275,6 +363,13 @@ class ConnectedLayers:
             layer.inputs.clear()
             layer.outputs.clear()
 
+    def _repr_html_(self) -> str:
+        rows = [("input", port.any_name, port.type) for port in self.inputs]
+        rows += [("output", port.any_name, port.type) for port in self.outputs]
+        title = f"Model {self.name!r}: {plural(len(self._file_order), 'layer')}"
+        graph = f"<p>Graph: <code>ovir view {escape(shlex.quote(self.path))}</code></p>" if self.path else ""
+        return html_table(title, ("", "name", "type"), rows) + graph
+
     # ----- for edits
 
     def add_dependent(self, dependent: Dependent) -> None:
@@ -298,6 +393,38 @@ class ConnectedLayers:
         self.needs_inference = True
         for name in ("graph", "inputs", "outputs", "dead_layers", "_numbered", "_by_own_key"):
             vars(self).pop(name, None)
+
+
+def port_of(ports: Sequence[Port], key: str | int | Port, kind: str, path: str | None = None) -> Port:
+    """Return the input or output with a position, the name of its tensor or of its layer, or that is a Port.
+
+    The names of an output include that of the layer that computes it. Raises NotFoundError if there is none.
+    """
+    if isinstance(key, Port):
+        if key in ports:
+            return key
+    elif not isinstance(key, (str, bool)) and isinstance(key, SupportsIndex):  # the latter takes 8 us
+        if 0 <= key.__index__() < len(ports):
+            return ports[key.__index__()]
+    else:
+        for names in (_tensor_names, _layer_names):
+            for port in ports:
+                if key in names(port):
+                    return port
+    known = ", ".join(f"{i} '{port.any_name}'" for i, port in enumerate(ports)) or "none"
+    all_names = [name for port in ports for name in (*_tensor_names(port), *_layer_names(port))]
+    hint = did_you_mean(key, all_names) if isinstance(key, str) else None
+    raise NotFoundError.usage(f"the model has no {kind} {key!r}; its {kind}s are {known}", Place(path), hint=hint)
+
+
+def _tensor_names(port: Port) -> Collection[str]:
+    return port.names
+
+
+def _layer_names(port: Port) -> Collection[str]:
+    """Return the names of the layer of an input or output, and of the layer that computes an output."""
+    layers = [port.layer] if port.source is None else [port.layer, port.source.layer]
+    return [layer.name for layer in layers]
 
 
 def require_own_bodies(layers: Iterable[Layer]) -> None:

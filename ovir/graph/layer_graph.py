@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, NoReturn, Self, SupportsIndex
+from typing import Any, NoReturn, Self
 
 from ovir.core.interpreter import without_garbage_collection
 from ovir.diagnostics.codes import CYCLE
@@ -90,20 +90,7 @@ class LayerGraph(ConnectedLayers):
 
         Raises InputError if there is none.
         """
-        if isinstance(key, Port):
-            if key in self.inputs:
-                return self.inputs.index(key)
-        elif not isinstance(key, (str, bool)) and isinstance(key, SupportsIndex):  # the latter takes 8 us
-            if 0 <= (index := key.__index__()) < len(self.inputs):
-                return index
-        else:
-            for match in (lambda p: key in p.names, lambda p: key == p.layer.name):
-                for index, port in enumerate(self.inputs):
-                    if match(port):
-                        return index
-        known = ", ".join(f"{i} '{port.any_name}'" for i, port in enumerate(self.inputs)) or "none"
-        message = f"the model has no input {key!r}; its inputs are {known}"
-        raise InputError.usage(message, Place(self.path))
+        return self.inputs.index(self.input(key))
 
     @property
     def next_id(self) -> int:

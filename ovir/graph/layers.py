@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, SupportsIndex, TypeVar
 
 from ovir.core.element_types import ElementType, dynamic
+from ovir.core.html import html_table
+from ovir.core.public_names import PublicNames
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.diagnostic import Place, caller
@@ -103,12 +105,24 @@ def set_arithmetic(apply: Callable[..., Layer]) -> None:
 
 
 @dataclass(eq=False, slots=True)
-class Port(Arithmetic):
+class Port(Arithmetic, PublicNames):
     """An input or output of a layer.
 
     The connections of ports are the only record of the graph: an input has at most one ``source``, an output has
     ``readers``. Only ``Model.connect`` and the other edits of a model change them.
     """
+
+    _internal = frozenset(("place", "edge_line", "own_names", "inferred"))
+    _elsewhere: ClassVar = {
+        "get_shape": "port.shape, or port.shape.to_tuple() for a tuple of integers",
+        "get_index": "port.index",
+        "get_tensor": "port.type, port.names and port.rt_info",
+        "get_target_inputs": "port.readers",
+        "target_inputs": "port.readers",
+        "get_source_output": "port.source",
+        "get_rt_info": "port.rt_info",
+        "replace": "model.insert_after(port, layer) or model.move_readers(port, other)",
+    }
 
     layer: Layer
     """The layer that has the port."""
@@ -181,6 +195,46 @@ class Port(Arithmetic):
         """Return one tensor name: the first in sorted order, numbers last; without names, the name of the layer."""
         return min(self.names, key=lambda name: (name.isdigit(), name)) if self.names else self.layer.name
 
+    # ----- the same under OpenVINO's names
+
+    @property
+    def partial_shape(self) -> PartialShape:
+        """Return ``shape``."""
+        return self.shape
+
+    @property
+    def node(self) -> Layer:
+        """Return ``layer``."""
+        return self.layer
+
+    def get_any_name(self) -> str:
+        """Return ``any_name``."""
+        return self.any_name
+
+    def get_names(self) -> frozenset[str]:
+        """Return ``names``."""
+        return self.names
+
+    def set_names(self, names: Iterable[str]) -> None:
+        """Set ``names``."""
+        self.names = names
+
+    def add_names(self, names: Iterable[str]) -> None:
+        """Add names to ``names``."""
+        self.own_names = self.own_names.union((names,) if isinstance(names, str) else names)
+
+    def get_partial_shape(self) -> PartialShape:
+        """Return ``shape``."""
+        return self.shape
+
+    def get_element_type(self) -> ElementType:
+        """Return ``element_type``."""
+        return self.element_type
+
+    def get_node(self) -> Layer:
+        """Return ``layer``."""
+        return self.layer
+
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if self.layer.owner is None:
             return object.__reduce_ex__(self, protocol)
@@ -192,12 +246,37 @@ class Port(Arithmetic):
 
 
 @dataclass(eq=False, slots=True)
-class Layer(Arithmetic):
+class Layer(Arithmetic, PublicNames):
     """One operation of a model.
 
     A layer created by the functions of an opset (``from ovir import opset13 as ops``) reads its sources, but is not
     among their readers and has no name of its own before it is part of a model.
     """
+
+    _internal = frozenset(("at", "place", "data_place", "data_line", "fault_hint", "owner", "rt_info_source", "scope"))
+    _elsewhere: ClassVar = {
+        "friendly_name": "layer.name",
+        "get_friendly_name": "layer.name",
+        "set_friendly_name": "model.rename({old: new})",
+        "get_name": "layer.name",
+        "get_type_name": "layer.type",
+        "get_attributes": "layer.attributes",
+        "set_attribute": "model.replace(layer, new)",
+        "get_rt_info": "layer.rt_info",
+        "get_element_type": "layer.element_type",
+        "get_output_shape": "layer.output(i).shape",
+        "get_output_partial_shape": "layer.output(i).shape",
+        "get_output_element_type": "layer.output(i).element_type",
+        "get_output_size": "len(layer.outputs)",
+        "get_input_shape": "layer.input(i).shape",
+        "get_input_partial_shape": "layer.input(i).shape",
+        "get_input_element_type": "layer.input(i).element_type",
+        "get_input_size": "len(layer.inputs)",
+        "input_value": "layer.input(i).source",
+        "input_values": "[port.source for port in layer.inputs]",
+        "get_data": "layer.output().type.constant, which is None for other layers than constants",
+        "data": "layer.output().type.constant, which is None for other layers than constants",
+    }
 
     id: int
     """The number in the file, which no other layer of the model or body has."""
@@ -241,11 +320,18 @@ class Layer(Arithmetic):
             self.rt_info_source = self.rt_info_source()
         return NO_RT_INFO if self.rt_info_source is None else self.rt_info_source
 
+    def input(self, index: int = 0) -> Port:
+        """Return an input port. Raises InputError, which is also an IndexError, if there is none."""
+        return self._port(self.inputs, index, "input")
+
     def output(self, index: int = 0) -> Port:
         """Return an output port. Raises InputError, which is also an IndexError, if there is none."""
-        if 0 <= index < len(self.outputs):
-            return self.outputs[index]
-        message = f"there is no output {index}: the layer has {plural(len(self.outputs), 'output')}"
+        return self._port(self.outputs, index, "output")
+
+    def _port(self, ports: list[Port], index: int, kind: str) -> Port:
+        if 0 <= index < len(ports):
+            return ports[index]
+        message = f"there is no {kind} {index}: the layer has {plural(len(ports), kind)}"
         raise NotFoundError.usage(message, replace(caller(), layer=self.title, layer_id=self.id))
 
     def __getitem__(self, index: int) -> Port:
@@ -311,7 +397,16 @@ class Layer(Arithmetic):
         return object.__reduce_ex__(self, protocol) if self.owner is None else (_layer_of, (self.owner, self.id))
 
     def __repr__(self) -> str:
-        return f"<{self.title}>"
+        types = ", ".join(str(port.type) for port in self.outputs or self.inputs)
+        return f"<{self.title}: {types}>" if types else f"<{self.title}>"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[object, ...]] = [(f"attribute {name}", value) for name, value in self.attributes.items()]
+        for kind, ports in (("input", self.inputs), ("output", self.outputs)):
+            for port in ports:
+                source = f" from {port.source.layer.key}" if port.source is not None else ""
+                rows.append((f"{kind} {port.index}", f"{port.type}{source}"))
+        return html_table(self.title, (), rows)
 
 
 LayerOrPort = Layer | Port

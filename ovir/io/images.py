@@ -108,7 +108,7 @@ def _open(path: str | os.PathLike[str], channels: int | None) -> Image:
         from PIL import Image, ImageOps
     except ImportError:
         message = "images are read with Pillow, which is not installed"
-        hint = "install it with `pip install ovir[image]`, or give an array: NAME=file.npy"
+        hint = 'install it with `pip install "ovir[image]"`, or give an array: NAME=file.npy'
         raise InputError.usage(message, Place(os.fspath(path)), hint=hint) from None
     try:
         with Image.open(path) as opened:

@@ -224,18 +224,19 @@ def _refuse(text: str, message: str, hint: str) -> NoReturn:
     raise ReadError(diagnose(UNREADABLE, message, Place(text), hint=hint))
 
 
+_TEXT = "text"
 _VALUES = ("label", "class", "target", "category")
 """Names of a column that holds the labels, if a table has others, too."""
 
 Loader = Callable[[], Array]
 
 
-def read_labels(path: str, names: Sequence[str], output: str) -> dict[str, Loader]:
+def read_labels(path: str, names: Sequence[str], output: str, *, texts: bool = False) -> dict[str, Loader]:
     """Return a function for each input that returns its label.
 
     ``path`` is a table (.csv or .tsv) with a row for each input: its name and a number, or several; with or without a
     row of headings. Or it is an .npz with an array for each input, or a folder with a file for each, such as the
-    results of another run, of which ``output`` is the array that counts.
+    results of another run, of which ``output`` is the array that counts. With ``texts``, a table may hold texts.
 
     Names are compared with their folders and endings. If that does not match all inputs, they are compared without
     endings, then without folders, then without both. Raise InputError for inputs without a label, ReadError for files.
@@ -246,7 +247,7 @@ def read_labels(path: str, names: Sequence[str], output: str) -> dict[str, Loade
     elif path.lower().endswith(".npz"):
         loaders = {name: _constant(array) for name, array in load_npz(path).items()}
     else:
-        loaders = {name: _constant(array) for name, array in read_table(path).items()}
+        loaders = {name: _constant(array) for name, array in read_table(path, texts=texts).items()}
     keys = match_names(names, list(loaders), path)
     return {name: loaders[key] for name, key in keys.items()}
 
@@ -308,24 +309,28 @@ def _without_both(name: str) -> str:
 # --------------------------------------------------------------------------- tables
 
 
-def read_table(path: str) -> dict[str, Array]:
+def read_table(path: str, *, texts: bool = False) -> dict[str, Array]:
     """Return the values of each name of a table: i64 if all of a row are integers, otherwise f64.
 
     Cells are separated by commas, semicolons or tabs. A first row without numbers holds headings; if one of them is
-    ``label`` or the like, only this column counts. Raise ReadError.
+    ``label`` or the like, only this column counts. With ``texts``, all cells are texts if one of them is no number, or
+    if the heading of the column is ``text``; the first row then holds headings only if one is known, or if all others
+    are numbers. Raise ReadError.
     """
     rows = _rows(path)
     if not rows:
         _refuse_table(path, "the table is empty")
-    columns: Sequence[int] | None = None
-    if _values(rows[0][1][1:]) is None:
-        headings = [cell.lower() for cell in rows[0][1]]
-        columns = [headings.index(name) for name in _VALUES if name in headings[1:]][:1] or None
+    headings = [cell.lower() for cell in rows[0][1]]
+    known = [name for name in (*_VALUES, *([_TEXT] if texts else ())) if name in headings[1:]]
+    column = headings.index(known[0]) if known else None
+    others_are_numbers = all(_values(cells[1:]) is not None for _, cells in rows[1:])
+    if known or (_values(rows[0][1][1:]) is None and (others_are_numbers or not texts)):
         rows = rows[1:]
+    chosen = [cells[1:] if column is None else cells[column : column + 1] for _, cells in rows]
+    are_texts = texts and (known == [_TEXT] or any(cells and _values(cells) is None for cells in chosen))
     found: dict[str, Array] = {}
-    for line, cells in rows:
-        chosen = cells[1:] if columns is None else [cells[column] for column in columns if column < len(cells)]
-        values = _values(chosen)
+    for (line, cells), own in zip(rows, chosen, strict=True):
+        values = np.array(own, object) if are_texts and own else _values(own)
         if values is None:
             hint = "classes are numbered from 0, in the order of the output"
             _refuse_table(path, f"no number follows the name '{cells[0]}'", hint, line)

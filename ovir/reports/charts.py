@@ -48,6 +48,23 @@ def label(text: str, longest: int = 44) -> str:
     return html.escape(shown, quote=False)
 
 
+def labels(names: Sequence[str]) -> list[str]:
+    """Return a label for each name. Where long names would look alike, what they all begin with is left out, or they
+    are numbered."""
+    found = [label(name) for name in names]
+    if len(set(found)) < len(set(names)):
+        low, high = min(names), max(names)
+        shared = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
+        found = [label(f"…{name[shared:]}") for name in names]
+    numbers: dict[str, dict[str, int]] = {}
+    for text, name in zip(found, names, strict=True):
+        numbers.setdefault(text, {}).setdefault(name, len(numbers[text]) + 1)
+    return [
+        f"{text} ({numbers[text][name]})" if len(numbers[text]) > 1 else text
+        for text, name in zip(found, names, strict=True)
+    ]
+
+
 def bars(
     title: str,
     names: Sequence[str],
@@ -80,7 +97,7 @@ def bars(
         "xaxis": {"title": {"text": axis}, "rangemode": "tozero"},
         "yaxis": {
             "tickvals": places,
-            "ticktext": [label(name) for name in names],
+            "ticktext": labels(names),
             "range": [rows - 0.5, -0.5],
             "fixedrange": True,
             "automargin": True,

@@ -18,10 +18,12 @@ MOST_HISTOGRAMS = 6
 _MODES = {"outputs": "outputs", "isolated": "outputs, and layers alone", "cumulative": "outputs and layers"}
 
 
-def compare_page(found: Comparison, model: LayerGraph) -> Page:
-    """Return the report on a comparison: errors of outputs, and errors of layers along the graph."""
+def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str] = ()) -> Page:
+    """Return the report on a comparison: what follows from it, errors of outputs, and errors of layers along the
+    graph."""
     verdict = "within tolerance" if found.within else "the other side fails" if found.failed else "beyond tolerance"
     page = Page("compare", found.model, f"{verdict}, against {found.against}", "good" if found.within else "bad")
+    page.conclusion = conclusion
     page.layers.add(model)
     page.facts += _facts(found, page)
     add_diagnostics(page, found.diagnostics, layers_by_title(model.walk()))

@@ -132,6 +132,10 @@ class Page:
     """What it is about, mostly a model."""
     verdict: str
     tone: Tone = "plain"
+    conclusion: Sequence[str] = ()
+    """Sentences that follow from what was found."""
+    origin: str = ""
+    """When and how it was made: the date, the versions and the command line."""
     facts: list[Fact] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     layers: LayerIndex = field(default_factory=LayerIndex)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,6 +43,8 @@ class Ran:
     profile: Profile | None = None
     times: RunTimes | None = None
     watch: Watch | None = None
+    profiled: RunTimes | None = None
+    """The times of runs beside those of the profile, without it."""
 
 
 def run_page(ran: Ran, top: int | None = None) -> Page:
@@ -85,11 +87,7 @@ def run_page(ran: Ran, top: int | None = None) -> Page:
 def _facts(ran: Ran) -> list[Fact]:
     facts = [Fact("first run", f"{ran.seconds * 1000:,.1f} ms", "with preparations")]
     if ran.profile is not None:
-        seconds, layers = ran.profile.seconds, ran.profile.layers()
-        facts.append(Fact("time in layers", f"{seconds * 1000:,.1f} ms", plural(len(layers), "layer")))
-        if layers and seconds:
-            kind = ran.profile.types()[0]
-            facts.append(Fact("slowest operation", kind.type, f"{kind.seconds / seconds:.0%} of the time"))
+        facts += _profile_facts(ran.profile, ran.profiled)
     if ran.times is not None:
         note = f"of {plural(len(ran.times.seconds), 'run')} after {WARM_UP} to warm up"
         facts.append(Fact("median run", f"{ran.times.percentile(50) * 1000:,.3f} ms", note))
@@ -99,6 +97,22 @@ def _facts(ran: Ran) -> list[Fact]:
     facts.append(Fact("outputs", f"{len(arrays)}", shapes))
     facts.append(Fact("not finite", f"{nonfinite:,}", "NaN or infinite in outputs", "bad" if nonfinite else "plain"))
     return facts
+
+
+def _profile_facts(profile: Profile, runs: RunTimes | None) -> Iterator[Fact]:
+    """Yield what a profile says in short. No operation is the slowest if that changes from run to run."""
+    seconds, layers = profile.seconds, profile.layers()
+    if runs is not None:
+        median, least, most = (1000 * value for value in (runs.percentile(50), min(runs.seconds), max(runs.seconds)))
+        note = f"median of {plural(len(runs.seconds), 'run')}, which took {least:,.2f} to {most:,.2f} ms"
+        yield Fact("a run", f"{median:,.2f} ms", note)
+    note = f"{plural(len(layers), 'layer')}, medians of {plural(profile.runs, 'run')}"
+    yield Fact("time in layers", f"{seconds * 1000:,.2f} ms", note)
+    if layers and seconds and len(profile.slowest_types) < 2:
+        kind = profile.types()[0]
+        yield Fact("slowest operation", kind.type, f"{kind.seconds / seconds:.0%} of the time")
+    elif layers and seconds:
+        yield Fact("slowest operation", "not clear", f"by chance one of {', '.join(profile.slowest_types)}")
 
 
 # --------------------------------------------------------------------------- tensors

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, SupportsIndex
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from ovir.core import parallel
 from ovir.core.arrays import Array
+from ovir.core.html import html_table
 from ovir.core.interpreter import without_garbage_collection
 from ovir.core.progress import stage
+from ovir.core.public_names import PublicNames
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.kernel_warnings import reporting_to
@@ -43,13 +45,36 @@ if TYPE_CHECKING:
     from ovir.runtime.recipe import Recipe
 
 
-class CompiledModel:
+class CompiledModel(PublicNames):
     """A model ready to run.
 
     A call runs the model's own infer request; ``create_infer_request`` creates others, which share nothing but
     constants. A compiled model does not change when its model is reshaped or edited: ``model`` is then a copy of the
     model before the change.
     """
+
+    _internal = frozenset(
+        [
+            "before_change",
+            "emulation",
+            "input_index",
+            "options",
+            "plan",
+            "plan_for",
+            "prepared",
+            "recipe",
+            "with_own_state",
+        ]
+    )
+    _elsewhere: ClassVar = {
+        "get_property": "the attributes and options of compile_model: compiled.threads, compiled.strict",
+        "set_property": "the options of compile_model: threads=, strict=, engine=",
+        "get_runtime_model": "compiled.model, or listeners and taps for what a run computes",
+        "export_model": "ovir.save_model(model, path), or pickle",
+        "infer_new_request": "compiled.create_infer_request().infer(inputs)",
+        "query_state": "compiled.create_infer_request().query_state()",
+        "reset_state": "request.reset_state() of a request that compiled.create_infer_request() has made",
+    }
 
     def __init__(
         self,
@@ -205,6 +230,11 @@ class CompiledModel:
         ports = [listed(port.any_name + f" {port.type}" for port in ports) for ports in (self.inputs, self.outputs)]
         return f"<CompiledModel {self.model.name!r}: {' -> '.join(ports)}>"
 
+    def _repr_html_(self) -> str:
+        rows = [("input", port.any_name, port.type) for port in self.inputs]
+        rows += [("output", port.any_name, port.type) for port in self.outputs]
+        return html_table(f"CompiledModel {self.model.name!r}", ("", "name", "type"), rows)
+
     @property
     def inputs(self) -> list[Port]:
         """Return the ports of the inputs, with their names, types and shapes."""
@@ -214,6 +244,14 @@ class CompiledModel:
     def outputs(self) -> list[Port]:
         """Return the ports of the outputs, with their names, types and shapes."""
         return self.model.outputs
+
+    def input(self, key: str | int | Port = 0) -> Port:
+        """Return the input with this position or name. Raises InputError if there is none."""
+        return self.model.input(key)
+
+    def output(self, key: str | int | Port = 0) -> Port:
+        """Return the output with this position or name. Raises InputError if there is none."""
+        return self.model.output(key)
 
     def create_infer_request(self) -> InferRequest:
         """Return a new request with its own buffers and variables."""
@@ -234,11 +272,32 @@ class CompiledModel:
         return self._request.infer(inputs, taps=taps, listeners=listeners, share_outputs=share_outputs)
 
 
-class InferRequest:
+class InferRequest(PublicNames):
     """An object that runs a compiled model and owns the buffers and the variables of ReadValue and Assign.
 
     It runs one call at a time: each thread needs its own request.
     """
+
+    _elsewhere: ClassVar = {
+        "start_async": "ovir.map(compiled, inputs), or a request for each thread",
+        "wait": "ovir.map(compiled, inputs), or a request for each thread",
+        "set_callback": "ovir.map(compiled, inputs)",
+        "set_tensor": "request.infer({name: array})",
+        "set_tensors": "request.infer({name: array})",
+        "set_input_tensor": "request.infer([array])",
+        "set_input_tensors": "request.infer([array])",
+        "get_tensor": "the results of request.infer: results[name]",
+        "get_input_tensor": "request.infer([array])",
+        "get_output_tensor": "the results of request.infer: results[0]",
+        "set_output_tensor": "request.infer(inputs, share_outputs=True)",
+        "results": "the value of request.infer(inputs)",
+        "output_tensors": "the value of request.infer(inputs)",
+        "get_profiling_info": "`ovir run --profile`",
+        "profiling_info": "`ovir run --profile`",
+        "get_compiled_model": "request.compiled",
+        "model_inputs": "request.compiled.inputs",
+        "model_outputs": "request.compiled.outputs",
+    }
 
     def __init__(self, compiled: CompiledModel) -> None:
         self.compiled: CompiledModel = compiled

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.html import html_table
 from ovir.core.tensor_types import array_text
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import NotFoundError
+from ovir.diagnostics.wording import did_you_mean
 from ovir.graph.layers import Port
 
 
@@ -43,7 +45,9 @@ class Results(Mapping[Any, Array]):
                 return self._arrays[int(key)]
             return self._arrays[self._keys[key]]
         known = ", ".join(f"{i} '{port.any_name}'" for i, port in enumerate(self._ports)) or "none"
-        raise NotFoundError.usage(f"there is no output {key!r}; the outputs are {known}")
+        names = [name for name in self._keys if isinstance(name, str)]
+        hint = did_you_mean(key, names) if isinstance(key, str) else None
+        raise NotFoundError.usage(f"there is no output {key!r}; the outputs are {known}", hint=hint)
 
     def __contains__(self, key: object) -> bool:
         if isinstance(key, (int, np.integer)):
@@ -60,6 +64,10 @@ class Results(Mapping[Any, Array]):
         shown = (f"{name} {array_text(array)}" for name, array in self.to_dict().items())
         return f"<Results: {listed(shown)}>"
 
+    def _repr_html_(self) -> str:
+        rows = [(name, array_text(array), _range_text(array)) for name, array in self.to_dict().items()]
+        return html_table("Results", ("output", "type", "values"), rows)
+
     def to_dict(self) -> dict[str, Array]:
         """Return one entry per output, under a name of its own (a repeated name is numbered)."""
         named: dict[str, Array] = {}
@@ -71,6 +79,15 @@ class Results(Mapping[Any, Array]):
                 name = f"{own}_{counts[own]}"
             named[name] = array
         return named
+
+
+def _range_text(array: Array) -> str:
+    """Return the smallest and the largest value, or a value alone."""
+    if array.size == 1:
+        return str(array.item())
+    if not array.size or array.dtype.kind not in "iuf":
+        return ""
+    return f"{array.min():g} to {array.max():g}"
 
 
 def listed(texts: Iterable[str]) -> str:

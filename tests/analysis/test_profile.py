@@ -9,7 +9,7 @@ import pytest
 from builder import Net
 
 from ovir.analysis import profile as module
-from ovir.analysis.profile import Profile, profile_runs
+from ovir.analysis.profile import Profile, RunTimes, profile_runs
 from ovir.graph.layers import Layer
 
 
@@ -36,7 +36,13 @@ def test_every_layer_of_a_run_has_a_time() -> None:
         x = net.op("Exp", net.op("MatMul", x, net.const(np.full((400, 400), 1e-3, np.float32))))
     net.result(x)
     # benchmarks/first_call.py compares the sum with the time of a run, which takes an idle machine.
-    profile, seconds = profile_runs(net.compiled(), {"x": np.ones((400, 400), np.float32)})
+    profile, runs = profile_runs(net.compiled(), {"x": np.ones((400, 400), np.float32)})
     assert len(profile.timings) == 8
     assert profile.seconds > 0
-    assert seconds > 0
+    assert len(runs.seconds) == profile.runs == module.RUNS
+    assert min(runs.seconds) > 0
+    assert profile.slowest_types[0] in ("MatMul", "Exp")
+
+
+def test_times_are_shown_with_their_spread() -> None:
+    assert str(RunTimes((0.002, 0.0011, 0.5))) == "2.00 ms (1.10 to 500.00 ms)"

@@ -134,7 +134,7 @@ def test_bodies_can_be_opened(page: Browser, tmp_path: Path) -> None:
         open_graph(page, view.url)
         node = page.run(f"return {PANE.format(0)}.curModelGraph.nodesById['if']")
         assert node["subgraphIds"] == ["if/then", "if/else"]
-        assert drawn(page) >= {"If", "Parameter x"}
+        assert drawn(page) >= {"If if", "Parameter x"}
 
 
 def test_a_name_with_markup_is_just_a_name(page: Browser, tmp_path: Path) -> None:

@@ -191,6 +191,12 @@ def test_keys_move_through_a_table(browser: Browser, reports: Path) -> None:
     assert browser.run("return document.querySelector('.row.chosen').dataset.row") == "1"
     browser.find("body").send_keys("/")
     assert browser.run("return document.activeElement.type") == "search"
+    browser.run("location.hash = ''")
+    before = browser.run("return document.querySelector('.row.chosen')?.dataset.row ?? '-1'")
+    browser.run("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowUp', bubbles: true}))")
+    browser.wait("location.hash.startsWith('#row:0:')")  # the box moves through its table, as the table itself does
+    assert browser.run("return location.hash") == f"#row:0:{max(int(before) - 1, 0)}"
+    assert browser.run("return document.activeElement.type") == "search"
 
 
 def test_a_click_on_a_bar_opens_the_layer(browser: Browser, reports: Path) -> None:
@@ -289,3 +295,25 @@ def test_thousands_of_rows_stay_usable(browser: Browser, tmp_path: Path) -> None
     # On an idle machine: load 300 ms, first search 50 ms, sort 40 ms, scroll 15 ms. Tests run on busy ones.
     assert times["load"] < 10_000
     assert max(times[name] for name in ("search", "clear", "sort", "scroll")) < 2000
+
+
+def test_labels_leave_room_for_bars_on_a_narrow_page(browser: Browser, reports: Path) -> None:
+    size = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        open_report(browser, reports / "run.html")
+        found = browser.run("""return [...document.querySelectorAll('#time .plot')].slice(0, 2).map(
+            plot => plot._fullLayout.xaxis._length / plot.clientWidth)""")
+        assert min(found) > 0.35
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_the_title_of_the_drawer_covers_nothing(browser: Browser, reports: Path) -> None:
+    open_report(browser, reports / "show.html")
+    browser.run("location.hash = document.querySelector('#layers .row') ? '#layer:0' : '#row:0:0'")
+    browser.wait("document.querySelector('#drawer h2') !== null")
+    gap = browser.run("""const part = document.querySelector('#drawer header').nextElementSibling;
+        return part.getBoundingClientRect().top - document.querySelector('#drawer header').getBoundingClientRect().bottom""")
+    assert gap >= 0

@@ -197,3 +197,63 @@ def test_wrong_usage(folder: Path, cli: Any, arguments: str, status: int, messag
     (folder / "few.csv").write_text("00,1\n01,1\n")
     done = cli("eval", "model.xml", *arguments.split())
     assert (done.status, message in done.err, done.out) == (status, True, ""), done.err
+
+
+METRICS = """
+def first(scores, label):
+    return float(scores[0, int(label[0])])
+
+def same_length(scores, text):
+    return int(len(text) == scores.argmax() + 1)
+same_length.is_share = True
+
+def wrong(scores, label):
+    return "many"
+
+def fails(scores, label):
+    return scores[0, 99]
+fails.higher_is_better = False
+"""
+
+
+def test_a_function_of_the_user_is_a_metric(folder: Path, cli: Any) -> None:
+    (folder / "mine.py").write_text(METRICS)
+    found = _evaluated(cli, "--labels", "labels.csv", "--metric", "mine.py:first")
+    assert (found["metric"], found["inputs"], found["interval"]["method"]) == ("first", 30, "Student t")
+    assert found["value"] == pytest.approx((20 + 10 * 1.5 + 2) / 30)
+
+
+def test_labels_may_be_texts(folder: Path, cli: Any) -> None:
+    (folder / "mine.py").write_text(METRICS)
+    rows = [f"{number:02}.png,{'9' * (number % CLASSES + 1)}" for number in range(30)]
+    (folder / "texts.csv").write_text("image,text\n" + "\n".join(rows))
+    found = _evaluated(cli, "--labels", "texts.csv", "--metric", "mine.py:same_length")
+    assert (found["right"], found["interval"]["method"]) == (26, "Wilson score")
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("mine.py:frist", "mine.py has no function 'frist'\n  hint: did you mean 'first'?"),
+        ("yours.py:first", "--metric yours.py: there is no such file"),
+    ],
+)
+def test_a_missing_function_is_named(folder: Path, cli: Any, metric: str, message: str) -> None:
+    (folder / "mine.py").write_text(METRICS)
+    failed = cli("eval", "model.xml", "--inputs", "in", "--labels", "labels.csv", "--metric", metric)
+    assert failed.status == 2
+    assert message in failed.err
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("wrong", "the metric 'wrong' must return a number, or one for each sample, got 'many'"),
+        ("fails", "mine.py:13: IndexError: index 99 is out of bounds"),
+    ],
+)
+def test_a_faulty_function_is_named_for_each_input(folder: Path, cli: Any, name: str, message: str) -> None:
+    (folder / "mine.py").write_text(METRICS)
+    found = _evaluated(cli, "--labels", "labels.csv", "--metric", f"mine.py:{name}", status=1)
+    assert len(found["failed"]) == 30
+    assert message in found["failed"][0]["error"]

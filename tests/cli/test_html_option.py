@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +54,9 @@ def test_the_status_stays(cli: Cli, tmp_path: Path) -> None:
 def test_a_report_has_what_is_reported(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "check.html"
     cli("check", BROKEN, "--ignore", "OVIR305", "--html", path)
-    assert "OVIR305" not in path.read_text(encoding="utf-8")
+    report = path.read_text(encoding="utf-8")
+    assert report.count("OVIR305") == 1
+    assert "--ignore OVIR305" in report
 
 
 def test_watched_values_are_in_the_report(cli: Cli, tmp_path: Path) -> None:
@@ -100,3 +104,15 @@ def test_many_inputs_have_no_report(cli: Cli, tmp_path: Path) -> None:
     found = cli("run", DIGITS, "--inputs", tmp_path, "--output", tmp_path / "out", "--html", tmp_path / "report.html")
     assert found.status == 2
     assert "--html" in found.err
+
+
+def test_a_report_says_how_it_was_made(cli: Cli, tmp_path: Path) -> None:
+    other, report = tmp_path / "other.xml", tmp_path / "it's.html"
+    assert cli("edit", DIGITS, "--set-constant", "conv2/bias=9", "-o", other).status == 0
+    assert cli("compare", DIGITS, other, "--html", report).status == 1
+    text = html.unescape(report.read_text(encoding="utf-8"))
+    assert re.search(r"with Python \d[\w.]+ and NumPy \d[\w.]+ on \d{4}-\d\d-\d\d \d\d:\d\d UTC by: ovir compare", text)
+    assert "the seed of random inputs is 0" in text
+    printed = cli("compare", DIGITS, other).out
+    first = next(line for line in printed.splitlines() if line.startswith("first layer beyond tolerance"))
+    assert f'<p class="conclusion">{first}</p>' in text

@@ -11,7 +11,7 @@ import pytest
 from command import Cli
 
 import ovir
-from ovir.integrations.model_explorer.overlays import RED
+from ovir.integrations.model_explorer.overlays import GREEN, RED
 
 XML = Path(__file__).parents[2] / "examples" / "xml"
 BROKEN = XML / "broken"
@@ -87,7 +87,7 @@ def test_compare_writes_errors(cli: Cli, tmp_path: Path) -> None:
     ovir.save_model(model, other)
     assert cli("compare", DIGITS, other, "--node-data", target).status == 1
     found = results(target)
-    assert found["conv1"] == {"value": 0.0}
+    assert found["conv1"] == {"value": 0.0, "bgColor": GREEN}
     assert found["conv2"]["bgColor"] == RED
 
 

@@ -283,7 +283,7 @@ def test_without_pillow_there_is_a_hint(cli: Any, tmp_path: Path, monkeypatch: p
     result = cli("run", echo(tmp_path, "1,3,2,2"), "--input", "x=photo.jpg")
     assert result.status == 2
     assert "images are read with Pillow, which is not installed" in result.err
-    assert "pip install ovir[image]" in result.err
+    assert 'pip install "ovir[image]"' in result.err
 
 
 def test_options_of_images_need_an_image(cli: Any, tmp_path: Path) -> None:

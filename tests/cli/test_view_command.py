@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -21,12 +22,16 @@ XML = Path(__file__).parents[2] / "examples" / "xml"
 DIGITS = XML / "digits.xml"
 
 
-@pytest.mark.parametrize(("number", "status", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")])  # fmt: skip
-def test_it_runs_until_it_is_interrupted(number: int, status: int, word: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "status", "text"), [(signal.SIGINT, 0, "the server has stopped"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_it_runs_until_it_is_interrupted(number: int, status: int, text: str) -> None:
     with viewing(DIGITS, "--no-browser") as view:
         assert view.url.startswith("http://127.0.0.1:")
         assert len(view.nodes()) == 23
-        assert view.stop(number) == (status, f"Ctrl-C stops the server\n{word}\n")
+        with urllib.request.urlopen(view.url, timeout=60) as page:
+            assert b"<title>digits.xml - ovir view</title>" in page.read()
+        assert view.stop(number) == (status, f"Ctrl-C stops the server\n{text}\n")
 
 
 def test_faults_are_drawn() -> None:
@@ -42,7 +47,7 @@ def test_overlays() -> None:
     with viewing(DIGITS, "--no-browser", "--check", "--profile", "--run", XML / "digits_input.npz") as view:
         found = view.overlays()
     # The page selects the last one.
-    names = ["diagnostics", "time (ms)", "minimum", "maximum", "mean", "NaN and infinities"]
+    names = ["time (ms)", "minimum", "maximum", "mean", "NaN and infinities", "diagnostics"]  # there are none
     assert list(found) == [f"{name} of digits.xml" for name in reversed(names)]
     assert found["maximum of digits.xml"]["probabilities"] == pytest.approx(1, abs=0.01)
     assert found["minimum of digits.xml"]["relu1"] == 0
@@ -117,3 +122,15 @@ def test_wrong_usage(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = cli("view", DIGITS)
     assert outcome.status == 2
     assert 'pip install "ovir[view]"' in outcome.err
+
+
+def test_severities_are_those_of_check() -> None:
+    with viewing(XML / "broken" / "wrong_declared_shape.xml", "--no-browser") as view:
+        attributes = view.nodes()["gather_elements"]
+        assert "declares shape [2,2]" in attributes["error OVIR402"]
+        assert attributes["hint for OVIR402"].startswith("OpenVINO ignores declared shapes")
+
+
+def test_times_come_first_if_the_check_finds_nothing() -> None:
+    with viewing(DIGITS, "--no-browser", "--check", "--profile") as view:
+        assert list(view.overlays())[-1] == "time (ms) of digits.xml"  # the page selects what it loads last

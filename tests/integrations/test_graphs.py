@@ -41,7 +41,8 @@ def test_every_layer_with_its_edges() -> None:
     nodes = nodes_of(model)
     assert set(nodes) == {layer.name for layer in model.layers}
     conv = nodes["conv1"]
-    assert conv["label"] == "Convolution"
+    assert conv["label"] == "Convolution conv1"
+    assert nodes["conv1/weights"]["label"] == "Const"
     assert conv["incomingEdges"] == [
         {"sourceNodeId": "scale", "sourceNodeOutputId": "0", "targetNodeInputId": "0"},
         {"sourceNodeId": "conv1/weights", "sourceNodeOutputId": "0", "targetNodeInputId": "1"},
@@ -127,7 +128,7 @@ def test_bodies_are_subgraphs() -> None:
     graphs = [graph.to_dict() for graph in graphs_of(model)]
     assert [graph["id"] for graph in graphs] == [MAIN, "if/then", "if/else"]
     assert nodes_of(model)["if"]["subgraphIds"] == ["if/then", "if/else"]
-    assert nodes_of(model, 2)["inner"]["label"] == "Abs"
+    assert nodes_of(model, 2)["inner"]["label"] == "Abs inner"
 
 
 def test_faults_are_drawn() -> None:

@@ -55,7 +55,26 @@ def test_scopes_without_what_all_of_them_share() -> None:
 def test_layers_between_scoped_ones_join_them() -> None:
     found = groups(chain("a/x/1", "a/x/2", "Add_7", "a/x/3", "Add_8", "a/y/1", "b/1", "b/2", "b/3"))
     assert found["Add_7"] == "a/x"
-    assert found["Add_8"] == "a"
+    assert found["Add_8"] == "a/y"  # the group of its only reader
+
+
+def test_a_layer_that_several_groups_read_is_in_the_one_around_them() -> None:
+    x = ops.parameter([2], "f32", name="x")
+    first = ops.relu(ops.abs(x, name="a/p/0"), name="ReLU_5")
+    parts = [ops.abs(first, name=f"a/{part}/{number}") for part in "pq" for number in range(3)]
+    others = [ops.abs(first, name=f"{part}/{number}") for part in "bc" for number in range(3)]
+    found = groups(ovir.Model([*parts, *others], [x]))
+    assert found["a/q/1"] == "a/q"
+    assert found["ReLU_5"] == ""
+
+
+def test_a_group_of_nearly_all_layers_is_left_out() -> None:
+    inner = [f"m/{part}/{number}" for part in ("stem", "body", "head") for number in range(4)]
+    found = groups(chain(*inner, "norm/0", "norm/1", "norm/2"))
+    assert found["m/stem/0"] == "stem"
+    assert found["norm/1"] == "norm"
+    collides = groups(chain(*inner, "stem/0", "stem/1", "stem/2"))
+    assert collides["m/stem/0"] == "m/stem"
 
 
 def test_constants_of_several_groups_are_outside_of_them() -> None:

@@ -17,6 +17,7 @@ from ovir.analysis.tensor_stats import Ranges
 from ovir.diagnostics.codes import Severity
 from ovir.integrations.model_explorer.graphs import graphs_of
 from ovir.integrations.model_explorer.overlays import (
+    GREEN,
     RED,
     Item,
     Overlay,
@@ -95,12 +96,25 @@ def test_a_comparison() -> None:
     model, other = digits(), digits()
     weights = other.layer("conv2/weights")
     other.set_constant(weights, weights.operator.data * np.float32(1.5))
-    error, noise = of_comparison(model, ovir.compare(model, other, inputs=[IMAGE], mode="cumulative"))
-    assert error.items["conv1"] == Item(0.0)
+    verdict, error, noise = of_comparison(model, ovir.compare(model, other, inputs=[IMAGE], mode="cumulative"))
+    assert verdict.name == "beyond tolerance, first at conv2"
+    assert verdict.items["conv1"] == Item("within", GREEN)
+    assert verdict.items["conv2"] == Item("first beyond", RED)
+    assert verdict.items["relu2"].value == "beyond"
+    assert error.items["conv1"] == Item(0.0, GREEN)
     assert error.items["conv2"].color == RED
     assert error.items["conv2"].value > 0.1  # type: ignore[operator]
     assert noise.items["conv2"].color == RED
     assert error.items[model.outputs[0].layer.key].color == RED
+
+
+def test_tiny_errors_look_like_none() -> None:
+    model, other = digits(), digits()
+    weights = other.layer("conv2/weights")
+    other.set_constant(weights, weights.operator.data * np.float32(1 + 1e-7))
+    overlays = of_comparison(model, ovir.compare(model, other, inputs=[IMAGE], mode="cumulative"))
+    assert overlays[0].name == "within tolerance"
+    assert {item.color for overlay in overlays for item in overlay.items.values()} == {GREEN}
 
 
 def test_a_difference() -> None:

@@ -41,6 +41,21 @@ def test_tables_of_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a,hello\nb,world\n", {"a": ["hello"], "b": ["world"]}),
+        ("image,text\na,0042\nb,17\n", {"a": ["0042"], "b": ["17"]}),
+        ("image,label\na,x y\nb,17\n", {"a": ["x y"], "b": ["17"]}),
+        ("image,x,y\na,1,2\nb,3,4\n", {"a": [1, 2], "b": [3, 4]}),
+    ],
+)
+def test_tables_of_texts(tmp_path: Path, text: str, expected: dict[str, list[object]]) -> None:
+    (tmp_path / "labels.csv").write_text(text)
+    found = read_table(str(tmp_path / "labels.csv"), texts=True)
+    assert {name: values.tolist() for name, values in found.items()} == expected
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "the table is empty"),

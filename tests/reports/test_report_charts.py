@@ -12,7 +12,7 @@ from builder import Net
 from ovir.core.element_types import bf16
 from ovir.debugging.compare import OutputDifference, TensorDifference
 from ovir.debugging.tensor_comparison import EXACT, compare_tensors
-from ovir.reports.charts import bars, curve, element_errors, histogram, label, spread
+from ovir.reports.charts import bars, curve, element_errors, histogram, label, labels, spread
 from ovir.reports.layers import LayerIndex
 
 
@@ -115,3 +115,15 @@ def test_errors_of_elements_are_counted_by_size() -> None:
     counts = chart.traces[0]["y"]
     assert (counts[0], counts[1], counts[10], counts[11]) == (1, 1, 2, 1)  # equal, 2**-10, 2**-1, NaN
     assert sum(counts) == 5
+
+
+def test_labels_of_different_names_differ() -> None:
+    names = [
+        f"__module.encoder.layers.{number}.attention.self/aten::scaled_dot_product/Attention" for number in range(12)
+    ]
+    shown = labels(names)
+    assert len(set(shown)) == len(names)
+    assert all(len(text) < 52 for text in shown)
+    alike = [f"{'a' * 40}{number}{'b' * 40}" for number in range(3)]
+    assert len(set(labels(alike))) == 3
+    assert labels(["conv1", "conv2", "conv1"]) == ["conv1", "conv2", "conv1"]

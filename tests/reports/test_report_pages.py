@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -193,6 +194,18 @@ def test_run_with_a_profile() -> None:
     assert sum(map(float, map(str, column(layers, "share")))) == pytest.approx(1)
     assert section(page, "Inputs").note == "1 input with random numbers"
     to_data(page)
+
+
+def test_the_report_names_no_slowest_operation_that_chance_has_chosen() -> None:
+    profile = Profile()
+    found = ran(logarithm(), profile=profile, data=np.ones((2, 3), np.float32))
+    found = replace(found, profiled=RunTimes((0.002, 0.001, 0.004)))
+    facts = {fact.label: (fact.value, fact.note) for fact in run_page(found).facts}
+    assert facts["a run"] == ("2.00 ms", "median of 3 runs, which took 1.00 to 4.00 ms")
+    assert facts["slowest operation"][0] in ("Log", "ReLU")
+    profile.slowest_types = ["Log", "ReLU"]
+    facts = {fact.label: (fact.value, fact.note) for fact in run_page(found).facts}
+    assert facts["slowest operation"] == ("not clear", "by chance one of Log, ReLU")
 
 
 def test_run_counts_values_that_are_not_finite() -> None:

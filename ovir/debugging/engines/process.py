@@ -195,7 +195,7 @@ class EngineProcess:
 
     def _error(self, status: str, command: str, value: str) -> EngineError:
         if status == "missing":
-            hint = f"install it with `pip install ovir[{self.kind}]`"
+            hint = f'install it with `pip install "ovir[{self.kind}]"`'
             return EngineMissingError(
                 diagnose(NO_ENGINE, f"{self.name} needs the package {value}, which is missing", hint=hint)
             )

@@ -33,6 +33,7 @@ microseconds for its call and one or two for each node, which is as much as NumP
 
 def compile_model(
     model: Model | str | os.PathLike[str],
+    device_name: str = "CPU",
     *,
     engine: str = "numpy",
     threads: int | None = None,
@@ -43,6 +44,8 @@ def compile_model(
 ) -> CompiledModel:
     """Compile a model, or the IR file at a path.
 
+    ``device_name`` is there for calls that were written for OpenVINO: it may be ``"CPU"`` or ``"AUTO"``.
+
     ``engine`` is ``"numpy"``, or ``"onnxruntime"``, which runs the model exported to ONNX; NumPy then runs only the
     layers that are not exported. With ``quantize_activations``, onnxruntime rounds what it multiplies with large
     matrices of 4-bit and 8-bit codes to 8 bits, as OpenVINO's CPU plugin does. For the other options, see
@@ -51,6 +54,9 @@ def compile_model(
     Raises InputError for an engine that is unknown or not installed and for options that exclude each other, ReadError
     for a file that cannot be read, and ModelError for a model that cannot be run.
     """
+    if device_name not in ("CPU", "AUTO"):
+        hint = f"ovir.compare(model, against='openvino:{device_name}') runs a model on a device of OpenVINO"
+        raise InputError.usage(f"ovir runs models on the CPU only, got the device {device_name!r}", hint=hint)
     require_engine(engine, strict=strict, keep_compressed=keep_compressed, emulate=emulate)
     if quantize_activations and engine == "numpy":
         raise InputError.usage(f"quantize_activations needs the engine 'onnxruntime', got {engine!r}")

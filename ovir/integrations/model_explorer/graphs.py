@@ -87,6 +87,8 @@ Node = dict[str, Any]
 Lines = dict[str, str]
 """What the panel of a node shows: names and values."""
 
+_LONGEST_NAME = 32
+"""The largest number of characters of a name on a node."""
 LONGEST = 1000
 """The largest number of characters of a value."""
 
@@ -132,14 +134,26 @@ class NodeMaker:
 
     @staticmethod
     def _label(layer: Layer) -> str:
-        """Return the text on a node: the operation, and the names of inputs and outputs."""
+        """Return the text on a node: the operation, and the last part of the name.
+
+        Inputs and outputs have the name of their tensor. Constants have none, so that the page can hide them all.
+        """
+        if layer.type == "Const":
+            return layer.type
         ports = {"Parameter": layer.outputs, "Result": layer.inputs}.get(layer.type)
-        return f"{layer.type} {escaped(ports[0].any_name)}" if ports else layer.type
+        name = ports[0].any_name if ports else layer.name.rstrip("/").rpartition("/")[2]
+        if name == layer.type:
+            return layer.type
+        if not ports and len(name) > _LONGEST_NAME:
+            name = f"{name[: _LONGEST_NAME // 2]}…{name[-_LONGEST_NAME // 2 :]}"
+        return f"{layer.type} {escaped(name)}"
 
     def _attributes(self, layer: Layer) -> Lines:
         lines = {"name": layer.name, "layer id": str(layer.id), "operation": f"{layer.type}, {layer.version}"}
         for found in self._diagnostics.get(layer, ()):
-            _add(lines, f"{found.severity} {found.code}", found.message + (f" ({found.hint})" if found.hint else ""))
+            _add(lines, f"{found.severity} {found.code}", found.message)
+            if found.hint:
+                _add(lines, f"hint for {found.code}", found.hint)
         if isinstance(op := layer.operator, Const):
             lines |= self._constant(op)
         for name, value in layer.attributes.items():

@@ -123,6 +123,7 @@ def group_paths(model: Model) -> dict[Layer, Path]:
     if _are_useful(scopes.values()):
         paths |= _without_common_part(scopes)
         _add_unscoped(main, paths)
+        _drop_groups_of_nearly_all(main, paths)
     else:
         paths |= _block_paths(main)
     _add_constants(model, constants, paths)
@@ -188,8 +189,13 @@ def _common_part(paths: Iterable[Path]) -> Path:
 
 
 def _add_unscoped(layers: Sequence[Layer], paths: dict[Layer, Path]) -> None:
-    """Add layers without a scope, which converters insert: into the innermost group around the scoped layers before
-    them and behind them."""
+    """Add layers without a scope, which converters insert: into the group of their only reader, or else into the
+    innermost group around the scoped layers before them and behind them."""
+    main = set(layers)
+    for layer in reversed(layers):
+        readers = set(_readers(layer))
+        if layer not in paths and len(readers) == 1 and (reader := readers.pop()) in main and paths.get(reader):
+            paths[layer] = paths[reader]
     before, behind = dict(paths), dict(paths)
     for found, ordered, neighbors in ((before, layers, _sources), (behind, reversed(layers), _readers)):
         for layer in ordered:
@@ -198,6 +204,23 @@ def _add_unscoped(layers: Sequence[Layer], paths: dict[Layer, Path]) -> None:
     for layer in layers:
         if layer not in paths:
             paths[layer] = _common_part([found[layer] for found in (before, behind) if layer in found])
+
+
+_NEARLY_ALL = 0.8
+"""A group with at least this share of the layers says nothing."""
+
+
+def _drop_groups_of_nearly_all(layers: Sequence[Layer], paths: dict[Layer, Path]) -> None:
+    """Leave out an outermost group that has nearly all layers, unless groups in it would join others of their name."""
+    while True:
+        counts = Counter(paths[layer][0] for layer in layers if paths[layer])
+        name, count = counts.most_common(1)[0] if counts else ("", 0)
+        inner = {path[1] for layer in layers if len(path := paths[layer]) > 1 and path[0] == name}
+        if count < _NEARLY_ALL * len(layers) or not inner or inner & counts.keys() - {name}:
+            return
+        for layer in layers:
+            if paths[layer][:1] == (name,):
+                paths[layer] = paths[layer][1:]
 
 
 # --------------------------------------------------------------------------- repeated blocks

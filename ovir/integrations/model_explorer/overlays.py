@@ -117,22 +117,46 @@ def _numbers(ranges: Mapping[Layer, Range], get: Callable[[Range], float | int |
 
 
 def of_comparison(model: Model, comparison: Comparison) -> list[Overlay]:
-    """Return the largest absolute error of each layer, those beyond the tolerance in red, and how much noise the layer
-    adds."""
-    errors: dict[str, Item] = {}
-    for output in comparison.outputs:
-        errors[model.outputs[output.index].layer.key] = _error(output)
-    noise: dict[str, Item] = {}
-    for layer in comparison.layers:
-        errors[layer.name] = _error(layer)
-        noise[layer.name] = Item(layer.contribution, None if layer.within else RED)
-    return [Overlay("largest absolute error", errors, _WARM), Overlay("noise that a layer adds", noise, _WARM)]
+    """Return whether each layer is within the tolerance, its largest absolute error, and how much noise it adds.
+
+    The first overlay is named after the verdict. Colors say what the tolerance says, however small the errors are.
+    """
+    first = comparison.first
+    layers = {layer.name: layer for layer in comparison.layers}
+    compared: dict[str, LayerDifference | OutputDifference] = {
+        model.outputs[output.index].layer.key: output for output in comparison.outputs
+    }
+    verdicts, errors = {}, {}
+    for key, found in (compared | layers).items():
+        text = "within" if found.within else "first beyond" if found is first else "beyond"
+        verdicts[key] = Item(text, GREEN if found.within else RED if found is first else ORANGE)
+        errors[key] = _error(found)
+    noise = {key: Item(found.contribution, _color(found)) for key, found in layers.items()}
+    return [
+        Overlay(comparison_verdict(comparison), verdicts),
+        Overlay("largest absolute error", errors),
+        Overlay("noise that a layer adds", noise),
+    ]
+
+
+def comparison_verdict(comparison: Comparison) -> str:
+    """Return in a few words what a comparison has found, and at which layer first."""
+    if comparison.within:
+        return "within tolerance"
+    if comparison.failed:
+        return "the other side fails"
+    first = comparison.first
+    return "beyond tolerance" if first is None else f"beyond tolerance, first at {first.name}"
+
+
+def _color(found: LayerDifference | OutputDifference) -> str:
+    return GREEN if found.within else RED
 
 
 def _error(found: LayerDifference | OutputDifference) -> Item:
     worst = found.tensor.worst
     value: float | str = "not comparable" if worst.problem is not None or worst.max_abs is None else worst.max_abs
-    return Item(value, None if found.within else RED)
+    return Item(value, _color(found))
 
 
 def of_diff(found: Diff, side: Literal["a", "b"]) -> Overlay:

@@ -12,6 +12,7 @@ import sys
 import webbrowser
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import escape
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -32,6 +33,7 @@ if (localStorage.getItem("model_explorer_show_on_edge_item_v3") === null)
 </script></head>"""
 """Makes edges show types and shapes, until the user decides otherwise in the page."""
 _REMOTE_FONT = re.compile(r"@font-face\s*{[^}]*https?://[^}]*}")
+_TITLE = re.compile(r"<title>[^<]*</title>")
 _PRECONNECT = re.compile(r"<link\s[^>]*https?://[^>]*>")
 
 
@@ -47,11 +49,11 @@ def page_folder() -> Path:
     return Path(spec.submodule_search_locations[0]) / "web_app"
 
 
-def read_page_file(folder: Path, path: str) -> tuple[bytes, str] | None:
+def read_page_file(folder: Path, path: str, title: str) -> tuple[bytes, str] | None:
     """Return the bytes and the media type of a file below ``folder``; None if there is no such file.
 
     The page itself, ``index.html``, names fonts of another host besides its own; they are left out. Edges show types
-    and shapes from the beginning.
+    and shapes from the beginning, and ``title`` is the title of the page.
     """
     target = (folder / (path or "index.html")).resolve()
     if not target.is_relative_to(folder.resolve()) or not target.is_file():
@@ -59,6 +61,7 @@ def read_page_file(folder: Path, path: str) -> tuple[bytes, str] | None:
     data = target.read_bytes()
     if target.name == "index.html":
         text = _PRECONNECT.sub("", _REMOTE_FONT.sub("", data.decode("utf-8")))
+        text = _TITLE.sub(lambda _: f"<title>{escape(title)}</title>", text, count=1)
         data = text.replace("</head>", _SETTINGS, 1).encode("utf-8")
     return data, mimetypes.guess_type(target.name)[0] or "application/octet-stream"
 
@@ -125,6 +128,7 @@ class ViewServer(ThreadingHTTPServer):
     def __init__(self, port: int) -> None:
         self.folder = page_folder()
         self.url_query = ""
+        self.title = ""
         self.graphs: list[bytes] = []
         self.node_data: list[bytes] = []
         super().__init__((HOST, port), _Handler)
@@ -132,6 +136,7 @@ class ViewServer(ThreadingHTTPServer):
     def show(self, shown: Shown) -> None:
         """Make the page show models and overlays."""
         self.url_query = shown.query()
+        self.title = f"{' and '.join(shown.models)} - ovir view"
         self.graphs = [_encoded(graphs) for graphs in shown.models.values()]
         self.node_data = [_encoded({"content": json.dumps(data)}) for *_, data in shown.overlays]
 
@@ -219,7 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_item(self.server.graphs, query.get("graph_index"))
         elif path == "/api/v1/load_node_data":
             self._send_item(self.server.node_data, query.get("node_data_index"))
-        elif (found := read_page_file(self.server.folder, path.lstrip("/"))) is not None:
+        elif (found := read_page_file(self.server.folder, path.lstrip("/"), self.server.title)) is not None:
             self._send(HTTPStatus.OK, *found)
         else:
             self._send_missing()

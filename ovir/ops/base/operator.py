@@ -101,6 +101,11 @@ class Operator(Traits):
         if attributes:
             raise ValueError(f"{self.type} has no attribute '{next(iter(attributes))}'")
 
+    def __repr__(self) -> str:
+        values = (f"{spec.name}={spec.format(getattr(self, spec.field))}" for spec in self.attributes.values())
+        version = f"-{self.opset}" if self.opset else ""
+        return f"<{self.type}{version}({', '.join(values)})>"
+
     @classmethod
     def from_parsed(cls, values: Mapping[str, Any]) -> Self:
         """Return an operation with checked attribute values by Python name, which must include all required

@@ -38,7 +38,18 @@ function colored(value, key = "") {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, colored(item, name)]));
 }
 
-function layoutOf(chart) {
+/** Return a label that fits beside the bars of a narrow chart; the middle of a longer one is left out. */
+function narrowLabel(text) {
+  const plain = text.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
+  const letters = [...plain];
+  if (letters.length <= 20) return text;
+  const cut = `${letters.slice(0, 6).join("")}…${letters.slice(-13).join("")}`;
+  return cut.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+}
+
+const NARROW = 520; // pixels
+
+function layoutOf(chart, width) {
   const axis = { gridcolor: colorOf("--line"), linecolor: colorOf("--line"), zerolinecolor: colorOf("--line"), automargin: true };
   const base = {
     height: chart.height, margin: { l: 12, r: 18, t: 12, b: 12 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
@@ -49,6 +60,7 @@ function layoutOf(chart) {
   };
   const layout = { ...base, ...colored(chart.layout) };
   for (const name of ["xaxis", "yaxis"]) layout[name] = { ...axis, ...layout[name] };
+  if (width < NARROW && layout.yaxis.ticktext) layout.yaxis.ticktext = layout.yaxis.ticktext.map(narrowLabel);
   return layout;
 }
 
@@ -62,7 +74,7 @@ async function showChart(figure, chart) {
   try {
     const { newPlot } = await plotly();
     plot.classList.remove("waiting");
-    await newPlot(plot, colored(chart.traces), layoutOf(chart), CONFIG);
+    await newPlot(plot, colored(chart.traces), layoutOf(chart, plot.clientWidth), CONFIG);
   } catch (error) {
     plot.className = "plot failed";
     plot.textContent = `This browser cannot draw the chart: ${error.message}`;
@@ -79,7 +91,7 @@ async function showChart(figure, chart) {
 /** Draw all charts anew, in the colors of another theme. */
 async function recolorCharts() {
   for (const [plot, chart] of drawnCharts) {
-    if (plot.isConnected) await window.Plotly.react(plot, colored(chart.traces), layoutOf(chart), CONFIG);
+    if (plot.isConnected) await window.Plotly.react(plot, colored(chart.traces), layoutOf(chart, plot.clientWidth), CONFIG);
     else drawnCharts.delete(plot);
   }
 }

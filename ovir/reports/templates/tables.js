@@ -43,6 +43,7 @@ class DataTable {
     this.grid.style.setProperty("--least", `${widths.reduce((sum, width) => sum + width, 0)}px`);
     this.grid.addEventListener("scroll", () => this.draw(), { passive: true });
     this.grid.addEventListener("keydown", (event) => this.onKey(event));
+    this.search.addEventListener("keydown", (event) => this.onKey(event));
     this.body.addEventListener("click", (event) => this.onClick(event));
     new ResizeObserver(() => this.draw()).observe(this.grid);
     const tools = make("div", { class: "tools" }, this.search, this.chips, this.shown);
@@ -109,7 +110,8 @@ class DataTable {
 
   onKey(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step === undefined || event.target !== this.grid) return;
+    if (step === undefined || (event.target !== this.grid && event.target !== this.search)) return;
+    if (this.order.length === 0) return;
     event.preventDefault();
     const place = Math.min(Math.max(this.order.indexOf(this.chosen) + step, 0), this.order.length - 1);
     this.reveal(place);

@@ -159,7 +159,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         engine.open()
     assert str(caught.value) == (
         "error[OVIR904] openvino:CPU needs the package openvino, which is missing\n"
-        "  hint: install it with `pip install ovir[openvino]`"
+        '  hint: install it with `pip install "ovir[openvino]"`'
     )
 
 

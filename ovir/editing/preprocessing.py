@@ -1,0 +1,233 @@
+"""Layers that prepare an input of a model: a model that takes normalized NCHW floats then takes images as files hold
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ovir.build.creation import create_layer
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_shape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.wording import plural
+from ovir.editing.keys import refuse
+from ovir.editing.layer_edits import insert_after
+from ovir.editing.transaction import editing, with_types
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer, LayerOrPort, Port, ReadOnlyDict
+from ovir.graph.names import free_name
+from ovir.graph.rt_info import RtElement, RtInfo
+from ovir.ops.infrastructure import Parameter
+
+MODES = "linear", "nearest", "cubic", "bilinear_pillow", "bicubic_pillow"
+"""The modes of Interpolate with which images are resized."""
+
+Factors = float | Sequence[float]
+"""One number for all channels, or one for each."""
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """What happens to an input before the model reads it, in the order of the fields."""
+
+    element_type: str | ElementType | None = None
+    layout: str | None = None
+    model_layout: str | None = None
+    resize: str | None = None
+    size: Sequence[Any] | None = None
+    reverse_channels: bool = False
+    mean: Factors | None = None
+    scale: Factors | None = None
+
+
+def preprocess(model: LayerGraph, key: str | int | Port, wanted: Preprocessing) -> Port:
+    """Let the model prepare an input itself; see ``Model.preprocess``."""
+    if model.holder is not None:
+        refuse("the inputs of a body cannot be preprocessed: its port map feeds them")
+    with_types(model)
+    port = model.inputs[model.input_index(key)]
+    steps = _Steps(port, wanted)
+    with editing(model):
+        steps.set_parameter()
+        last = steps.chain({layer.name for layer in model.layers})
+        if isinstance(last, Layer):
+            insert_after(model, port, last, (), None)
+    return port
+
+
+class _Steps:
+    """The new type of an input, and the layers that turn it into the type that the model takes."""
+
+    def __init__(self, port: Port, wanted: Preprocessing) -> None:
+        self._port = port
+        self._wanted = wanted
+        self._target = port.type
+        self._own_layout = self._layout_of_model()
+        self._layout = self._checked_layout(wanted.layout, "layout") if wanted.layout else self._own_layout
+        if sorted(self._layout) != sorted(self._own_layout):
+            self._refuse(f"the layouts {self._layout!r} and {self._own_layout!r} have different letters")
+        if wanted.size is not None and wanted.resize is None:
+            self._refuse("a size is given, but no resize")
+        if wanted.resize is not None and wanted.resize not in MODES:
+            self._refuse(f"unknown resize {wanted.resize!r}: expected {', '.join(MODES)}")
+        if (wanted.mean is not None or wanted.scale is not None) and not self._target.element_type.is_real:
+            self._refuse(f"the model takes {self._target.element_type} here, so that nothing can be normalized")
+        self._element_type = self._given_type()
+
+    # ----- what the input becomes
+
+    def set_parameter(self) -> None:
+        """Give the Parameter the element type, shape and layout that the input has from now on."""
+        dims = list(self._target.shape.dims) if self._own_layout else []
+        if self._wanted.resize is not None:
+            for letter, size in zip("HW", self._size(), strict=True):
+                dims[self._axis(letter)] = size
+        shape = self._target.shape
+        if dims:
+            shape = PartialShape([dims[self._own_layout.index(letter)] for letter in self._layout])
+        layer = self._port.layer
+        layer.operator = Parameter(element_type=self._element_type, shape=shape)
+        declared = {**layer.attributes, "element_type": self._element_type, "shape": shape}
+        layer.attributes = ReadOnlyDict(declared)
+        if self._wanted.layout:
+            self._port.rt_info = _with_layout(self._port.rt_info, self._layout)
+        self._port.inferred = TensorType(self._element_type, shape)
+
+    def _given_type(self) -> ElementType:
+        given = self._wanted.element_type
+        if given is None:
+            return self._target.element_type
+        try:
+            found = given if isinstance(given, ElementType) else ElementType.parse(given)
+        except ValueError as error:
+            raise InputError.usage(f"invalid element type for input '{self._port.any_name}': {error}") from None
+        return found
+
+    def _size(self) -> tuple[Dimension, Dimension]:
+        try:
+            height, width = as_shape(self._wanted.size).dims if self._wanted.size is not None else (UNKNOWN, UNKNOWN)
+        except (ValueError, TypeError) as error:
+            self._refuse(f"size must be a height and a width, got {self._wanted.size!r} ({error})")
+        return height, width
+
+    # ----- the layers
+
+    def chain(self, taken: set[str]) -> LayerOrPort:
+        """Return the last of the new layers, which are in no model yet; the input itself if there are none."""
+        last: LayerOrPort = self._port
+        for step, kind, version, others, attributes in self._operations():
+            name = free_name(f"{self._port.layer.name}/{step}", taken)
+            last = create_layer(kind, [last, *others], attributes, version=version, name=name)
+        return last
+
+    def _operations(self) -> Iterator[tuple[str, str, str, list[Array], dict[str, Any]]]:
+        """Yield for each step its name, its operation with the opset, the other inputs, and the attributes."""
+        wanted, target = self._wanted, self._target
+        if self._element_type != target.element_type:
+            yield "convert", "Convert", "opset1", [], {"destination_type": target.element_type}
+        if self._layout != self._own_layout:
+            order = [self._layout.index(letter) for letter in self._own_layout]
+            yield "transpose", "Transpose", "opset1", [np.array(order)], {}
+        if wanted.resize is not None:
+            axes = [self._axis(letter) for letter in "HW"]
+            sizes = [self._static(axis) for axis in axes]
+            attributes: dict[str, Any] = {"mode": wanted.resize, "shape_calculation_mode": "sizes"}
+            if wanted.resize == "bicubic_pillow":
+                attributes["cube_coeff"] = -0.5  # the cubic function of Pillow
+            yield "resize", "Interpolate", "opset11", [np.array(sizes), np.array(axes)], attributes
+        if wanted.reverse_channels:
+            axis = self._axis("C")
+            order = list(range(self._static(axis)))[::-1]
+            yield "reverse_channels", "Gather", "opset8", [np.array(order), np.array(axis)], {}
+        for step, kind, factors in (("mean", "Subtract", wanted.mean), ("scale", "Divide", wanted.scale)):
+            if factors is not None:
+                yield step, kind, "opset1", [self._factors(factors, step)], {}
+
+    def _factors(self, given: Factors, name: str) -> Array:
+        """Return one number, or one for each channel, as an array that broadcasts with the input."""
+        try:
+            numbers = np.asarray(given, np.float64)
+        except (ValueError, TypeError):
+            self._refuse(f"{name} must be numbers, got {given!r}")
+        if numbers.ndim > 1 or not numbers.size or not np.isfinite(numbers).all():
+            self._refuse(f"{name} must be one finite number, or one for each channel, got {given!r}")
+        if name == "scale" and not numbers.all():
+            self._refuse(f"scale has a zero, by which nothing can be divided: {given!r}")
+        dtype = self._target.element_type.to_dtype()
+        if numbers.size == 1:
+            return numbers.reshape(()).astype(dtype)
+        axis = self._axis("C")
+        channels = self._target.shape[axis]
+        if channels.is_static and channels.get_length() != numbers.size:
+            self._refuse(f"{name} has {numbers.size} numbers for {plural(channels.get_length(), 'channel')}")
+        shape = [1] * len(self._own_layout)
+        shape[axis] = numbers.size
+        return numbers.reshape(shape).astype(dtype)
+
+    # ----- layouts
+
+    def _layout_of_model(self) -> str:
+        """Return the letters of the axes that the model takes; empty if they do not matter."""
+        given = self._wanted.model_layout or _recorded_layout(self._port)
+        if given:
+            return self._checked_layout(given, "model_layout")
+        wanted = self._wanted
+        needed = wanted.layout or wanted.resize or wanted.reverse_channels or _is_list(wanted.mean, wanted.scale)
+        if not needed:
+            return ""
+        if self._target.shape.rank != 4:
+            self._refuse(
+                f"its layout is not known, because its shape is {self._target.shape}",
+                "give it as model_layout, as 'NC'",
+            )
+        return "NCHW"
+
+    def _checked_layout(self, text: str, name: str) -> str:
+        if not text.isalpha() or not text.isascii() or not text.isupper() or len(set(text)) != len(text):
+            self._refuse(f"{name} must be distinct capital letters such as NHWC, got {text!r}")
+        if len(text) != self._target.shape.rank:
+            self._refuse(f"{name} {text!r} does not fit the shape {self._target.shape}")
+        return text
+
+    def _axis(self, letter: str) -> int:
+        if letter not in self._own_layout:
+            self._refuse(f"the layout {self._own_layout!r} has no axis {letter!r}")
+        return self._own_layout.index(letter)
+
+    def _static(self, axis: int) -> int:
+        """Return the size of an axis that the model takes."""
+        dim = self._target.shape[axis]
+        if not dim.is_static:
+            hint = "reshape the model before: its size is what images are resized to"
+            self._refuse(f"axis {axis} of {self._target.shape} has no fixed size", hint)
+        return dim.get_length()
+
+    def _refuse(self, message: str, hint: str | None = None) -> Any:
+        refuse(f"input '{self._port.any_name}' cannot be preprocessed: {message}", self._port.layer, hint)
+
+
+def _is_list(*factors: Factors | None) -> bool:
+    return any(np.size(given) > 1 for given in factors if given is not None)
+
+
+def _recorded_layout(port: Port) -> str:
+    """Return the layout that the runtime information of an input has, as OpenVINO writes it; empty for others."""
+    for element in port.rt_info.elements:
+        if element.key == "layout":
+            letters = dict(element.attributes).get("layout", "").strip("[]").split(",")
+            return "".join(letters) if all(len(letter) == 1 and letter.isalpha() for letter in letters) else ""
+    return ""
+
+
+def _with_layout(info: RtInfo, layout: str) -> RtInfo:
+    """Return the runtime information of an input with this layout."""
+    attributes = ("name", "layout"), ("version", "0"), ("layout", f"[{','.join(layout)}]")
+    root, *inner = info.elements or [RtElement(0, "rt_info")]
+    others = [element for element in inner if element.key != "layout"]
+    return RtInfo((root, *others, RtElement(1, "attribute", attributes)))

@@ -1,0 +1,180 @@
+"""``Model.preprocess`` and ``ovir.join``: the models that they make, and what they refuse."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (1, 6, 8, 3)).astype(np.uint8)
+
+
+def detector(element_type: str = "f32", shape: str = "1,3,6,8") -> ovir.Model:
+    x = ops.parameter(shape.split(","), element_type, name="image")
+    return ovir.Model([ops.relu(x, name="features")], [x], "detector")
+
+
+def test_an_image_is_prepared_in_the_order_of_the_arguments() -> None:
+    model = detector()
+    port = model.preprocess("image", element_type="u8", layout="NHWC", reverse_channels=True, mean=[1, 2, 3], scale=4)
+    assert (port, str(port.type), port.any_name) == (model.inputs[0], "u8[1,6,8,3]", "image")
+    expected = (PIXELS.astype(np.float32).transpose(0, 3, 1, 2)[:, ::-1] - np.float32([[[[1]], [[2]], [[3]]]])) / 4
+    results = ovir.compile_model(model)({"image": PIXELS})
+    np.testing.assert_array_equal(results[0], np.maximum(expected, 0))
+
+
+def test_images_of_any_size_are_resized() -> None:
+    model = detector()
+    model.preprocess(resize="nearest")
+    assert str(model.inputs[0].shape) == "[1,3,?,?]"
+    image = np.arange(3 * 3 * 4, dtype=np.float32).reshape(1, 3, 3, 4)
+    np.testing.assert_array_equal(ovir.compile_model(model)([image])[0], image.repeat(2, 2).repeat(2, 3))
+    fixed = detector()
+    fixed.preprocess(resize="linear", size=(12, "1..16"))
+    assert str(fixed.inputs[0].shape) == "[1,3,12,1..16]"
+
+
+def test_the_layout_is_recorded_and_used_the_next_time(tmp_path: Path) -> None:
+    model = detector()
+    model.preprocess(layout="NHWC")
+    ovir.save_model(model, tmp_path / "model.xml")
+    assert 'layout="[N,H,W,C]"' in (tmp_path / "model.xml").read_text(encoding="utf-8")
+    again = ovir.read_model(tmp_path / "model.xml")
+    again.preprocess(mean=[1.0, 2.0, 3.0])
+    results = ovir.compile_model(again)([PIXELS.astype(np.float32)])[0]
+    expected = np.maximum(PIXELS.astype(np.float32) - np.float32([1, 2, 3]), 0).transpose(0, 3, 1, 2)
+    np.testing.assert_array_equal(results, expected)
+
+
+def test_two_inputs_and_two_calls(tmp_path: Path) -> None:
+    a, b = ops.parameter([2, 3], "f32", name="a"), ops.parameter([2, 3], "f32", name="b")
+    model = ovir.Model([a + b], [a, b])
+    model.preprocess("b", scale=2.0)
+    model.preprocess("b", mean=1.0)
+    found = ovir.compile_model(model)({"a": np.zeros((2, 3), "f4"), "b": np.full((2, 3), 9, "f4")})[0]
+    assert found.tolist() == [[4.0] * 3] * 2
+
+
+def test_an_f16_model_is_normalized_in_f16() -> None:
+    model = detector("f16")
+    model.preprocess(element_type="u8", mean=[1, 2, 3])
+    assert {str(port.element_type) for layer in model.layers for port in layer.outputs} == {"u8", "f16"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"layout": "NHW"}, "layout 'NHW' does not fit the shape [1,3,6,8]"),
+        ({"layout": "nhwc"}, "layout must be distinct capital letters such as NHWC, got 'nhwc'"),
+        ({"layout": "NHWX"}, "the layouts 'NHWX' and 'NCHW' have different letters"),
+        ({"mean": [1, 2]}, "mean has 2 numbers for 3 channels"),
+        ({"mean": "x"}, "mean must be numbers, got 'x'"),
+        ({"mean": float("nan")}, "mean must be one finite number, or one for each channel, got nan"),
+        ({"scale": [1, 0, 1]}, "scale has a zero"),
+        ({"resize": "bilinear"}, "unknown resize 'bilinear': expected linear, nearest, cubic"),
+        ({"size": (2, 3)}, "a size is given, but no resize"),
+        ({"resize": "linear", "size": (2,)}, "size must be a height and a width, got (2,)"),
+        ({"element_type": "float"}, "'float' is not an element type"),
+        ({"key": "picture"}, "the model has no input 'picture'; its inputs are 0 'image'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_changes_nothing(arguments: dict[str, Any], message: str) -> None:
+    model = detector()
+    with pytest.raises(ovir.InputError, match=re.escape(message)):
+        model.preprocess(**arguments)
+    assert [layer.type for layer in model.layers] == ["Parameter", "ReLU", "Result"]
+    assert str(model.inputs[0].type) == "f32[1,3,6,8]"
+
+
+def test_a_model_without_fixed_size_cannot_resize() -> None:
+    with pytest.raises(ovir.InputError, match=r"axis 2 of \[1,3,\?,\?\] has no fixed size\n.*reshape the model before"):
+        detector(shape="1,3,?,?").preprocess(resize="linear")
+    with pytest.raises(ovir.InputError, match="the model takes i32 here, so that nothing can be normalized"):
+        detector("i32").preprocess(mean=1)
+    with pytest.raises(ovir.InputError, match=r"its layout is not known, because its shape is \[3,8\]\n.*model_layout"):
+        detector(shape="3,8").preprocess(mean=[1, 2, 3])
+
+
+# --------------------------------------------------------------------------- joining
+
+
+def classifier(name: str = "image") -> ovir.Model:
+    x, bias = ops.parameter([1, 3, 6, 8], "f32", name=name), ops.parameter([1], "f32", name="bias")
+    return ovir.Model([ops.softmax(x + bias, 1, name="features")], [x, bias], "classifier")
+
+
+def named(model: ovir.Model) -> ovir.Model:
+    """Return the model, whose tensors have the names of their layers."""
+    for layer in model.layers:
+        for port in layer.outputs:
+            port.names = {layer.name}
+    return model
+
+
+def test_a_model_feeds_another_and_colliding_names_get_a_number() -> None:
+    first, second = named(detector()), named(classifier())
+    joined = ovir.join(first, second, {"features": "image"})
+    assert [port.any_name for port in joined.inputs] == ["image", "bias"]
+    assert [port.any_name for port in joined.outputs] == ["features_2"]
+    names = [layer.name for layer in joined.layers]
+    assert len(set(names)) == len(names)
+    x, bias = np.ones((1, 3, 6, 8), "f4"), np.zeros(1, "f4")
+    expected = ovir.compile_model(second)([ovir.compile_model(first)([x])[0], bias])[0]
+    np.testing.assert_array_equal(ovir.compile_model(joined)({"image": x, "bias": bias})[0], expected)
+    assert (len(first.layers), len(second.layers)) == (3, 5)
+
+
+def test_other_outputs_remain_and_one_tensor_may_feed_several_inputs() -> None:
+    x = ops.parameter([1, 3, 6, 8], "f32", name="x")
+    first = named(ovir.Model([ops.relu(x, name="one"), ops.abs(x, name="two")], [x]))
+    a, b = ops.parameter([1, 3, 6, 8], "f32", name="a"), ops.parameter([1, 3, 6, 8], "f32", name="b")
+    second = named(ovir.Model([ops.add(a, b, name="sum")], [a, b]))
+    joined = ovir.join(first, second, {"one": ["a", "b"]})
+    assert [port.any_name for port in joined.inputs] == ["x"]
+    assert [port.any_name for port in joined.outputs] == ["two", "sum"]
+    results = ovir.compile_model(joined)([np.full((1, 3, 6, 8), 3, "f4")])
+    assert (results["two"].max(), results["sum"].max()) == (3, 6)
+
+
+def counter() -> ovir.Model:
+    """Return a model that adds up its inputs in a variable."""
+    x = ops.parameter([1], "f32", name="x")
+    state = ops.read_value(ops.constant([0.0], "f32"), "total", name="state")
+    total = ops.add(x, state, name="total")
+    return named(ovir.Model([total], [ops.assign(total, "total")], [x], "counter"))
+
+
+def test_variables_of_both_models_stay_apart() -> None:
+    joined = ovir.join(counter(), counter(), {"total": "x"})
+    request = ovir.compile_model(joined).create_infer_request()
+    assert [variable.name for variable in request.query_state()] == ["total", "total_2"]
+    assert [request.infer([[1.0]])[0].item() for _ in range(4)] == [1, 3, 6, 10]
+
+
+def test_joined_models_can_be_saved(tmp_path: Path) -> None:
+    joined = ovir.join(named(detector()), named(classifier()), {"features": 0})
+    ovir.save_model(joined, tmp_path / "joined.xml")
+    assert ovir.check(tmp_path / "joined.xml") == []
+
+
+@pytest.mark.parametrize(
+    ("second", "connections", "message"),
+    [
+        (classifier("x"), {"features": "y"}, "the model has no input 'y'; its inputs are 0 'x', 1 'bias'"),
+        (classifier("x"), {"feature": "x"}, "feature"),
+        (classifier("x"), {"features": ["x", "x"]}, "input 'x' is fed twice"),
+        (classifier("x"), {"features": "bias"}, "output 'features' f32[1,3,6,8] cannot feed input 'bias' f32[1]"),
+        (detector("f16"), {"features": "image"}, "preprocess('image', element_type='f32') converts the input"),
+        (classifier("x"), {}, "expected a mapping from tensors to inputs"),
+    ],
+)
+def test_models_that_do_not_fit_are_refused(second: ovir.Model, connections: Any, message: str) -> None:
+    with pytest.raises(ovir.InputError) as caught:
+        ovir.join(detector(), second, connections)
+    assert message in str(caught.value)
