@@ -132,7 +132,7 @@ def _value(value: float | int | str | None) -> str:
 
 def _print_outputs(found: Comparison) -> None:
     has_scores = any(item.tensor.agreement for item in found.outputs)
-    columns = ["output", "type", *_METRICS, *_set_columns(found), *((">top-1", ">top-5") if has_scores else ())]
+    columns = ["~output", "type", *_METRICS, *_set_columns(found), *((">top-1", ">top-5") if has_scores else ())]
     rows = []
     notes: dict[str, int] = {}
     for item in found.outputs:
@@ -146,8 +146,16 @@ def _print_outputs(found: Comparison) -> None:
             agreement = item.tensor.agreement
             row += ["-", "-"] if agreement is None else [f"{agreement.top1:.1%}", f"{agreement.top5:.1%}"]
         rows.append(row)
-    say_table(columns, rows)
+    say_table(columns, rows, least=_least(found))
     _print_notes(notes)
+
+
+def _least(found: Comparison) -> Sequence[str]:
+    """Return the columns that narrow terminals leave out; the metric of the tolerance stays."""
+    limited = {"max_rel": "max rel", "mean_abs": "mean", "rmse": "RMSE", "sqnr_db": "SQNR dB"}
+    order = ("RMSE", "mean", "cosine", "tensor", "top-5", "mean SQNR", "max rel", "type", "SQNR dB", "nonfinite")
+    metric = found.criterion.metric or ""
+    return [head for head in order if head != limited.get(metric, metric)]
 
 
 def _print_notes(notes: dict[str, int]) -> None:
@@ -167,19 +175,19 @@ def _print_layers(found: Comparison, limit: int | None) -> None:
         row = [mark, layer.id, name, layer.type, _type_text(layer.tensor)]
         rows.append([*row, *_metrics(found, layer.tensor, notes), *_set_cells(found, layer.tensor)])
     say("layers in the order of the noise that they add; those beyond tolerance come first")
-    say_table(["", ">id", "layer", "type", "tensor", *_METRICS, *_set_columns(found)], rows)
+    columns = ["", ">id", "~layer", "~type", "tensor", *_METRICS, *_set_columns(found)]
+    say_table(columns, rows, least=_least(found))
     _print_notes(notes)
     if limit is not None and len(layers) > limit:
         say(f"and {plural(len(layers) - limit, 'more layer')}; --all shows all")
 
 
 def _metrics(found: Comparison, tensor: TensorDifference, notes: dict[str, int]) -> list[str]:
-    """Return the cells of a tensor; a long problem becomes a note with a number."""
+    """Return the cells of a tensor; a problem becomes a note with a number."""
     worst = tensor.worst
     if worst.problem is not None:
-        is_short = len(worst.problem) <= _SHORT
-        text = worst.problem if is_short else f"see ({notes.setdefault(worst.problem, len(notes) + 1)})"
-        return [text, *["-"] * (len(_METRICS) - 1)]
+        number = notes.setdefault(worst.problem, len(notes) + 1)
+        return [f"see ({number})", *["-"] * (len(_METRICS) - 1)]
     numbers = (worst.max_abs, worst.max_rel, worst.mean_abs, worst.rmse)
     return [
         *(format_number(None if value is None else float(f"{value:.3g}")) for value in numbers),
@@ -202,7 +210,7 @@ def _nonfinite(found: Comparison, tensor: TensorDifference) -> str:
 
 
 def _set_columns(found: Comparison) -> Sequence[str]:
-    return (">mean SQNR", "worst input") if found.sets > 1 else ()
+    return (">mean SQNR", "~worst input") if found.sets > 1 else ()
 
 
 def _set_cells(found: Comparison, tensor: TensorDifference) -> Sequence[str]:
@@ -247,7 +255,6 @@ _PLURALS = {
     "nothing reads its outputs": "nothing reads their outputs",
     "the other model has no such layer": "the other model has no such layers",
 }
-_SHORT = 40  # characters
 _SHOWN = 3  # layers
 
 

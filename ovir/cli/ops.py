@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(operations_page().rstrip("\n"))
     else:
         rows = ((e.name, f"opset{e.opset}", e.opsets, yes_or_no(e.infers), yes_or_no(e.runs)) for e in listed)
-        say_table(("operation", "version", "opsets", "inference", "kernel"), rows)
+        say_table(("~operation", "version", "opsets", "inference", "kernel"), rows, least=("opsets",))
         say()
         say(totals(listed))
     return 0

@@ -89,9 +89,10 @@ class Report:
     # ----- for people
 
     def print_tables(self) -> None:
-        head = ("type", "shape", ">min", ">max", ">mean", ">nonfinite", "first values")
+        head = ("type", "shape", ">min", ">max", ">mean", ">nonfinite", "…first values")
+        least = ("first values", "mean", "nonfinite", "type")
         outputs = [(port.any_name, self.results[i]) for i, port in enumerate(self.model.outputs)]
-        say_table(("output", *head), (_row(name, array) for name, array in outputs))
+        say_table(("~output", *head), (_row(name, array) for name, array in outputs), least=least)
         for name, array in outputs:
             if self.top is not None:
                 _print_scores(name, array, self.top)
@@ -100,7 +101,7 @@ class Report:
                 say(f"\n{readable(name)}: the most probable class by row: {shown}")
         if self.results.taps:
             say()
-            say_table(("tap", *head), (_row(name, array) for name, array in self._tapped()))
+            say_table(("~tap", *head), (_row(name, array) for name, array in self._tapped()), least=least)
         if self.watch is not None:
             print_watch(self.watch)
         if self.profile is not None:
@@ -122,10 +123,12 @@ class Report:
         whole = f"of the run {self.profiled * 1000:.2f} ms"
         say(f"\ntime in layers {profile.seconds * 1000:.2f} ms, {whole} ({runs})\n")
         head = (">calls", ">ms", ">share")
-        say_table(("operation", *head), ((t.type, *_timing_cells(t, profile)) for t in types))
+        say_table(("~operation", *head), ((t.type, *_timing_cells(t, profile)) for t in types))
         say()
         say_table(
-            ("layer", "operation", *head), ((t.name, t.type, *_timing_cells(t, profile)) for t in layers[:SLOWEST])
+            ("~layer", "~operation", *head),
+            ((t.name, t.type, *_timing_cells(t, profile)) for t in layers[:SLOWEST]),
+            least=("calls",),
         )
         if len(layers) > SLOWEST:
             say(f"and {plural(len(layers) - SLOWEST, 'faster layer')}")
@@ -245,8 +248,9 @@ def print_watch(watch: Watch) -> None:
     for name, what in watch.inputs:
         say(readable(f"input '{name}' contains {_CONTENTS.get(what, f'values of {what}')}{_consequence(what)}"))
     if watch.events:
-        head = ("layer", "operation", "what", ">value", "position", ">count", "inputs")
-        say_table(head, map(_watched_row, watch.events[:_EVENTS]), title=f"watched for {watched}:")
+        head = ("~layer", "~operation", "what", ">value", "position", ">count", "…inputs")
+        rows = map(_watched_row, watch.events[:_EVENTS])
+        say_table(head, rows, title=f"watched for {watched}:", least=("inputs", "position"))
         if (more := len(watch.events) - _EVENTS) > 0:
             say(f"and {plural(more, 'layer')} more; --json has all")
     else:
@@ -276,7 +280,7 @@ def _print_margins(watch: Watch) -> None:
         nearest = sorted(margins, key=lambda margin: margin.margins[name])[:_MARGINS]
         say()
         rows = [(m.layer, m.type, format_number(m.largest), format_number(m.margins[name])) for m in nearest]
-        say_table(("layer", "operation", ">largest", ">margin"), rows, title=f"nearest to overflow in {name}:")
+        say_table(("~layer", "~operation", ">largest", ">margin"), rows, title=f"nearest to overflow in {name}:")
 
 
 def add_to(commands: Any) -> None:
