@@ -39,6 +39,8 @@ from ovir.cli.progress import reported
 from ovir.debugging.compare import Comparison, LayerDifference, TensorDifference, compare
 from ovir.debugging.sides import LayerMode, NotCompared
 from ovir.diagnostics.wording import plural, readable
+from ovir.graph.layers import Layer
+from ovir.inference.layer_weights import compression_of
 from ovir.model import Model
 
 if TYPE_CHECKING:
@@ -47,13 +49,13 @@ if TYPE_CHECKING:
 _METRICS = (">max abs", ">max rel", ">mean", ">RMSE", ">cosine", ">SQNR dB", ">beyond", ">nonfinite")
 
 
-def print_comparison(found: Comparison, limit: int | None) -> None:
-    """Print the result for people, with ``limit`` layers."""
-    for line in _head(found):
+def print_comparison(found: Comparison, limit: int | None, quantized: Sequence[str] = ()) -> None:
+    """Print the result for people, with ``limit`` outputs and layers; ``quantized`` says how models are quantized."""
+    for line in (*_head(found), *_about_quantization(found, quantized)):
         say(readable(line))
     if found.outputs:
         say()
-        _print_outputs(found)
+        _print_outputs(found, limit)
     if found.layers:
         say()
         _print_layers(found, limit)
@@ -78,6 +80,35 @@ def _head(found: Comparison) -> Iterator[str]:
     beyond = [tensor.element_type for tensor in _tensors(found) if not tensor.within]
     if found.precision in _NARROW and ("f32" in beyond or "f64" in beyond):
         yield f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32"
+
+
+def quantization_of(model: Model, which: str) -> str | None:
+    """Return in words how a model is quantized; None if it is not."""
+    fakes = sum(layer.type == "FakeQuantize" for layer in model.walk())
+    if fakes:
+        return f"{which} has {plural(fakes, 'FakeQuantize layer')}"
+    kinds = {kind for layer in model.walk() for kind in _compressed_weights(layer)}
+    return f"{which} has weights in {' and '.join(sorted(kinds))}" if kinds else None
+
+
+def _compressed_weights(layer: Layer) -> Iterator[str]:
+    """Yield the element types of the weights of a layer that are stored with a scale."""
+    for port in layer.inputs if layer.type in ("MatMul", "Convolution", "Gather") else ():
+        if port.source is not None and " with scale" in (stored := compression_of(port.source)):
+            yield stored.partition(" ")[0]
+
+
+def _about_quantization(found: Comparison, quantized: Sequence[str]) -> Iterator[str]:
+    if found.within or not quantized or found.criterion.metric is not None:
+        return
+    yield f"{' and '.join(quantized)}, so values may round to other levels, which is no fault of a layer"
+    yield "the tolerances are those of real numbers: --metric sqnr_db=20 judges quantized models as a whole"
+    if rounding := [layer for layer in found.layers if not layer.within and layer.rounds]:
+        beyond, size = rounding[0].tensor.worst.beyond, rounding[0].tensor.worst.size
+        yield (
+            f"'{rounding[0].name}' is the first layer that rounds to other levels: "
+            f"{format_count(beyond)} of {plural(size, 'element')}"
+        )
 
 
 def _verdict(found: Comparison) -> str:
@@ -130,12 +161,12 @@ def _value(value: float | int | str | None) -> str:
     return repr(value) if isinstance(value, str) else format_number(value)
 
 
-def _print_outputs(found: Comparison) -> None:
+def _print_outputs(found: Comparison, limit: int | None) -> None:
     has_scores = any(item.tensor.agreement for item in found.outputs)
     columns = ["~output", "type", *_METRICS, *_set_columns(found), *((">top-1", ">top-5") if has_scores else ())]
     rows = []
     notes: dict[str, int] = {}
-    for item in found.outputs:
+    for item in sorted(found.outputs, key=lambda item: item.within)[:limit]:
         row = [
             item.name,
             _type_text(item.tensor),
@@ -148,6 +179,10 @@ def _print_outputs(found: Comparison) -> None:
         rows.append(row)
     say_table(columns, rows, least=_least(found))
     _print_notes(notes)
+    if limit is not None and len(found.outputs) > limit:
+        rest = sum(not item.within for item in found.outputs) - limit
+        beyond = f", {format_count(rest)} of them beyond tolerance" if rest > 0 else ""
+        say(f"and {plural(len(found.outputs) - limit, 'more output')}{beyond}; --all shows all")
 
 
 def _least(found: Comparison) -> Sequence[str]:
@@ -293,8 +328,10 @@ def add_to(commands: Any) -> None:
     add_workers(parser, default="this process alone")
     add_shape(parser)
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--limit", type=positive, default=LIMIT, metavar="N", help=f"show N layers (default {LIMIT})")
-    shown.add_argument("--all", action="store_true", help="show all layers")
+    shown.add_argument(
+        "--limit", type=positive, default=LIMIT, metavar="N", help=f"show N outputs and N layers (default {LIMIT})"
+    )
+    shown.add_argument("--all", action="store_true", help="show all outputs and layers")
     add_extension(parser)
     add_node_data(parser, "the largest absolute error of each layer")
     add_json(parser)
@@ -333,7 +370,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json(found.to_dict())
     else:
-        print_comparison(found, None if arguments.all else arguments.limit)
+        others = [(sides.against, "the other model")] if isinstance(sides.against, Model) else []
+        quantized = [quantization_of(*side) for side in ((model, "the model"), *others)]
+        print_comparison(found, None if arguments.all else arguments.limit, [text for text in quantized if text])
     write_html(arguments, lambda: _page(found, model))
     return DONE if found.within else WRONG
 
