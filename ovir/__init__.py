@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ovir.diagnostics.errors import ExportError, InputError, ModelError, OvirError, ReadError, RunError, WriteError
     from ovir.export.export_onnx import export_onnx
     from ovir.export.exported import Exported
+    from ovir.export.exporters import exports
     from ovir.export.hybrid.compile_model import compile_model
     from ovir.graph.layers import Layer, Port
     from ovir.ir.writing.save import to_python
@@ -84,6 +85,7 @@ __all__ = [
     "create_layer",
     "diff",
     "export_onnx",
+    "exports",
     "map",
     "precision",
     "random_inputs",
@@ -121,6 +123,7 @@ _NAMES = {
     ),
     "ovir.export.export_onnx": ("export_onnx",),
     "ovir.export.exported": ("Exported",),
+    "ovir.export.exporters": ("exports",),
     "ovir.graph.layers": ("Layer", "Port"),
     "ovir.export.hybrid.compile_model": ("compile_model",),
     "ovir.ir.writing.save": ("to_python",),

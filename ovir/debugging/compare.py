@@ -122,7 +122,7 @@ class LayerDifference:
 
     @property
     def rounds(self) -> bool:
-        """Return whether it quantizes, and only a few elements fall on another level, which errors before it explain."""
+        """Return whether it quantizes, and only a few elements fall on another level."""
         worst = self.tensor.worst
         return self.type == "FakeQuantize" and worst.problem is None and 0 < worst.beyond <= max(1, worst.size // 1000)
 
