@@ -23,7 +23,7 @@ from ovir.cli.arguments import (
 from ovir.cli.inputs import add_input_sets
 from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.opening import add_extension, load_extensions
-from ovir.cli.other_side import add_other_side, add_tolerances, open_sides
+from ovir.cli.other_side import add_other_side, add_tolerances, config_of, open_sides
 from ovir.cli.output import (
     DONE,
     UNUSABLE,
@@ -49,9 +49,14 @@ if TYPE_CHECKING:
 _METRICS = (">max abs", ">max rel", ">mean", ">RMSE", ">cosine", ">SQNR dB", ">beyond", ">nonfinite")
 
 
-def print_comparison(found: Comparison, limit: int | None, quantized: Sequence[str] = ()) -> None:
-    """Print the result for people, with ``limit`` outputs and layers; ``quantized`` says how models are quantized."""
-    for line in (*_head(found), *_about_quantization(found, quantized)):
+def print_comparison(
+    found: Comparison, limit: int | None, quantized: Sequence[str] = (), requested: str | None = None
+) -> None:
+    """Print the result for people, with ``limit`` outputs and layers.
+
+    ``quantized`` says how models are quantized, ``requested`` in which precision the device was asked to compute.
+    """
+    for line in (*_head(found, requested), *_about_quantization(found, quantized)):
         say(readable(line))
     if found.outputs:
         say()
@@ -65,11 +70,14 @@ def print_comparison(found: Comparison, limit: int | None, quantized: Sequence[s
             say(readable(line))
 
 
-def _head(found: Comparison) -> Iterator[str]:
+def _head(found: Comparison, requested: str | None) -> Iterator[str]:
+    """Yield the lines before the tables; ``requested`` is the precision that the device was asked for."""
     sets = f"{plural(found.sets, 'set')} of inputs"
     precision = "" if found.precision is None else f", which computes in {found.precision}"
     yield f"{found.model} against {found.against}{precision}: {_MODES[found.mode]}, {sets}"
     yield _verdict(found)
+    if requested in ("f32", *_NARROW) and found.precision not in (None, requested):
+        yield f"the device does not honour INFERENCE_PRECISION_HINT={requested}: it computes in {found.precision}"
     first, largest = found.first, found.largest
     if first is not None:
         yield f"first layer beyond tolerance: {_described(found, first)}"
@@ -372,7 +380,9 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         others = [(sides.against, "the other model")] if isinstance(sides.against, Model) else []
         quantized = [quantization_of(*side) for side in ((model, "the model"), *others)]
-        print_comparison(found, None if arguments.all else arguments.limit, [text for text in quantized if text])
+        limit = None if arguments.all else arguments.limit
+        requested = config_of(arguments.config).get("INFERENCE_PRECISION_HINT")
+        print_comparison(found, limit, [text for text in quantized if text], requested)
     write_html(arguments, lambda: _page(found, model))
     return DONE if found.within else WRONG
 

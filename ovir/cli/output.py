@@ -49,8 +49,13 @@ def print_message(text: str) -> None:
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
-    """Print each diagnostic on stderr."""
-    for found in diagnostics:
+    """Print the diagnostics on stderr; equal ones are summed up, as in ``ovir check``."""
+    listed = list(diagnostics)
+    if len(listed) > 1:
+        from ovir.checks.consequences import sum_up  # most commands have nothing to sum up
+
+        listed = sum_up(listed)
+    for found in listed:
         print_message(str(found))
 
 

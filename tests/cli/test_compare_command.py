@@ -380,3 +380,13 @@ def test_a_quantized_model_is_named_with_the_metric_that_fits(
     assert "'levels' is the first layer that rounds to other levels: 1 of 4 elements" in text
     status, text = run(capsys, "--against", "recorded.npz", "--metric", "sqnr_db=10")
     assert (status, "FakeQuantize layer" in text) == (0, False)
+
+
+def test_a_precision_that_the_device_does_not_honour_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["--against", "openvino:CPU", "--input", "x.npz", "--config", "INFERENCE_PRECISION_HINT=bf16"]
+    assert "does not honour" not in run(capsys, *arguments)[1]
+    monkeypatch.setenv("OVIR_TEST_PRECISION", "f32")
+    text = run(capsys, *arguments)[1]
+    assert "the device does not honour INFERENCE_PRECISION_HINT=bf16: it computes in f32" in text
