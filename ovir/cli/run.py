@@ -44,7 +44,7 @@ from ovir.core.arrays import Array
 from ovir.core.files import replaced_file
 from ovir.core.progress import stage
 from ovir.core.shapes import PartialShape
-from ovir.debugging.watch import Watch, WatchedInput, WatchEvent
+from ovir.debugging.watch import Watch, WatchedConstant, WatchedInput, WatchEvent
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import escaped, plural, readable
 from ovir.model import Model
@@ -247,6 +247,10 @@ def print_watch(watch: Watch) -> None:
     say()
     for name, what in watch.inputs:
         say(readable(f"input '{name}' contains {_CONTENTS.get(what, f'values of {what}')}{_consequence(what)}"))
+    for constant in watch.constants[:_EVENTS]:
+        say(readable(_watched_constant(constant)))
+    if (more := len(watch.constants) - _EVENTS) > 0:
+        say(f"and {plural(more, 'constant')} more; --json has all")
     if watch.events:
         head = ("~layer", "~operation", "what", ">value", "position", ">count", "…inputs")
         rows = map(_watched_row, watch.events[:_EVENTS])
@@ -260,6 +264,12 @@ def print_watch(watch: Watch) -> None:
 
 def _consequence(what: str) -> str:
     return "; layers that depend on it are not reported" if what == "nan" else ""
+
+
+def _watched_constant(found: WatchedConstant) -> str:
+    numbers = f"{format_number(found.value)}" + (f" and {found.count - 1:,} more" if found.count > 1 else "")
+    readers = f", read by {', '.join(found.readers[:3])}" if found.readers else ""
+    return f"constant '{found.layer}' is beyond {found.what.partition(':')[2]}: {numbers}{readers}"
 
 
 def _watched_row(event: WatchEvent) -> tuple[str, ...]:
@@ -281,6 +291,8 @@ def _print_margins(watch: Watch) -> None:
         say()
         rows = [(m.layer, m.type, format_number(m.largest), format_number(m.margins[name])) for m in nearest]
         say_table(("~layer", "~operation", ">largest", ">margin"), rows, title=f"nearest to overflow in {name}:")
+        if beyond := sum(margin.margins[name] < 1 for margin in margins):
+            say(f"{plural(beyond, 'layer')} beyond {name} (margin below 1)")
 
 
 def add_to(commands: Any) -> None:
