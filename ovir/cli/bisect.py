@@ -112,7 +112,8 @@ def _head(found: Bisection) -> Iterator[str]:
     if (problem := first.verdict.problem) is not None:
         yield f"there the other side fails: {problem}"
     if (again := found.recovered) is not None:
-        yield f"errors are not monotone: after {again.type} '{again.name}' (id {again.id}) all tensors agree again"
+        seen = "all tensors that were compared agree" if missing else "all tensors agree"
+        yield f"errors are not monotone: after {again.type} '{again.name}' (id {again.id}) {seen} again"
 
 
 def _between(names: Sequence[str], last: str) -> str:
