@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ovir.diagnostics.errors import ExportError, InputError, ModelError, OvirError, ReadError, RunError, WriteError
     from ovir.export.export_onnx import export_onnx
     from ovir.export.exported import Exported
+    from ovir.export.exporters import exports
     from ovir.export.hybrid.compile_model import compile_model
     from ovir.generation.generate import Generated, generate
     from ovir.generation.token_comparison import CandidateToken, TokenComparison, TokenDifference
@@ -90,6 +91,7 @@ __all__ = [
     "create_layer",
     "diff",
     "export_onnx",
+    "exports",
     "generate",
     "join",
     "map",
@@ -131,6 +133,7 @@ _NAMES = {
     "ovir.export.exported": ("Exported",),
     "ovir.generation.generate": ("Generated", "generate"),
     "ovir.generation.token_comparison": ("CandidateToken", "TokenComparison", "TokenDifference"),
+    "ovir.export.exporters": ("exports",),
     "ovir.graph.layers": ("Layer", "Port"),
     "ovir.export.hybrid.compile_model": ("compile_model",),
     "ovir.ir.writing.save": ("to_python",),

@@ -17,7 +17,7 @@ INPUTS = str(EXAMPLES / "digits_input.npz")
 # Packages that only some calls need, each of which takes longer to import than a small file to read.
 HEAVY = {
     "argcomplete", "concurrent.futures", "difflib", "jinja2", "logging", "multiprocessing", "networkx", "numpy.random", "numpy.fft", "numpy.ma", "onnx", "openvino",
-    "plotly", "rich", "traceback",
+    "plotly", "traceback",
 }  # fmt: skip
 LOADED = "import sys; print(*sys.modules, file=sys.stderr)"
 

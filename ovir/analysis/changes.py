@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -193,6 +194,21 @@ def restored_label_changes(a: Sequence[Layer], b: Sequence[Layer], options: Diff
             names = [{name for layer in chain for port in layer.outputs for name in port.own_names} for chain in (a, b)]
             yield from _tensor_name_changes(0, *names)
     yield from rt_info_changes(a[0].rt_info, b[0].rt_info, WRITTEN_BY_ITSELF | {"decompression"})
+
+
+_AUTOMATIC = re.compile(r"[A-Z][A-Za-z0-9]*_[0-9]+(_compressed)?")
+"""The names that OpenVINO gives to layers without one: an operation, and a number that counts all layers."""
+
+
+def is_renumbering(change: Change) -> bool:
+    """Return whether a layer has only got another automatic name, for itself or its tensors."""
+    if change.what == "name":
+        names = [change.old, change.new]
+    elif change.what == "tensor names":
+        names = [*change.old, *change.new]
+    else:
+        return False
+    return all(map(_AUTOMATIC.fullmatch, names))
 
 
 def _name_changes(a: Layer, b: Layer) -> Iterator[Change]:

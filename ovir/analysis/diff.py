@@ -14,6 +14,7 @@ from ovir.analysis.changes import (
     ConstantTolerance,
     DiffOptions,
     data_changes,
+    is_renumbering,
     label_changes,
     model_rt_info_changes,
     own_changes,
@@ -37,10 +38,9 @@ from ovir.graph.layers import Layer
 from ovir.ir.source import Source
 from ovir.model import Model, read_model
 
-Status = Literal["added", "removed", "replaced", "moved", "changed"]
+Status = Literal["added", "removed", "replaced", "moved", "changed", "renumbered"]
 
-
-STATUSES: tuple[Status, ...] = ("added", "removed", "replaced", "moved", "changed")
+STATUSES: tuple[Status, ...] = ("added", "removed", "replaced", "moved", "changed", "renumbered")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class LayerDiff:
     """One layer that differs between two models."""
 
     status: Status
-    """``added``, ``removed``, ``replaced``, ``moved`` or ``changed``."""
+    """``added``, ``removed``, ``replaced``, ``moved``, ``changed`` or ``renumbered``."""
     a: Layer | None
     """The layer in the first model; None if it was added."""
     b: Layer | None
@@ -156,6 +156,11 @@ class Diff:
     def changed(self) -> list[LayerDiff]:
         """Return the layers of which something else differs."""
         return self.of("changed")
+
+    @property
+    def renumbered(self) -> list[LayerDiff]:
+        """Return the layers of which only the automatic names differ, such as ``Constant_12``."""
+        return self.of("renumbered")
 
     def of(self, status: Status) -> list[LayerDiff]:
         """Return the layers of one status."""
@@ -335,7 +340,10 @@ class _Comparison:
             yield LayerDiff("moved", first, second, tuple(changes), sources, readers, group)
         elif changes:
             is_replaced = (i, j) in self.connections.replaced and first.type != second.type
-            yield LayerDiff("replaced" if is_replaced else "changed", first, second, tuple(changes))
+            status: Status = "replaced" if is_replaced else "changed"
+            if all(map(is_renumbering, changes)):
+                status = "renumbered"
+            yield LayerDiff(status, first, second, tuple(changes))
         yield from self._body_entries(i, j)
 
     def _decompression(self, side: GraphSignatures, start: int) -> list[Layer]:

@@ -112,7 +112,8 @@ def _head(found: Bisection) -> Iterator[str]:
     if (problem := first.verdict.problem) is not None:
         yield f"there the other side fails: {problem}"
     if (again := found.recovered) is not None:
-        yield f"errors are not monotone: after {again.type} '{again.name}' (id {again.id}) all tensors agree again"
+        seen = "all tensors that were compared agree" if missing else "all tensors agree"
+        yield f"errors are not monotone: after {again.type} '{again.name}' (id {again.id}) {seen} again"
 
 
 def _between(names: Sequence[str], last: str) -> str:
@@ -126,7 +127,7 @@ def _print_suspects(found: Bisection) -> None:
     if len(found.suspects) < 2:
         return
     say()
-    columns = ("suspect", "type", ">id", "its tensors")
+    columns = ("~suspect", "~type", ">id", "¶its tensors")
     shown = found.suspects if len(found.suspects) <= _MOST_SUSPECTS else found.suspects[-_MOST_SUSPECTS:]
     say_table(columns, [[x.name, x.type, x.id, _state(found, x)] for x in shown])
     if len(shown) < len(found.suspects):
@@ -143,8 +144,8 @@ def _print_probes(found: Bisection) -> None:
     if not found.probes:
         return
     say()
-    columns = ("", ">layers", "last layer", "type", "tensor", ">max abs", ">max rel", ">beyond")
-    say_table(columns, [_row(found, probe) for probe in found.probes])
+    columns = ("", ">layers", "~last layer", "~type", "~tensor", ">max abs", ">max rel", ">beyond")
+    say_table(columns, [_row(found, probe) for probe in found.probes], least=("max rel", "tensor", "type"))
 
 
 def _row(found: Bisection, probe: Probe) -> list[object]:

@@ -219,13 +219,13 @@ def say_counts(diagnostics: Sequence[Diagnostic]) -> None:
     ]
     if not rows:
         return
-    say_table(("code", "severity", ">found", ">files", "meaning"), rows)
+    say_table(("code", "severity", ">found", ">files", "¶meaning"), rows, least=("files",))
     by_file: dict[str, list[Diagnostic]] = {}
     for found in diagnostics:
         by_file.setdefault(found.file or "", []).append(found)
     tables = {file: [sum(d.severity is s for d in found) for s in Severity] for file, found in by_file.items()}
     worst = sorted(tables.items(), key=lambda item: ([-count for count in item[1]], item[0]))
-    say_table(("file", ">errors", ">warnings", ">infos"), [(file, *counts) for file, counts in worst], title="")
+    say_table(("~file", ">errors", ">warnings", ">infos"), [(file, *counts) for file, counts in worst], title="")
 
 
 def say_times(times: Counter[str]) -> None:

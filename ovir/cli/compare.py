@@ -23,7 +23,7 @@ from ovir.cli.arguments import (
 from ovir.cli.inputs import add_input_sets
 from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.opening import add_extension, load_extensions
-from ovir.cli.other_side import add_other_side, add_tolerances, open_sides
+from ovir.cli.other_side import add_other_side, add_tolerances, config_of, open_sides
 from ovir.cli.output import (
     DONE,
     UNUSABLE,
@@ -39,6 +39,8 @@ from ovir.cli.progress import reported
 from ovir.debugging.compare import Comparison, LayerDifference, TensorDifference, compare
 from ovir.debugging.sides import LayerMode, NotCompared
 from ovir.diagnostics.wording import plural, readable
+from ovir.graph.layers import Layer
+from ovir.inference.layer_weights import compression_of
 from ovir.model import Model
 
 if TYPE_CHECKING:
@@ -47,13 +49,18 @@ if TYPE_CHECKING:
 _METRICS = (">max abs", ">max rel", ">mean", ">RMSE", ">cosine", ">SQNR dB", ">beyond", ">nonfinite")
 
 
-def print_comparison(found: Comparison, limit: int | None) -> None:
-    """Print the result for people, with ``limit`` layers."""
-    for line in _head(found):
+def print_comparison(
+    found: Comparison, limit: int | None, quantized: Sequence[str] = (), requested: str | None = None
+) -> None:
+    """Print the result for people, with ``limit`` outputs and layers.
+
+    ``quantized`` says how models are quantized, ``requested`` in which precision the device was asked to compute.
+    """
+    for line in (*_head(found, requested), *_about_quantization(found, quantized)):
         say(readable(line))
     if found.outputs:
         say()
-        _print_outputs(found)
+        _print_outputs(found, limit)
     if found.layers:
         say()
         _print_layers(found, limit)
@@ -63,11 +70,14 @@ def print_comparison(found: Comparison, limit: int | None) -> None:
             say(readable(line))
 
 
-def _head(found: Comparison) -> Iterator[str]:
+def _head(found: Comparison, requested: str | None) -> Iterator[str]:
+    """Yield the lines before the tables; ``requested`` is the precision that the device was asked for."""
     sets = f"{plural(found.sets, 'set')} of inputs"
     precision = "" if found.precision is None else f", which computes in {found.precision}"
     yield f"{found.model} against {found.against}{precision}: {_MODES[found.mode]}, {sets}"
     yield _verdict(found)
+    if requested in ("f32", *_NARROW) and found.precision not in (None, requested):
+        yield f"the device does not honour INFERENCE_PRECISION_HINT={requested}: it computes in {found.precision}"
     first, largest = found.first, found.largest
     if first is not None:
         yield f"first layer beyond tolerance: {_described(found, first)}"
@@ -78,6 +88,35 @@ def _head(found: Comparison) -> Iterator[str]:
     beyond = [tensor.element_type for tensor in _tensors(found) if not tensor.within]
     if found.precision in _NARROW and ("f32" in beyond or "f64" in beyond):
         yield f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32"
+
+
+def quantization_of(model: Model, which: str) -> str | None:
+    """Return in words how a model is quantized; None if it is not."""
+    fakes = sum(layer.type == "FakeQuantize" for layer in model.walk())
+    if fakes:
+        return f"{which} has {plural(fakes, 'FakeQuantize layer')}"
+    kinds = {kind for layer in model.walk() for kind in _compressed_weights(layer)}
+    return f"{which} has weights in {' and '.join(sorted(kinds))}" if kinds else None
+
+
+def _compressed_weights(layer: Layer) -> Iterator[str]:
+    """Yield the element types of the weights of a layer that are stored with a scale."""
+    for port in layer.inputs if layer.type in ("MatMul", "Convolution", "Gather") else ():
+        if port.source is not None and " with scale" in (stored := compression_of(port.source)):
+            yield stored.partition(" ")[0]
+
+
+def _about_quantization(found: Comparison, quantized: Sequence[str]) -> Iterator[str]:
+    if found.within or not quantized or found.criterion.metric is not None:
+        return
+    yield f"{' and '.join(quantized)}, so values may round to other levels, which is no fault of a layer"
+    yield "the tolerances are those of real numbers: --metric sqnr_db=20 judges quantized models as a whole"
+    if rounding := [layer for layer in found.layers if not layer.within and layer.rounds]:
+        beyond, size = rounding[0].tensor.worst.beyond, rounding[0].tensor.worst.size
+        yield (
+            f"'{rounding[0].name}' is the first layer that rounds to other levels: "
+            f"{format_count(beyond)} of {plural(size, 'element')}"
+        )
 
 
 def _verdict(found: Comparison) -> str:
@@ -132,12 +171,12 @@ def _value(value: float | int | str | None) -> str:
     return repr(value) if isinstance(value, str) else format_number(value)
 
 
-def _print_outputs(found: Comparison) -> None:
+def _print_outputs(found: Comparison, limit: int | None) -> None:
     has_scores = any(item.tensor.agreement for item in found.outputs)
-    columns = ["output", "type", *_METRICS, *_set_columns(found), *((">top-1", ">top-5") if has_scores else ())]
+    columns = ["~output", "type", *_METRICS, *_set_columns(found), *((">top-1", ">top-5") if has_scores else ())]
     rows = []
     notes: dict[str, int] = {}
-    for item in found.outputs:
+    for item in sorted(found.outputs, key=lambda item: item.within)[:limit]:
         row = [
             item.name,
             _type_text(item.tensor),
@@ -148,8 +187,20 @@ def _print_outputs(found: Comparison) -> None:
             agreement = item.tensor.agreement
             row += ["-", "-"] if agreement is None else [f"{agreement.top1:.1%}", f"{agreement.top5:.1%}"]
         rows.append(row)
-    say_table(columns, rows)
+    say_table(columns, rows, least=_least(found))
     _print_notes(notes)
+    if limit is not None and len(found.outputs) > limit:
+        rest = sum(not item.within for item in found.outputs) - limit
+        beyond = f", {format_count(rest)} of them beyond tolerance" if rest > 0 else ""
+        say(f"and {plural(len(found.outputs) - limit, 'more output')}{beyond}; --all shows all")
+
+
+def _least(found: Comparison) -> Sequence[str]:
+    """Return the columns that narrow terminals leave out; the metric of the tolerance stays."""
+    limited = {"max_rel": "max rel", "mean_abs": "mean", "rmse": "RMSE", "sqnr_db": "SQNR dB"}
+    order = ("RMSE", "mean", "cosine", "tensor", "top-5", "mean SQNR", "max rel", "type", "SQNR dB", "nonfinite")
+    metric = found.criterion.metric or ""
+    return [head for head in order if head != limited.get(metric, metric)]
 
 
 def _print_notes(notes: dict[str, int]) -> None:
@@ -169,19 +220,19 @@ def _print_layers(found: Comparison, limit: int | None) -> None:
         row = [mark, layer.id, name, layer.type, _type_text(layer.tensor)]
         rows.append([*row, *_metrics(found, layer.tensor, notes), *_set_cells(found, layer.tensor)])
     say("layers in the order of the noise that they add; those beyond tolerance come first")
-    say_table(["", ">id", "layer", "type", "tensor", *_METRICS, *_set_columns(found)], rows)
+    columns = ["", ">id", "~layer", "~type", "tensor", *_METRICS, *_set_columns(found)]
+    say_table(columns, rows, least=_least(found))
     _print_notes(notes)
     if limit is not None and len(layers) > limit:
         say(f"and {plural(len(layers) - limit, 'more layer')}; --all shows all")
 
 
 def _metrics(found: Comparison, tensor: TensorDifference, notes: dict[str, int]) -> list[str]:
-    """Return the cells of a tensor; a long problem becomes a note with a number."""
+    """Return the cells of a tensor; a problem becomes a note with a number."""
     worst = tensor.worst
     if worst.problem is not None:
-        is_short = len(worst.problem) <= _SHORT
-        text = worst.problem if is_short else f"see ({notes.setdefault(worst.problem, len(notes) + 1)})"
-        return [text, *["-"] * (len(_METRICS) - 1)]
+        number = notes.setdefault(worst.problem, len(notes) + 1)
+        return [f"see ({number})", *["-"] * (len(_METRICS) - 1)]
     numbers = (worst.max_abs, worst.max_rel, worst.mean_abs, worst.rmse)
     return [
         *(format_number(None if value is None else float(f"{value:.3g}")) for value in numbers),
@@ -204,7 +255,7 @@ def _nonfinite(found: Comparison, tensor: TensorDifference) -> str:
 
 
 def _set_columns(found: Comparison) -> Sequence[str]:
-    return (">mean SQNR", "worst input") if found.sets > 1 else ()
+    return (">mean SQNR", "~worst input") if found.sets > 1 else ()
 
 
 def _set_cells(found: Comparison, tensor: TensorDifference) -> Sequence[str]:
@@ -249,7 +300,6 @@ _PLURALS = {
     "nothing reads its outputs": "nothing reads their outputs",
     "the other model has no such layer": "the other model has no such layers",
 }
-_SHORT = 40  # characters
 _SHOWN = 3  # layers
 
 
@@ -288,8 +338,10 @@ def add_to(commands: Any) -> None:
     add_workers(parser, default="this process alone")
     add_shape(parser)
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--limit", type=positive, default=LIMIT, metavar="N", help=f"show N layers (default {LIMIT})")
-    shown.add_argument("--all", action="store_true", help="show all layers")
+    shown.add_argument(
+        "--limit", type=positive, default=LIMIT, metavar="N", help=f"show N outputs and N layers (default {LIMIT})"
+    )
+    shown.add_argument("--all", action="store_true", help="show all outputs and layers")
     add_extension(parser)
     add_node_data(parser, "the largest absolute error of each layer")
     add_json(parser)
@@ -328,7 +380,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json(found.to_dict())
     else:
-        print_comparison(found, None if arguments.all else arguments.limit)
+        others = [(sides.against, "the other model")] if isinstance(sides.against, Model) else []
+        quantized = [quantization_of(*side) for side in ((model, "the model"), *others)]
+        limit = None if arguments.all else arguments.limit
+        requested = config_of(arguments.config).get("INFERENCE_PRECISION_HINT")
+        print_comparison(found, limit, [text for text in quantized if text], requested)
     write_html(arguments, lambda: _page(found, model))
     return DONE if found.within else WRONG
 

@@ -96,12 +96,15 @@ def _lines(found: Diff, limit: int | None) -> Iterator[str]:
         for change in found.model[:limit]:
             yield readable(f"model: {change}")
         yield from _rest(len(found.model), limit, "difference")
-    items = _grouped(found.layers)
+    items = _grouped([entry for entry in found.layers if entry.status != "renumbered"])
     if items:
         yield ""
         for entries in items[:limit]:
             yield from _layer_lines(entries)
         yield from _rest(len(items), limit, "layer")
+    if found.renumbered:
+        yield ""
+        yield from _renumbered(found.renumbered, limit)
     if found.affected:
         yield ""
         for item in found.affected[:limit]:
@@ -113,6 +116,17 @@ def _lines(found: Diff, limit: int | None) -> Iterator[str]:
 def _rest(count: int, limit: int | None, noun: str) -> Iterator[str]:
     if limit is not None and count > limit:
         yield f"and {plural(count - limit, f'more {noun}')}; --all shows all"
+
+
+def _renumbered(entries: list[LayerDiff], limit: int | None) -> Iterator[str]:
+    """Yield a line that counts the layers which only have another automatic name; without a limit, all of them."""
+    if limit is None:
+        for entry in entries:
+            yield from _layer_lines([entry])
+        return
+    first = entries[0].changes[0]
+    text = f"only the automatic names of {plural(len(entries), 'layer')} differ, as in {first.old} -> {first.new}"
+    yield readable(f"renumbered: {text}; --all lists them")
 
 
 def _grouped(layers: list[LayerDiff]) -> list[list[LayerDiff]]:

@@ -149,7 +149,7 @@ def _print_classes(found: ModelEvaluation) -> None:
         for item in classes
     ]
     say()
-    say_table((">class", ">samples", ">right", ">share", "most often taken for"), rows)
+    say_table((">class", ">samples", ">right", ">share", "~most often taken for"), rows)
 
 
 Runs = Generator[tuple[InputFile, Array | OvirError]]

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         if len(codes) == 1:
             _say_section(section(codes[0].id))
         else:
-            say_table(("code", "severity", "meaning"), [(code.id, code.severity, code.meaning) for code in codes])
+            say_table(("code", "severity", "¶meaning"), [(code.id, code.severity, code.meaning) for code in codes])
     return 0
 
 

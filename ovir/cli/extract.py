@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         return DONE
     print_diagnostics(warnings)
     ports = [("input", port) for port in part.inputs] + [("output", port) for port in part.outputs]
-    say_table(("", "tensor", "type"), [(side, port.any_name, port.type) for side, port in ports])
+    say_table(("", "~tensor", "type"), [(side, port.any_name, port.type) for side, port in ports])
     count = sum(layer.type not in ("Parameter", "Result") for layer in part.layers)
     whole = sum(layer.type not in ("Parameter", "Result") for layer in model.layers)
     say()

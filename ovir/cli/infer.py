@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         say_json(_as_json(recovered, origins))
     else:
         rows = (row for layer in model.walk() for row in _rows(layer, origins, recovered.declared))
-        say_table((">id", "layer", "type", "output", "why it is dynamic"), rows)
+        say_table((">id", "~layer", "~type", "output", "…why it is dynamic"), rows, least=("why it is dynamic",))
         say()
         say(_summary(recovered))
     return status_of(recovered.errors)

@@ -115,10 +115,23 @@ def _status(argv: Sequence[str] | None) -> int:
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse a command line. Only help and errors about the command itself need all commands."""
     command = argv[0] if argv else ""
+    if not argv:
+        parser(COMMANDS).print_help(sys.stderr)
+        raise SystemExit(UNUSABLE)
+    if not command.startswith("-") and command not in COMMANDS:
+        _refuse_command(command)
     arguments, unknown = parser([command] if command in COMMANDS else COMMANDS).parse_known_args(argv)
     if unknown:  # argparse would name ovir, which has none of the command's options
         _refuse(arguments.parser, unknown)
     return arguments
+
+
+def _refuse_command(name: str) -> NoReturn:
+    """Raise InputError for a command that does not exist; the message names the one that may be meant."""
+    from ovir.diagnostics.wording import did_you_mean  # only needed here
+
+    hint = did_you_mean(name, COMMANDS, "`ovir {}`") or f"`ovir --help` lists the commands: {', '.join(COMMANDS)}"
+    raise InputError.usage(f"there is no command '{name}'", hint=hint)
 
 
 def _refuse(command: argparse.ArgumentParser, unknown: Sequence[str]) -> NoReturn:

@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
             (e.name, e.version, e.opsets if e.opset else "", yes_or_no(e.infers), yes_or_no(e.runs))
             for e in (*listed, *tokenizers)
         )
-        say_table(("operation", "version", "opsets", "inference", "kernel"), rows)
+        say_table(("~operation", "version", "opsets", "inference", "kernel"), rows, least=("opsets",))
         say()
         say(f"{totals(listed)}; and {len(tokenizers)} operations of openvino_tokenizers")
     return 0

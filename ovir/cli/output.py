@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from textwrap import wrap
+from typing import Any
 
-from ovir.cli.terminal import columns_of, has_colors, last_line
+from ovir.cli.tables import Table
+from ovir.cli.terminal import bold, has_colors, last_line
 from ovir.core.files import target_paths
 from ovir.core.progress import stage
 from ovir.diagnostics.codes import CODES, NO_ENGINE, UNWRITABLE, USAGE, Severity
@@ -52,8 +55,13 @@ def print_message(text: str) -> None:
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
-    """Print each diagnostic on stderr."""
-    for found in diagnostics:
+    """Print the diagnostics on stderr; equal ones are summed up, as in ``ovir check``."""
+    listed = list(diagnostics)
+    if len(listed) > 1:
+        from ovir.checks.consequences import sum_up  # most commands have nothing to sum up
+
+        listed = sum_up(listed)
+    for found in listed:
         print_message(str(found))
 
 
@@ -77,52 +85,34 @@ def _laid_out(value: Any, indent: str, dumps: Callable[..., str]) -> str:
     return dumps(value, allow_nan=False)
 
 
-def say_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
+def say_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "", least: Sequence[str] = ()
+) -> None:
     """Print a table.
 
-    A column whose heading begins with ``>`` is aligned to the right. A terminal folds long cells; elsewhere a row is a
-    line.
+    A heading may begin with a mark: ``>`` for numbers, ``~`` for names, ``…`` for lists and ``¶`` for sentences (see
+    ``ovir/cli/tables.py``). A terminal that is too narrow leaves out columns of ``least``, the first one first, and
+    says so. Elsewhere, everything is printed in full.
     """
-    heads = [head.lstrip(">") for head in columns]
-    to_right = [head.startswith(">") for head in columns]
     if title:
         say(title)
     with stage("laying out"):
-        cells = [[escaped(str(cell)) for cell in row] for row in rows]
-        for line in (_folded_table if sys.stdout.isatty() else plain_table)(heads, to_right, cells):
-            say(line.rstrip())
+        is_terminal = sys.stdout.isatty()
+        width = shutil.get_terminal_size().columns if is_terminal else None
+        table = Table(columns, ([escaped(str(cell)) for cell in row] for row in rows), width=width, least=least)
+        head, *lines = table.lines()
+        say(bold(head) if has_colors(sys.stdout) else head)
+        for line in lines:
+            say(line)
+    if width is not None:
+        for line in _notes_on(table, width):
+            say(line)
 
 
-def plain_table(heads: Sequence[str], to_right: Sequence[bool], cells: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Return the lines of a table whose columns are as wide as their widest cell."""
-    widths = [max(map(columns_of, column)) for column in zip(heads, *cells, strict=True)]
-    for row in (heads, *cells):
-        padded = []
-        for cell, width, right in zip(row, widths, to_right, strict=True):
-            space = " " * (width - columns_of(cell))
-            padded.append(space + cell if right else cell + space)
-        yield "  ".join(padded)
-
-
-def _folded_table(heads: Sequence[str], to_right: Sequence[bool], cells: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Return the lines of a table that folds long cells at the width of the terminal."""
-    import shutil  # importing these takes longer than most commands run
-
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for head, right in zip(heads, to_right, strict=True):
-        table.add_column(head, justify="right" if right else "left", overflow="fold")
-    for row in cells:
-        table.add_row(*map(Text, row))
-    colors: Literal["auto"] | None = "auto" if has_colors(sys.stdout) else None
-    width = shutil.get_terminal_size().columns
-    console = Console(width=width, color_system=colors, highlight=False, markup=False)
-    with console.capture() as captured:
-        console.print(table)
-    yield from captured.get().splitlines()
+def _notes_on(table: Table, width: int) -> list[str]:
+    """Return lines that say which columns a narrow terminal leaves out."""
+    text = f"({width} columns leave out {', '.join(table.left_out)}; a pipe shows all)"
+    return wrap(text, width, break_on_hyphens=False, break_long_words=False) if table.left_out else []
 
 
 def format_number(value: float | int | None) -> str:

@@ -133,7 +133,12 @@ def _print(found: Precision) -> None:
     rest = [layer for layer in ranked if not layer.keep]
     rows = [*(layer for layer in ranked if layer.keep), *rest[:_SHOWN]]
     title = "error of the outputs if the layer alone computes in " + found.to + ":"
-    say_table(("layer", "operation", ">error", ">of its results", ""), map(_row, rows), title=title)
+    say_table(
+        ("~layer", "~operation", ">error", ">of its results", ""),
+        map(_row, rows),
+        title=title,
+        least=("of its results",),
+    )
     if len(rest) > _SHOWN:
         say(f"and {plural(len(rest) - _SHOWN, 'less sensitive layer')}")
     say()

@@ -11,8 +11,9 @@ from time import perf_counter
 
 from ovir.cli.output import print_message
 from ovir.cli.signals import requests
-from ovir.cli.terminal import columns_of, last_line, moves_cursor
+from ovir.cli.terminal import last_line, moves_cursor
 from ovir.core.progress import Stage, stage, watching
+from ovir.diagnostics.short_names import columns_of
 from ovir.diagnostics.wording import escaped
 from ovir.graph.layers import Layer
 

@@ -115,12 +115,12 @@ def _inputs(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
 def _print(found: Reduction, path: str, most: int | None) -> None:
     if found.steps:
         rows = [(step.name, step.runs, step.layers) for step in found.steps]
-        say_table(("step", ">runs so far", ">layers left"), rows)
+        say_table(("~step", ">runs so far", ">layers left"), rows)
         say()
     walked = [layer for layer in found.model.walk() if layer.type not in ("Parameter", "Result")]
     rest = [layer for layer in walked if layer.type != "Const"] or walked
     say_table(
-        ("layer", "type", "inputs", "output"),
+        ("~layer", "~type", "…inputs", "…output"),
         [
             (
                 layer.key,

@@ -44,7 +44,7 @@ from ovir.core.arrays import Array
 from ovir.core.files import replaced_file
 from ovir.core.progress import stage
 from ovir.core.shapes import PartialShape
-from ovir.debugging.watch import Watch, WatchedInput, WatchEvent
+from ovir.debugging.watch import Watch, WatchedConstant, WatchedInput, WatchEvent
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import escaped, plural, readable, shortened
 from ovir.model import Model
@@ -89,9 +89,10 @@ class Report:
     # ----- for people
 
     def print_tables(self) -> None:
-        head = ("type", "shape", ">min", ">max", ">mean", ">nonfinite", "first values")
+        head = ("type", "shape", ">min", ">max", ">mean", ">nonfinite", "…first values")
+        least = ("first values", "mean", "nonfinite", "type")
         outputs = [(port.any_name, self.results[i]) for i, port in enumerate(self.model.outputs)]
-        say_table(("output", *head), (_row(name, array) for name, array in outputs))
+        say_table(("~output", *head), (_row(name, array) for name, array in outputs), least=least)
         for name, array in outputs:
             if self.top is not None:
                 _print_scores(name, array, self.top)
@@ -100,7 +101,7 @@ class Report:
                 say(f"\n{readable(name)}: the most probable class by row: {shown}")
         if self.results.taps:
             say()
-            say_table(("tap", *head), (_row(name, array) for name, array in self._tapped()))
+            say_table(("~tap", *head), (_row(name, array) for name, array in self._tapped()), least=least)
         if self.watch is not None:
             print_watch(self.watch)
         if self.profile is not None:
@@ -121,10 +122,12 @@ class Report:
         runs = f"medians of {plural(profile.runs, 'run')}"
         say(f"\ntime in layers {profile.seconds * 1000:.2f} ms; a run without the profile: {self.profiled}; {runs}\n")
         head = (">calls", ">ms", ">share")
-        say_table(("operation", *head), ((t.type, *_timing_cells(t, profile)) for t in types))
+        say_table(("~operation", *head), ((t.type, *_timing_cells(t, profile)) for t in types))
         say()
         say_table(
-            ("layer", "operation", *head), ((t.name, t.type, *_timing_cells(t, profile)) for t in layers[:SLOWEST])
+            ("~layer", "~operation", *head),
+            ((t.name, t.type, *_timing_cells(t, profile)) for t in layers[:SLOWEST]),
+            least=("calls",),
         )
         if len(layers) > SLOWEST:
             say(f"and {plural(len(layers) - SLOWEST, 'faster layer')}")
@@ -254,9 +257,14 @@ def print_watch(watch: Watch) -> None:
     say()
     for name, what in watch.inputs:
         say(readable(f"input '{name}' contains {_CONTENTS.get(what, f'values of {what}')}{_consequence(what)}"))
+    for constant in watch.constants[:_EVENTS]:
+        say(readable(_watched_constant(constant)))
+    if (more := len(watch.constants) - _EVENTS) > 0:
+        say(f"and {plural(more, 'constant')} more; --json has all")
     if watch.events:
-        head = ("layer", "operation", "what", ">value", "position", ">count", "inputs")
-        say_table(head, map(_watched_row, watch.events[:_EVENTS]), title=f"watched for {watched}:")
+        head = ("~layer", "~operation", "what", ">value", "position", ">count", "…inputs")
+        rows = map(_watched_row, watch.events[:_EVENTS])
+        say_table(head, rows, title=f"watched for {watched}:", least=("inputs", "position"))
         if (more := len(watch.events) - _EVENTS) > 0:
             say(f"and {plural(more, 'layer')} more; --json has all")
     else:
@@ -266,6 +274,12 @@ def print_watch(watch: Watch) -> None:
 
 def _consequence(what: str) -> str:
     return "; layers that depend on it are not reported" if what == "nan" else ""
+
+
+def _watched_constant(found: WatchedConstant) -> str:
+    numbers = f"{format_number(found.value)}" + (f" and {found.count - 1:,} more" if found.count > 1 else "")
+    readers = f", read by {', '.join(found.readers[:3])}" if found.readers else ""
+    return f"constant '{found.layer}' is beyond {found.what.partition(':')[2]}: {numbers}{readers}"
 
 
 def _watched_row(event: WatchEvent) -> tuple[str, ...]:
@@ -286,7 +300,9 @@ def _print_margins(watch: Watch) -> None:
         nearest = sorted(margins, key=lambda margin: margin.margins[name])[:_MARGINS]
         say()
         rows = [(m.layer, m.type, format_number(m.largest), format_number(m.margins[name])) for m in nearest]
-        say_table(("layer", "operation", ">largest", ">margin"), rows, title=f"nearest to overflow in {name}:")
+        say_table(("~layer", "~operation", ">largest", ">margin"), rows, title=f"nearest to overflow in {name}:")
+        if beyond := sum(margin.margins[name] < 1 for margin in margins):
+            say(f"{plural(beyond, 'layer')} beyond {name} (margin below 1)")
 
 
 def add_to(commands: Any) -> None:

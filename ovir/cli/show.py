@@ -116,14 +116,14 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
         return
     for title, ports in (("inputs", summary.inputs), ("outputs", summary.outputs)):
         say()
-        say_table((title, "type", "shape", "other names"), (_port_row(port) for port in ports))
+        say_table((f"~{title}", "type", "shape", "…other names"), map(_port_row, ports), least=("other names",))
     say()
-    say_table(("operation", ">layers"), summary.operations.items())
+    say_table(("~operation", ">layers"), summary.operations.items())
     say()
     parameters = summary.parameters.items()
     rows = [(name, format_count(p.tensors), format_count(p.elements), size_text(p.bytes)) for name, p in parameters]
     elements = sum(p.elements for _, p in parameters)
-    say_table(("parameters", ">tensors", ">elements", ">stored as"), rows)
+    say_table(("~parameters", ">tensors", ">elements", ">stored as"), rows)
     say()
     say(f"parameters  {format_count(elements)} elements in {plural(sum(p.tensors for _, p in parameters), 'constant')}")
     size = summary.file_bytes
@@ -134,7 +134,7 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
         say(f"cannot be run yet: {readable(listed_layers(summary.not_run))}")
     if summary.states:
         say()
-        say_table(("state", "type", "shape"), ((s.name, s.type, s.shape) for s in summary.states))
+        say_table(("~state", "type", "shape"), ((s.name, s.type, s.shape) for s in summary.states))
 
 
 def _macs(summary: Summary) -> str:

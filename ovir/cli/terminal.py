@@ -6,12 +6,13 @@ import os
 import re
 import sys
 import textwrap
-import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 from time import perf_counter
 from typing import TextIO
+
+from ovir.diagnostics.short_names import columns_of
 
 QUIET = 0.3
 """Seconds after a message in which the last line stays empty, because more messages may follow."""
@@ -25,13 +26,6 @@ def moves_cursor(stream: TextIO) -> bool:
 def has_colors(stream: TextIO) -> bool:
     """Return whether texts on the stream may be coloured; see no-color.org."""
     return moves_cursor(stream) and not os.environ.get("NO_COLOR")
-
-
-def columns_of(text: str) -> int:
-    """Return the number of terminal columns that a string takes: two for wide characters, none for combining ones."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
 
 
 class LastLine:
@@ -89,13 +83,18 @@ last_line = LastLine()
 _BOLD, _CYAN, _RESET = "\033[1m", "\033[36m", "\033[0m"
 
 
+def bold(text: str) -> str:
+    """Return a text that terminals show bold."""
+    return f"{_BOLD}{text}{_RESET}"
+
+
 def lines_for_terminal(text: str, columns: int, *, colors: bool) -> Iterator[str]:
     """Yield the lines of a text of headings, paragraphs, lists and blocks of code.
 
     Paragraphs are filled to ``columns``, and at most 100. Code is indented in place of its fences, and keeps its lines.
     """
     width = min(columns, 100)
-    bold, cyan, reset = (_BOLD, _CYAN, _RESET) if colors else ("", "", "")
+    cyan, reset = (_CYAN, _RESET) if colors else ("", "")
     for number, part in enumerate(re.split(r"^```\w*\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)):
         if number % 2:
             yield from ("", *(f"    {cyan}{line}{reset}".rstrip() for line in part.splitlines()), "")
@@ -105,7 +104,8 @@ def lines_for_terminal(text: str, columns: int, *, colors: bool) -> Iterator[str
                 yield ""
             for item in re.split(r"\n(?=- )", paragraph):
                 if item.startswith("#"):
-                    yield f"{bold}{item.lstrip('# ').replace('`', '')}{reset}"
+                    heading = item.lstrip("# ").replace("`", "")
+                    yield bold(heading) if colors else heading
                 else:
                     indent = "  " if item.startswith("- ") else ""
                     yield from textwrap.wrap(item, width, subsequent_indent=indent, break_on_hyphens=False)

@@ -158,5 +158,5 @@ def _differing(arguments: argparse.Namespace, recovered: Recovered) -> tuple[lis
     print_diagnostics(diagnostics)
     found = diff(recovered.model, other.model)
     print_message(str(found))
-    overlays = [of_diff(found, "b")]
-    return [of_diff(found, "a")], [viewed(arguments.diff, other.model, diagnostics, other.declared, overlays)]
+    overlays = of_diff(found, "b")
+    return of_diff(found, "a"), [viewed(arguments.diff, other.model, diagnostics, other.declared, overlays)]

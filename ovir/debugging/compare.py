@@ -123,6 +123,12 @@ class LayerDifference:
         """Return whether the output is within the tolerance for all sets of inputs."""
         return self.tensor.within
 
+    @property
+    def rounds(self) -> bool:
+        """Return whether it quantizes, and only a few elements fall on another level."""
+        worst = self.tensor.worst
+        return self.type == "FakeQuantize" and worst.problem is None and 0 < worst.beyond <= max(1, worst.size // 1000)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the layer for JSON."""
         head = {"id": self.id, "name": self.name, "type": self.type, "version": self.version, "output": self.output}
@@ -195,14 +201,18 @@ class Comparison:
 
     @property
     def first(self) -> LayerDifference | None:
-        """Return the first layer beyond the tolerance, in the order of the run."""
-        return next((layer for layer in self.layers if not layer.within), None)
+        """Return the first layer beyond the tolerance, in the order of the run.
+
+        A FakeQuantize of which a few elements round to another level is only named if there is no other layer.
+        """
+        beyond = [layer for layer in self.layers if not layer.within]
+        return next((layer for layer in beyond if not layer.rounds), beyond[0] if beyond else None)
 
     @property
     def largest(self) -> LayerDifference | None:
         """Return the layer beyond the tolerance that adds the most noise."""
         beyond = [layer for layer in self.layers if not layer.within]
-        return max(beyond, key=lambda layer: layer.contribution, default=None)
+        return max(beyond, key=lambda layer: (not layer.rounds, layer.contribution), default=None)
 
     def ranked(self) -> list[LayerDifference]:
         """Return the layers as tables show them: the first one beyond the tolerance, the one that adds most noise,

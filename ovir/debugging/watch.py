@@ -17,6 +17,7 @@ from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import did_you_mean
 from ovir.graph.layers import Layer
 from ovir.model import Model
+from ovir.ops.infrastructure import Const
 from ovir.runtime.plan import applied_operator
 
 KINDS = ("nan", "inf", "overflow", "denormal")
@@ -221,6 +222,24 @@ class WatchEvent:
 
 
 @dataclass(frozen=True)
+class WatchedConstant:
+    """A constant with numbers that a watched type cannot hold."""
+
+    layer: str
+    """The key of the constant."""
+    id: int
+    """Its id in the file."""
+    what: str
+    """The condition, such as ``overflow:f16``."""
+    value: float
+    """The first such number."""
+    count: int
+    """How many such numbers there are."""
+    readers: tuple[str, ...]
+    """The keys of the layers that read the constant."""
+
+
+@dataclass(frozen=True)
 class LayerMargin:
     """How far the results of a layer are from overflow."""
 
@@ -261,6 +280,8 @@ class Watch:
         """In the order in which the layers have run."""
         self.inputs: list[tuple[str, str]] = []
         """The model's inputs that have a watched value themselves, each with the condition."""
+        self.constants: list[WatchedConstant] = []
+        """The constants that are too large for a type that is watched for overflow. Devices clamp them to its range."""
         self._largest: dict[Layer, float] = {}
         self._calls: dict[Layer, int] = {}
         self._reported: set[tuple[Layer, Condition]] = set()
@@ -289,7 +310,11 @@ class Watch:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the events and margins as plain data."""
-        return {"watch": [asdict(event) for event in self.events], "margins": [asdict(m) for m in self.margins]}
+        return {
+            "watch": [asdict(event) for event in self.events],
+            "constants": [asdict(constant) for constant in self.constants],
+            "margins": [asdict(m) for m in self.margins],
+        }
 
     # ----- as a listener
 
@@ -305,8 +330,22 @@ class Watch:
             for condition in self.conditions
             if is_real(array) and holds_anywhere(array, condition)
         ]
+        self.constants = list(self._large_constants(model))
         with_nan = {name for name, what in self.inputs if what == "nan"}
         self._spoiled = _dependents(port.layer for port in model.inputs if port.any_name in with_nan)
+
+    def _large_constants(self, model: Model) -> Iterator[WatchedConstant]:
+        overflows = [condition for condition in self.conditions if condition.kind == "overflow"]
+        if not overflows:
+            return
+        for layer in model.walk():
+            if not isinstance(layer.operator, Const) or layer.is_dead or not is_real(array := layer.operator.run()):
+                continue
+            extent = extent_of(array)
+            for condition in overflows:
+                if condition.may_hold(extent) and (found := find(array, condition)) is not None:
+                    readers = tuple(dict.fromkeys(reader.layer.key for reader in layer.outputs[0].readers))
+                    yield WatchedConstant(layer.key, layer.id, str(condition), found.value, found.count, readers)
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
         """Do nothing before a layer."""

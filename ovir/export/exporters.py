@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from ovir.export.onnx_graph import Tensor
 from ovir.ops import find
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS
+
+if TYPE_CHECKING:  # it needs the package onnx, which a module that registers an exporter does not
+    from ovir.export.onnx_graph import Tensor
 
 Export = Callable[..., "Tensor | Sequence[Tensor] | None"]
 E = TypeVar("E", bound=Export)

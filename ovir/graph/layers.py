@@ -381,12 +381,22 @@ class Layer(Arithmetic, PublicNames):
         """Return the place of the layer's attributes in the file."""
         return self.at(self.data_line)
 
-    @property
-    def fault_hint(self) -> str:
-        """Return the hint for an exception that the operation of this layer should not have raised."""
-        if self.operator is not None and not self.operator.opset:
-            return f"this is a fault of the class {type(self.operator).__name__}, which was registered for {self.type}"
-        return OWN_FAULT
+    def fault_hint(self, error: BaseException) -> str:
+        """Return the hint for an exception that the operation of this layer should not have raised.
+
+        For the class of a user, it names the line of the user's file that was running.
+        """
+        if self.operator is None or self.operator.opset:
+            return OWN_FAULT
+        cls = type(self.operator)
+        text = f"this is a fault of the class {cls.__name__}, which was registered for {self.type}"
+        code = getattr(cls.infer, "__code__", None)
+        place, trace = "", error.__traceback__
+        while trace is not None and code is not None:
+            if trace.tb_frame.f_code.co_filename == code.co_filename:
+                place = f"; it fails in {code.co_filename}, line {trace.tb_lineno}"
+            trace = trace.tb_next
+        return text + place
 
     def at(self, line: int | None) -> Place:
         """Return the place of a line that belongs to this layer; without a line, the place of the layer."""

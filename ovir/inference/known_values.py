@@ -35,7 +35,7 @@ class ValueLog:
         """Report an exception that a kernel should not have raised, as a warning: types and shapes are right without
         the value."""
         message = f"ovir failed to compute the known value of the outputs: {type(error).__name__}: {error}"
-        self._diagnostics.report(INTERNAL, message, layer.place, layer.fault_hint, severity=Severity.WARNING)
+        self._diagnostics.report(INTERNAL, message, layer.place, layer.fault_hint(error), severity=Severity.WARNING)
 
     def accepts(self, layer: Layer, reports: Sequence[str]) -> bool:
         """Return whether to use a value although the kernel issued a warning about it; if not, report the warning."""

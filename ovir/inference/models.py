@@ -82,6 +82,7 @@ def reshape(model: LayerGraph, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> N
         wanted = reshaped_parameters(model, shapes if isinstance(shapes, Mapping) else {0: shapes})
         if model.open_edits is not None:
             set_parameters(wanted)
+            model.needs_inference = True
             return
         before = {port.layer: port.layer.operator for port in model.inputs}
         try:

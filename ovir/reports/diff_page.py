@@ -10,8 +10,13 @@ from ovir.analysis.diff import STATUSES, Diff, LayerDiff
 from ovir.reports.charts import Chart, label
 from ovir.reports.page import Block, Column, Detail, Fact, Page, Pairs, Table, Text, Tone
 
-_TONES: dict[str, Tone] = {"added": "good", "removed": "bad", "replaced": "warn", "moved": "info", "changed": "info"}
-_COLORS = {"added": "--good", "removed": "--bad", "replaced": "--warn", "moved": "--accent", "changed": "--info"}
+_TONES: dict[str, Tone] = {
+    "added": "good", "removed": "bad", "replaced": "warn", "moved": "info", "changed": "info", "renumbered": "plain",
+}  # fmt: skip
+_COLORS = {
+    "added": "--good", "removed": "--bad", "replaced": "--warn", "moved": "--accent", "changed": "--info",
+    "renumbered": "--muted",
+}  # fmt: skip
 MOST_BARS = 20
 
 
@@ -47,7 +52,7 @@ def _layers(found: Diff, page: Page) -> Table:
     columns = [Column("status", "tag", filtered=True), Column("operation", "type"), Column("layer", "layer", width=2)]
     columns += [Column("what differs", width=3), Column("line before", "count"), Column("line after", "count")]
     rows, details = [], []
-    for entry in found.layers:
+    for entry in sorted(found.layers, key=lambda entry: entry.status == "renumbered"):
         summary = "; ".join(map(str, entry.changes)) or entry.place
         lines = [None if layer is None else layer.line for layer in (entry.a, entry.b)]
         rows.append((entry.status, entry.layer.type, page.layers.cell(entry.layer), summary, *lines))

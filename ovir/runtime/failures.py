@@ -37,7 +37,7 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
         return RunError(diagnose(_code_of(error), error.message, layer.place, hint=error.hint))
     shown = ", ".join(map(array_text, arguments))
     message = f"the kernel failed on {shown or 'no inputs'}: {type(error).__name__}: {error}"
-    return RunError(diagnose(INTERNAL, message, layer.place, hint=layer.fault_hint))
+    return RunError(diagnose(INTERNAL, message, layer.place, hint=layer.fault_hint(error)))
 
 
 @contextmanager

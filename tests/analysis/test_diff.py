@@ -299,7 +299,15 @@ def test_the_result_as_data() -> None:
     found = ovir.diff(graph.model(), after.model())
     document = found.to_dict()
     assert document["equal"] is False
-    assert document["counts"] == {"added": 1, "removed": 0, "replaced": 0, "moved": 0, "changed": 1, "affected": 0}
+    assert document["counts"] == {
+        "added": 1,
+        "removed": 0,
+        "replaced": 0,
+        "moved": 0,
+        "changed": 1,
+        "renumbered": 0,
+        "affected": 0,
+    }
     changed, added = document["layers"]
     assert changed["a"]["key"] == changed["b"]["key"] == "block1/product"
     assert changed["changes"] == [{"what": "attribute", "name": "transpose_b", "old": False, "new": True}]

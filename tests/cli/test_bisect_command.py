@@ -130,3 +130,14 @@ def test_wrong_usage(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> Non
     ]:
         done = cli("bisect", models[0], *arguments)
         assert (done.status, message in done.err) == (2, True), done
+
+
+def test_tensors_that_were_not_recorded_are_not_said_to_agree(
+    models: tuple[Path, Path], tmp_path: Path, cli: Any
+) -> None:
+    right = 1 / (1 + np.exp(-np.float32([[1, 2, 3]] * 2)))
+    x = np.ones((2, 3), np.float32)
+    np.savez(tmp_path / "recorded.npz", x=x, relu=x * 2, out=right)
+    done = cli("bisect", models[0], "--against", tmp_path / "recorded.npz")
+    assert "all tensors that were compared agree again" in done.out
+    assert "(2 compared, 1 not)" in done.out

@@ -241,8 +241,15 @@ def test_a_shape_that_the_model_refuses(cli: Any, model: Path) -> None:
 
 
 def test_no_command_and_unknown_command(cli: Any) -> None:
-    assert cli().status == 2
-    assert "invalid choice" in cli("walk").err
+    alone = cli()
+    assert (alone.status, alone.out) == (2, "")
+    assert "ovir check model.xml" in alone.err
+    assert cli("chekc", "model.xml") == (
+        2,
+        "",
+        "error[OVIR902] there is no command 'chekc'\n  hint: did you mean `ovir check`?\n",
+    )
+    assert "`ovir --help` lists the commands: run, eval" in cli("walk").err
 
 
 def test_version_and_help(cli: Any) -> None:

@@ -338,3 +338,55 @@ def test_workers_find_the_same(
 def test_what_workers_are_for(many: Path, capsys: pytest.CaptureFixture[str], arguments: str, message: str) -> None:
     status, text = run(capsys, *arguments.split())
     assert (status, message in text) == (2, True)
+
+
+@pytest.mark.parametrize("options", [(), ("--limit", "2")])
+def test_outputs_beyond_tolerance_come_first_and_are_limited(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
+    outputs = [ops.multiply(x, np.float32([i + 1]), name=f"out{i}", tensor_names=f"out{i}") for i in range(30)]
+    ovir.save_model(ovir.Model(outputs, [x]), "model.xml")
+    np.savez("recorded.npz", x=X, **{f"out{i}": X * np.float32(i + 1 + (i == 25)) for i in range(30)})
+    status, text = run(capsys, "--against", "recorded.npz", *options)
+    assert status == 1
+    table = text[text.index("\noutput ") : text.index("\nlayers in")]
+    rows = [
+        name
+        for name in (line.split(" ")[0] for line in table.splitlines())
+        if name.startswith("out") and name != "output"
+    ]
+    assert rows[:2] == ["out25", "out0"]
+    assert len(rows) == (2 if options else 20)
+    assert f"and {28 if options else 10} more outputs; --all shows all" in text
+
+
+def test_a_quantized_model_is_named_with_the_metric_that_fits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
+    low, high = np.float32(-4), np.float32(4)
+    levels = ops.fake_quantize(x, low, high, low, high, 17, name="levels", tensor_names="levels")
+    ovir.save_model(ovir.Model([ops.tanh(levels, name="tanh", tensor_names="tanh")], [x]), "model.xml")
+    other = np.float32([[1, -2, 3.5, 0.5]])
+    np.savez("recorded.npz", x=X, levels=other, tanh=np.tanh(other))
+    status, text = run(capsys, "--against", "recorded.npz")
+    assert status == 1
+    assert "first layer beyond tolerance: Tanh 'tanh'" in text
+    assert "the model has 1 FakeQuantize layer, so values may round to other levels" in text
+    assert "--metric sqnr_db=20 judges quantized models as a whole" in text
+    assert "'levels' is the first layer that rounds to other levels: 1 of 4 elements" in text
+    status, text = run(capsys, "--against", "recorded.npz", "--metric", "sqnr_db=10")
+    assert (status, "FakeQuantize layer" in text) == (0, False)
+
+
+def test_a_precision_that_the_device_does_not_honour_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["--against", "openvino:CPU", "--input", "x.npz", "--config", "INFERENCE_PRECISION_HINT=bf16"]
+    assert "does not honour" not in run(capsys, *arguments)[1]
+    monkeypatch.setenv("OVIR_TEST_PRECISION", "f32")
+    text = run(capsys, *arguments)[1]
+    assert "the device does not honour INFERENCE_PRECISION_HINT=bf16: it computes in f32" in text

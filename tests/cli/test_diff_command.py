@@ -63,6 +63,30 @@ def test_ignored_names(cli: Any, before: Path, tmp_path: Path) -> None:
     assert cli("diff", before, after, "--ignore-names").status == 0
 
 
+def test_automatic_names_are_counted_after_the_real_differences(cli: Any, tmp_path: Path) -> None:
+    def written(first: int, bias: float) -> Path:
+        net = Net()
+        end = net.parameter("x", "2,3")
+        for i in range(30):
+            bias_name = "bias" if i == 25 else f"Constant_{first + i}"
+            end = net.op("Add", end, net.const(np.float32([i + bias * (i == 25)]), name=bias_name), name=f"add{i}")
+        net.result(end, name="out")
+        return net.write(tmp_path, f"model{first}")
+
+    before, after = written(100, 0.0), written(31000, 0.5)
+    assert cli("diff", before, after).out.splitlines() == [
+        "the models differ: 1 layer changed, 29 layers renumbered",
+        "",
+        "changed  Const 'bias': constant: 1 of 1 values differ, by at most 0.5",
+        "",
+        "renumbered: only the automatic names of 29 layers differ, as in Constant_100 -> Constant_31000; --all lists them",
+    ]
+    lines = cli("diff", before, after, "--all").out.splitlines()
+    assert lines[2].startswith("changed  Const 'bias'")
+    assert len([line for line in lines if line.startswith("renumbered Const 'Constant_")]) == 29
+    assert json.loads(cli("diff", before, after, "--json").out)["counts"]["renumbered"] == 29
+
+
 def test_tolerances(cli: Any, before: Path, tmp_path: Path) -> None:
     after = net(bias=0.5001).write(tmp_path, "after")
     assert cli("diff", before, after).status == 1

@@ -258,3 +258,16 @@ def test_nothing_is_reported_if_nothing_is_written(cli: Cli, tmp_path: Path) -> 
     done = cli("edit", DIGITS, "--prune", "-o", tmp_path / "missing" / "new.xml")
     assert (done.status, done.out) == (2, "")
     assert "does not exist" in done.err
+
+
+def test_constants_are_folded_with_the_shapes_that_were_given_before(cli: Cli, tmp_path: Path) -> None:
+    net = Net()
+    data = net.parameter("data", "?,3")
+    shape = net.op("ShapeOf", data, name="shape", opset=3, output_type="i64")
+    net.result(net.op("Reshape", data, shape, name="same", special_zero="false"))
+    path = net.write(tmp_path)
+    done = cli("edit", path, "--shape", "data=2,3", "--fold-constants", "-o", tmp_path / "folded.xml")
+    assert done.status == 0
+    assert "folded 1 layer into 1 constant" in done.out
+    done = cli("edit", path, "--fold-constants", "--shape", "data=2,3", "-o", tmp_path / "folded.xml")
+    assert "folded 0 layers into 0 constants" in done.out

@@ -120,3 +120,25 @@ def test_a_file_that_kills_workers_is_reported(cli: Any, tmp_path: Path) -> None
     (found,) = json.loads(done.out)
     assert (found["code"], found["file"]) == ("OVIR807", str(tmp_path / "17.xml"))
     assert "40 files checked: 1 error" in done.err
+
+
+def test_a_fault_of_an_own_operation_has_its_file_and_line(cli: Any, swirling: Path, tmp_path: Path) -> None:
+    module = tmp_path / "swirl.py"
+    module.write_text(MODULE.replace("data[::-1]", "data[9]"))
+    done = cli("run", swirling, "--extension", module)
+    assert done.status == 1
+    assert f"fault of the class Swirl, which was registered for Swirl; it fails in {module}, line 10" in done.err
+
+
+def test_an_own_operation_has_a_form_in_onnx(cli: Any, swirling: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnx_ir")
+    module = tmp_path / "swirl.py"
+    exporter = """
+@ovir.exports(Swirl, to="Slice")
+def swirl(graph, op, data):
+    return graph.Slice(data, [-1], [-(2**31)], [0], [-1])
+"""
+    module.write_text(MODULE + exporter)
+    done = cli("export", swirling, "--extension", module, "-o", tmp_path / "swirl.onnx")
+    assert done.status == 0
+    assert "1 node, checked by onnx.checker" in done.out

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from builder import Net
 
 from ovir.cli.operation_pages import entries, tokenizer_entries
@@ -153,3 +154,15 @@ def test_ops(cli: Any) -> None:
     page = cli("ops", "--markdown").out
     assert page.startswith("# Operations\n")
     assert "| Gather | opset8 | 8-16 | yes | yes | " in page
+
+
+@pytest.mark.parametrize("command", ["run", "infer"])
+def test_equal_warnings_are_summed_up(cli: Any, tmp_path: Path, command: str) -> None:
+    net = Net()
+    end = net.parameter("x", "2,3")
+    for i in range(28):
+        end = net.op("ReLU", end, name=f"r{i}", strange="1")
+    net.result(end)
+    warnings = [line for line in cli(command, net.write(tmp_path)).err.splitlines() if "OVIR304" in line]
+    assert len(warnings) == 1
+    assert "; 27 more of this kind, for example on line 14 and on line 19" in warnings[0]

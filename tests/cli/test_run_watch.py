@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builder import Net
 
 import ovir
 from ovir import opset13 as ops
@@ -66,3 +67,17 @@ def test_wrong_usage(cli: Any, squares: Path) -> None:
     assert "did you mean 'overflow'?" in result.err
     assert cli("run", squares, "--emulate", "f8").status == 2
     assert cli("run", squares, "--emulate", "f16", "--keep-compressed").status == 2
+
+
+@pytest.mark.parametrize("emulated", [(), ("--emulate", "f16")])
+def test_constants_beyond_the_type_are_named(cli: Any, tmp_path: Path, emulated: tuple[str, ...]) -> None:
+    net = Net()
+    large = net.const(np.float32([9e5, 1.0]), name="large")
+    net.result(net.op("Multiply", net.parameter("x", "2"), large, name="scaled"))
+    path = net.write(tmp_path)
+    arguments = ("run", path, "--input", "x=[0.28,1]", "--watch", "overflow:f16", *emulated)
+    done = cli(*arguments)
+    assert "constant 'large' is beyond f16: 900000, read by scaled" in done.out
+    assert ("1 layer beyond f16 (margin below 1)" in done.out) == (not emulated)
+    [constant] = json.loads(cli(*arguments, "--json").out)["constants"]
+    assert (constant["layer"], constant["value"], constant["readers"]) == ("large", 9e5, ["scaled"])

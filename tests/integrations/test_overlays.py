@@ -123,5 +123,21 @@ def test_a_difference() -> None:
     x = ops.parameter([3], "f32", name="x")
     after = ovir.Model([ops.result(ops.relu(ops.abs(ops.log(x, name="log"), name="abs"), name="relu"), name="y")], [x])
     found = ovir.diff(before, after)
-    assert of_diff(found, "a").items == {}
-    assert {key: item.value for key, item in of_diff(found, "b").items.items()} == {"abs": "added"}
+    assert [overlay.items for overlay in of_diff(found, "a")] == [{}]
+    [overlay] = of_diff(found, "b")
+    assert {key: item.value for key, item in overlay.items.items()} == {"abs": "added"}
+
+
+def test_each_kind_of_difference_has_an_overlay() -> None:
+    def model(number: int, value: float) -> ovir.Model:
+        x = ops.parameter([3], "f32", name="x")
+        scale = ops.constant(np.float32([value]), name="scale")
+        middle = ops.multiply(ops.relu(x, name=f"Relu_{number}"), scale, name="scaled")
+        return ovir.Model([ops.result(middle, name="y")], [x])
+
+    overlays = of_diff(ovir.diff(model(3, 1.0), model(7, 2.0)), "b")
+    assert {overlay.name: list(overlay.items) for overlay in overlays} == {
+        "difference": ["scale"],
+        "changed": ["scale"],
+        "renumbered": ["Relu_7"],
+    }

@@ -100,7 +100,10 @@ def test_its_faults_are_its_own() -> None:
             raise ZeroDivisionError("oh")
 
     (found,) = (d for d in ovir.check(model_text()) if d.code == "OVIR999")
-    assert found.hint == "this is a fault of the class Broken, which was registered for Swirl"
+    assert found.hint is not None
+    line = Broken.infer.__code__.co_firstlineno + 1
+    assert found.hint.startswith("this is a fault of the class Broken, which was registered for Swirl; it fails in ")
+    assert found.hint.endswith(f"test_register.py, line {line}")
 
 
 def extended(kind: str, version: str, precision: str = "FP32") -> str:

@@ -19,7 +19,10 @@ from ovir.model import Model
 
 RED, ORANGE, BLUE, GREEN, VIOLET, GRAY = "#d93025", "#f29900", "#8ab4f8", "#81c995", "#c58af9", "#dadce0"
 _SEVERITIES = {Severity.ERROR: RED, Severity.WARNING: ORANGE, Severity.INFO: BLUE}
-_STATUSES = {"added": GREEN, "removed": RED, "replaced": ORANGE, "moved": VIOLET, "changed": BLUE, "affected": GRAY}
+_STATUSES = {
+    "added": GREEN, "removed": RED, "replaced": ORANGE, "moved": VIOLET, "changed": BLUE,
+    "affected": GRAY, "renumbered": GRAY,
+}  # fmt: skip
 
 _WARM = ("#fff7e0", "#fbbc04", "#c5221f")
 """Light for the smallest number, dark for the largest."""
@@ -159,14 +162,20 @@ def _error(found: LayerDifference | OutputDifference) -> Item:
     return Item(value, _color(found))
 
 
-def of_diff(found: Diff, side: Literal["a", "b"]) -> Overlay:
+def of_diff(found: Diff, side: Literal["a", "b"]) -> list[Overlay]:
     """Return an overlay of the layers that differ from the other model, with their status, such as removed or moved.
 
-    A layer that only computes another type, because of what it reads, is affected.
+    A layer that only computes another type, because of what it reads, is affected. Layers that are renumbered are left
+    out. If layers have several statuses, each status also has an overlay of its own.
     """
     statuses = {(item.a if side == "a" else item.b).key: "affected" for item in found.affected}
     for entry in found.layers:
         layer = entry.a if side == "a" else entry.b
         if layer is not None:
             statuses[layer.key] = entry.status
-    return Overlay("difference", {key: Item(status, _STATUSES[status]) for key, status in statuses.items()})
+    items = {key: Item(status, _STATUSES[status]) for key, status in statuses.items()}
+    overlays = [Overlay("difference", {key: item for key, item in items.items() if item.value != "renumbered"})]
+    present = [status for status in _STATUSES if status in statuses.values()]
+    if len(present) > 1 or present == ["renumbered"]:
+        overlays += [Overlay(s, {key: item for key, item in items.items() if item.value == s}) for s in present]
+    return overlays

@@ -110,7 +110,7 @@ class Request:
 class Compiled:
     def __init__(self, model: ovir.Model, config: Any) -> None:
         self._model = model
-        self._precision = config.get("INFERENCE_PRECISION_HINT", "f32")
+        self._precision = os.environ.get("OVIR_TEST_PRECISION") or config.get("INFERENCE_PRECISION_HINT", "f32")
 
     def get_property(self, name: str) -> _Type:
         return _Type(ElementType.parse(self._precision))

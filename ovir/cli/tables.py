@@ -1,0 +1,147 @@
+"""Tables that fit into a terminal: long names are shortened, sentences filled, and the least columns left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from ovir.diagnostics.short_names import columns_of, short_names, without_middle
+
+NUMBER, NAME, LIST, TEXT = ">", "~", "…", "¶"
+"""Marks before the heading of a column: numbers are aligned to the right, names may lose parts, lists their end, and
+sentences may take several lines. A column without a mark keeps its cells, as long as any other can give way."""
+
+_GAP = "  "
+_ROOM = {NAME: 24, LIST: 30, TEXT: 30}
+"""Columns are left out before names, lists and sentences become narrower than this."""
+
+
+@dataclass
+class _Column:
+    head: str
+    mark: str
+    cells: list[str]
+    width: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.width = self.natural
+
+    @property
+    def natural(self) -> int:
+        return max(map(columns_of, (self.head, *self.cells)))
+
+    @property
+    def smallest(self) -> int:
+        """The width below which other columns are left out."""
+        return max(columns_of(self.head), min(self.width, _ROOM.get(self.mark, self.width)))
+
+    @property
+    def says_nothing(self) -> bool:
+        return all(cell in ("", "-", "0") for cell in self.cells)
+
+    def lines(self, cell: str) -> list[str]:
+        """Return a cell, which was shortened before, as lines of the width of the column."""
+        lines = _filled(cell, self.width) if self.mark == TEXT else [cell]
+        return [self.padded(line) for line in lines]
+
+    def padded(self, text: str) -> str:
+        space = " " * (self.width - columns_of(text))
+        return space + text if self.mark == NUMBER else text + space
+
+
+class Table:
+    """The columns of a table as they are shown, in ``width`` columns of a terminal if that is given.
+
+    The columns whose headings are ``least`` may be left out: first those that say nothing, then the others in this
+    order.
+    """
+
+    def __init__(
+        self,
+        heads: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        *,
+        width: int | None = None,
+        least: Sequence[str] = (),
+    ) -> None:
+        listed = list(rows)
+        cells = zip(*listed, strict=True) if listed else ([] for _ in heads)
+        self._columns = [_column(head, list(column)) for head, column in zip(heads, cells, strict=True)]
+        self.left_out: list[str] = []
+        """The headings of the columns that are not shown."""
+        if width is not None and self._width() > width:
+            self._leave_out(least, width)
+            self._shrink(width)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines; the first one has the headings."""
+        yield _GAP.join(column.padded(column.head) for column in self._columns).rstrip()
+        for row in zip(*(column.cells for column in self._columns), strict=True):
+            cells = [column.lines(cell) for column, cell in zip(self._columns, row, strict=True)]
+            empty = [" " * column.width for column in self._columns]
+            for line in zip_longest(*cells):
+                yield _GAP.join(part or space for part, space in zip(line, empty, strict=True)).rstrip()
+
+    def _width(self, *, smallest: bool = False) -> int:
+        widths = [column.smallest if smallest else column.width for column in self._columns]
+        return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+    def _leave_out(self, least: Sequence[str], width: int) -> None:
+        by_head = {column.head: column for column in self._columns}
+        candidates = [by_head[head] for head in least if head in by_head]
+        for column in sorted(candidates, key=lambda column: not column.says_nothing):
+            if self._width(smallest=True) <= width:
+                break
+            self._columns.remove(column)
+        shown = {column.head for column in self._columns}
+        self.left_out = [head for head in by_head if head not in shown]
+
+    def _shrink(self, width: int) -> None:
+        """Shorten names and lists, and fill sentences; if that is not enough, shorten everything but numbers."""
+        room = width - self._width()
+        flexible = [column for column in self._columns if column.mark in _ROOM]
+        if sum(columns_of(column.head) - column.width for column in flexible) > room:
+            flexible = [column for column in self._columns if column.mark != NUMBER]
+        room += sum(column.width for column in flexible)
+        for widest in range(width, 0, -1):
+            widths = [max(columns_of(column.head), min(column.width, widest)) for column in flexible]
+            if sum(widths) <= room:
+                break
+        for column, given in zip(flexible, widths, strict=True):
+            if given < column.width and column.mark == LIST:
+                column.cells = [_without_end(cell, given) for cell in column.cells]
+            elif given < column.width and column.mark != TEXT:
+                column.cells = short_names(column.cells, given)
+            column.width = given
+
+
+def _column(head: str, cells: list[str]) -> _Column:
+    has_mark = head[:1] in (NUMBER, NAME, LIST, TEXT)
+    return _Column(head[1:], head[0], cells) if has_mark else _Column(head, "", cells)
+
+
+def _without_end(text: str, width: int) -> str:
+    """Return the first words of a list; long ones lose their middle, so that there is room for several."""
+    if columns_of(text) <= width:
+        return text
+    words = (without_middle(word, width * 2 // 3) for word in text.split(" "))
+    shown = ""
+    for word in words:
+        if columns_of(f"{shown}{word} …") > width:
+            break
+        shown += f"{word} "
+    return f"{shown}…"
+
+
+def _filled(text: str, width: int) -> list[str]:
+    """Return lines of whole words; the middle of longer words is left out."""
+    lines = [""]
+    for word in text.split(" "):
+        shown = without_middle(word, width)
+        joined = f"{lines[-1]} {shown}" if lines[-1] else shown
+        if columns_of(joined) <= width:
+            lines[-1] = joined
+        else:
+            lines.append(shown)
+    return lines
