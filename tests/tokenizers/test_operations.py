@@ -216,6 +216,12 @@ def test_special_tokens_are_left_as_they_are() -> None:
     assert words(again)[0] == words(found)[0]
 
 
+def test_strings_that_older_files_leave_as_they_are() -> None:
+    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
+    found = run("RegexSplit", *rows(["a b", "<a b>"]), text(" "), *strings("<a b>"), outputs=5)
+    assert words(found) == [[b"a", b"b", b"<a b>"]]
+
+
 def test_a_pattern_that_is_none() -> None:
     pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
     with pytest.raises(ovir.RunError, match="cannot be used: "):

@@ -31,10 +31,13 @@ from ovir.ops.infrastructure import Const
 
 @rule(TOO_MANY_BYTES)
 def too_many_bytes(context: Context) -> Iterator[Diagnostic]:
-    """Report constants of which OpenVINO reads only the first bytes; the shape, the type or the size may be wrong."""
+    """Report constants of which OpenVINO reads only the first bytes; the shape, the type or the size may be wrong.
+
+    OpenVINO itself writes one byte for a constant without elements.
+    """
     for constant in context.constants:
         op = constant.op
-        if op.element_type != string and op.size > (needed := constant.needed):
+        if op.element_type != string and op.size > max(needed := constant.needed, 1):
             shown = f"{op.element_type}[{','.join(map(str, op.shape))}]"
             message = f"attribute 'size' is {op.size}, but {shown} needs {needed} bytes; the rest is ignored"
             for layer in constant.layers:
