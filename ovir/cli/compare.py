@@ -377,19 +377,19 @@ def run(arguments: argparse.Namespace) -> int:
         from ovir.integrations.model_explorer.overlays import of_comparison
 
         write_node_data(arguments.node_data, of_comparison(model, found)[1], model)  # the errors
+    requested = config_of(arguments.config).get("INFERENCE_PRECISION_HINT")
     if arguments.json:
         say_json(found.to_dict())
     else:
         others = [(sides.against, "the other model")] if isinstance(sides.against, Model) else []
         quantized = [quantization_of(*side) for side in ((model, "the model"), *others)]
         limit = None if arguments.all else arguments.limit
-        requested = config_of(arguments.config).get("INFERENCE_PRECISION_HINT")
         print_comparison(found, limit, [text for text in quantized if text], requested)
-    write_html(arguments, lambda: _page(found, model))
+    write_html(arguments, lambda: _page(found, model, requested))
     return DONE if found.within else WRONG
 
 
-def _page(found: Comparison, model: Model) -> Page:
+def _page(found: Comparison, model: Model, requested: str | None) -> Page:
     from ovir.reports.compare_page import compare_page
 
-    return compare_page(found, model, list(_head(found))[2:])
+    return compare_page(found, model, list(_head(found, requested))[2:])
