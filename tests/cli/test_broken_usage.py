@@ -249,7 +249,7 @@ def test_no_command_and_unknown_command(cli: Any) -> None:
         "",
         "error[OVIR902] there is no command 'chekc'\n  hint: did you mean `ovir check`?\n",
     )
-    assert "`ovir --help` lists the commands: run, eval" in cli("walk").err
+    assert "`ovir --help` lists the commands: run, generate, eval" in cli("walk").err
 
 
 def test_version_and_help(cli: Any) -> None:

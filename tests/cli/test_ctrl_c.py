@@ -63,6 +63,7 @@ COMMAND_LINES = {
     "eval": "eval {model} --inputs {data} --labels {labels}",
     "explain": "explain OVIR402",
     "ops": "ops --json",
+    "join": "join {large} {model} --connect result=x -o {out}/new.xml",
     "generate": "generate {data} --prompt Hello",
     "view": "view {large} --no-browser",
     "python": "python {large} -o {out}/build.py",
