@@ -13,8 +13,8 @@ import ovir
 from ovir.analysis.profile import Profile, RunTimes
 from ovir.analysis.summary import provenance, summarize
 from ovir.checks.recovering import read_recovering
-from ovir.lowering.releases import oldest_release
 from ovir.debugging.watch import Watch
+from ovir.lowering.releases import oldest_release
 from ovir.reports.charts import Chart
 from ovir.reports.check_page import check_page
 from ovir.reports.compare_page import compare_page
