@@ -25,12 +25,13 @@ def grid_sample(op: GridSample, data: Port, grid: Port) -> LayerOrPort:
         grid = ops.convert(grid, f32).outputs[0]
     columns, column_weights = _taps(op, _coordinate(grid, 0), width)
     rows, row_weights = _taps(op, _coordinate(grid, 1), height)
-    pixels = ops.reshape(ops.transpose(data, [0, 2, 3, 1]), [0, height * width, -1], special_zero=True)
-    shape = joined(size(grid, 0), size(grid, 1), size(grid, 2), size(data, 1))
+    pixels = ops.reshape(ops.transpose(data, [0, 2, 3, 1]), joined(-1, size(data, 1)), special_zero=False)
+    images = ops.range(scalar(0, i64), ops.squeeze(size(data, 0), [0]), scalar(1, i64), i64)
+    first = ops.unsqueeze(ops.multiply(images, scalar(height * width, i64)), [1, 2])
     total: Layer | None = None
     for row, row_weight in zip(rows, row_weights, strict=True):
         for column, column_weight in zip(columns, column_weights, strict=True):
-            taken = _taken(op, pixels, row, column, height, width, shape)
+            taken = _taken(op, pixels, first, row, column, height, width)
             if row_weight is not None and column_weight is not None:
                 weight = ops.unsqueeze(ops.multiply(row_weight, column_weight), [3])
                 taken = ops.multiply(taken, ops.convert(weight, data.element_type))
@@ -77,12 +78,14 @@ def _far(x: Layer, of: Callable[[float], Layer]) -> Layer:
     return ops.multiply(ops.add(ops.multiply(slope, x), of(_KEYS)), x)
 
 
-def _taken(op: GridSample, pixels: Layer, row: Layer, column: Layer, height: int, width: int, shape: Layer) -> Layer:
-    """Return the pixels [images, rows, columns, channels] at these indices; beyond the border as padding_mode says."""
+def _taken(op: GridSample, pixels: Layer, first: Layer, row: Layer, column: Layer, height: int, width: int) -> Layer:
+    """Return the pixels [images, rows, columns, channels] at these indices; beyond the border as padding_mode says.
+
+    ``first`` is the index of the first pixel of each image. Releases crash at a Gather with batch_dims in its place.
+    """
     (y, outside_y), (x, outside_x) = (_inside(op, *axis) for axis in ((row, height), (column, width)))
     index = ops.convert(ops.add(ops.multiply(y, scalar(width, y.element_type)), x), i64)
-    flat = ops.reshape(index, [0, -1], special_zero=True)
-    taken = ops.reshape(ops.gather(pixels, flat, 1, batch_dims=1), shape, special_zero=False)
+    taken = ops.gather(pixels, ops.add(index, first), 0)
     if op.padding_mode != "zeros":
         return taken
     outside = ops.unsqueeze(ops.logical_or(outside_y, outside_x), [3])
