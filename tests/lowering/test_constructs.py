@@ -66,6 +66,14 @@ def gathered() -> Made:
     return ovir.Model([out], [x, i]), {"x": numbers(2, 5, 3), "i": np.int64([[0, 4, 2, -1], [3, 3, -5, 1]])}
 
 
+def regions() -> Made:
+    x = opset8.parameter([1, 2, 6, 6], "f32", name="x")
+    boxes, images = opset8.parameter([-1, 4], "f32", name="boxes"), opset8.parameter([-1], "i32", name="images")
+    found = opset9.roi_align(x, boxes, images, 2, 2, 2, 1.0, "avg", "half_pixel_for_nn", name="regions")
+    inputs = {"x": numbers(1, 2, 6, 6), "boxes": np.float32([[0, 0, 4, 4], [1, 2, 5, 5]]), "images": np.int32([0, 0])}
+    return ovir.Model([opset8.relu(found), opset8.abs(found)], [x, boxes, images]), inputs
+
+
 def scalar_axis() -> Made:
     x = opset8.parameter([2, 5], "f32", name="x")
     return ovir.Model([opset8.unsqueeze(x, np.int64(1), name="unsqueezed")], [x]), {"x": numbers(2, 5)}
@@ -86,6 +94,7 @@ REWRITTEN = {
     "reflection_beside_a_size_of_1": ("2022.1", reflected),
     "largest_along_the_last_axis": ("2022.1", largest),
     "gather_in_batches": ("2022.1", gathered),
+    "regions_of_unknown_number": ("2022.3", regions),
     "axis_that_is_a_scalar": ("2021.4", scalar_axis),
     "transform_of_unknown_sizes": ("2022.3", transform(lambda x: opset9.rdft(x, [1]), 7)),
     "transform_of_pairs": ("2022.1", transform(lambda x: opset8.dft(x, [-1]), 6, 2)),
