@@ -6,7 +6,6 @@ environment variable ``OVIR_RELEASES`` names, and kept there. Interpreters are t
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pickle
 import re
@@ -106,10 +105,8 @@ def installed(release: str) -> tuple[Path, Path]:
     interpreter = interpreter_for(release)
     folder = _folder(release, interpreter)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name("lock").open("w") as lock:  # tests of several processes want the same folder
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            _install(interpreter, release, folder)
+    if not folder.exists():
+        _install(interpreter, release, folder)
     return interpreter, folder
 
 
@@ -132,7 +129,11 @@ def _install(interpreter: Path, release: str, folder: Path) -> None:
         if pip.returncode:
             last = (pip.stderr.strip().splitlines() or ["it printed nothing"])[-1]
             raise NoRuntimeError(f"pip cannot install OpenVINO {release}: {last}")
-        target.rename(folder)
+        try:
+            target.rename(folder)
+        except OSError:
+            if not folder.exists():  # else another process has installed it meanwhile
+                raise
 
 
 # --------------------------------------------------------------------------- runs

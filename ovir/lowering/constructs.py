@@ -21,7 +21,8 @@ from ovir.lowering.releases import Release
 from ovir.ops.fourier import FourierBase
 
 Changes: TypeAlias = Mapping[Port, Layer]
-"""New layers by the port whose tensor they take the place of: an input of the layer, or one of its outputs."""
+"""New layers by the port whose tensor they take the place of: an input of the layer or of one that reads it, or an
+output of the layer, which is replaced then."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,15 @@ def output_of_a_loop(layer: Layer) -> Changes:
     return {layer.inputs[0]: ops.convert(source, source.element_type)}
 
 
+@fails_at("Unsqueeze", first=(2021, 1), last=(2021, 4), reason='"Axes to add must be a vector"')
+def axis_that_is_a_scalar(layer: Layer) -> Changes:
+    """Make a list of it."""
+    source = layer.inputs[1].source
+    if source is None or source.shape.rank != 0:
+        return {}
+    return {layer.inputs[1]: ops.reshape(source, [1], special_zero=False)}
+
+
 @fails_at("Pad", first=(2021, 1), last=(2022, 1), reason='it refuses "REFLECT" for tensors with a size of 1 anywhere')
 def reflection_beside_a_size_of_1(layer: Layer) -> Changes:
     """Leave out the dimensions of size 1 that are not padded."""
@@ -157,6 +167,41 @@ def largest_along_the_last_axis(layer: Layer) -> Changes:
         index_element_type=op.index_element_type,  # type: ignore[attr-defined]
     )
     return {port: ops.squeeze(found.outputs[port.index], [-1]) for port in layer.outputs if port.readers}
+
+
+@fails_at(
+    "ROIAlign",
+    first=(2022, 1),
+    last=(2022, 3),
+    reason="products of what it gives for an unknown number of regions are NaN in some runs",
+)
+def regions_of_unknown_number(layer: Layer) -> Changes:
+    """Clamp its output to the finite numbers."""
+    port = layer.outputs[0]
+    readers = [reader for reader in port.readers if reader.layer.type != "Clamp"]
+    if port.shape.is_static or not readers or str(port.element_type) != "f32":
+        return {}
+    largest = float(np.finfo(np.float32).max)
+    clamped = ops.clamp(port, -largest, largest)
+    return dict.fromkeys(readers, clamped)
+
+
+@fails_at("Gather", first=(2022, 1), last=(2022, 1), reason="it may crash where batch_dims is not 0")
+def gather_in_batches(layer: Layer) -> Changes:
+    """Gather from all batches at once, with indices that count through them; sizes must be known."""
+    op, data, indices = layer.operator, layer.inputs[0].source, layer.inputs[1].source
+    if op is None or data is None or indices is None or data.shape.is_dynamic or indices.shape.is_dynamic:
+        return {}
+    axis = constant(layer.inputs[2].source) if layer.inputs[2].source is not None else None
+    count = getattr(op, "batch_dims", 0) % max(indices.shape.rank or 1, 1)
+    if not count or axis is None or int(axis.reshape(-1)[0]) % (data.shape.rank or 1) != count:
+        return {}
+    (*sizes, length), rest = data.shape.to_tuple()[: count + 1], data.shape.to_tuple()[count + 1 :]
+    batches = int(np.prod(sizes))
+    first = (np.arange(batches) * length).reshape(*sizes, *[1] * ((indices.shape.rank or 0) - count))
+    within = ops.floor_mod(indices, scalar(length, indices.element_type)) if op.opset >= 8 else indices
+    rows = ops.reshape(data, [batches * length, *rest], special_zero=False)
+    return {layer.outputs[0]: ops.gather(rows, ops.add(within, ops.constant(first, indices.element_type)), 0)}
 
 
 _STORED = 1 << 22
@@ -212,7 +257,7 @@ def tensor_of_size_0(layer: Layer) -> Changes:
     return {}
 
 
-@fails_at("ReadValue", first=(2022, 1), last=(2023, 0), reason="variables of unknown sizes fail when they are assigned")
+@fails_at("ReadValue", first=(2021, 1), last=(2023, 0), reason="variables of unknown sizes fail when they are assigned")
 def variable_of_unknown_sizes(layer: Layer) -> Changes:
     """Refuse it."""
     if layer.outputs[0].shape.is_dynamic:

@@ -1,0 +1,159 @@
+"""Constructs that releases fail at are rewritten for these releases, and compute the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset8, opset9, opset13
+from ovir.core.arrays import Array
+from ovir.graph.layers import Layer
+from ovir.lowering.constructs import CONSTRUCTS
+from ovir.lowering.releases import OPERATIONS_SINCE, newest_opset, release_of_opset, release_text
+
+Made = tuple[ovir.Model, dict[str, Array]]
+
+
+def numbers(*shape: int) -> Array:
+    return np.random.default_rng(7).standard_normal(shape).astype(np.float32)
+
+
+def masked_attention() -> Made:
+    heads = [opset8.parameter([1, 2, 4, 8], "f32", name=name) for name in "qkv"]
+    mask = opset8.parameter([1, 1, 4, 4], "boolean", name="mask")
+    out = opset13.scaled_dot_product_attention(*heads, mask, causal=False, name="attention")
+    inputs = {name: numbers(1, 2, 4, 8) for name in "qkv"}
+    return ovir.Model([out], [*heads, mask]), {**inputs, "mask": np.tri(4, dtype=np.bool_)[None, None]}
+
+
+def split_shape() -> Made:
+    x = opset8.parameter([-1, -1], "f32", name="x")
+    parts = opset8.variadic_split(opset8.shape_of(x, "i32"), 0, [1, 1], name="parts")
+    y = opset8.parameter([-1, 1], "i32", name="y")
+    return ovir.Model([opset8.multiply(y, parts.outputs[1])], [x, y]), {"x": numbers(2, 6), "y": np.int32([[3], [4]])}
+
+
+def loop_output() -> Made:
+    x = opset8.parameter([2, 3, 4], "f32", name="x")
+    state = opset8.parameter([2, 1, 4], "f32", name="state")
+    part = opset8.parameter([2, 1, 4], "f32", name="part")
+    inner = ovir.Model([opset8.tanh(opset8.add(state, part), name="next")], [state, part])
+    loop = opset8.tensor_iterator(name="loop")
+    loop.set_body(inner)
+    loop.set_sliced_input(inner.inputs[1], x, 0, 1, 1, -1, 1)
+    loop.set_merged_input(inner.inputs[0], opset8.constant(np.zeros((2, 1, 4), np.float32)), inner.outputs[0])
+    return ovir.Model([loop.get_iter_value(inner.outputs[0], -1)], [x]), {"x": numbers(2, 3, 4)}
+
+
+def reflected() -> Made:
+    x = opset8.parameter([1, 5, 1], "f32", name="x")
+    return ovir.Model([opset8.pad(x, [0, 2, 0], [0, 1, 0], "reflect", name="pad")], [x]), {"x": numbers(1, 5, 1)}
+
+
+def largest() -> Made:
+    x = opset8.parameter([-1, 5], "f32", name="x")
+    found = opset8.topk(x, 1, -1, "max", "value", index_element_type="i32", name="largest")
+    return ovir.Model(list(found.outputs), [x]), {"x": numbers(3, 5)}
+
+
+def gathered() -> Made:
+    x = opset8.parameter([2, 5, 3], "f32", name="x")
+    i = opset8.parameter([2, 4], "i64", name="i")
+    out = opset8.gather(x, i, 1, batch_dims=1, name="gathered")
+    return ovir.Model([out], [x, i]), {"x": numbers(2, 5, 3), "i": np.int64([[0, 4, 2, -1], [3, 3, -5, 1]])}
+
+
+def regions() -> Made:
+    x = opset8.parameter([1, 2, 6, 6], "f32", name="x")
+    boxes, images = opset8.parameter([-1, 4], "f32", name="boxes"), opset8.parameter([-1], "i32", name="images")
+    found = opset9.roi_align(x, boxes, images, 2, 2, 2, 1.0, "avg", "half_pixel_for_nn", name="regions")
+    inputs = {"x": numbers(1, 2, 6, 6), "boxes": np.float32([[0, 0, 4, 4], [1, 2, 5, 5]]), "images": np.int32([0, 0])}
+    return ovir.Model([opset8.relu(found), opset8.abs(found)], [x, boxes, images]), inputs
+
+
+def scalar_axis() -> Made:
+    x = opset8.parameter([2, 5], "f32", name="x")
+    return ovir.Model([opset8.unsqueeze(x, np.int64(1), name="unsqueezed")], [x]), {"x": numbers(2, 5)}
+
+
+def transform(make: Callable[[Layer], Layer], *inner: int) -> Callable[[], Made]:
+    def made() -> Made:
+        x = opset8.parameter([-1, *inner], "f32", name="x")
+        return ovir.Model([make(x)], [x]), {"x": numbers(3, *inner)}
+
+    return made
+
+
+REWRITTEN = {
+    "boolean_mask": ("2024.6", masked_attention),
+    "parts_along_the_first_axis": ("2022.3", split_shape),
+    "output_of_a_loop": ("2022.3", loop_output),
+    "reflection_beside_a_size_of_1": ("2022.1", reflected),
+    "largest_along_the_last_axis": ("2022.1", largest),
+    "gather_in_batches": ("2022.1", gathered),
+    "regions_of_unknown_number": ("2022.3", regions),
+    "axis_that_is_a_scalar": ("2021.4", scalar_axis),
+    "transform_of_unknown_sizes": ("2022.3", transform(lambda x: opset9.rdft(x, [1]), 7)),
+    "transform_of_pairs": ("2022.1", transform(lambda x: opset8.dft(x, [-1]), 6, 2)),
+    "inverse_transform_of_pairs": ("2022.1", transform(lambda x: opset8.idft(x, [1]), 5, 2)),
+    "inverse_transform_to_numbers": ("2022.3", transform(lambda x: opset9.irdft(x, [-1], [8]), 5, 2)),
+}
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_a_construct_is_rewritten_and_computes_the_same(name: str) -> None:
+    release, make = REWRITTEN[name]
+    model, inputs = make()
+    names = [port.names for port in model.outputs]
+    before = list(ovir.compile_model(model)(inputs).values())
+    assert model.lower(release)
+    after = list(ovir.compile_model(model)(inputs).values())
+    for found, wanted in zip(after, before, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    assert [port.names for port in model.outputs] == names
+    assert model.lower(release) == []
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_the_newest_release_needs_no_rewrite(name: str) -> None:
+    model, _ = REWRITTEN[name][1]()
+    assert model.lower("2026.4") == []
+
+
+def test_every_rewrite_is_tested() -> None:
+    refusing = {"tensor_of_size_0", "variable_of_unknown_sizes"}
+    assert {construct.rewrite.__name__ for construct in CONSTRUCTS} <= {*REWRITTEN, *refusing}
+
+
+def test_what_no_rewrite_helps_is_refused() -> None:
+    x = opset8.parameter([0, 3], "f32", name="x")
+    model = ovir.Model([opset8.relu(x)], [x])
+    with pytest.raises(ovir.ExportError, match="not with a size of 0"):
+        model.lower("2022.3")
+    assert model.lower("2023.3") == []
+
+
+def test_variables_of_unknown_sizes_are_refused_where_they_fail() -> None:
+    x = opset8.parameter([-1, 3], "f32", name="x")
+    read = opset8.read_value(x, "v", "f32", [-1, 3], name="read")
+    model = ovir.Model([opset8.relu(read)], [x], sinks=[opset8.assign(read, "v")])
+    with pytest.raises(ovir.ExportError, match="variable of unknown sizes"):
+        model.lower("2022.3")
+    assert model.lower("2023.3") == []
+
+
+@pytest.mark.parametrize(("kind", "opset"), OPERATIONS_SINCE)
+def test_an_operation_comes_later_than_its_opset(kind: str, opset: int) -> None:
+    assert release_of_opset(opset) < OPERATIONS_SINCE[kind, opset]
+
+
+def test_an_operation_that_came_later_than_its_opset_is_rewritten() -> None:
+    model, _ = masked_attention()
+    assert newest_opset((2023, 2)) == 13
+    assert {layer.rt_info["ovir.lowered_from"] for layer in model.lower("2023.2")} == {"ScaledDotProductAttention-13"}
+    assert not any(layer.type == "ScaledDotProductAttention" for layer in model.layers)
+    first = OPERATIONS_SINCE["ScaledDotProductAttention", 13]
+    assert release_text(first) == "2023.3"
