@@ -164,7 +164,7 @@ def write_modules(path: Path, folder: Path) -> None:
 @pytest.fixture
 def _own_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the operations that a test registers."""
-    monkeypatch.setattr(registry, "_users", {})
+    monkeypatch.setattr(registry, "_users", dict(registry._users))
 
 
 @pytest.mark.usefixtures("_own_operations")
