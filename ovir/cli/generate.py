@@ -20,7 +20,7 @@ from ovir.cli.output import (
     say_table,
 )
 from ovir.cli.terminal import last_line
-from ovir.diagnostics.wording import plural, readable
+from ovir.diagnostics.wording import escaped, plural, readable
 from ovir.export.hybrid.compile_model import ENGINES
 from ovir.generation.generate import MAX_TOKENS, Generated, generate
 from ovir.generation.token_comparison import TokenComparison
@@ -133,7 +133,7 @@ class _Stream:
 
 def _shown(text: str) -> str:
     """Return a text for a terminal, with characters escaped that it would obey."""
-    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+    return "".join(c if c in "\n\t" else escaped(c) for c in text)
 
 
 def _speed(found: Generated) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -208,7 +208,7 @@ class _Steps:
             self._refuse(f"axis {axis} of {self._target.shape} has no fixed size", hint)
         return dim.get_length()
 
-    def _refuse(self, message: str, hint: str | None = None) -> Any:
+    def _refuse(self, message: str, hint: str | None = None) -> NoReturn:
         refuse(f"input '{self._port.any_name}' cannot be preprocessed: {message}", self._port.layer, hint)
 
 

@@ -364,11 +364,9 @@ class ConnectedLayers(PublicNames):
             layer.outputs.clear()
 
     def _repr_html_(self) -> str:
-        rows = [("input", port.any_name, port.type) for port in self.inputs]
-        rows += [("output", port.any_name, port.type) for port in self.outputs]
         title = f"Model {self.name!r}: {plural(len(self._file_order), 'layer')}"
         graph = f"<p>Graph: <code>ovir view {escape(shlex.quote(self.path))}</code></p>" if self.path else ""
-        return html_table(title, ("", "name", "type"), rows) + graph
+        return html_of_ports(title, self.inputs, self.outputs) + graph
 
     # ----- for edits
 
@@ -393,6 +391,13 @@ class ConnectedLayers(PublicNames):
         self.needs_inference = True
         for name in ("graph", "inputs", "outputs", "dead_layers", "_numbered", "_by_own_key"):
             vars(self).pop(name, None)
+
+
+def html_of_ports(title: str, inputs: Iterable[Port], outputs: Iterable[Port]) -> str:
+    """Return the inputs and outputs of a model as a table in HTML."""
+    rows = [("input", port.any_name, port.type) for port in inputs]
+    rows += [("output", port.any_name, port.type) for port in outputs]
+    return html_table(title, ("", "name", "type"), rows)
 
 
 def port_of(ports: Sequence[Port], key: str | int | Port, kind: str, path: str | None = None) -> Port:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
 
 from ovir import opset8 as ops
+from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
 from ovir.graph.layers import Layer, Port
 from ovir.lowering.parts import constant, scalar
@@ -50,6 +52,12 @@ def changes_for(layer: Layer, release: Release) -> Changes:
         if concerns and (changes := construct.rewrite(layer)):
             return changes
     return {}
+
+
+def _given(layer: Layer, index: int) -> Array | None:
+    """Return the array of an input that is known before any run, None for others."""
+    source = layer.inputs[index].source
+    return None if source is None else constant(source)
 
 
 Rewrite: TypeAlias = Callable[[Layer], Changes]
@@ -90,7 +98,7 @@ def boolean_mask(layer: Layer) -> Changes:
 )
 def parts_along_the_first_axis(layer: Layer) -> Changes:
     """Gather each part of the tensor."""
-    data, axis = layer.inputs[0].source, constant(layer.inputs[1].source) if layer.inputs[1].source else None
+    data, axis = layer.inputs[0].source, _given(layer, 1)
     shape = layer.inputs[0].shape
     if data is None or axis is None or shape.is_dynamic or not shape.rank or int(axis.reshape(-1)[0]) % shape.rank:
         return {}
@@ -136,10 +144,10 @@ def reflection_beside_a_size_of_1(layer: Layer) -> Changes:
     op, data = layer.operator, layer.inputs[0].source
     if op is None or data is None or getattr(op, "pad_mode", "") != "reflect" or data.shape.rank is None:
         return {}
-    pads = [constant(port.source) for port in layer.inputs[1:3] if port.source is not None]
-    if len(pads) < 2 or pads[0] is None or pads[1] is None:
+    pads = [array.reshape(-1).astype(np.int64) for index in (1, 2) if (array := _given(layer, index)) is not None]
+    if len(pads) < 2:
         return {}
-    begin, end = (array.reshape(-1).astype(np.int64) for array in (pads[0], pads[1]))
+    begin, end = pads
     ones = [axis for axis, size in enumerate(data.shape) if size == 1 and not begin[axis] and not end[axis]]
     if not ones:
         return {}
@@ -152,7 +160,7 @@ def reflection_beside_a_size_of_1(layer: Layer) -> Changes:
 def largest_along_the_last_axis(layer: Layer) -> Changes:
     """Add a dimension behind the axis."""
     op, data = layer.operator, layer.inputs[0].source
-    count = constant(layer.inputs[1].source) if layer.inputs[1].source is not None else None
+    count = _given(layer, 1)
     if op is None or data is None or count is None or count.item() != 1 or data.shape.is_static:
         return {}
     axis, rank = op.axis, data.shape.rank  # type: ignore[attr-defined]
@@ -192,7 +200,7 @@ def gather_in_batches(layer: Layer) -> Changes:
     op, data, indices = layer.operator, layer.inputs[0].source, layer.inputs[1].source
     if op is None or data is None or indices is None or data.shape.is_dynamic or indices.shape.is_dynamic:
         return {}
-    axis = constant(layer.inputs[2].source) if layer.inputs[2].source is not None else None
+    axis = _given(layer, 2)
     count = getattr(op, "batch_dims", 0) % max(indices.shape.rank or 1, 1)
     if not count or axis is None or int(axis.reshape(-1)[0]) % (data.shape.rank or 1) != count:
         return {}
@@ -220,7 +228,7 @@ _STORED = 1 << 22
 def transform_of_unknown_sizes(layer: Layer) -> Changes:
     """Multiply by the matrix of a transform along the last axis."""
     op, data = layer.operator, layer.inputs[0].source
-    given = [constant(port.source) if port.source is not None else None for port in layer.inputs[1:]]
+    given = [_given(layer, index) for index in range(1, len(layer.inputs))]
     if not isinstance(op, FourierBase) or data is None or data.shape.is_static or data.shape.rank is None:
         return {}
     own, result = (2 if pairs else 1 for pairs in (op.of_pairs, op.to_pairs))
@@ -229,11 +237,10 @@ def transform_of_unknown_sizes(layer: Layer) -> Changes:
     along = [int(axis) for array in given[:1] if array is not None for axis in array.reshape(-1)]
     signal_rank = rank - (own - 1)
     known = all(array is not None for array in given) and inner.is_static and outer.is_static
-    if not known or len(along) != 1 or along[0] % signal_rank != signal_rank - 1:
+    is_last = len(along) == 1 and along[0] % signal_rank == signal_rank - 1
+    if not known or not is_last or prod(inner.to_tuple()) * prod(outer.to_tuple()) > _STORED:
         refuse("its CPU device transforms no tensor of unknown sizes", "--shape gives inputs exact sizes")
-    count = int(np.prod(inner.to_tuple()))
-    if count * int(np.prod(outer.to_tuple())) > _STORED:
-        refuse("its CPU device transforms no tensor of unknown sizes", "--shape gives inputs exact sizes")
+    count = prod(inner.to_tuple())
     unit = np.eye(count, dtype=np.float64).reshape(count, *inner.to_tuple())
     axes = np.array([len(unit.shape) - own])
     matrix = op.run(unit, axes, *(array for array in given[1:] if array is not None)).reshape(count, -1)

@@ -11,13 +11,13 @@ import numpy as np
 
 from ovir.core import parallel
 from ovir.core.arrays import Array
-from ovir.core.html import html_table
 from ovir.core.interpreter import without_garbage_collection
 from ovir.core.progress import stage
 from ovir.core.public_names import PublicNames
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.kernel_warnings import reporting_to
+from ovir.graph.connections import html_of_ports
 from ovir.graph.layers import Port
 from ovir.inference.models import infer_for_call
 from ovir.runtime.binder import Prepared
@@ -231,9 +231,7 @@ class CompiledModel(PublicNames):
         return f"<CompiledModel {self.model.name!r}: {' -> '.join(ports)}>"
 
     def _repr_html_(self) -> str:
-        rows = [("input", port.any_name, port.type) for port in self.inputs]
-        rows += [("output", port.any_name, port.type) for port in self.outputs]
-        return html_table(f"CompiledModel {self.model.name!r}", ("", "name", "type"), rows)
+        return html_of_ports(f"CompiledModel {self.model.name!r}", self.inputs, self.outputs)
 
     @property
     def inputs(self) -> list[Port]:

@@ -135,8 +135,18 @@ def packed(strings: Iterable[bytes], shape: tuple[int, ...]) -> tuple[Array, Arr
     """Return begins, ends and bytes of strings, in a shape."""
     items = list(strings)
     ends = np.cumsum([len(item) for item in items], dtype=np.int64).astype(np.int32)
-    begins = np.concatenate([np.zeros(min(ends.size, 1), np.int32), ends[:-1]])
-    return begins.reshape(shape), ends.reshape(shape), np.frombuffer(b"".join(items), np.uint8)
+    return begins_of(ends).reshape(shape), ends.reshape(shape), np.frombuffer(b"".join(items), np.uint8)
+
+
+def begins_of(ends: Array) -> Array:
+    """Return where parts begin that follow each other without gaps, from where they end."""
+    return np.concatenate([np.zeros(min(ends.size, 1), ends.dtype), ends.ravel()[:-1]]).reshape(ends.shape)
+
+
+def rows_until(row_ends: Sequence[int], rows_begin: Array, rows_end: Array) -> tuple[Array, Array]:
+    """Return the begins and ends of rows that follow each other, in the shapes of the begins and ends of other rows."""
+    ends = as_i32(row_ends)
+    return begins_of(ends).reshape(rows_begin.shape), ends.reshape(rows_end.shape)
 
 
 def ranges(begins: Array, ends: Array) -> Iterable[tuple[int, int]]:

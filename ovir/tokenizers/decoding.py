@@ -15,6 +15,7 @@ from ovir.tokenizers.base import (
     ANY_LENGTH,
     TokenizerOperator,
     as_i32,
+    begins_of,
     packed,
     ragged_string_types,
     ranges,
@@ -47,8 +48,7 @@ class StringTensorUnpack(TokenizerOperator):
     def run(self, data: Array) -> tuple[Array, Array, Array]:
         if data.dtype != np.uint8:
             symbols, ends = join_strings(data)
-            begins = np.concatenate([np.zeros(min(ends.size, 1), np.int64), ends[:-1]])
-            return as_i32(begins, data.shape), as_i32(ends, data.shape), symbols
+            return as_i32(begins_of(ends), data.shape), as_i32(ends, data.shape), symbols
         numbers = np.frombuffer(data.tobytes()[: data.size // 4 * 4], np.int32)
         self.require(numbers.size > 0, "packed strings have at least 4 bytes, got {}", data.size)
         count = int(numbers[0])

@@ -22,6 +22,7 @@ from ovir.tokenizers.base import (
     packed,
     ragged_string_types,
     ranges,
+    rows_until,
     unpacked,
 )
 from ovir.tokenizers.charsmap import character_length
@@ -55,8 +56,7 @@ class WordModel(TokenizerOperator):
             for word in words[begin:end]:
                 ids += known[word]
             row_ends.append(len(ids))
-        row_begins = [0, *row_ends[:-1]] if row_ends else []
-        return as_i32(row_begins, rows_begin.shape), as_i32(row_ends, rows_end.shape), as_i32(ids)
+        return *rows_until(row_ends, rows_begin, rows_end), as_i32(ids)
 
     def word_ids(self, *model: Array) -> Memo[Ids]:
         """Return the ids of words with the vocabulary that the inputs from the sixth on hold."""

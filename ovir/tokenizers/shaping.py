@@ -10,7 +10,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import ANY_LENGTH, TokenizerOperator, as_i32, ranges, text_of, type_of
+from ovir.tokenizers.base import ANY_LENGTH, TokenizerOperator, as_i32, begins_of, ranges, text_of, type_of
 
 
 @register("Truncate", version="extension")
@@ -107,7 +107,7 @@ class CombineSegments(TokenizerOperator):
         of_elements = np.repeat(np.tile(numbers.ravel(), count), lengths)
         ends = np.cumsum(lengths, dtype=np.int64)[len(tensors) - 1 :: len(tensors)]
         ends = as_i32(ends, shape if count else (0,))
-        begins = np.concatenate([np.zeros(min(count, 1), np.int32), ends.ravel()[:-1]]).reshape(ends.shape)
+        begins = begins_of(ends)
         return begins, ends, elements, begins.copy(), ends.copy(), of_elements
 
 

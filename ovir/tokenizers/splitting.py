@@ -17,13 +17,14 @@ from ovir.tokenizers.base import (
     as_i32,
     ragged_string_types,
     ranges,
+    rows_until,
     text_of,
     unpacked,
 )
 from ovir.tokenizers.patterns import known, pcre, re2
 
 Piece = tuple[int, int, bool]
-"""The begin and the end of a part of a string, and whether it is left as it is from then on."""
+"""The begin and the end of a part of a string, and whether it is a match, or is left as it is from then on."""
 
 
 class _Split(TokenizerOperator):
@@ -52,8 +53,7 @@ class _Split(TokenizerOperator):
                     new_ends.append(start + end)
                     new_skips.append(skip)
             row_ends.append(len(new_begins))
-        row_begins = [0, *row_ends[:-1]] if row_ends else []
-        rows = as_i32(row_begins, rows_begin.shape), as_i32(row_ends, rows_end.shape)
+        rows = rows_until(row_ends, rows_begin, rows_end)
         return *rows, as_i32(new_begins), as_i32(new_ends), symbols, np.array(new_skips, np.bool_)
 
 
@@ -85,15 +85,8 @@ class SpecialTokensSplit(_Split):
 
         def pieces(text: bytes) -> Iterator[Piece]:
             decoded = text.decode(errors="surrogateescape")
-            at = 0
             matches = (found.span() for found in pattern.finditer(decoded) if found.end() > found.start())
-            for begin, end in matches if text.isascii() else _in_bytes(decoded, matches):
-                if at < begin:
-                    yield at, begin, False
-                yield begin, end, True
-                at = end
-            if at < len(text):
-                yield at, len(text), False
+            return _with_gaps(matches if text.isascii() else _in_bytes(decoded, matches), len(text))
 
         return self._words(inputs[:5], inputs[5] if len(inputs) == 7 else None, pieces)
 
@@ -144,7 +137,7 @@ class RegexSplit(_Split):
         for number, (begin, end) in enumerate(words):
             yield begin, len(text) if number == self.max_splits else end
 
-    def _arranged(self, parts: list[tuple[int, int, bool]], length: int) -> Iterator[tuple[int, int]]:
+    def _arranged(self, parts: list[Piece], length: int) -> Iterator[tuple[int, int]]:
         """Yield words made of the matches and of what is between them."""
         pending: int | None = None
         for begin, end, is_match in parts:
@@ -165,10 +158,9 @@ class RegexSplit(_Split):
             yield pending, length
 
 
-def _parts(text: bytes, pattern: object) -> Iterator[tuple[int, int, bool]]:
-    """Yield the matches in a text and what is between them; a text that is not UTF-8 has none, nor does an empty match
+def _parts(text: bytes, pattern: object) -> Iterator[Piece]:
+    """Return the matches in a text and what is between them; a text that is not UTF-8 has none, nor does an empty match
     let others follow."""
-    at = 0
     try:
         decoded = text.decode()
     except UnicodeDecodeError:
@@ -176,13 +168,19 @@ def _parts(text: bytes, pattern: object) -> Iterator[tuple[int, int, bool]]:
     else:
         spans = _spans(pattern, decoded)
         matches = spans if text.isascii() else _in_bytes(decoded, spans)
+    return _with_gaps(matches, len(text))
+
+
+def _with_gaps(matches: Iterable[tuple[int, int]], length: int) -> Iterator[Piece]:
+    """Yield matches, which are marked, and what is between them."""
+    at = 0
     for begin, end in matches:
         if at < begin:
             yield at, begin, False
         yield begin, end, True
         at = end
-    if at < len(text):
-        yield at, len(text), False
+    if at < length:
+        yield at, length, False
 
 
 def _spans(pattern: object, text: str) -> Iterator[tuple[int, int]]:
