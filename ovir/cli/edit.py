@@ -6,7 +6,8 @@ import argparse
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ovir.build.values import as_array
@@ -186,7 +187,7 @@ class Edit(NamedTuple):
 
 COMPRESS = Edit("--compress-to-fp16", None, "write weights of f32 and f64 as f16", compress)
 DECOMPRESS = Edit("--decompress", None, "replace compressed weights by the decompressed numbers", decompress)
-RUNTIME, OPSET = "--runtime", "--opset"
+_REWRITING = RUNTIME, OPSET = "--runtime", "--opset"
 EDITS = (
     Edit("--rename", "OLD=NEW", "rename a layer, a tensor, or both where they share the name", rename),
     Edit("--shape", "NAME=1,3,?,2..5", "give an input another shape", shape),
@@ -213,7 +214,7 @@ _BY_OPTION = {edit.option: edit for edit in (*EDITS, COMPRESS, DECOMPRESS)}
 
 
 class _Append(argparse.Action):
-    """Appends an edit to one list, because edits apply in the order in which they are given."""
+    """Appends an edit to one list, because edits apply in the given order."""
 
     def __call__(
         self,
@@ -236,7 +237,8 @@ def add_to(commands: Any) -> None:
         "  ovir edit model.xml --set-constant target=-1,128 --shape image=4,1,8,8 -o four.xml\n"
         "  ovir edit model.xml --fold-constants --prune --strip-rt-info -o model.xml\n"
         "  ovir edit model.xml --input-type u8 --input-layout NHWC --resize linear --mean 127.5 -o images.xml\n"
-        "\nEdits apply in the given order, and are inferred together. If one fails, nothing is written.\n",
+        "\nEdits apply in the given order, then preprocessing, then --runtime or --opset. They are inferred together.\n"
+        "If one fails, nothing is written.\n",
     )
     add_model(parser)
     add_extension(parser)
@@ -292,9 +294,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _ir_version(edits: Sequence[tuple[str, str]]) -> int:
     """Return the version of the file: the newest one that the release of the last ``--runtime`` or ``--opset``
     reads."""
-    targets = [
-        as_release(int(text) if option == OPSET else text) for option, text in edits if option in (RUNTIME, OPSET)
-    ]
+    targets = [as_release(int(text) if option == OPSET else text) for option, text in edits if option in _REWRITING]
     return 10 if targets and targets[-1] < IR_VERSION_11 else 11
 
 
@@ -320,19 +320,26 @@ class Done(NamedTuple):
 
 
 def _apply(model: Model, arguments: argparse.Namespace) -> list[Done]:
-    """Apply the edits, and after them the preprocessing, as one."""
+    """Apply the edits as one: the preprocessing after the others, and the rewriting for a release at last, so that it
+    sees all that they add."""
     edits: Sequence[tuple[str, str]] = arguments.edits
-    reports = []
+    reports: list[tuple[str, str, Report]] = []
     option, value = "", ""
+
+    def apply(wanted: Iterable[tuple[str, str]]) -> None:
+        nonlocal option, value
+        for option, value in wanted:
+            reports.append((option, value, _BY_OPTION[option].apply(model, value)))
+
     try:
         with model.editing():
-            for option, value in edits:
-                reports.append(_BY_OPTION[option].apply(model, value))
+            apply(edit for edit in edits if edit[0] not in _REWRITING)
             option, value = "preprocessing", ""
-            prepared = preprocess_inputs(model, arguments)
+            for name, text in preprocess_inputs(model, arguments):
+                reports.append((option, name, partial(str, text)))
+            apply(edit for edit in edits if edit[0] in _REWRITING)
             option = ""
     except OvirError as error:
         error.add_note(readable(f"  hint: {_hint(model, error.diagnostic, edits, option, value)}nothing is written"))
         raise
-    done = [Done(*edit, report()) for edit, report in zip(edits, reports, strict=True)]
-    return [*done, *(Done("preprocessing", name, text) for name, text in prepared)]
+    return [Done(option, value, report()) for option, value, report in reports]

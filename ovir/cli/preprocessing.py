@@ -45,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options, each of which may be repeated for several inputs."""
     group = parser.add_argument_group(
         "preprocessing that becomes part of the model",
-        "It comes after all edits; NAME may be omitted if there is one input.",
+        "It comes after the other edits; NAME may be omitted if there is one input.",
     )
     for item in OPTIONS:
         group.add_argument(item.option, action="append", default=[], metavar=item.metavar, help=item.help)

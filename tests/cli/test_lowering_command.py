@@ -9,6 +9,8 @@ from newer_models import attention, faulty
 
 import ovir
 
+DIGITS = "examples/xml/digits.xml"
+
 
 def test_the_command_writes_what_a_release_reads(tmp_path: Path, cli: Cli) -> None:
     model, old = tmp_path / "new.xml", tmp_path / "old.xml"
@@ -32,3 +34,12 @@ def test_the_command_refuses_before_it_writes(tmp_path: Path, cli: Cli) -> None:
     assert "'fake'" in done.err
     assert "'drawn'" in done.err
     assert not old.exists()
+
+
+def test_preprocessing_is_rewritten_too(tmp_path: Path, cli: Cli) -> None:
+    old = tmp_path / "old.xml"
+    options = ("--runtime", "2022.1", "--input-type", "u8", "--input-layout", "NHWC", "--resize", "linear")
+    done = cli("edit", DIGITS, *options, "-o", str(old))
+    assert done.status == 0
+    assert "x Interpolate-11" in done.out
+    assert [d for d in ovir.check(old, runtime="2022.1") if d.code == "OVIR701"] == []
