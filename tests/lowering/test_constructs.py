@@ -74,6 +74,37 @@ def regions() -> Made:
     return ovir.Model([opset8.relu(found), opset8.abs(found)], [x, boxes, images]), inputs
 
 
+def two_grids() -> Made:
+    x = opset8.parameter([-1, 2, -1, -1], "f32", name="x")
+    grids = [opset8.parameter([-1, 3, 4, 2], "f32", name=name) for name in ("first", "second")]
+    attributes = {"padding_mode": "reflection", "mode": "bicubic"}
+    found = [opset9.grid_sample(x, grid, attributes, name=f"of_{grid.name}") for grid in grids]
+    inputs = {"x": numbers(1, 2, 5, 6), "first": numbers(1, 3, 4, 2), "second": numbers(1, 3, 4, 2) * 2}
+    return ovir.Model(found, [x, *grids]), inputs
+
+
+def long_window(dilation: int, make: str = "convolution") -> Callable[[], Made]:
+    def made() -> Made:
+        x = opset8.parameter([-1, 2, -1, 5], "f32", name="x")
+        filters = numbers(*([2, 1, 1] if make == "group_convolution" else [4, 2]), 80, 3)
+        convolve = getattr(opset8, make)
+        out = convolve(x, filters, [3, 2], [2, 1], [0, 1], [dilation, 1], name="convolution")
+        return ovir.Model([out], [x]), {"x": numbers(2, 2, 190, 5)}
+
+    return made
+
+
+def resized(*sizes: int, axes: list[int]) -> Callable[[], Made]:
+    def made() -> Made:
+        x = opset8.parameter(list(sizes), "f32", name="x")
+        scales = np.float32([2] * len(axes))
+        after = np.int64([2 * sizes[axis] for axis in axes])
+        out = opset8.interpolate(x, after, scales, "linear_onnx", "sizes", axes=np.int64(axes), name="larger")
+        return ovir.Model([out], [x]), {"x": numbers(*sizes)}
+
+    return made
+
+
 def scalar_axis() -> Made:
     x = opset8.parameter([2, 5], "f32", name="x")
     return ovir.Model([opset8.unsqueeze(x, np.int64(1), name="unsqueezed")], [x]), {"x": numbers(2, 5)}
@@ -95,6 +126,12 @@ REWRITTEN = {
     "largest_along_the_last_axis": ("2022.1", largest),
     "gather_in_batches": ("2022.1", gathered),
     "regions_of_unknown_number": ("2022.3", regions),
+    "further_grids": ("2022.3", two_grids),
+    "window_of_unknown_sizes": ("2022.1", long_window(1)),
+    "window_of_groups": ("2022.1", long_window(1, "group_convolution")),
+    "dilated_window_of_unknown_sizes": ("2023.3", long_window(2)),
+    "resized_first_axes": ("2021.4", resized(1, 4, 5, 3, axes=[1, 2])),
+    "resized_axes_of_three": ("2024.6", resized(3, 4, 5, axes=[0, 1])),
     "axis_that_is_a_scalar": ("2021.4", scalar_axis),
     "transform_of_unknown_sizes": ("2022.3", transform(lambda x: opset9.rdft(x, [1]), 7)),
     "transform_of_pairs": ("2022.1", transform(lambda x: opset8.dft(x, [-1]), 6, 2)),
