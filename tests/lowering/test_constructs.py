@@ -12,7 +12,7 @@ from ovir import opset8, opset9, opset13
 from ovir.core.arrays import Array
 from ovir.graph.layers import Layer
 from ovir.lowering.constructs import CONSTRUCTS
-from ovir.lowering.releases import OPERATIONS_SINCE, newest_opset, release_of_opset, release_text
+from ovir.lowering.releases import OPERATIONS_SINCE, newest_opset, oldest_release, release_of_opset, release_text
 
 Made = tuple[ovir.Model, dict[str, Array]]
 
@@ -194,3 +194,18 @@ def test_an_operation_that_came_later_than_its_opset_is_rewritten() -> None:
     assert not any(layer.type == "ScaledDotProductAttention" for layer in model.layers)
     first = OPERATIONS_SINCE["ScaledDotProductAttention", 13]
     assert release_text(first) == "2023.3"
+
+
+def test_the_sink_of_attention_is_rewritten_for_releases_that_ignore_it() -> None:
+    heads = [opset8.parameter([1, 2, 4, 8], "f32", name=name) for name in "qkv"]
+    sink = opset8.parameter([1, 2, 1, 1], "f32", name="sink")
+    rest = opset8.constant(np.zeros((1, 1, 4, 4), np.float32)), opset8.constant(np.float32(0.3))
+    out = opset13.scaled_dot_product_attention(*heads, *rest, causal=False, sink=sink, name="attention")
+    model = ovir.Model([out], [*heads, sink])
+    assert "with 6 inputs" in str(oldest_release(model))
+    assert model.lower("2025.4") == []
+    inputs = {**{name: numbers(1, 2, 4, 8) for name in "qkv"}, "sink": numbers(1, 2, 1, 1)}
+    before = ovir.compile_model(model)(inputs)["attention"]
+    assert [layer.name for layer in model.lower("2025.3")] == ["attention"]
+    assert not any(layer.type == "ScaledDotProductAttention" for layer in model.layers)
+    np.testing.assert_allclose(ovir.compile_model(model)(inputs)["attention"], before, rtol=1e-5, atol=1e-6)

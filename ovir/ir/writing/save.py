@@ -46,14 +46,19 @@ def write_model(
         message = f"expected a Model or the path of an .xml, got {type(model).__name__}"
         raise InputError.usage(message)
     with without_garbage_collection():
-        prepared = _prepared(model, version)
-        warnings: list[Diagnostic] = []
-        if compress_to_fp16:
-            prepared = prepared if prepared is not model else model.clone()
-            warnings = compress_to_f16(prepared)
+        prepared, warnings = prepare(model, compress_to_fp16, version)
         with writing_pair(output_model) as (text, data):
             text.write(NetWriter(BlobWriter(data), version).write(prepared).encode())
     return prepared, warnings
+
+
+def prepare(model: G, compress_to_fp16: bool, version: int = VERSION) -> tuple[G, list[Diagnostic]]:
+    """Return what the file of a model would hold, and the warnings; raise ModelError for what it cannot hold."""
+    prepared = _prepared(model, version)
+    if not compress_to_fp16:
+        return prepared, []
+    prepared = prepared if prepared is not model else model.clone()
+    return prepared, compress_to_f16(prepared)
 
 
 def _prepared(model: G, version: int) -> G:
