@@ -120,7 +120,7 @@ def _add_layers(
             separate(port)
         layer.id = graph.next_id
         layer.name = old.name if is_last else take_name(f"{old.name}/{layer.name or layer.type}", taken)
-        if layer.type != "Const":
+        if is_last or layer.type != "Const":
             layer.rt_info_source = _with_origin(old.rt_info if is_last else NO_RT_INFO, origin)
         graph.add_layer(layer, [source for source in sources if source is not None])
 

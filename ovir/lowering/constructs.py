@@ -15,9 +15,8 @@ import numpy as np
 
 from ovir import opset8 as ops
 from ovir.core.arrays import Array
-from ovir.core.element_types import boolean
+from ovir.core.element_types import boolean, i4, i8, u4, u8
 from ovir.core.shapes import Dimension
-from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.lowering.decompose import decomposed
 from ovir.lowering.parts import constant, older, scalar
@@ -254,21 +253,55 @@ def transform_of_unknown_sizes(layer: Layer) -> Changes:
     return {layer.outputs[0]: ops.reshape(product, [*[0] * (rank - own), *outer.to_tuple()], special_zero=True)}
 
 
+def _in_parts(layer: Layer, opset: int) -> Changes:
+    (port,) = decomposed(layer, opset)
+    assert port is not None
+    return {layer.outputs[0]: port.layer}
+
+
 @fails_at(
     "GridSample",
     first=(2022, 2),
     last=(2022, 3),
-    reason='"There should be only one instance of RegistersPool per thread": it compiles one GridSample of a model',
+    reason='"There should be only one instance of RegistersPool per thread": a process compiles one GridSample',
 )
-def further_grids(layer: Layer) -> Changes:
-    """Gather the pixels for all but the first one."""
-    graph = layer.owner
-    assert isinstance(graph, LayerGraph)
-    if not layer.scope and layer is next(found for found in graph.layers if found.type == "GridSample"):
+def sampled_grid(layer: Layer) -> Changes:
+    """Gather the pixels around each position."""
+    return _in_parts(layer, 8)
+
+
+@fails_at(
+    "SoftSign",
+    first=(2022, 2),
+    last=(2025, 3),
+    reason="it gives wrong numbers where it is computed together with the elementwise operation before it",
+)
+def softsign_behind_others(layer: Layer) -> Changes:
+    """Divide by 1 + |x|."""
+    return _in_parts(layer, 8)
+
+
+@fails_at(
+    "GroupNormalization",
+    first=(2024, 0),
+    last=(2025, 4),
+    reason='"Unsupported operation of type: GroupNormalization" in bodies',
+)
+def groups_in_a_body(layer: Layer) -> Changes:
+    """Normalize each group by MVN."""
+    return _in_parts(layer, 11) if layer.scope else {}
+
+
+@fails_at("Const", first=(2021, 1), last=(2023, 2), reason="4-bit numbers are taken in pairs of the other order")
+def numbers_of_4_bits(layer: Layer) -> Changes:
+    """Hold them in 8 bits."""
+    port = layer.outputs[0]
+    array = constant(port) if port.element_type in (i4, u4) else None
+    if array is None:
         return {}
-    (port,) = decomposed(layer, 8)
-    assert port is not None
-    return {layer.outputs[0]: port.layer}
+    if any(reader.layer.type != "Convert" for reader in port.readers):
+        refuse("swaps its numbers, which another operation than Convert reads", "--decompress replaces them by reals")
+    return {port: ops.constant(array, i8 if port.element_type == i4 else u8)}
 
 
 _CONVOLUTIONS = "Convolution", "GroupConvolution"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ovir
-from ovir import opset8, opset9, opset13
+from ovir import opset8, opset9, opset12, opset13, opset15
 from ovir.core.arrays import Array
 from ovir.graph.layers import Layer
 from ovir.lowering.constructs import CONSTRUCTS
@@ -83,6 +84,39 @@ def two_grids() -> Made:
     return ovir.Model(found, [x, *grids]), inputs
 
 
+def softsigns() -> Made:
+    x = opset8.parameter([2, 6], "f32", name="x")
+    return ovir.Model([opset9.softsign(opset8.relu(x), name="softsign")], [x]), {"x": numbers(2, 6)}
+
+
+def groups_in_a_body() -> Made:
+    x = opset8.parameter([2, 4, 3], "f32", name="x")
+    condition = opset8.parameter([], "boolean", name="condition")
+
+    def branch(compute: Callable[[Layer], Layer]) -> ovir.Model:
+        inner = opset8.parameter([2, 4, 3], "f32", name="inner")
+        return ovir.Model([compute(inner)], [inner])
+
+    chosen = opset8.if_op(condition, name="chosen")
+    then = branch(lambda inner: opset12.group_normalization(inner, numbers(4), numbers(4), 2, 1e-5, name="groups"))
+    other = branch(opset8.abs)
+    chosen.set_then_body(then)
+    chosen.set_else_body(other)
+    chosen.set_input(x, then.inputs[0], other.inputs[0])
+    out = chosen.set_output(then.outputs[0], other.outputs[0])
+    return ovir.Model([out], [x, condition]), {"x": numbers(2, 4, 3), "condition": np.bool_(True)}
+
+
+def weights_of_4_bits() -> Made:
+    x = opset8.parameter([2, 4], "f32", name="x")
+    codes = np.arange(20).reshape(5, 4) % 13
+    weights = opset8.subtract(
+        opset8.convert(opset8.constant(codes, "u4", name="codes"), "f32"),
+        opset8.convert(opset8.constant(codes[:, :1] // 2 - 2, "i4"), "f32"),
+    )
+    return ovir.Model([opset8.matmul(x, weights, False, True, name="product")], [x]), {"x": numbers(2, 4)}
+
+
 def long_window(dilation: int, make: str = "convolution") -> Callable[[], Made]:
     def made() -> Made:
         x = opset8.parameter([-1, 2, -1, 5], "f32", name="x")
@@ -126,7 +160,10 @@ REWRITTEN = {
     "largest_along_the_last_axis": ("2022.1", largest),
     "gather_in_batches": ("2022.1", gathered),
     "regions_of_unknown_number": ("2022.3", regions),
-    "further_grids": ("2022.3", two_grids),
+    "sampled_grid": ("2022.3", two_grids),
+    "softsign_behind_others": ("2024.6", softsigns),
+    "groups_in_a_body": ("2024.6", groups_in_a_body),
+    "numbers_of_4_bits": ("2022.3", weights_of_4_bits),
     "window_of_unknown_sizes": ("2022.1", long_window(1)),
     "window_of_groups": ("2022.1", long_window(1, "group_convolution")),
     "dilated_window_of_unknown_sizes": ("2023.3", long_window(2)),
@@ -209,3 +246,24 @@ def test_the_sink_of_attention_is_rewritten_for_releases_that_ignore_it() -> Non
     assert [layer.name for layer in model.lower("2025.3")] == ["attention"]
     assert not any(layer.type == "ScaledDotProductAttention" for layer in model.layers)
     np.testing.assert_allclose(ovir.compile_model(model)(inputs)["attention"], before, rtol=1e-5, atol=1e-6)
+
+
+def test_axes_that_may_be_skipped_must_have_known_sizes() -> None:
+    x = opset8.parameter([-1, 1, 3], "f32", name="x")
+    model = ovir.Model([opset15.squeeze(x, [0, 1], allow_axis_skip=True)], [x])
+    with pytest.raises(ovir.ExportError, match="have the size 1 is unknown"):
+        model.lower("2022.3")
+    model.reshape([2, 1, 3])
+    assert [layer.version for layer in model.lower("2022.3")] == ["opset1"]
+
+
+def test_sizes_that_only_a_run_shows_are_refused_in_version_10(tmp_path: Path) -> None:
+    x = opset8.parameter([2, 3], "f32", name="x")
+    model = ovir.Model([opset8.relu(opset8.convert(opset8.non_zero(x, "i64", name="found"), "f32"))], [x])
+    model.lower("2021.4")
+    with pytest.raises(
+        ovir.ModelError, match=r"'found'.*exact sizes only, and this layer gives the shape \[2,"
+    ) as error:
+        ovir.save_model(model, tmp_path / "old.xml", version=10)
+    assert len(error.value.diagnostics) == 1
+    assert not any(tmp_path.iterdir())

@@ -75,13 +75,19 @@ def _prepared(model: G, version: int) -> G:
 
 
 def _require_version_10(model: LayerGraph) -> None:
-    """Raise ModelError for what files of version 10 cannot hold: unknown sizes of inputs, and ambiguous names."""
+    """Raise ModelError for what files of version 10 cannot hold: unknown sizes, and ambiguous names."""
     found = Diagnostics()
     for port in model.inputs:
         if port.shape.is_dynamic:
             message = f"a file of version 10 holds exact sizes only, and this input has the shape {port.shape}"
             hint = f"give it exact sizes: --shape {port.any_name}=..., or Model.reshape"
             found.add(diagnose(INFERENCE, message, port.layer.place, hint=hint))
+    for layer in model.walk():
+        unknown = [port.shape for port in layer.outputs if port.shape.is_dynamic]
+        if unknown and layer.type != "Parameter" and not any(port.shape.is_dynamic for port in layer.inputs):
+            message = f"a file of version 10 holds exact sizes only, and this layer gives the shape {unknown[0]}"
+            hint = "files of version 11, which OpenVINO reads from release 2022.1, hold sizes that only a run shows"
+            found.add(diagnose(INFERENCE, message, layer.place, hint=hint))
     check_names(model, found)
     if errors := found.fatal:
         raise ModelError(*errors)
