@@ -17,7 +17,7 @@ from ovir import opset8 as ops
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, i4, i8, u4, u8
 from ovir.core.shapes import Dimension
-from ovir.graph.layers import Layer, Port
+from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.decompose import decomposed
 from ovir.lowering.parts import constant, older, scalar
 from ovir.lowering.registry import refuse
@@ -185,7 +185,8 @@ def largest_along_the_last_axis(layer: Layer) -> Changes:
     "ROIAlign",
     first=(2022, 1),
     last=(2022, 3),
-    reason="products of what it gives for an unknown number of regions are NaN in some runs",
+    reason="it leaves the channels that fill up a block of 8 or 16 as memory holds them; where that is NaN, products "
+    "of the next layers with these channels, whose weights are 0, are NaN as well",
 )
 def regions_of_unknown_number(layer: Layer) -> Changes:
     """Clamp its output to the finite numbers."""
@@ -196,6 +197,15 @@ def regions_of_unknown_number(layer: Layer) -> Changes:
     largest = float(np.finfo(np.float32).max)
     clamped = ops.clamp(port, -largest, largest)
     return dict.fromkeys(readers, clamped)
+
+
+@fails_at(
+    "NonZero", first=(2022, 1), last=(2022, 1), reason='it has an "incorrect number of output edges" if two read it'
+)
+def positions_read_twice(layer: Layer) -> Changes:
+    """Copy its output for its readers."""
+    port = layer.outputs[0]
+    return dict.fromkeys(port.readers, ops.convert(port, port.element_type)) if len(port.readers) > 1 else {}
 
 
 @fails_at("Gather", first=(2022, 1), last=(2022, 1), reason="it may crash where batch_dims is not 0")
@@ -302,6 +312,29 @@ def numbers_of_4_bits(layer: Layer) -> Changes:
     if any(reader.layer.type != "Convert" for reader in port.readers):
         refuse("swaps its numbers, which another operation than Convert reads", "--decompress replaces them by reals")
     return {port: ops.constant(array, i8 if port.element_type == i4 else u8)}
+
+
+@fails_at(
+    "Select",
+    first=(2022, 2),
+    last=(2022, 3),
+    reason="the process crashes where a constant condition is the same for all elements",
+)
+def selection_of_one_input(layer: Layer) -> Changes:
+    """Broadcast the input that is selected."""
+    condition, chosen, other = (port.source for port in layer.inputs)
+    given = _given(layer, 0)
+    if given is None or not given.size or given.min() != given.max() or None in (condition, chosen, other):
+        return {}
+    if not given.flat[0]:
+        chosen, other = other, chosen
+    assert condition is not None
+    assert chosen is not None
+    result: LayerOrPort = chosen
+    for beside in (condition, other):
+        if beside is not None and beside.shape.rank != 0:
+            result = ops.broadcast(result, ops.shape_of(beside), broadcast_spec="bidirectional")
+    return {layer.outputs[0]: ops.convert(result, chosen.element_type)}
 
 
 _CONVOLUTIONS = "Convolution", "GroupConvolution"

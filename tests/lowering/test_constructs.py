@@ -84,6 +84,22 @@ def two_grids() -> Made:
     return ovir.Model(found, [x, *grids]), inputs
 
 
+def positions() -> Made:
+    x = opset8.parameter([2, 3], "f32", name="x")
+    found = opset8.non_zero(x, "i64", name="found")
+    return ovir.Model([opset8.abs(found), opset8.negative(found)], [x]), {"x": numbers(2, 3)}
+
+
+def selected() -> Made:
+    x = opset8.parameter([-1, 1], "f32", name="x")
+    other = opset8.parameter([1, 3], "f32", name="other")
+    found = [
+        opset8.select(np.bool_(True), x, other),
+        opset8.select(np.bool_([False, False, False]), x, opset8.constant(np.float32(2))),
+    ]
+    return ovir.Model(found, [x, other]), {"x": numbers(2, 1), "other": numbers(1, 3)}
+
+
 def softsigns() -> Made:
     x = opset8.parameter([2, 6], "f32", name="x")
     return ovir.Model([opset9.softsign(opset8.relu(x), name="softsign")], [x]), {"x": numbers(2, 6)}
@@ -161,6 +177,8 @@ REWRITTEN = {
     "gather_in_batches": ("2022.1", gathered),
     "regions_of_unknown_number": ("2022.3", regions),
     "sampled_grid": ("2022.3", two_grids),
+    "positions_read_twice": ("2022.1", positions),
+    "selection_of_one_input": ("2022.3", selected),
     "softsign_behind_others": ("2024.6", softsigns),
     "groups_in_a_body": ("2024.6", groups_in_a_body),
     "numbers_of_4_bits": ("2022.3", weights_of_4_bits),
