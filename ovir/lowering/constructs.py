@@ -15,7 +15,7 @@ import numpy as np
 
 from ovir import opset8 as ops
 from ovir.core.arrays import Array
-from ovir.core.element_types import boolean, i4, i8, u4, u8
+from ovir.core.element_types import boolean, i4, i8, i32, i64, u4, u8
 from ovir.core.shapes import Dimension
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.decompose import decomposed
@@ -203,9 +203,10 @@ def regions_of_unknown_number(layer: Layer) -> Changes:
     "NonZero", first=(2022, 1), last=(2022, 1), reason='it has an "incorrect number of output edges" if two read it'
 )
 def positions_read_twice(layer: Layer) -> Changes:
-    """Copy its output for its readers."""
+    """Let one read it, the maximum with 0, for all others."""
     port = layer.outputs[0]
-    return dict.fromkeys(port.readers, ops.convert(port, port.element_type)) if len(port.readers) > 1 else {}
+    copied = ops.maximum(port, scalar(0, port.element_type))
+    return dict.fromkeys(port.readers, copied) if len(port.readers) > 1 else {}
 
 
 @fails_at("Gather", first=(2022, 1), last=(2022, 1), reason="it may crash where batch_dims is not 0")
@@ -335,6 +336,19 @@ def selection_of_one_input(layer: Layer) -> Changes:
         if beside is not None and beside.shape.rank != 0:
             result = ops.broadcast(result, ops.shape_of(beside), broadcast_spec="bidirectional")
     return {layer.outputs[0]: ops.convert(result, chosen.element_type)}
+
+
+@fails_at(
+    "AdaptiveMaxPool", first=(2022, 1), last=(2025, 4), reason='"CPU plugin does not support i64" for its positions'
+)
+def positions_of_64_bits(layer: Layer) -> Changes:
+    """Compute positions of i32 and convert them."""
+    op, (data, sizes) = layer.operator, (port.source for port in layer.inputs)
+    pooled, positions = layer.outputs
+    if op is None or positions.element_type != i64:
+        return {}
+    found = older(op, 8, data, sizes, index_element_type=i32)
+    return {pooled: found, positions: ops.convert(found.outputs[1], i64)}
 
 
 _CONVOLUTIONS = "Convolution", "GroupConvolution"

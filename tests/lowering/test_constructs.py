@@ -90,6 +90,12 @@ def positions() -> Made:
     return ovir.Model([opset8.abs(found), opset8.negative(found)], [x]), {"x": numbers(2, 3)}
 
 
+def adaptive_pool() -> Made:
+    x = opset8.parameter([1, 2, 6, 7], "f32", name="x")
+    found = opset8.adaptive_max_pool(x, [3, 2], index_element_type="i64", name="pooled")
+    return ovir.Model(list(found.outputs), [x]), {"x": numbers(1, 2, 6, 7)}
+
+
 def selected() -> Made:
     x = opset8.parameter([-1, 1], "f32", name="x")
     other = opset8.parameter([1, 3], "f32", name="other")
@@ -178,6 +184,7 @@ REWRITTEN = {
     "regions_of_unknown_number": ("2022.3", regions),
     "sampled_grid": ("2022.3", two_grids),
     "positions_read_twice": ("2022.1", positions),
+    "positions_of_64_bits": ("2024.6", adaptive_pool),
     "selection_of_one_input": ("2022.3", selected),
     "softsign_behind_others": ("2024.6", softsigns),
     "groups_in_a_body": ("2024.6", groups_in_a_body),
