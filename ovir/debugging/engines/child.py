@@ -117,6 +117,11 @@ class OpenVino:
             facts["precision"] = None
         return compiled.create_infer_request(), facts
 
+    def query(self, path: str) -> list[str]:
+        """Return the names of the layers that the device says it supports."""
+        self._add_tokenizers(path)
+        return list(self.core.query_model(self.core.read_model(path), self.device, self.config))
+
     def _add_tokenizers(self, path: str) -> None:
         """Register the operations of openvino-tokenizers, if it is installed and the model has an extension."""
         if not self.has_tokenizers and find_spec("openvino_tokenizers") is not None:
@@ -287,6 +292,10 @@ class Worker:
         number = len(self._loaded)
         self._loaded[number] = loaded
         return number, facts
+
+    def _query(self, path: str) -> list[str]:
+        names: list[str] = self._engine.query(path)
+        return names
 
     def _unload(self, model: int) -> None:
         self._loaded[model] = None

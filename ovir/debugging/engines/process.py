@@ -91,6 +91,11 @@ class EngineProcess:
         number, facts = self._request("load", os.fspath(path), list(outputs))
         return Loaded(number, self.starts, facts)
 
+    def query(self, path: str | Path) -> list[str]:
+        """Return the names of the layers in a file that an OpenVINO device says it supports."""
+        names: list[str] = self._request("query", os.fspath(path))
+        return names
+
     def unload(self, model: Loaded) -> None:
         """Release a loaded model."""
         if self._process is not None and model.start == self.starts:
@@ -221,6 +226,7 @@ class EngineProcess:
 _WHAT = {
     "open": "cannot start",
     "load": "cannot compile the model",
+    "query": "cannot say what it supports",
     "unload": "cannot release a model",
     "infer": "cannot run the model",
 }
