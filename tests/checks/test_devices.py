@@ -79,6 +79,7 @@ CASES: list[tuple[str, str, str | None, Callable[[], Net]]] = [
     ("GPU", "a tensor beyond the largest single allocation", None, large),
     ("GPU", "64-bit integers are computed in i32", None, lambda: added("i64")),
     ("CPU", "an unknown rank", None, lambda: unary("...")),
+    ("CPU", "inputs of u1, u3 or u6", None, lambda: unary("8", "u3", "Convert", destination_type="f32")),
     ("CPU", "64-bit integers are computed in i32", None, lambda: added("i64")),
 ]
 
@@ -162,6 +163,37 @@ def test_small_arithmetic_of_sizes_is_no_integer_arithmetic(tmp_path: Path) -> N
 def test_other_devices_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ovir.InputError, match="no rules for the device 'TPU': known are CPU, GPU, NPU"):
         ovir.check(unary("2").write(tmp_path), device="TPU")
+
+
+REFUSED = [
+    lambda: unary("..."),
+    lambda: unary("8", "u1", "Convert", destination_type="f32"),
+    lambda: unary("8", "u6", "Convert", destination_type="f32"),
+]
+TAKEN = [
+    lambda: unary("?,3"),
+    lambda: unary("1,1,1,1,1,1,1,1,2,3"),
+    lambda: unary("8", "f64"),
+    lambda: unary("8", "u4", "Convert", destination_type="f32"),
+    strings,
+    unique,
+    lambda: stateful("?,3"),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "is_taken"), [*((make, False) for make in REFUSED), *((make, True) for make in TAKEN)]
+)
+def test_the_cpu_agrees(make: Callable[[], Net], is_taken: bool, tmp_path: Path) -> None:
+    openvino = pytest.importorskip("openvino", reason="OpenVINO says what its CPU plugin takes")
+    path = make().write(tmp_path)
+    assert any(d.code == "OVIR708" for d in found(path, "CPU")) is not is_taken
+    try:
+        openvino.Core().compile_model(path, "CPU")
+    except RuntimeError:
+        assert not is_taken
+    else:
+        assert is_taken
 
 
 def test_no_alarm_on_models_that_run_on_the_cpu() -> None:

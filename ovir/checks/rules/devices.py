@@ -212,6 +212,12 @@ def element_types(refused: tuple[object, ...], context: Context) -> Iterator[Cas
                 yield Case(layer, f"the element type {element_type} is not supported")
 
 
+def input_types(refused: tuple[object, ...], context: Context) -> Iterator[Case]:
+    for port in context.model.inputs:
+        if port.element_type in refused:
+            yield Case(port.layer, f"inputs of the element type {port.element_type} are not supported")
+
+
 def integer_arithmetic(context: Context) -> Iterator[Case]:
     for layer in live(context):
         found = layer.outputs[0].inferred if layer.type in _ARITHMETIC and layer.outputs else None
@@ -323,6 +329,12 @@ LIMITS = (
     ),
     Limit("GPU", "64-bit integers are computed in i32", _GPU_TYPES, integer_arithmetic, DEVICE_TYPE),
     Limit("CPU", "an unknown rank", f"{_CPU_PAGE}, Dynamic Shapes; openvino #25051", unknown_rank),
+    Limit(
+        "CPU",
+        "inputs of u1, u3 or u6",
+        "src/plugins/intel_cpu/src/plugin.cpp, compile_model",
+        partial(input_types, (u1, u3, u6)),
+    ),
     Limit("CPU", "64-bit integers are computed in i32", "openvino #1312", integer_arithmetic, DEVICE_TYPE),
 )
 """What devices do not take. A limit is here only if OpenVINO documents it, or its source code or maintainers say it."""
