@@ -117,6 +117,10 @@ class OpenVino:
             facts["precision"] = None
         return compiled.create_infer_request(), facts
 
+    def executed(self, request: Any, path: str) -> None:
+        """Write the graph that the device executes in place of a model."""
+        self.package.serialize(request.get_compiled_model().get_runtime_model(), path)
+
     def query(self, path: str) -> list[str]:
         """Return the names of the layers that the device says it supports."""
         self._add_tokenizers(path)
@@ -292,6 +296,9 @@ class Worker:
         number = len(self._loaded)
         self._loaded[number] = loaded
         return number, facts
+
+    def _executed(self, model: int, path: str) -> None:
+        self._engine.executed(self._loaded[model], path)
 
     def _query(self, path: str) -> list[str]:
         names: list[str] = self._engine.query(path)

@@ -91,6 +91,11 @@ class EngineProcess:
         number, facts = self._request("load", os.fspath(path), list(outputs))
         return Loaded(number, self.starts, facts)
 
+    def write_executed(self, model: Loaded, path: str | Path) -> None:
+        """Write the graph that an OpenVINO device executes in place of a loaded model, with the times of the latest
+        run if the device counts them; EngineError if it has none."""
+        self._request("executed", model.number, os.fspath(path))
+
     def query(self, path: str | Path) -> list[str]:
         """Return the names of the layers in a file that an OpenVINO device says it supports."""
         names: list[str] = self._request("query", os.fspath(path))
@@ -226,6 +231,7 @@ class EngineProcess:
 _WHAT = {
     "open": "cannot start",
     "load": "cannot compile the model",
+    "executed": "cannot show what it executes",
     "query": "cannot say what it supports",
     "unload": "cannot release a model",
     "infer": "cannot run the model",

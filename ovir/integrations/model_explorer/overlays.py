@@ -11,6 +11,7 @@ from ovir.analysis.diff import Diff
 from ovir.analysis.profile import Timing
 from ovir.analysis.tensor_stats import Range
 from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference
+from ovir.debugging.executed import ExecutedGraph
 from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer
@@ -78,6 +79,35 @@ def _result(item: Item) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------- what overlays show
+
+
+_PRECISIONS = {"f32": BLUE, "f64": BLUE, "f16": ORANGE, "bf16": ORANGE, "i8": GREEN, "u8": GREEN}
+"""Real numbers in full, in half as many bits, and integers of 8 bits; other types are gray."""
+
+
+def of_executed(model: Model, executed: ExecutedGraph) -> list[Overlay]:
+    """Return the time that a device took for each layer, the type in which it computed, its primitive, and the layer
+    into which others were fused.
+
+    The time of layers that were executed as one is at the first of them.
+    """
+    found = {layer: item for layer, item in executed.of(model).items() if layer.type not in ("Const", "Result")}
+    times, precisions, primitives, fused = {}, {}, {}, {}
+    for layer, item in found.items():
+        by, into = item.by, item.fused_into(layer)
+        if into is not None:
+            fused[layer.key] = Item(into, VIOLET)
+        elif by.microseconds is not None:
+            times[layer.key] = Item(by.microseconds / 1000)
+        if by.precision is not None:
+            precisions[layer.key] = Item(by.precision, _PRECISIONS.get(by.precision, GRAY))
+        primitives[layer.key] = Item(f"{by.type}: {by.primitive}" if by.primitive else by.type, GRAY)
+    return [
+        Overlay("executed: time (ms)", times, _WARM, sums=True),
+        Overlay("executed: precision", precisions),
+        Overlay("executed: primitive", primitives),
+        Overlay("executed: fused into", fused),
+    ]
 
 
 def of_diagnostics(model: Model, diagnostics: Iterable[Diagnostic]) -> Overlay:
