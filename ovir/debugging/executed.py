@@ -184,8 +184,8 @@ def _layer(element: etree._Element) -> ExecutedLayer | None:
         type=said.get("layerType") or element.get("type") or "",
         order=int(order) if order.isdecimal() and order.isascii() else 0,
         originals=said.get("originalLayersNames", ""),
-        precision=said.get("runtimePrecision", "").lower() or None,
-        output_precisions=said.get("outputPrecisions", "").lower() or None,
+        precision=_precision(said.get("runtimePrecision", "")),
+        output_precisions=_precision(said.get("outputPrecisions", "")),
         layouts=said.get("outputLayouts") or None,
         primitive=said.get("primitiveType") or None,
         microseconds=_time(time),
@@ -201,6 +201,11 @@ def _attributes(element: etree._Element) -> dict[str, str]:
         if (key := attribute.get("name") or attribute.tag) and (value := attribute.get("value")) is not None:
             found.setdefault(str(key), value)
     return found
+
+
+def _precision(text: str) -> str | None:
+    """Return an element type as this format names it; older releases write FP16."""
+    return text.lower().replace("fp", "f") or None
 
 
 def _time(text: str) -> float | None:

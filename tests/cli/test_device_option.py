@@ -23,7 +23,7 @@ def test_reasons_and_their_hints(cli: Any) -> None:
     refused = cli("check", EXAMPLE, "--device", "NPU")
     assert refused.status == 1
     assert "error[OVIR708] layer 0 'data' (Parameter, opset1): NPU: the input 'data' [?,2..5,3,4..6]" in refused.out
-    assert "--shape data=1,5,3,6 -o fixed.xml` gives them known sizes" in refused.out
+    assert "--shape data=1,5,3,6 -o fixed.xml` fixes the sizes" in refused.out
     assert "source: openvino #24619" in refused.out
     assert "NPU: 1 reason against it, 0 doubts" in refused.err
 

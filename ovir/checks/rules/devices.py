@@ -112,7 +112,7 @@ def dynamic(context: Context, is_refused: Callable[[Port], bool], what: str) -> 
     if inputs:
         names = ", ".join(f"'{port.any_name}' [{','.join(map(str, _dims(port)))}]" for port in inputs[:_SHOWN])
         more = f" and {len(inputs) - _SHOWN} more" if len(inputs) > _SHOWN else ""
-        hint = f"`{command}` gives them known sizes; others may be chosen" if command else _GENERAL
+        hint = f"`{command}` fixes the sizes; others may be chosen" if command else _GENERAL
         yield Case(inputs[0].layer, f"{'the inputs' if inputs[1:] else 'the input'} {names}{more}: {what}", hint)
     for port in origins(fixed, is_refused) if fixed is not None else ():
         if isinstance(port.layer.operator, ReadValueBase):
@@ -275,8 +275,9 @@ def dynamic_states(context: Context) -> Iterator[Case]:
 
 # --------------------------------------------------------------------------- the table
 
-_PAGES = "docs/articles_en/openvino-workflow/running-inference/inference-devices-and-modes"
-_NPU_PAGE, _GPU_PAGE, _CPU_PAGE = (f"{_PAGES}/{device}-device.rst" for device in ("npu", "gpu", "cpu"))
+_SITE = "https://docs.openvino.ai/2025"
+_PAGES = f"{_SITE}/openvino-workflow/running-inference/inference-devices-and-modes"
+_NPU_PAGE, _GPU_PAGE, _CPU_PAGE = (f"{_PAGES}/{device}-device.html" for device in ("npu", "gpu", "cpu"))
 _NPU_IMPORT = "npu_compiler, src/vpux_compiler/src/frontend/IE.cpp"
 _GPU_TYPES = "src/plugins/intel_gpu/src/plugin/common_utils.cpp"
 _LARGEST = 4_294_959_104
@@ -302,7 +303,7 @@ LIMITS = (
     Limit(
         "NPU",
         "an operation of an extension",
-        "docs/articles_en/documentation/compatibility-and-support/supported-devices.rst, Extensibility",
+        f"{_SITE}/documentation/compatibility-and-support/supported-devices.html, Extensibility",
         extensions,
         DEVICE_DOUBT,
     ),
@@ -311,7 +312,7 @@ LIMITS = (
     Limit(
         "GPU",
         "unknown dimensions other than a bounded batch",
-        "GPU page of 2022.3, Dynamic Shapes",
+        "https://docs.openvino.ai/2022.3/openvino_docs_OV_UG_supported_plugins_GPU.html, Dynamic Shapes",
         not_only_batch,
         until=(2023, 0),
     ),
