@@ -37,11 +37,11 @@ from ovir.cli.output import (
 )
 from ovir.cli.progress import reported
 from ovir.debugging.compare import Comparison, LayerDifference, TensorDifference, compare
-from ovir.debugging.executed import read_executed
 from ovir.debugging.sides import LayerMode, NotCompared
 from ovir.diagnostics.wording import plural, readable
 from ovir.graph.layers import Layer
 from ovir.inference.layer_weights import compression_of
+from ovir.ir.executed import read_executed
 from ovir.model import Model
 
 if TYPE_CHECKING:

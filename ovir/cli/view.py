@@ -16,7 +16,6 @@ from ovir.cli.output import DONE, print_diagnostics, print_message, say
 from ovir.cli.signals import Terminated
 from ovir.cli.terminal import last_line
 from ovir.debugging.compare import compare
-from ovir.debugging.executed import read_executed
 from ovir.debugging.executing import execute
 from ovir.diagnostics.codes import CODES
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -31,6 +30,7 @@ from ovir.integrations.model_explorer.overlays import (
 )
 from ovir.integrations.model_explorer.server import open_browser, open_server
 from ovir.integrations.model_explorer.view import ViewedModel, measure, shown_models, viewed
+from ovir.ir.executed import read_executed
 
 
 def add_to(commands: Any) -> None:

@@ -14,13 +14,13 @@ from ovir.core.arrays import Array
 from ovir.core.html import html_table
 from ovir.debugging.comparison_setup import Against, GivenInputs, InputSet, Progress, as_model, open_side, sets_for
 from ovir.debugging.engines.process import EngineMissingError
-from ovir.debugging.executed import Execution
 from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, Side
 from ovir.debugging.tensor_comparison import Criterion, TensorComparison, Tolerance, noise, severity
 from ovir.debugging.walk import Depths, Walk, WalkPlan, element_type_of, local
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.graph.layers import Layer, Port
+from ovir.ir.executed import Execution
 from ovir.model import Model
 from ovir.runtime.executor import SeenStep
 

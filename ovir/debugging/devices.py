@@ -19,7 +19,6 @@ from ovir.core.interrupts import temporary_folder
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.debugging.engines.process import EngineDiedError, EngineError, EngineProcess, Loaded
-from ovir.debugging.executed import ExecutedGraph, Execution, read_executed
 from ovir.debugging.sides import Device, LayerAnswer, LayerMode, Partners, Side, in_batches, in_halves
 from ovir.debugging.walk import element_type_of
 from ovir.diagnostics.errors import ModelError, ReadError, RunError
@@ -29,6 +28,7 @@ from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.copies import independent, restore
 from ovir.graph.layers import Layer, Port, join
 from ovir.graph.order import trace_back
+from ovir.ir.executed import ExecutedGraph, Execution, read_executed
 from ovir.model import Model, save_model
 from ovir.ops.infrastructure import Const
 from ovir.ops.state import AssignBase, ReadValueBase

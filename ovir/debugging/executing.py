@@ -8,7 +8,7 @@ from pathlib import Path
 from ovir.core.interrupts import temporary_folder
 from ovir.debugging.comparison_setup import GivenInputs, input_sets
 from ovir.debugging.engines.process import EngineProcess
-from ovir.debugging.executed import ExecutedGraph, read_executed
+from ovir.ir.executed import ExecutedGraph, read_executed
 from ovir.model import Model, save_model
 
 

@@ -10,11 +10,11 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 from ovir.analysis.matching import GraphSignatures, Interner, matching_of
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.debugging.executed import ExecutedGraph, Execution
 from ovir.debugging.walk import ENDS
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError, ModelError, OvirError, RunError
 from ovir.graph.layers import Layer, Port
+from ovir.ir.executed import ExecutedGraph, Execution
 from ovir.model import Model
 from ovir.runtime.executor import SeenStep
 from ovir.runtime.inputs import collect_inputs

@@ -220,12 +220,12 @@ def input_types(refused: tuple[object, ...], context: Context) -> Iterator[Case]
 
 def integer_arithmetic(context: Context) -> Iterator[Case]:
     for layer in live(context):
-        found = layer.outputs[0].inferred if layer.type in _ARITHMETIC and layer.outputs else None
+        found = layer.outputs[0].inferred if layer.type in ARITHMETIC and layer.outputs else None
         if found is not None and found.element_type in (i64, u64, u32) and found.value is None:  # not sizes
             yield Case(layer, f"{found.element_type} is computed in i32")
 
 
-_ARITHMETIC = frozenset(
+ARITHMETIC = frozenset(
     ("Add", "CumSum", "Divide", "FloorMod", "MatMul", "Mod", "Multiply", "Negative", "Power", "ReduceProd", "ReduceSum",
      "SquaredDifference", "Subtract")
 )  # fmt: skip
@@ -240,11 +240,11 @@ def real_arithmetic(context: Context) -> Iterator[Case]:
 
 def not_imported(context: Context) -> Iterator[Case]:
     for layer in live(context):
-        if layer.type in _NOT_IMPORTED:
+        if layer.type in NOT_IMPORTED:
             yield Case(layer, f"the compiler has no form of {layer.type}")
 
 
-_NOT_IMPORTED = frozenset(
+NOT_IMPORTED = frozenset(
     ("BinaryConvolution", "CTCLoss", "Col2Im", "ExperimentalDetectronDetectionOutput",
      "ExperimentalDetectronGenerateProposalsSingleImage", "ExperimentalDetectronPriorGridGenerator",
      "ExperimentalDetectronTopKROIs", "GenerateProposals", "ISTFT", "IsFinite", "IsInf", "IsNaN", "MatrixNms",

@@ -11,11 +11,11 @@ from ovir.analysis.diff import Diff
 from ovir.analysis.profile import Timing
 from ovir.analysis.tensor_stats import Range
 from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference
-from ovir.debugging.executed import ExecutedGraph
 from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer
 from ovir.integrations.model_explorer.graphs import diagnostics_by_layer, graph_id, node_ids
+from ovir.ir.executed import ExecutedGraph
 from ovir.model import Model
 
 RED, ORANGE, BLUE, GREEN, VIOLET, GRAY = "#d93025", "#f29900", "#8ab4f8", "#81c995", "#c58af9", "#dadce0"

@@ -21,6 +21,7 @@ from ovir.diagnostics.wording import plural
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
+from ovir.ir.elements import SAFE
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ def read_executed(path: str | os.PathLike[str]) -> ExecutedGraph:
 
 def parse_executed(content: bytes, name: str) -> ExecutedGraph:
     """Return the executed graph in the bytes of a file of this name."""
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
+    parser: etree.XMLParser[etree._Element] = etree.XMLParser(**SAFE)
     try:
         root = etree.fromstring(content, parser)
     except etree.XMLSyntaxError as error:
@@ -193,7 +194,7 @@ def _layer(element: etree._Element) -> ExecutedLayer | None:
 
 
 def _attributes(element: etree._Element) -> dict[str, str]:
-    """Return what a layer says in its <data>, and in <rt_info>, where some releases put it."""
+    """Return what a layer says in its <data>, and in <rt_info>, under which the runtime model itself has it."""
     found: dict[str, str] = {}
     for data in element.iterfind("data"):
         found.update({str(key): str(value) for key, value in data.attrib.items()})

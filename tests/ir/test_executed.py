@@ -10,8 +10,8 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
-from ovir.debugging.executed import ExecutedGraph, parse_executed, read_executed, split_names
 from ovir.debugging.executing import execute
+from ovir.ir.executed import ExecutedGraph, parse_executed, read_executed, split_names
 
 DIGITS = Path(__file__).parents[2] / "examples" / "xml" / "digits.xml"
 
@@ -93,7 +93,7 @@ def test_a_layer_with_readers_in_two_places_is_not_guessed() -> None:
     assert set(found) == {"one", "two"}
 
 
-def test_what_older_releases_write() -> None:
+def test_runtime_information_and_older_names_of_types() -> None:
     said = "".join(
         f'<attribute name="{key}" version="0" value="{value}"/>'
         for key, value in {
