@@ -42,6 +42,8 @@ class Verdict:
     def __init__(self, arguments: argparse.Namespace, settings: Settings) -> None:
         if arguments.ask and settings.device is None:
             raise_usage_error("--ask asks a device: give it with --device")
+        if arguments.ask and settings.no_weights:
+            raise_usage_error("--ask and --no-weights exclude each other: a device needs the weights")
         self.device = settings.device
         self.asks: bool = arguments.ask
         self.weights: str | None = arguments.weights
@@ -57,7 +59,8 @@ class Verdict:
         from ovir.debugging.device_query import ask_device
 
         try:
-            answer = ask_device(read_recovering(name, self.weights, need_weights=False).model, name, self.device)
+            model = read_recovering(name, self.weights, need_weights=False).model
+            answer = ask_device(model, name, self.device, weights=self.weights)
         except ReadError:
             return found
         except InputError as error:

@@ -12,7 +12,9 @@ from ovir.diagnostics.wording import plural
 from ovir.model import Model
 
 
-def ask_device(model: Model, path: str | Path, device: str, *, timeout: float | None = 300.0) -> list[Diagnostic]:
+def ask_device(
+    model: Model, path: str | Path, device: str, *, weights: str | None = None, timeout: float | None = 300.0
+) -> list[Diagnostic]:
     """Return what the device says against a model: the layers that it does not support, or why it cannot answer.
 
     OpenVINO runs in a process of its own, which a device may crash. Raises EngineMissingError without openvino or
@@ -21,7 +23,7 @@ def ask_device(model: Model, path: str | Path, device: str, *, timeout: float | 
     with EngineProcess(f"openvino:{device}", timeout=timeout) as engine:
         engine.open()
         try:
-            supported = set(engine.query(path))
+            supported = set(engine.query(path, weights))
         except EngineMissingError:
             raise
         except EngineError as error:

@@ -66,6 +66,12 @@ def test_wrong_options(cli: Any, plain: Path) -> None:
     assert "--ask asks a device: give it with --device" in cli("check", plain, "--ask").err
 
 
+def test_a_device_needs_weights(cli: Any, plain: Path) -> None:
+    refused = cli("check", plain, "--device", "CPU", "--ask", "--no-weights")
+    assert refused.status == 2
+    assert "--ask and --no-weights exclude each other" in refused.err
+
+
 # --------------------------------------------------------------------------- the device itself
 
 
@@ -74,6 +80,16 @@ def test_ask(cli: Any, plain: Path) -> None:
     asked = cli("check", plain, "--device", "CPU", "--ask")
     assert asked.status == 0
     assert "CPU: no reason found against it, in the rules and by the device" in asked.err
+
+
+def test_ask_with_weights_in_another_place(cli: Any, tmp_path: Path) -> None:
+    pytest.importorskip("openvino", reason="a device is asked with openvino")
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", "2"), net.const([1.0, 2.0], "f32")))
+    weights = net.write(tmp_path).with_suffix(".bin").rename(tmp_path / "other.weights")
+    asked = cli("check", tmp_path / "model.xml", "--weights", weights, "--device", "CPU", "--ask")
+    assert asked.status == 0
+    assert "no reason found" in asked.err
 
 
 def test_ask_about_a_layer_that_the_device_refuses(cli: Any, tmp_path: Path) -> None:

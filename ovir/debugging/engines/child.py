@@ -121,10 +121,10 @@ class OpenVino:
         """Write the graph that the device executes in place of a model."""
         self.package.serialize(request.get_compiled_model().get_runtime_model(), path)
 
-    def query(self, path: str) -> list[str]:
+    def query(self, path: str, weights: str) -> list[str]:
         """Return the names of the layers that the device says it supports."""
         self._add_tokenizers(path)
-        return list(self.core.query_model(self.core.read_model(path), self.device, self.config))
+        return list(self.core.query_model(self.core.read_model(path, weights), self.device, self.config))
 
     def _add_tokenizers(self, path: str) -> None:
         """Register the operations of openvino-tokenizers, if it is installed and the model has an extension."""
@@ -300,8 +300,8 @@ class Worker:
     def _executed(self, model: int, path: str) -> None:
         self._engine.executed(self._loaded[model], path)
 
-    def _query(self, path: str) -> list[str]:
-        names: list[str] = self._engine.query(path)
+    def _query(self, path: str, weights: str) -> list[str]:
+        names: list[str] = self._engine.query(path, weights)
         return names
 
     def _unload(self, model: int) -> None:

@@ -96,9 +96,9 @@ class EngineProcess:
         run if the device counts them; EngineError if it has none."""
         self._request("executed", model.number, os.fspath(path))
 
-    def query(self, path: str | Path) -> list[str]:
+    def query(self, path: str | Path, weights: str | None = None) -> list[str]:
         """Return the names of the layers in a file that an OpenVINO device says it supports."""
-        names: list[str] = self._request("query", os.fspath(path))
+        names: list[str] = self._request("query", os.fspath(path), weights or "")
         return names
 
     def unload(self, model: Loaded) -> None:
