@@ -1,6 +1,7 @@
 """What a release reads but does not run, or runs wrongly, and what says the same in a way that it runs.
 
-All of it was measured with the published packages, on their CPU devices.
+All of it was measured with published packages, on their CPU devices. Where a release between two that were measured was
+not, it counts as one that fails.
 """
 
 from __future__ import annotations
