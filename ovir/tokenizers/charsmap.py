@@ -45,40 +45,50 @@ class Normalizer:
         """Return a string in UTF-8, normalized."""
         parts = []
         for number, piece in enumerate(_INVALID.split(text.decode(errors="surrogateescape"))):
-            parts += [_REPLACEMENT] if number % 2 else self._mapped(piece.encode())
-        if self._removes_spaces:
-            parts = _without_extra_spaces(parts)
+            parts += [_REPLACEMENT] if number % 2 else self._mapped(piece)
         result = b"".join(parts)
+        if self._removes_spaces and (b"  " in result or result.startswith(_SPACE) or result.endswith(_SPACE)):
+            result = b"".join(_without_extra_spaces(parts))
         if self._adds_prefix and (result if self._removes_spaces else text):
             result = _SPACE + result
         return result.replace(_SPACE, self._space)
 
-    def _mapped(self, text: bytes) -> list[bytes]:
+    def _mapped(self, text: str) -> list[bytes]:
         """Return what becomes of each character or sequence."""
-        parts = []
-        at, length = 0, len(text)
-        while at < length:
-            end = at + character_length(text[at])
-            part = self._alone[text[at : end + 1]]
-            if part is None:
-                found, part = self._map.longest(text, at)
-                end, part = (found, part) if found > at else (end, text[at:end])
-            parts.append(part)
-            at = end
-        return parts
+        if not text:
+            return []
+        encoded = text.encode()
+        parts = [self._alone[key] for key in zip(text, _leads(encoded)[1:] + b"\0", strict=True)]
+        whole: list[bytes] = []
+        at = place = 0  # where the rest begins, in characters and in bytes
+        for index in [number for number, part in enumerate(parts) if part is None]:
+            if index < at:
+                continue  # the last sequence has it
+            whole += parts[at:index]  # type: ignore[arg-type]
+            place += len(text[at:index].encode())
+            end, part = self._map.longest(encoded, place)
+            if end == place:
+                part = text[index].encode()
+                end += len(part)
+            whole.append(part)
+            at, place = index + len(_leads(encoded[place:end])), end
+        return whole + parts[at:]  # type: ignore[operator]
 
-    def _what_becomes_of(self, character: bytes) -> bytes | None:
+    def _what_becomes_of(self, key: tuple[str, int]) -> bytes | None:
         """Return what becomes of a character before a byte; None if that byte may belong to a sequence with it."""
-        size = character_length(character[0])
-        if len(character) > size and self._map.has_prefix(character):
+        character = key[0].encode()
+        if self._map.has_prefix(character + bytes([key[1]])):
             return None
         end, part = self._map.longest(character, 0)
-        return part if end else character[:size]
+        return part if end else character
 
 
-def character_length(lead: int) -> int:
-    """Return the number of bytes of the character that a byte begins."""
-    return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+_CONTINUATIONS = bytes(range(0x80, 0xC0))
+
+
+def _leads(text: bytes) -> bytes:
+    """Return the first byte of each character."""
+    return text.translate(None, _CONTINUATIONS)
 
 
 def _without_extra_spaces(parts: list[bytes]) -> list[bytes]:
