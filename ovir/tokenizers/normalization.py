@@ -67,8 +67,7 @@ class RegexNormalization(_Normalization):
         count = None if self.global_replace else 1
 
         def normalize(text: bytes) -> bytes:
-            decoded = text.decode(errors="surrogateescape")
-            return replaced(pattern, replacement, decoded, count).encode(errors="surrogateescape")
+            return replaced(pattern, replacement, text, count)
 
         return self._normalized(inputs[:-2], normalize)
 

@@ -196,7 +196,8 @@ def test_a_map_that_is_truncated() -> None:
         ("a, b", {"behaviour": "isolate", "max_splits": 1}, ["a", ", b", " ", "b"]),
         ("a, b", {"behaviour": "remove", "invert": "true"}, [",", " "]),
         ("é,ü", {"behaviour": "remove"}, ["é", "ü"]),
-        (b"a,\xff", {"behaviour": "remove"}, [b"a,\xff"]),
+        (b"a,\xff", {"behaviour": "remove"}, [b"a", b"\xff"]),
+        (b"\xc3,a,b", {"behaviour": "remove"}, [b"\xc3,a", b"b"]),
         ("", {"behaviour": "isolate"}, []),
     ],
 )
