@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -67,6 +68,18 @@ def _in_bytes(text: Sequence[str], places: Iterable[tuple[int, int]]) -> Iterato
         yield first, before
 
 
+def _around_tokens(pattern: Any, text: str) -> Iterator[tuple[int, int]]:
+    """Yield what a match has before its token, and what it has after it, such as spaces that belong to neither word.
+
+    The token is the last group that takes part in the match, or all of it.
+    """
+    for found in pattern.finditer(text):
+        if found.end() > found.start():
+            begin, end = found.span(found.lastindex or 0)
+            yield found.start(), begin
+            yield end, found.end()
+
+
 def _size(text: Sequence[str]) -> int:
     """Return the number of bytes of characters, with surrogate escapes for those that are not UTF-8."""
     return len("".join(text).encode(errors="surrogateescape"))
@@ -76,6 +89,7 @@ def _size(text: Sequence[str]) -> int:
 class SpecialTokensSplit(_Split):
     """Strings split around matches of a pattern, which are left as they are by what follows.
 
+    If the pattern has groups, the match is what its last group has; the rest of the match is dropped.
     Inputs are rows of strings, optionally which strings are left as they are, and the pattern. The last output says
     which words are left as they are.
     """
@@ -90,8 +104,16 @@ class SpecialTokensSplit(_Split):
 
         def pieces(text: bytes) -> Iterator[Piece]:
             decoded = text.decode(errors="surrogateescape")
-            spans = (found.span() for found in pattern.finditer(decoded) if found.end() > found.start())
-            return _with_gaps(spans if text.isascii() else _in_bytes(decoded, spans), len(text))
+            places = _around_tokens(pattern, decoded)
+            pairs = iter(places if text.isascii() else _in_bytes(decoded, places))
+            at = 0
+            for (start, begin), (end, stop) in zip(pairs, pairs, strict=True):
+                if at < start:
+                    yield at, start, False
+                yield begin, end, True
+                at = stop
+            if at < len(text):
+                yield at, len(text), False
 
         return self._words(inputs[:5], inputs[5] if len(inputs) == 7 else None, pieces)
 
