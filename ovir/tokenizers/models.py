@@ -259,7 +259,8 @@ _UNKNOWN_PENALTY = np.float32(10)
 class UnigramTokenizer(WordModel):
     """The ids of the words of the vocabulary that make a word with the largest sum of scores, in f32.
 
-    Inputs are rows of words, the vocabulary, and its scores. Unknown characters that follow each other are one token.
+    Inputs are rows of words, the vocabulary, and its scores. Unknown characters that follow each other are one token,
+    whatever the attributes but ``unk_token_id`` say, as in openvino_tokenizers.
     """
 
     input_counts = (9,)
@@ -267,6 +268,7 @@ class UnigramTokenizer(WordModel):
     byte_fallback: bool = attribute(default=False)
     unk_token_id: int = attribute(default=0)
     fuse_unk: bool = attribute(default=True)
+    min_score: float = attribute(default=inf)
 
     def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
         scores = model[3].astype(np.float32).ravel()
