@@ -78,7 +78,8 @@ class BPETokenizer(WordModel):
 
     Inputs are rows of words, the vocabulary, the merges in their order (texts with a space, or their left and their
     right parts), and optionally further tokens with their ids. A byte with which no word of the vocabulary begins
-    becomes the token of that byte, or the unknown token. Outputs are rows of ids.
+    becomes the token of that byte, or the unknown token, or is dropped if there is none. ``fuse_unk`` has no effect, as
+    in openvino_tokenizers. Outputs are rows of ids.
     """
 
     input_counts = (11, 14, 15, 18)
@@ -108,8 +109,7 @@ class _Merger:
 
     def __init__(self, op: BPETokenizer, vocabulary: dict[bytes, int], pairs: list[tuple[bytes, bytes]]) -> None:
         self._suffix = op.end_suffix.encode()
-        self._fuse = op.fuse_unk
-        self._unknown = vocabulary.get(op.unk_token.encode(), -1)
+        self._unknown = vocabulary.get(op.unk_token.encode())
         try:
             self._merges = {
                 (vocabulary[left], vocabulary[right]): (rank, vocabulary[left + right])
@@ -129,23 +129,21 @@ class _Merger:
         while at < len(text):
             end, number = self._trie.longest(text, at)
             if end == at:
-                number = self._fallback(text[at])
-                end += 1
-                if self._fuse and number == self._unknown and symbols and symbols[-1] == number:
-                    at = end
-                    continue
-            symbols.append(number)
-            at = end
+                symbols += self._fallback(text[at])
+                at += 1
+            else:
+                symbols.append(number)
+                at = end
         return self._merged(symbols)
 
-    def _fallback(self, byte: int) -> int:
-        """Return the token of a byte with which no word begins."""
+    def _fallback(self, byte: int) -> list[int]:
+        """Return the token of a byte with which no word begins, or none."""
         if self._bytes is None:
-            return self._unknown
+            return [] if self._unknown is None else [self._unknown]
         number = self._bytes[byte]
         if number is None:
             raise OperatorError(f"byte_fallback needs <0x{byte:02X}>, which is not in the vocabulary")
-        return number
+        return [number]
 
     def _merged(self, symbols: list[int]) -> Ids:
         """Return the symbols with all merges done; of equal ones, the pair that arose first is merged first.

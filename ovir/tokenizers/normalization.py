@@ -112,7 +112,7 @@ class CharsMapNormalization(_Normalization):
 
 @register("NormalizeUnicode", version="extension")
 class NormalizeUnicode(_Normalization):
-    """Strings in a normalization form of Unicode, with one space where there are several and none at the ends."""
+    """Strings in a normalization form of Unicode. Unlike Unicode prescribes, marks are not put in their order."""
 
     input_counts = (3, 4)
 
@@ -124,7 +124,7 @@ class NormalizeUnicode(_Normalization):
 
     def normalizer(self) -> Normalizer:
         """Return the function that normalizes a string."""
-        return Normalizer(unicode_map(self.normalization_form.lower(), False), False, True, False)
+        return Normalizer(unicode_map(self.normalization_form.lower(), False), False, False, False)
 
 
 @register("CaseFold", version="extension")

@@ -174,7 +174,7 @@ def test_older_operations_that_normalize() -> None:
     assert unpacked(*run("CaseFold", *strings("AÄ"), outputs=3)) == ["aÄ".encode()]
     assert unpacked(*run("CaseFold", *strings("AÄ"), outputs=3, encoding="utf-8")) == ["aä".encode()]
     assert unpacked(*run("NormalizeUnicode", *strings(" é  x"), outputs=3, normalization_form="NFD")) == [
-        b"e\xcc\x81 x"
+        b" e\xcc\x81  x"
     ]
 
 
@@ -240,8 +240,8 @@ VOCABULARY = ("a", "b", "c", "ab", "bc", "abc", "<0xC3>", "<0xA9>", "?")
 @pytest.mark.parametrize(
     ("merges", "attributes", "expected"),
     [
-        (("a b", "ab c"), {}, [[5, 2, 0], [-1, -1]]),
-        (("b c", "a b"), {}, [[0, 4, 2, 0], [-1, -1]]),
+        (("a b", "ab c"), {}, [[5, 2, 0], []]),
+        (("b c", "a b"), {}, [[0, 4, 2, 0], []]),
         (("a b",), {"byte_fallback": "true"}, [[3, 2, 2, 0], [6, 7]]),
         (("a b",), {"unk_token": "?"}, [[3, 2, 2, 0], [8, 8]]),
     ],
