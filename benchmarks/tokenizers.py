@@ -29,7 +29,7 @@ import ovir
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path.insert(0, str(TESTS))
 
-from tokenizer_texts import ENGLISH, WORDS  # noqa: E402
+from tokenizer_texts import ENGLISH, WORDS  # type: ignore[import-not-found,unused-ignore]  # noqa: E402
 
 KINDS = (
     "gpt2", "qwen2", "llama2", "bert-cased", "bert-uncased", "t5", "xlm-r", "words", "sp-unigram", "sp-bpe",
