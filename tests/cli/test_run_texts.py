@@ -77,6 +77,12 @@ def test_long_texts_are_cut_off_in_tables(capsys: pytest.CaptureFixture[str]) ->
     assert values_of(capsys, "--input", f"text={'long ' * 1000}") == ["long " * 1000]
 
 
+@pytest.mark.usefixtures("texts")
+def test_a_text_may_have_an_equals_sign(capsys: pytest.CaptureFixture[str]) -> None:
+    assert values_of(capsys, "--input", "1 + 1 = 2") == ["1 + 1 = 2"]
+    assert values_of(capsys, "--input", "text=a=b") == ["a=b"]
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
