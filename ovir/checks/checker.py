@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ovir.checks.consequences import blame_constants, fold_constant_types, report_refusals, sum_up
@@ -10,6 +10,7 @@ from ovir.checks.foreign_weights import report_foreign_weights
 from ovir.checks.rule import NEED_WHOLE_GRAPH, RULES, Context
 from ovir.core.interpreter import without_garbage_collection
 from ovir.core.progress import counted, stage
+from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.codes import (
     CODES,
     DECLARED_SHAPE,
@@ -22,11 +23,13 @@ from ovir.diagnostics.codes import (
     OUTSIDE_SPEC,
     OWN_SHAPE,
     OWN_TYPE,
+    WRITTEN_TWICE,
     Severity,
 )
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import OWN_FAULT, Diagnostics, InputError
-from ovir.inference.models import infer_into
+from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
+from ovir.inference.policy import SHAPES
 from ovir.ir.legacy import check_names
 from ovir.ir.reader import Document, load
 from ovir.ir.source import Source
@@ -42,6 +45,7 @@ def check(
     weights: Any = None,
     *,
     need_weights: bool = True,
+    shapes: Mapping[Any, ShapeLike] | ShapeLike | None = None,
     runtime: tuple[int, int] | str | None = None,
     skip: Collection[str] = (),
     clock: Clock | None = None,
@@ -49,7 +53,8 @@ def check(
     """Return all diagnostics of a file, in the order of its lines: errors, warnings and infos.
 
     ``model`` and ``weights`` are as in ``read_model``. Without ``need_weights`` no weights are opened, and nothing
-    that depends on the data of constants is checked. ``runtime`` is an OpenVINO release such as ``"2022.3"``: what it
+    that depends on the data of constants is checked. With ``shapes``, which are those of ``Model.reshape``, inputs have
+    these shapes instead of those in the file, and no declared shapes are compared. ``runtime`` is an OpenVINO release such as ``"2022.3"``: what it
     cannot read is an error. ``skip`` names codes (``OVIR510``) whose rules are not run. ``clock`` is called with the
     time of each stage.
 
@@ -62,7 +67,9 @@ def check(
     if runtime is not None and not isinstance(runtime, tuple):
         runtime = parse_release(str(runtime))
     with without_garbage_collection():
-        diagnostics = _collect(model, weights, need_weights, runtime, skip, clock or (lambda stage, seconds: None))
+        diagnostics = _collect(
+            model, weights, need_weights, shapes, runtime, skip, clock or (lambda stage, seconds: None)
+        )
     rank = list(Severity)
     return sum_up(sorted(diagnostics, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity))))
 
@@ -71,6 +78,7 @@ def _collect(
     model: Source,
     weights: Any,
     need_weights: bool,
+    shapes: Mapping[Any, ShapeLike] | ShapeLike | None,
     runtime: tuple[int, int] | None,
     skip: Collection[str],
     clock: Clock,
@@ -82,7 +90,11 @@ def _collect(
         clock("reading", timed.seconds)
     if document is not None:
         with stage("inferring") as timed:
-            infer_recovering(document, diagnostics)
+            if shapes is None:
+                infer_recovering(document, diagnostics)
+            else:
+                _infer_reshaped(document.model, shapes, diagnostics)
+                skip = {*skip, WRITTEN_TWICE.id}  # which compares the shapes of Parameters with declared ones
             if document.model.version == 10:
                 check_names(document.model, diagnostics)
             clock("inference", timed.seconds)
@@ -119,6 +131,14 @@ def infer_recovering(document: Document[Model], diagnostics: Diagnostics) -> Non
     report_refusals(document.model, strict.fatal, declared, failing, diagnostics)
     if failing:
         infer_into(document.model, Diagnostics(), trust_declared=True)
+
+
+def _infer_reshaped(model: Model, shapes: Mapping[Any, ShapeLike] | ShapeLike, diagnostics: Diagnostics) -> None:
+    """Infer in other shapes of the inputs; declared shapes, which belong to the file's, are neither used nor compared."""
+    set_parameters(reshaped_parameters(model, shapes))
+    infer_into(model, found := Diagnostics())
+    about_shapes = {code.id for code in (*SHAPES, EXCHANGED_INPUTS)}
+    diagnostics.extend(d for d in found if d.code not in about_shapes)
 
 
 _CONTRADICTIONS = {
