@@ -53,10 +53,10 @@ def check(
     """Return all diagnostics of a file, in the order of its lines: errors, warnings and infos.
 
     ``model`` and ``weights`` are as in ``read_model``. Without ``need_weights`` no weights are opened, and nothing
-    that depends on the data of constants is checked. With ``shapes``, which are those of ``Model.reshape``, inputs have
-    these shapes instead of those in the file, and no declared shapes are compared. ``runtime`` is an OpenVINO release such as ``"2022.3"``: what it
-    cannot read is an error. ``skip`` names codes (``OVIR510``) whose rules are not run. ``clock`` is called with the
-    time of each stage.
+    that depends on the data of constants is checked. With ``shapes``, as ``Model.reshape`` takes them, inputs have other
+    shapes than in the file, and declared shapes are not compared. ``runtime`` is an OpenVINO release such as
+    ``"2022.3"``: what it cannot read is an error. ``skip`` names codes (``OVIR510``) whose rules are not run. ``clock``
+    is called with the time of each stage.
 
     A diagnostic that only follows from another is left out; repeated warnings and infos are summed up. A file that is
     wrong or unreadable raises nothing; a ``model`` that is neither a file nor the content of one raises InputError.
@@ -134,7 +134,7 @@ def infer_recovering(document: Document[Model], diagnostics: Diagnostics) -> Non
 
 
 def _infer_reshaped(model: Model, shapes: Mapping[Any, ShapeLike] | ShapeLike, diagnostics: Diagnostics) -> None:
-    """Infer in other shapes of the inputs; declared shapes, which belong to the file's, are neither used nor compared."""
+    """Infer in other shapes of the inputs; declared shapes belong to those of the file, and are not compared."""
     set_parameters(reshaped_parameters(model, shapes))
     infer_into(model, found := Diagnostics())
     about_shapes = {code.id for code in (*SHAPES, EXCHANGED_INPUTS)}
