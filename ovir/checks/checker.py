@@ -53,8 +53,8 @@ def check(
     """Return all diagnostics of a file, in the order of its lines: errors, warnings and infos.
 
     ``model`` and ``weights`` are as in ``read_model``. Without ``need_weights`` no weights are opened, and nothing
-    that depends on the data of constants is checked. With ``shapes``, as ``Model.reshape`` takes them, inputs have other
-    shapes than in the file, and declared shapes are not compared. ``runtime`` is an OpenVINO release such as
+    that depends on the data of constants is checked. With ``shapes``, as ``Model.reshape`` takes them, inputs have
+    other shapes than in the file, and declared shapes are not compared. ``runtime`` is an OpenVINO release such as
     ``"2022.3"``: what it cannot read is an error. ``skip`` names codes (``OVIR510``) whose rules are not run. ``clock``
     is called with the time of each stage.
 
