@@ -145,9 +145,7 @@ def test_an_own_operation_has_a_form_in_onnx(cli: Any, swirling: Path, tmp_path:
 
 
 @pytest.mark.parametrize("wrong", ["graph.Slize(data", "graph.nothing.Slice(data"])
-def test_a_fault_of_an_own_exporter_has_its_file_and_line(
-    cli: Any, swirling: Path, tmp_path: Path, wrong: str
-) -> None:
+def test_a_fault_of_an_own_exporter_has_its_file_and_line(cli: Any, swirling: Path, tmp_path: Path, wrong: str) -> None:
     pytest.importorskip("onnx_ir")
     module = tmp_path / "swirl.py"
     module.write_text(MODULE + EXPORTER.replace("graph.Slice(data", wrong))
