@@ -173,6 +173,7 @@ def test_openvinos_names_exist() -> None:
         ("Model", "get_friendly_name", "use model.name"),
         ("Layer", "get_attributes", "use layer.attributes"),
         ("Port", "get_shape", "use port.shape"),
+        ("Port", "tensor", "use .* port.set_names"),
         ("CompiledModel", "get_property", "use the attributes and options of compile_model"),
         ("InferRequest", "start_async", "use ovir.map"),
     ],

@@ -118,6 +118,7 @@ class Port(Arithmetic, PublicNames):
         "get_shape": "port.shape, or port.shape.to_tuple() for a tuple of integers",
         "get_index": "port.index",
         "get_tensor": "port.type, port.names and port.rt_info",
+        "tensor": "port.type and port.names, or port.set_names and port.add_names",
         "get_target_inputs": "port.readers",
         "target_inputs": "port.readers",
         "get_source_output": "port.source",
