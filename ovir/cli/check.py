@@ -30,6 +30,7 @@ from ovir.cli.arguments import (
     write_html,
 )
 from ovir.cli.check_config import Settings, find_settings, must_be_reported, parse_codes
+from ovir.cli.device import Verdict, add_device
 from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.opening import add_extension, load_extensions
 from ovir.cli.output import DONE, UNUSABLE, print_message, say, say_json, say_table, status_of
@@ -103,6 +104,7 @@ def check_each(
         weights=weights,
         need_weights=not settings.no_weights,
         runtime=settings.runtime,
+        device=settings.device,
         skip=frozenset(code for code in CODES if not settings.wants(code)),
         extensions=tuple(extensions),
         shapes=shapes,
@@ -156,6 +158,7 @@ def _check_file(
     weights: str | None,
     need_weights: bool,
     runtime: tuple[int, int] | None,
+    device: str | None,
     skip: frozenset[str],
     extensions: Sequence[str],
     shapes: Shapes | None,
@@ -170,6 +173,7 @@ def _check_file(
         need_weights=need_weights,
         shapes=shapes,
         runtime=runtime,
+        device=device,
         skip=skip,
         clock=times.__setitem__,
     )
@@ -267,6 +271,7 @@ def add_to(commands: Any) -> None:
         "  ovir check models/ --summary\n"
         "  ovir check model.xml --runtime 2022.3\n"
         "  ovir check model.xml --shape image=4,3,?,?\n"
+        "  ovir check model.xml --device NPU\n"
         "  ovir check models/ --workers 8 --summary\n"
         "\nexit status: 0 no errors, 1 errors (or what --fail-on says), 2 a file that cannot be read at all\n"
         "\noptions are also read from [tool.ovir.check] in pyproject.toml or ovir.toml: docs/checking-in-ci.md\n"
@@ -291,6 +296,7 @@ def add_to(commands: Any) -> None:
         metavar="2022.3",
         help="also report what this OpenVINO release cannot read",
     )
+    add_device(parser)
     add_workers(parser, default="one for each core, if it takes long")
     parser.add_argument("--profile", action="store_true", help="show how long reading, inference and rules took")
 
@@ -343,6 +349,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
     _refuse_contradictions(arguments)
+    verdict = Verdict(arguments, settings)
     check_html(arguments)
     load_extensions(arguments.extension)
     failing = list(Severity)[: list(Severity).index(settings.fail_on) + 1]
@@ -367,6 +374,7 @@ def run(arguments: argparse.Namespace) -> int:
             if in_folder and any(d.code == NOT_IR.id for d in found):
                 continue  # a folder may hold other XML files
             checked.append(name)
+            found = verdict.with_answer(name, found)
             output.times.update(took)
             wanted = [d for d in found if settings.reports(d, name)]
             new = [d for d in wanted if baseline is None or must_be_reported(d) or not baseline.takes(d)]
@@ -381,6 +389,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.node_data is not None:
         _write_node_data(arguments, settings, diagnostics)
     output.finish(len(checked), diagnostics, known)
+    verdict.say(diagnostics)
     write_html(arguments, lambda: _page(arguments, settings, checked, diagnostics, known))
     if baseline is not None and (missing := baseline.count_missing(checked, settings.wants_in)):
         print_message(f"{baseline.path}: {plural(missing, 'diagnostic')} no longer found; write the baseline again")
@@ -477,6 +486,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         "fail_on": None if arguments.fail_on is None else Severity(arguments.fail_on),
         "no_weights": False if arguments.weights is not None else arguments.no_weights,
         "runtime": arguments.runtime,
+        "device": arguments.device,
         "baseline": arguments.baseline,
     }
     return replace(settings, **{name: value for name, value in given.items() if value is not None})
