@@ -499,6 +499,8 @@ def _refuse_contradictions(arguments: argparse.Namespace) -> None:
             raise_usage_error(f"--{option.replace('_', '-')} is for one model, and several are given")
     if arguments.weights is not None and arguments.no_weights:
         raise_usage_error("--weights and --no-weights exclude each other")
+    if arguments.ask and arguments.shape:
+        raise_usage_error("--ask and --shape exclude each other: a device is asked about the shapes of the file")
     if arguments.sarif == "-" and arguments.format != "text":
         raise_usage_error("--sarif - would print SARIF among other output: give it a file")
     if arguments.sarif not in (None, "-"):
