@@ -342,6 +342,8 @@ def read_table(path: str, *, texts: bool = False, boxes: bool = False) -> dict[s
         values = np.zeros(0) if boxes and not own else np.array(own, object) if are_texts and own else _values(own)
         if values is None:
             hint = "classes are numbered from 0, in the order of the output"
+            if boxes:
+                hint = "a row is the name of an input with x1, y1, x2, y2 and the class of a box"
             _refuse_table(path, f"no number follows the name '{cells[0]}'", hint, line)
         if boxes and cells[0] in found:
             values = np.concatenate([found[cells[0]], values])
