@@ -163,6 +163,7 @@ def _chart(chart: Chart) -> dict[str, Any]:
         "traces": [_present(trace) for trace in chart.traces],
         "layout": _present(chart.layout),
         "height": chart.height,
+        "narrow": chart.narrow,
     }
 
 

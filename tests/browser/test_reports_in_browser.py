@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
@@ -297,17 +298,32 @@ def test_thousands_of_rows_stay_usable(browser: Browser, tmp_path: Path) -> None
     assert max(times[name] for name in ("search", "clear", "sort", "scroll")) < 2000
 
 
-def test_labels_leave_room_for_bars_on_a_narrow_page(browser: Browser, reports: Path) -> None:
+@pytest.fixture
+def narrow(browser: Browser) -> Iterator[Browser]:
+    """Give a test the browser with a page as wide as a phone."""
     size = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
-        open_report(browser, reports / "run.html")
-        found = browser.run("""return [...document.querySelectorAll('#time .plot')].slice(0, 2).map(
-            plot => plot._fullLayout.xaxis._length / plot.clientWidth)""")
-        assert min(found) > 0.35
-        assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
-    finally:
-        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    yield browser
+    browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_labels_differ_and_leave_room_for_bars_on_a_narrow_page(narrow: Browser, tmp_path: Path) -> None:
+    net = Net()
+    source = net.parameter("data", "2,3")
+    for number in range(8):
+        source = net.op("ReLU", source, name=f"/encoder/layers.{number}/attention/self/activation_of_heads/ReLU")
+    net.result(source)
+    report = tmp_path / "run.html"
+    assert main(["run", str(net.write(tmp_path)), "--profile", "--html", str(report)]) == 0
+    open_report(narrow, report)
+    found = narrow.run("""return [...document.querySelectorAll('#time .plot')].slice(0, 2).map(
+        plot => plot._fullLayout.xaxis._length / plot.clientWidth)""")
+    assert min(found) > 0.35
+    texts = narrow.run("""const plot = document.querySelectorAll('#time .plot')[1];
+        return [...plot.querySelectorAll('.ytick text')].map(text => text.textContent)""")
+    assert len(set(texts)) == len(texts) >= 8
+    assert all(len(text) <= 20 for text in texts)
+    assert narrow.run("return document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_the_title_of_the_drawer_covers_nothing(browser: Browser, reports: Path) -> None:
