@@ -31,7 +31,7 @@ SET_UP = {"README.md", "CONTRIBUTING.md"}
 NEEDED = {
     "onnx.md": ("onnx", "onnx_ir", "onnxruntime"),
     "adding-an-export.md": ("onnx", "onnx_ir"),
-    "reports.md": ("jinja2", "plotly"),
+    "reports.md": ("jinja2", "plotly", "itables"),
 }
 """The packages that the code of a document needs, of the extra `dev`."""
 
