@@ -66,6 +66,7 @@ def test_texts_are_shown_and_saved(texts: Path, capsys: pytest.CaptureFixture[st
     assert "'Grüße' 'b'" in capsys.readouterr().out
     pytest.importorskip("jinja2", reason="reports need jinja2")
     pytest.importorskip("plotly", reason="reports need plotly")
+    pytest.importorskip("itables", reason="reports need itables")
     assert main(["run", "texts.xml", "--input", f"text=[{'word ' * 100}, b]", "--html", str(html)]) == 0
     assert "word " * 99 in html.read_text("utf-8")
 
