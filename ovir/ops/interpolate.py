@@ -31,7 +31,7 @@ _MARGIN = 2.0**-21
 
 
 class InterpolateBase(Operator):
-    """Base of all versions: inference from the input that gives the new sizes, and the run."""
+    """Base of all versions, with the inference from the input that gives the new sizes, and the run."""
 
     bounded = False
     pads_begin: tuple[int, ...] = attribute(default=(), minimum=0)
