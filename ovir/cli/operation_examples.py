@@ -34,7 +34,7 @@ def output_of(code: str) -> str:
 
 def _newest_opset(name: str) -> int:
     """Return the newest opset that has an operation."""
-    return max(int(version.opsets.replace(",", "-").split("-")[-1]) for version in OPERATIONS[name].values())
+    return max(version.ranges[-1][1] for version in OPERATIONS[name].values())
 
 
 _VALUES = ("for value in ovir.compile_model(ovir.Model(layer.outputs, []))({}).values():", "    print(value)")

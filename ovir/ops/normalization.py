@@ -22,7 +22,7 @@ from ovir.ops.base.registry import operator
 
 
 class NormalizationBase(Operator):
-    """Base of normalizations: type rules, and axes given as an input."""
+    """Base of normalizations, with type rules, and axes given as an input."""
 
     inplace = (0,)
 
@@ -344,7 +344,7 @@ class LRN(NormalizationBase):
 
 
 class BatchNormBase(NormalizationBase):
-    """Base of BatchNormInference: types and kernel for inputs in either order."""
+    """Base of BatchNormInference, with types and kernel for inputs in either order."""
 
     arguments = "data gamma beta mean variance epsilon"
     epsilon: float = attribute(default=0.0, minimum=0, specified=True)
