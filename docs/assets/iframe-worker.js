@@ -25,10 +25,17 @@ if (location.protocol === "file:") {
   }
 }
 
-// To the search, a word that begins with "-" is one that pages must not have, so that no option is found: "--tap".
+// The theme finds all words that begin with those of a query, and takes a leading "-" for "not".
+// Here options such as --tap are words, whole words count more than beginnings, and the small words of a question nothing.
+const SMALL = /^(a|an|and|are|can|do|does|for|from|how|i|in|is|it|my|of|on|or|that|the|to|what|where|which|why|with)$/i
+const prepared = (query) => {
+  const words = query.split(/\s+/).map((word) => word.replace(/^-+(?=\w)/, "")).filter(Boolean)
+  const telling = words.filter((word) => !SMALL.test(word))
+  const chosen = telling.length ? telling : words
+  return [...chosen, ...chosen.filter((word) => /^\w+$/.test(word)).map((word) => `${word}^20`)].join(" ")
+}
 window.Worker = class extends Worker {
   postMessage(message, ...others) {
-    const isText = typeof message?.data === "string"
-    super.postMessage(isText ? { ...message, data: message.data.replace(/(^|\s)-+(?=\w)/g, "$1") } : message, ...others)
+    super.postMessage(typeof message?.data === "string" ? { ...message, data: prepared(message.data) } : message, ...others)
   }
 }

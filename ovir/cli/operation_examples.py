@@ -39,7 +39,7 @@ def _newest_opset(name: str) -> int:
 
 _VALUES = ("for value in ovir.compile_model(ovir.Model(layer.outputs, []))({}).values():", "    print(value)")
 _PRINTED = {
-    "Parameter": ("print(layer)",),
+    "Parameter": ("print(layer.outputs[0])",),
     "Result": ("print(ovir.compile_model(ovir.Model([layer], []))({})[0])",),
 }
 """What follows the layer, where it is not ``_VALUES``."""

@@ -65,8 +65,8 @@ def operations_page(*, linked: bool = False) -> str:
         "# Operations",
         "",
         "Written by `python -m ovir.generated_files`. The column *versions* has the opsets that introduced a version "
-        f"of the operation, and the sentence is about the newest one. {where}, with its attributes, inputs, outputs, an "
-        "example, and what it is exported to; `ovir ops NAME` prints the same.",
+        f"of the operation, and the sentence is about the newest one. {where}, with its attributes, inputs, outputs, "
+        "an example, and what it is exported to; `ovir ops NAME` prints the same.",
         "",
         f"{totals(entries())}.",
     ]
@@ -97,6 +97,7 @@ def operation_page(name: str) -> str:
     versions = _by_name()[name][::-1]
     named = ", ".join(f"[{entry.title}](#{_anchor(entry)})" for entry in versions)
     lines = [
+        *("---", "search:", "  boost: 2", "---", ""),
         f"# {name}",
         "",
         f"{_text(versions[0].doc, name)}.",

@@ -311,9 +311,13 @@ def outputs_of(cls: type[Operator]) -> list[str]:
             if follows and first[index].is_dynamic:
                 followed[index].append(f"`{item.name}`")
     return [
-        f"the type of {' and '.join(sources)}" if sources else "types depend on the inputs" if t.is_dynamic else str(t)
+        f"the type of {_listed(sources)}" if sources else "types depend on the inputs" if t.is_dynamic else str(t)
         for sources, t in zip(followed, first, strict=True)
     ]
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 _ANY_NUMBER_OF_OUTPUTS = ("Split", "VariadicSplit", "If", "Loop", "TensorIterator")
