@@ -42,15 +42,15 @@ def test_every_page_is_in_the_navigation_once(config: Any) -> None:
 
 
 def test_pages_have_the_titles_that_the_navigation_shows(config: Any) -> None:
-    def labelled(entry: Any) -> Iterator[tuple[str, str]]:
+    def labeled(entry: Any) -> Iterator[tuple[str, str]]:
         for inner in entry if isinstance(entry, list) else ():
             for name, value in inner.items() if isinstance(inner, dict) else ():
                 if isinstance(value, str):
                     yield name, value
                 else:
-                    yield from labelled(value)
+                    yield from labeled(value)
 
-    for name, page in labelled(config["nav"]):  # the others have the title of the page
+    for name, page in labeled(config["nav"]):  # the others have the title of the page
         assert (DOCS / page).read_text(encoding="utf-8").startswith(f"# {name}\n"), page
 
 

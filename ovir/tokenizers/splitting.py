@@ -95,7 +95,7 @@ class SpecialTokensSplit(_Split):
 class RegexSplit(_Split):
     """Strings split at the matches of a pattern.
 
-    ``behaviour`` says what becomes of a match: it is removed, a word of its own, or part of the word before or after;
+    ``behavior`` says what becomes of a match: it is removed, a word of its own, or part of the word before or after;
     in ``contiguous``, matches that follow each other are one. With ``invert``, the pattern describes what is between
     matches. Inputs are rows of strings, which of them are left as they are (or none), the pattern and, in older files,
     strings that are left as they are.
@@ -103,7 +103,7 @@ class RegexSplit(_Split):
 
     input_counts = (6, 7, 9)
 
-    behaviour: str = attribute(
+    behavior: str = attribute(
         default="remove", choices=("remove", "isolate", "contiguous", "mergedwithprevious", "mergedwithnext")
     )
     invert: bool = attribute(default=False)
@@ -118,7 +118,7 @@ class RegexSplit(_Split):
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         has_skips = len(inputs) == 7
         text = text_of(inputs[5 + has_skips]).decode()
-        if self.behaviour == "contiguous" and not text.endswith("+"):
+        if self.behavior == "contiguous" and not text.endswith("+"):
             text = f"({text})+"
         pattern = pcre(text)
         kept = set(unpacked(*inputs[6:])) if len(inputs) == 9 else ()
@@ -142,19 +142,19 @@ class RegexSplit(_Split):
         pending: int | None = None
         for begin, end, is_match in parts:
             delimits = is_match != self.invert
-            if self.behaviour in ("isolate", "contiguous") or (self.behaviour == "remove" and not delimits):
+            if self.behavior in ("isolate", "contiguous") or (self.behavior == "remove" and not delimits):
                 yield begin, end
-            elif self.behaviour == "mergedwithprevious":
+            elif self.behavior == "mergedwithprevious":
                 if not delimits and end != length:
                     pending = begin
                 else:
                     yield (begin if not delimits else max(pending or 0, 0)), end
-            elif self.behaviour == "mergedwithnext":
+            elif self.behavior == "mergedwithnext":
                 if delimits:
                     pending = begin
                 else:
                     yield (begin if pending is None else pending), end
-        if self.behaviour == "mergedwithnext" and pending is not None and parts and parts[-1][2] != self.invert:
+        if self.behavior == "mergedwithnext" and pending is not None and parts and parts[-1][2] != self.invert:
             yield pending, length
 
 

@@ -48,7 +48,7 @@ def test_an_operation_as_json(cli: Any) -> None:
     ]
 
 
-def test_a_misspelt_name(cli: Any) -> None:
+def test_a_misspelled_name(cli: Any) -> None:
     result = cli("ops", "Gahter")
     assert (result.status, result.out) == (2, "")
     assert result.err == "error[OVIR902] no opset has an operation 'Gahter'\n  hint: did you mean Gather?\n"

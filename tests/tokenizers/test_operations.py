@@ -189,15 +189,15 @@ def test_a_map_that_is_truncated() -> None:
 @pytest.mark.parametrize(
     ("source", "attributes", "expected"),
     [
-        ("a, b", {"behaviour": "remove"}, ["a", "b"]),
-        ("a, b", {"behaviour": "isolate"}, ["a", ",", " ", "b"]),
-        ("a, b", {"behaviour": "contiguous"}, ["a", ", ", "b"]),
-        ("a, b", {"behaviour": "mergedwithnext"}, ["a", " b"]),
-        ("a, b", {"behaviour": "isolate", "max_splits": 1}, ["a", ", b", " ", "b"]),
-        ("a, b", {"behaviour": "remove", "invert": "true"}, [",", " "]),
-        ("é,ü", {"behaviour": "remove"}, ["é", "ü"]),
-        (b"a,\xff", {"behaviour": "remove"}, [b"a,\xff"]),
-        ("", {"behaviour": "isolate"}, []),
+        ("a, b", {"behavior": "remove"}, ["a", "b"]),
+        ("a, b", {"behavior": "isolate"}, ["a", ",", " ", "b"]),
+        ("a, b", {"behavior": "contiguous"}, ["a", ", ", "b"]),
+        ("a, b", {"behavior": "mergedwithnext"}, ["a", " b"]),
+        ("a, b", {"behavior": "isolate", "max_splits": 1}, ["a", ", b", " ", "b"]),
+        ("a, b", {"behavior": "remove", "invert": "true"}, [",", " "]),
+        ("é,ü", {"behavior": "remove"}, ["é", "ü"]),
+        (b"a,\xff", {"behavior": "remove"}, [b"a,\xff"]),
+        ("", {"behavior": "isolate"}, []),
     ],
 )
 def test_strings_are_split(source: str | bytes, attributes: dict[str, Any], expected: list[str | bytes]) -> None:
@@ -212,7 +212,7 @@ def test_special_tokens_are_left_as_they_are() -> None:
     found = run("SpecialTokensSplit", *rows(["ä<s> b<é>"], [""]), pattern, outputs=6)
     assert words(found) == [["ä".encode(), b"<s> ", b"b", "<é>".encode()], []]
     assert found[5].tolist() == [False, True, False, True]
-    again = run("RegexSplit", *found, text("."), outputs=6, behaviour="isolate")
+    again = run("RegexSplit", *found, text("."), outputs=6, behavior="isolate")
     assert words(again)[0] == words(found)[0]
 
 
