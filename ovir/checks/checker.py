@@ -43,6 +43,7 @@ def check(
     *,
     need_weights: bool = True,
     runtime: tuple[int, int] | str | None = None,
+    device: str | None = None,
     skip: Collection[str] = (),
     clock: Clock | None = None,
 ) -> list[Diagnostic]:
@@ -56,6 +57,8 @@ def check(
         need_weights: Whether weights are opened; without them, nothing that depends on the data of constants is
             checked.
         runtime: An OpenVINO release such as ``"2022.3"``: what it cannot read is an error.
+        device: ``"CPU"``, ``"GPU"`` or ``"NPU"``: what its plugin is documented to refuse, in that release or in the
+            newest one, is an error.
         skip: Codes (``OVIR510``) whose rules are not run.
         clock: Called with the time of each stage.
 
@@ -67,10 +70,22 @@ def check(
         raise InputError.usage(message, hint="its diagnostics are in model.diagnostics")
     if runtime is not None and not isinstance(runtime, tuple):
         runtime = parse_release(str(runtime))
+    device = None if device is None else parse_device(device)
     with without_garbage_collection():
-        diagnostics = _collect(model, weights, need_weights, runtime, skip, clock or (lambda stage, seconds: None))
+        diagnostics = _collect(model, weights, need_weights, runtime, device, skip, clock or (lambda s, t: None))
     rank = list(Severity)
     return sum_up(sorted(diagnostics, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity))))
+
+
+def parse_device(device: str) -> str:
+    """Return the device of a name such as ``GPU.0``, for which there are rules; InputError for others."""
+    if (found := device.upper().partition(".")[0]) not in DEVICES:
+        raise InputError.usage(f"there are no rules for the device {device!r}: known are {', '.join(DEVICES)}")
+    return found
+
+
+DEVICES = ("CPU", "GPU", "NPU")
+"""The devices that have rules; `ovir/checks/rules/devices.py` has them."""
 
 
 def _collect(
@@ -78,6 +93,7 @@ def _collect(
     weights: Any,
     need_weights: bool,
     runtime: tuple[int, int] | None,
+    device: str | None,
     skip: Collection[str],
     clock: Clock,
 ) -> Diagnostics:
@@ -93,7 +109,7 @@ def _collect(
                 check_names(document.model, diagnostics)
             clock("inference", timed.seconds)
         with stage("applying rules") as timed:
-            context = Context(document.root, document.file, document.weights, document.model, runtime)
+            context = Context(document.root, document.file, document.weights, document.model, runtime, device)
             _apply_rules(context, skip, diagnostics)
             if FOREIGN_WEIGHTS.id not in skip:
                 report_foreign_weights(context, document.mark, diagnostics)

@@ -17,7 +17,7 @@ GROUPS = {
     "Comparison, logic and choice": ("comparison", "logic", "select"),
     "Types and quantization": ("convert", "quantization"),
     "Matrices and attention": ("matmul", "attention"),
-    "Convolution": ("convolution", "patches"),
+    "Convolutions": ("convolution", "patches"),
     "Pooling": ("pooling",),
     "Normalization": ("normalization",),
     "Reduction": ("reduction",),

@@ -320,7 +320,7 @@ def _listed(names: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-_ANY_NUMBER_OF_OUTPUTS = ("Split", "VariadicSplit", "If", "Loop", "TensorIterator")
+_ANY_NUMBER_OF_OUTPUTS = ("Split", "VariadicSplit", "BGRtoNV12", "RGBtoNV12")
 
 
 def _output_types(outputs: object) -> list[ElementType]:

@@ -12,6 +12,7 @@ from builder import Net
 
 import ovir
 from ovir.analysis.random_inputs import generate_inputs, input_domains
+from ovir.checks.rules.devices import ARITHMETIC, NOT_IMPORTED
 from ovir.core.tensor_types import constant_type
 from ovir.ops import find
 from ovir.ops.base.domains import Domain, Index, by_input
@@ -74,6 +75,9 @@ ADDED = {
     "runtime/rewrites.py": {"Broadcast3", "Concat", "Reshape", "ScaledDotProductAttention", "Tile"},
     "graph/layers.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
     "editing/preprocessing.py": {"Convert", "Divide", "Gather", "Interpolate", "Subtract", "Transpose"},
+    "checks/rules/devices.py": {*ARITHMETIC, *NOT_IMPORTED},
+    "cli/operation_examples.py": {*OPERATIONS},
+    "cli/operation_pages.py": {"BGRtoNV12", "RGBtoNV12", "Split", "VariadicSplit"},
     "cli/compare.py": {"Convolution", "FakeQuantize", "Gather", "MatMul"},
     "debugging/compare.py": {"FakeQuantize"},
     "debugging/exact_layers.py": {
@@ -91,7 +95,7 @@ ADDED = {
         *("SoftMax", "Subtract"),
     },
 }
-"""Modules that create layers, list the operations of extensions, know what OpenVINO does to layers or what compressors
+"""Modules that create or describe layers, list the operations of extensions, know what OpenVINO does to layers or what compressors
 and quantizers write, or rewrite steps of a plan; and the types that they name."""
 
 
