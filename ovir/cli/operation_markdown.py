@@ -184,5 +184,8 @@ def _text(text: str, own: str) -> str:
         return f"[{match[0]}]({'' if name == own else f'{name}.md'}#{match[0].lower()})"
 
     parts = re.split(r"(``.*?``|`[^`]*`)", text)  # each odd one is code
-    parts[::2] = [re.sub(r"\b([A-Z]\w+)-(\d+)\b", linked, re.sub(r"([*<\[\]_])", r"\\\1", part)) for part in parts[::2]]
+    parts[::2] = [
+        re.sub(r"\b([A-Z]\w+)-(\d+)\b", linked, re.sub(r"([*\[\]_])", r"\\\1", part).replace("<", "&lt;"))
+        for part in parts[::2]
+    ]
     return "".join(parts)
