@@ -1,4 +1,4 @@
-"""Scores of a model on labelled inputs, with confidence intervals, and of two models on the same inputs."""
+"""Scores of a model on labeled inputs, with confidence intervals, and of two models on the same inputs."""
 
 from __future__ import annotations
 

@@ -53,15 +53,23 @@ def check(
 ) -> list[Diagnostic]:
     """Return all diagnostics of a file, in the order of its lines: errors, warnings and infos.
 
-    ``model`` and ``weights`` are as in ``read_model``. Without ``need_weights`` no weights are opened, and nothing
-    that depends on the data of constants is checked. With ``shapes``, as ``Model.reshape`` takes them, inputs have
-    other shapes than in the file, and declared shapes are not compared. ``runtime`` is an OpenVINO release such as
-    ``"2022.3"``: what it cannot read is an error. ``device`` is ``"CPU"``, ``"GPU"`` or ``"NPU"``: what its plugin is
-    documented to refuse, in that release or in the newest one, is an error. ``skip`` names codes (``OVIR510``) whose
-    rules are not run. ``clock`` is called with the time of each stage.
+    A diagnostic that only follows from another is left out; repeated warnings and infos are summed up.
 
-    A diagnostic that only follows from another is left out; repeated warnings and infos are summed up. A file that is
-    wrong or unreadable raises nothing; a ``model`` that is neither a file nor the content of one raises InputError.
+    Args:
+        model: The file, as in ``read_model``.
+        weights: Its weights, as in ``read_model``.
+        need_weights: Whether weights are opened; without them, nothing that depends on the data of constants is
+            checked.
+        shapes: Other shapes of inputs than in the file, as ``Model.reshape`` takes them; declared shapes are then not
+            compared.
+        runtime: An OpenVINO release such as ``"2022.3"``: what it cannot read is an error.
+        device: ``"CPU"``, ``"GPU"`` or ``"NPU"``: what its plugin is documented to refuse, in that release or in the
+            newest one, is an error.
+        skip: Codes (``OVIR510``) whose rules are not run.
+        clock: Called with the time of each stage.
+
+    A file that is wrong or unreadable raises nothing; a ``model`` that is neither a file nor the content of one raises
+    InputError.
     """
     if isinstance(model, Model):
         message = "check() expects a file or its content, not a Model, which was checked when it was read"

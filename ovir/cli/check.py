@@ -182,16 +182,16 @@ def _check_file(
     return found, times
 
 
-_COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
+_COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 
 
-def coloured(found: Diagnostic) -> str:
-    """Return the diagnostic as a text, with its severity in colour on a terminal that supports it."""
+def colored(found: Diagnostic) -> str:
+    """Return the diagnostic as a text, with its severity in color on a terminal that supports it."""
     text = str(found)
     if not has_colors(sys.stdout):
         return text
     label = f"{found.severity}[{found.code}]"
-    return text.replace(label, f"\x1b[1;{_COLOURS[found.severity]}m{label}\x1b[0m", 1)
+    return text.replace(label, f"\x1b[1;{_COLORS[found.severity]}m{label}\x1b[0m", 1)
 
 
 def annotation(found: Diagnostic) -> str:
@@ -428,7 +428,7 @@ class _Output:
     def say(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Print the diagnostics of a file in the forms that do not need the diagnostics of later files."""
         for found in self._loud(diagnostics) if self.form in ("text", "github") else ():
-            say(coloured(found) if self.form == "text" else annotation(found))
+            say(colored(found) if self.form == "text" else annotation(found))
 
     def finish(self, files: int, diagnostics: Sequence[Diagnostic], known: int) -> None:
         """Print and write what concerns all files together."""
@@ -456,7 +456,7 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
     unusable = [found for found in diagnostics if must_be_reported(found)]
     write_baseline(path, known)
     for found in unusable:
-        say(coloured(found))
+        say(colored(found))
     print_message(f"{path}: {plural(len(known), 'diagnostic')} written")
     return UNUSABLE if unusable else DONE
 

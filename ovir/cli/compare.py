@@ -78,7 +78,7 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
     yield f"{found.model} against {found.against}{precision}: {_MODES[found.mode]}, {sets}"
     yield _verdict(found)
     if requested in ("f32", *_NARROW) and found.precision not in (None, requested):
-        yield f"the device does not honour INFERENCE_PRECISION_HINT={requested}: it computes in {found.precision}"
+        yield f"the device does not honor INFERENCE_PRECISION_HINT={requested}: it computes in {found.precision}"
     first, largest = found.first, found.largest
     if first is not None:
         yield f"first layer beyond tolerance: {_described(found, first)}"

@@ -1,4 +1,4 @@
-"""``ovir eval``: measure how good a model is on labelled inputs, and whether another one is better."""
+"""``ovir eval``: measure how good a model is on labeled inputs, and whether another one is better."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def add_to(commands: Any) -> None:
         commands,
         "eval",
         run,
-        "measure how good a model is on labelled inputs",
+        "measure how good a model is on labeled inputs",
         "  ovir eval model.xml --inputs images/ --labels labels.csv --metric top5\n"
         "  ovir eval int8.xml --inputs images/ --labels labels.csv --against f32.xml\n"
         "  ovir eval model.xml --inputs data/ --labels labels.csv --against openvino:CPU --workers 8\n"

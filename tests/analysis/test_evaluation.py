@@ -1,4 +1,4 @@
-"""Metrics of labelled inputs, by hand and against scikit-learn; confidence intervals, against published examples."""
+"""Metrics of labeled inputs, by hand and against scikit-learn; confidence intervals, against published examples."""
 
 from __future__ import annotations
 

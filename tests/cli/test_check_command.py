@@ -313,16 +313,16 @@ def test_profile(cli: Any, model: Path) -> None:
     assert lines[3].startswith("outside inference: ")
 
 
-def test_colour_is_for_terminals(cli: Any, faulty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_color_is_for_terminals(cli: Any, faulty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     plain = cli("check", faulty).out
     assert "\x1b" not in plain
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    coloured = cli("check", faulty).out
-    assert "\x1b[1;31merror[OVIR203]\x1b[0m" in coloured
-    assert "\x1b[1;33mwarning[OVIR304]\x1b[0m" in coloured
-    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
+    colored = cli("check", faulty).out
+    assert "\x1b[1;31merror[OVIR203]\x1b[0m" in colored
+    assert "\x1b[1;33mwarning[OVIR304]\x1b[0m" in colored
+    assert re.sub(r"\x1b\[[\d;]*m", "", colored) == plain
     monkeypatch.setenv("NO_COLOR", "1")
     assert cli("check", faulty).out == plain
     monkeypatch.delenv("NO_COLOR")
