@@ -27,6 +27,7 @@ def main(extensions: Sequence[str]) -> None:
     """Answer all requests."""
     for number, path in enumerate(extensions):
         load_module(f"ovir_extension_{number}", path)
+    _write({"ready": True})
     for line in sys.stdin.buffer:
         request = json.loads(line)
         if not hasattr(os, "fork"):
@@ -39,6 +40,8 @@ def main(extensions: Sequence[str]) -> None:
             _check_and_exit(request)
         _, status, usage = os.wait4(pid, 0)
         taken = {"seconds": time.perf_counter() - start, "memory": usage.ru_maxrss * _RSS_UNIT}
+        if status:
+            os.write(1, b"\n")  # the line before may be incomplete
         _write({"status": os.waitstatus_to_exitcode(status), **taken})
 
 
@@ -57,7 +60,7 @@ def _check_and_exit(request: Mapping[str, Any]) -> None:
 
 
 def _write(message: Any) -> None:
-    data = memoryview(b"\n" + json.dumps(message).encode() + b"\n")  # the line before may be incomplete
+    data = memoryview(json.dumps(message).encode() + b"\n")
     while data:
         data = data[os.write(1, data) :]
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -53,24 +54,13 @@ class Guard:
         }
         process = self._started()
         expired = threading.Event()
-
-        def stop() -> None:
-            expired.set()
-            self._kill()
-
-        timer = threading.Timer(seconds + (0 if process.stdout is self._warm else _START), stop)
-        timer.daemon = True
-        timer.start()
         try:
-            found, end = self._ask(process, request)
+            with self._ended_after(seconds, expired):
+                found, end = self._ask(process, request)
         except BaseException:  # an interrupt between request and answer: the next answer would be a wrong one
             self.close()
             raise
-        finally:
-            timer.cancel()
-        if end is not None:
-            self._warm = process.stdout
-        else:
+        if end is None:
             self.close()
         if found is not None and end is not None and end["status"] == 0:
             return Verdict(found, end.get("seconds", 0.0), end.get("memory", 0))
@@ -81,8 +71,21 @@ class Guard:
             message = f"the check did not finish: {died}, perhaps for lack of memory"
         return Verdict([diagnose(OVER_BUDGET, message, Place(path))], seconds if expired.is_set() else 0.0)
 
-    _warm: Any = None
-    """The stream of a process that has answered before."""
+    @contextlib.contextmanager
+    def _ended_after(self, seconds: float, expired: threading.Event) -> Iterator[None]:
+        """End the process, with its forks, if the ``with`` block takes longer."""
+
+        def stop() -> None:
+            expired.set()
+            self._kill()
+
+        timer = threading.Timer(seconds, stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
@@ -97,6 +100,8 @@ class Guard:
                     env={**os.environ, **_ONE_THREAD},
                     start_new_session=True,  # so that its forks can be ended with it
                 )
+            with self._ended_after(_START, threading.Event()):
+                _message(self._process.stdout)  # it is ready
         return self._process
 
     def _ask(
@@ -178,7 +183,7 @@ _SIGXCPU = int(getattr(signal, "SIGXCPU", 0))
 _LONGEST = 1 << 24
 """Bytes of an answer; a thousand diagnostics take less."""
 _START = 60.0
-"""Seconds that the start of the process may take in addition, on a busy machine."""
+"""Seconds that the start of the process may take, on a busy machine."""
 _ROOT = os.fspath(Path(__file__).parents[3])
 _PROGRAM = """
 import sys

@@ -94,7 +94,7 @@ class _Scan:
             for start in range(0, len(data), _CHUNK):
                 self.parser.Parse(data[start : start + _CHUNK], False)
             self.parser.Parse(b"", True)
-        except (expat.ExpatError, _StopScanError):
+        except (expat.ExpatError, ValueError, _StopScanError):
             return  # the reader says what is wrong
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
