@@ -85,8 +85,10 @@ _SIZE = re.compile(
     rb'(?:offset|size|shape|trip_count|num_splits|axis|depth|strides?|dilations|pads_begin|kernel)="([^"]*)"'
 )
 _ELEMENT = re.compile(
-    rb"(<(layer|edge|port|data|input|output|dim|body|port_map|rt_info|layers|edges)\b(?:[^<>]*/>|.*?</\2>))", re.DOTALL
+    rb"(?=(<(layer|edge|port|data|input|output|dim|body|port_map|rt_info|layers|edges)\b(?:[^<>]*/>|.*?</\2>)))",
+    re.DOTALL,
 )
+"""Elements, also those within others."""
 
 
 def _number(text: bytes, rng: random.Random) -> bytes:
@@ -121,7 +123,7 @@ def _repeated(text: bytes, rng: random.Random) -> bytes:
         return text
     place = rng.choice(found)
     times = rng.choice((1, 10, 1000)) if len(place[1]) < 1000 else 2
-    return text[: place.end()] + place[1] * times + text[place.end() :]
+    return text[: place.end(1)] + place[1] * times + text[place.end(1) :]
 
 
 def _nested(text: bytes, rng: random.Random) -> bytes:
@@ -129,7 +131,7 @@ def _nested(text: bytes, rng: random.Random) -> bytes:
     if not found:
         return text
     place, depth = rng.choice(found), rng.choice((10, 200, 5000))
-    return text[: place.start()] + b"<body>" * depth + place[1] + b"</body>" * depth + text[place.end() :]
+    return text[: place.start()] + b"<body>" * depth + place[1] + b"</body>" * depth + text[place.end(1) :]
 
 
 def _flipped(text: bytes, rng: random.Random) -> bytes:
