@@ -1,6 +1,6 @@
 """Check mutated files as files from strangers: no crash, no hang, no more than the budget.
 
-``python -m benchmarks.fuzz_untrusted --minutes 10 [FOLDER ...]`` changes the examples, or the models of the folders: the
+``python -m benchmarks.fuzz_untrusted --minutes 10 [FOLDER ...]`` changes examples, or the models of the folders: the
 XML as a text and by its structure, its numbers to limits, the bytes and the length of the weights. It prints each file
 whose check ended without a verdict or took more than the budget, and the most that a check took.
 """
@@ -27,7 +27,7 @@ BUDGET = Budget(seconds=10.0, memory=1 << 29)
 NUMBERS = [
     *("-1", "0", "1", "2", "63", "64", "65", "255", "4096", "65535", "1000000", "2147483647", "2147483648"),
     *("4294967295", "4294967296", "9007199254740993", "9223372036854775807"),
-    *("-9223372036854775808", "18446744073709551615", "18446744073709551616", "1e308", "-1e-308", "nan", "inf", "", "?", "-0", "0x7f", "1,1,1,1"),
+    *("-9223372036854775808", "18446744073709551615", "18446744073709551616", "1e308", "nan", "inf", "", "?", "-0", "0x7f"),
     *("2..5", "..", "9223372036854775807,9223372036854775807", ",".join(["1"] * 65), ",".join(["2"] * 64), "9" * 5000),
 ]  # fmt: skip
 TEXTS = [

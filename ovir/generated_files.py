@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from ovir.build.stubs import stub
+from ovir.checks.rules.devices import LIMITS
 from ovir.cli.operation_pages import entries, operations_page
 from ovir.cli.reference import page as commands_page
 from ovir.export.exporters import with_table
@@ -94,6 +95,15 @@ def with_releases(text: str) -> str:
     return _between(_between(text, "operation versions", rows), "constructs", found)
 
 
+def with_limits(text: str) -> str:
+    """Return docs/devices.md with the table of what devices do not take."""
+    rows = ["| device | what | code | until | source |", "|---|---|---|---|---|"]
+    for limit in LIMITS:
+        until = release_text(limit.until) if limit.until is not None else ""
+        rows.append(f"| {limit.device} | {limit.says} | {limit.code.id} | {until} | {limit.source} |")
+    return _between(text, "limits", rows)
+
+
 def _between(text: str, name: str, lines: list[str]) -> str:
     """Return a page with these lines between its comments ``begin: name`` and ``end: name``."""
     before, _, rest = text.partition(f"<!-- begin: {name} -->\n")
@@ -113,6 +123,7 @@ FILES: dict[str, Callable[[str], str]] = {
     **{f"ovir/opset{opset}.pyi": _only(partial(stub, opset)) for opset in range(1, NEWEST_OPSET + 1)},
     "docs/operations.md": _only(operations_page),
     "docs/old-releases.md": with_releases,
+    "docs/devices.md": with_limits,
     "docs/onnx.md": with_table,
     "docs/reference/commands.md": _only(commands_page),
     "README.md": with_counts,

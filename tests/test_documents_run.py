@@ -29,6 +29,7 @@ SET_UP = {"README.md", "CONTRIBUTING.md"}
 """Their bash blocks install things: .ci/run runs those of README.md."""
 
 NEEDED = {
+    "answers.md": ("onnx", "onnx_ir"),
     "onnx.md": ("onnx", "onnx_ir", "onnxruntime"),
     "adding-an-export.md": ("onnx", "onnx_ir"),
     "reports.md": ("jinja2", "plotly"),

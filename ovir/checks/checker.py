@@ -44,6 +44,7 @@ def check(
     *,
     need_weights: bool = True,
     runtime: tuple[int, int] | str | None = None,
+    device: str | None = None,
     skip: Collection[str] = (),
     clock: Clock | None = None,
     untrusted: bool | Budget = False,
@@ -52,8 +53,9 @@ def check(
 
     ``model`` and ``weights`` are as in ``read_model``. Without ``need_weights`` no weights are opened, and nothing
     that depends on the data of constants is checked. ``runtime`` is an OpenVINO release such as ``"2022.3"``: what it
-    cannot read is an error. ``skip`` names codes (``OVIR510``) whose rules are not run. ``clock`` is called with the
-    time of each stage.
+    cannot read is an error. ``device`` is ``"CPU"``, ``"GPU"`` or ``"NPU"``: what its plugin is documented to refuse,
+    in that release or in the newest one, is an error. ``skip`` names codes (``OVIR510``) whose rules are not run.
+    ``clock`` is called with the time of each stage.
 
     ``untrusted`` is for a file or folder from strangers: what it could do to its reader is an error. Each file is
     checked in a process of its own, within a ``Budget`` of time and memory; the ``model`` must be a path.
@@ -66,13 +68,14 @@ def check(
         raise InputError.usage(message, hint="its diagnostics are in model.diagnostics")
     if runtime is not None and not isinstance(runtime, tuple):
         runtime = parse_release(str(runtime))
+    device = None if device is None else parse_device(device)
     if untrusted:
         from ovir.checks.untrusted.gate import check_untrusted  # trusted files do not need it
 
         budget = untrusted if isinstance(untrusted, Budget) else Budget()
-        options = Options(need_weights=need_weights, runtime=runtime, skip=tuple(skip))
+        options = Options(need_weights=need_weights, runtime=runtime, device=device, skip=tuple(skip))
         return check_untrusted(model, weights, options, budget)
-    return check_here(model, weights, need_weights=need_weights, runtime=runtime, skip=skip, clock=clock)
+    return check_here(model, weights, need_weights=need_weights, runtime=runtime, device=device, skip=skip, clock=clock)
 
 
 def check_here(
@@ -81,6 +84,7 @@ def check_here(
     *,
     need_weights: bool = True,
     runtime: tuple[int, int] | None = None,
+    device: str | None = None,
     skip: Collection[str] = (),
     clock: Clock | None = None,
     untrusted: bool = False,
@@ -89,9 +93,20 @@ def check_here(
     for files from strangers."""
     clock = clock or (lambda stage, seconds: None)
     with without_garbage_collection():
-        diagnostics = _collect(model, weights, need_weights, runtime, skip, clock, untrusted)
+        diagnostics = _collect(model, weights, need_weights, runtime, device, skip, clock, untrusted)
     rank = list(Severity)
     return sum_up(sorted(diagnostics, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity))))
+
+
+def parse_device(device: str) -> str:
+    """Return the device of a name such as ``GPU.0``, for which there are rules; InputError for others."""
+    if (found := device.upper().partition(".")[0]) not in DEVICES:
+        raise InputError.usage(f"there are no rules for the device {device!r}: known are {', '.join(DEVICES)}")
+    return found
+
+
+DEVICES = ("CPU", "GPU", "NPU")
+"""The devices that have rules; `ovir/checks/rules/devices.py` has them."""
 
 
 def _collect(
@@ -99,6 +114,7 @@ def _collect(
     weights: Any,
     need_weights: bool,
     runtime: tuple[int, int] | None,
+    device: str | None,
     skip: Collection[str],
     clock: Clock,
     untrusted: bool,
@@ -115,7 +131,9 @@ def _collect(
                 check_names(document.model, diagnostics)
             clock("inference", timed.seconds)
         with stage("applying rules") as timed:
-            context = Context(document.root, document.file, document.weights, document.model, runtime, untrusted)
+            context = Context(
+                document.root, document.file, document.weights, document.model, runtime, device, untrusted
+            )
             _apply_rules(context, skip, diagnostics)
             if FOREIGN_WEIGHTS.id not in skip:
                 report_foreign_weights(context, document.mark, diagnostics)

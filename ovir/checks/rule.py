@@ -35,6 +35,8 @@ class Context:
     model: Model
     runtime: tuple[int, int] | None = None
     """The OpenVINO release that is meant to read the file, as (2022, 3)."""
+    device: str | None = None
+    """The device that is meant to run the model: CPU, GPU or NPU."""
     untrusted: bool = False
     """Whether the rules for files from strangers are applied as well."""
 

@@ -32,6 +32,7 @@ from ovir.cli.arguments import (
 )
 from ovir.cli.check_config import Settings, find_settings, must_be_reported, parse_codes
 from ovir.cli.check_untrusted import add_untrusted, check_each_untrusted, refuse_options
+from ovir.cli.device import Verdict, add_device
 from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.opening import add_extension, load_extensions
 from ovir.cli.output import DONE, UNUSABLE, print_message, say, say_json, say_table, status_of
@@ -101,6 +102,7 @@ def check_each(
         weights=weights,
         need_weights=not settings.no_weights,
         runtime=settings.runtime,
+        device=settings.device,
         skip=frozenset(code for code in CODES if not settings.wants(code)),
         extensions=tuple(extensions),
     )
@@ -153,6 +155,7 @@ def _check_file(
     weights: str | None,
     need_weights: bool,
     runtime: tuple[int, int] | None,
+    device: str | None,
     skip: frozenset[str],
     extensions: Sequence[str],
 ) -> Checked:
@@ -165,6 +168,7 @@ def _check_file(
         weights and os.path.join(root, weights),
         need_weights=need_weights,
         runtime=runtime,
+        device=device,
         skip=skip,
         clock=times.__setitem__,
     )
@@ -261,6 +265,7 @@ def add_to(commands: Any) -> None:
         "  ovir check models/ --ignore OVIR7 --fail-on warning --sarif diagnostics.sarif\n"
         "  ovir check models/ --summary\n"
         "  ovir check model.xml --runtime 2022.3\n"
+        "  ovir check model.xml --device NPU\n"
         "  ovir check models/ --workers 8 --summary\n"
         "  ovir check --untrusted downloads/\n"
         "\nexit status: 0 no errors, 1 errors (or what --fail-on says), 2 a file that cannot be read at all\n"
@@ -286,6 +291,7 @@ def add_to(commands: Any) -> None:
         help="also report what this OpenVINO release cannot read",
     )
     add_untrusted(parser)
+    add_device(parser)
     add_workers(parser, default="one for each core, if it takes long")
     parser.add_argument("--profile", action="store_true", help="show how long reading, inference and rules took")
 
@@ -338,6 +344,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
     _refuse_contradictions(arguments)
+    verdict = Verdict(arguments, settings)
     check_html(arguments)
     load_extensions(arguments.extension)
     failing = list(Severity)[: list(Severity).index(settings.fail_on) + 1]
@@ -365,6 +372,7 @@ def run(arguments: argparse.Namespace) -> int:
             if in_folder and (is_no_model(found) if arguments.untrusted else any(d.code == NOT_IR.id for d in found)):
                 continue  # a folder may hold other XML files
             checked.append(name)
+            found = verdict.with_answer(name, found)
             output.times.update(took)
             wanted = [d for d in found if settings.reports(d, name)]
             new = [d for d in wanted if baseline is None or must_be_reported(d) or not baseline.takes(d)]
@@ -379,6 +387,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.node_data is not None:
         _write_node_data(arguments, settings, diagnostics)
     output.finish(len(checked), diagnostics, known)
+    verdict.say(diagnostics)
     write_html(arguments, lambda: _page(arguments, settings, checked, diagnostics, known))
     if baseline is not None and (missing := baseline.count_missing(checked, settings.wants_in)):
         print_message(f"{baseline.path}: {plural(missing, 'diagnostic')} no longer found; write the baseline again")
@@ -478,6 +487,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         "fail_on": None if arguments.fail_on is None else Severity(arguments.fail_on),
         "no_weights": False if arguments.weights is not None else arguments.no_weights,
         "runtime": arguments.runtime,
+        "device": arguments.device,
         "baseline": arguments.baseline,
     }
     return replace(settings, **{name: value for name, value in given.items() if value is not None})

@@ -24,6 +24,7 @@ class Settings:
     fail_on: Severity = Severity.ERROR
     no_weights: bool = False
     runtime: tuple[int, int] | None = None
+    device: str | None = None
     baseline: str | None = None
     per_path_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Codes to ignore in files whose path from ``folder``, or whose name, matches a pattern."""
@@ -221,6 +222,13 @@ def _release(value: Any) -> tuple[int, int]:
     return parse_release(_text(value))
 
 
+def _device(value: Any) -> str:
+    from ovir.checks.checker import parse_device
+
+    parse_device(_text(value))
+    return _text(value)
+
+
 def _per_path(value: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, dict):
         raise ValueError(f"a table of patterns and codes is expected, got {value!r}")
@@ -233,6 +241,7 @@ _VALUES: dict[str, Callable[[Any], Any]] = {
     "fail-on": _severity,
     "no-weights": _boolean,
     "runtime": _release,
+    "device": _device,
     "per-path-ignores": _per_path,
     "baseline": _text,
 }

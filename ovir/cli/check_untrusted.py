@@ -40,6 +40,8 @@ def refuse_options(arguments: argparse.Namespace) -> None:
     for option in ("dask", "node_data", "html"):
         if arguments.untrusted and getattr(arguments, option) is not None:
             raise_usage_error(f"--{option.replace('_', '-')} and --untrusted exclude each other")
+    if arguments.untrusted and arguments.ask:
+        raise_usage_error("--ask and --untrusted exclude each other: the device would compile the model")
 
 
 def check_each_untrusted(
@@ -50,6 +52,7 @@ def check_each_untrusted(
     options = Options(
         need_weights=not settings.no_weights,
         runtime=settings.runtime,
+        device=settings.device,
         skip=tuple(code for code in CODES if not settings.wants(code) and code not in _ALWAYS),
         extensions=tuple(os.path.abspath(path) for path in arguments.extension or ()),
     )

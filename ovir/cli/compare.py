@@ -23,7 +23,7 @@ from ovir.cli.arguments import (
 from ovir.cli.inputs import add_input_sets
 from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.opening import add_extension, load_extensions
-from ovir.cli.other_side import add_other_side, add_tolerances, config_of, open_sides
+from ovir.cli.other_side import add_executed, add_other_side, add_tolerances, config_of, open_sides
 from ovir.cli.output import (
     DONE,
     UNUSABLE,
@@ -41,6 +41,7 @@ from ovir.debugging.sides import LayerMode, NotCompared
 from ovir.diagnostics.wording import plural, readable
 from ovir.graph.layers import Layer
 from ovir.inference.layer_weights import compression_of
+from ovir.ir.executed import read_executed
 from ovir.model import Model
 
 if TYPE_CHECKING:
@@ -151,6 +152,8 @@ def _described(found: Comparison, layer: LayerDifference) -> str:
         text += f", '{layer.other}' in the other model"
     if layer.lone_before:
         text += f", after {' and '.join(layer.lone_before)}"
+    if layer.execution is not None:
+        text += f", {layer.execution}"
     if found.sets > 1:
         text += f", with {layer.tensor.worst_input}"
     if worst.problem is not None:
@@ -217,10 +220,10 @@ def _print_layers(found: Comparison, limit: int | None) -> None:
         marks = [name for name, marked in (("first", first), ("largest", largest)) if marked is layer]
         mark = ", ".join(marks) or ("" if layer.within else "beyond")
         name = layer.name if len({layer.output, 0}) == 1 else f"{layer.name}:{layer.output}"
-        row = [mark, layer.id, name, layer.type, _type_text(layer.tensor)]
+        row = [mark, layer.id, name, layer.type, _type_text(layer.tensor), *_executed_cells(found, layer)]
         rows.append([*row, *_metrics(found, layer.tensor, notes), *_set_cells(found, layer.tensor)])
     say("layers in the order of the noise that they add; those beyond tolerance come first")
-    columns = ["", ">id", "~layer", "~type", "tensor", *_METRICS, *_set_columns(found)]
+    columns = ["", ">id", "~layer", "~type", "tensor", *_executed_columns(found), *_METRICS, *_set_columns(found)]
     say_table(columns, rows, least=_least(found))
     _print_notes(notes)
     if limit is not None and len(layers) > limit:
@@ -267,6 +270,17 @@ def _set_cells(found: Comparison, tensor: TensorDifference) -> Sequence[str]:
 
 def _type_text(tensor: TensorDifference) -> str:
     return f"{tensor.element_type}[{','.join(map(str, tensor.shape))}]"
+
+
+def _executed_columns(found: Comparison) -> Sequence[str]:
+    return ("computed in",) if any(layer.execution is not None for layer in found.layers) else ()
+
+
+def _executed_cells(found: Comparison, layer: LayerDifference) -> Sequence[str]:
+    """Return the element type in which the device computes a layer, if its executed graph is known."""
+    if not _executed_columns(found):
+        return ()
+    return ("-" if layer.execution is None else layer.execution.by.precision or "-",)
 
 
 def _not_compared(layers: Sequence[NotCompared]) -> Iterator[str]:
@@ -336,6 +350,7 @@ def add_to(commands: Any) -> None:
     add_tolerances(parser)
     add_input_sets(parser)
     add_workers(parser, default="this process alone")
+    add_executed(parser, "the layers that differ say in which type they were computed")
     add_shape(parser)
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
@@ -352,6 +367,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_html(arguments)
     check_node_data(arguments)
     load_extensions(arguments.extension)
+    executed = None if arguments.executed is None else read_executed(arguments.executed)
     sides = open_sides(arguments)
     model = sides.model
     mode: LayerMode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
@@ -373,6 +389,8 @@ def run(arguments: argparse.Namespace) -> int:
         with reported("comparing layers", sides.note, rate_of=rate_of) as update:
             found = compare(model, sides.against, inputs=sides.inputs, **sides.options, mode=mode, progress=update)
     print_diagnostics(found.diagnostics)
+    if executed is not None:
+        found.add_executions({layer.key: item for layer, item in executed.of(model).items()})
     if arguments.node_data is not None:
         from ovir.integrations.model_explorer.overlays import of_comparison
 

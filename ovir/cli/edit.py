@@ -24,7 +24,7 @@ from ovir.diagnostics.wording import plural, readable
 from ovir.graph.layers import Layer
 from ovir.graph.names import tensor_names
 from ovir.io.tensor_files import load_tensor, parse_literal, with_element_type
-from ovir.ir.writing.save import write_model
+from ovir.ir.writing.save import prepare, write_model
 from ovir.lowering.registry import LOWERED_FROM
 from ovir.lowering.releases import IR_VERSION_11, as_release
 from ovir.model import Model, read_model
@@ -271,11 +271,12 @@ def run(arguments: argparse.Namespace) -> int:
     with stage("editing"):
         done = _apply(model, arguments)
     path = None if arguments.dry_run else arguments.output
-    written = model
-    warnings: list[Diagnostic] = []
-    if path is not None:
-        is_compressed = any(option == COMPRESS.option for option, _ in arguments.edits)
-        written, warnings = write_model(model, path, is_compressed, Model, _ir_version(arguments.edits))
+    is_compressed = any(option == COMPRESS.option for option, _ in arguments.edits)
+    version = _ir_version(arguments.edits)
+    if path is None:
+        written, warnings = prepare(model, is_compressed, version)
+    else:
+        written, warnings = write_model(model, path, is_compressed, Model, version)
     if arguments.json:
         edits = [{"option": edit.option, "value": edit.value, "result": edit.result} for edit in done]
         diagnostics = [found.to_dict() for found in warnings]

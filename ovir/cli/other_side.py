@@ -28,6 +28,12 @@ def add_other_side(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
 
 
+def add_executed(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--executed", type=file_name, metavar="exec_graph.xml", help=f"the graph that a device executed: {what}"
+    )
+
+
 def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", action="append", default=[], metavar="KEY=VALUE", help="a property of the device; may be repeated"

@@ -16,6 +16,7 @@ from ovir.cli.output import DONE, print_diagnostics, print_message, say
 from ovir.cli.signals import Terminated
 from ovir.cli.terminal import last_line
 from ovir.debugging.compare import compare
+from ovir.debugging.executing import execute
 from ovir.diagnostics.codes import CODES
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.wording import plural
@@ -25,9 +26,11 @@ from ovir.integrations.model_explorer.overlays import (
     of_comparison,
     of_diagnostics,
     of_diff,
+    of_executed,
 )
 from ovir.integrations.model_explorer.server import open_browser, open_server
 from ovir.integrations.model_explorer.view import ViewedModel, measure, shown_models, viewed
+from ovir.ir.executed import read_executed
 
 
 def add_to(commands: Any) -> None:
@@ -40,6 +43,7 @@ def add_to(commands: Any) -> None:
         "  ovir view model.xml --check --profile\n"
         "  ovir view model.xml --run inputs.npz            minimum, maximum, mean and NaN of each layer\n"
         "  ovir view model.xml --compare openvino:CPU      where a device computes something else\n"
+        "  ovir view model.xml --executed openvino:CPU     what the device fused, in which types, how long it took\n"
         "  ovir view before.xml --diff after.xml           both models, with what was removed and added\n"
         "\nThe page is served to this machine only, and loads nothing from the network.\n",
     )
@@ -62,6 +66,13 @@ def add_to(commands: Any) -> None:
         type=file_name,
         metavar="SIDE",
         help="color layers by their error: against openvino:DEVICE, onnx:FILE, OTHER.xml or an .npz of tensors",
+    )
+    parser.add_argument(
+        "--executed",
+        type=file_name,
+        metavar="GRAPH",
+        help="color layers by the time that a device took, and show in which type and with which others it computed "
+        "them: openvino:DEVICE runs the model, exec_graph.xml was written elsewhere",
     )
     parser.add_argument("--diff", type=file_name, metavar="OTHER.xml", help="also draw this model, and what differs")
     parser.add_argument("--hide-constants", action="store_true", help="leave out the layers of constants")
@@ -102,8 +113,11 @@ def _models(arguments: argparse.Namespace) -> list[ViewedModel]:
     recovered = open_recovering(arguments)
     overlays, diagnostics = _checked(arguments, recovered)
     runs, failures = _ran(arguments, recovered)
+    executed = _executed(arguments, recovered)
     diffs, others = _differing(arguments, recovered)
-    overlays = sorted([*overlays, *runs, *diffs], key=lambda overlay: not overlay.items)  # one with data is selected
+    overlays = sorted(
+        [*overlays, *runs, *executed, *diffs], key=lambda overlay: not overlay.items
+    )  # one with data is selected
     return [viewed(arguments.model, recovered.model, [*diagnostics, *failures], recovered.declared, overlays), *others]
 
 
@@ -147,6 +161,22 @@ def _ran(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Over
         print_message(f"{comparison_verdict(found)}, against {found.against}")
         overlays += of_comparison(model, found)
     return overlays, failures
+
+
+def _executed(arguments: argparse.Namespace, recovered: Recovered) -> list[Overlay]:
+    """Return the overlays of the graph that a device executed, or has executed elsewhere."""
+    if arguments.executed is None:
+        return []
+    model = recovered.model
+    if not arguments.executed.startswith("openvino:"):
+        graph = read_executed(arguments.executed)
+    elif recovered.errors or recovered.lacks_weights:
+        print_message("the model has faults, or no weights: it is drawn, but not run")
+        return []
+    else:
+        graph = execute(model, arguments.executed, arguments.inputs)
+    print_message(graph.summary(model))
+    return of_executed(model, graph)
 
 
 def _differing(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Overlay], list[ViewedModel]]:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ovir.analysis.metrics import top_scores
@@ -20,6 +20,7 @@ from ovir.debugging.walk import Depths, Walk, WalkPlan, element_type_of, local
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.graph.layers import Layer, Port
+from ovir.ir.executed import Execution
 from ovir.model import Model
 from ovir.runtime.executor import SeenStep
 
@@ -117,6 +118,8 @@ class LayerDifference:
     """Whether it is a Loop, a TensorIterator or an If, whose bodies are compared as a whole."""
     lone_before: tuple[str, ...] = ()
     """The layers that it reads and that only one of two models has, with its name."""
+    execution: Execution | None = None
+    """How the other side executed it, if its executed graph is known."""
 
     @property
     def within(self) -> bool:
@@ -138,6 +141,8 @@ class LayerDifference:
             head["has_bodies"] = True
         if self.lone_before:
             head["lone_before"] = list(self.lone_before)
+        if self.execution is not None:
+            head["executed"] = self.execution.to_dict()
         return {**head, **self.tensor.to_dict(), "contribution": self.contribution}
 
 
@@ -189,6 +194,10 @@ class Comparison:
     """Where ``actual`` and ``reference`` of a tensor come from, in words."""
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
+
+    def add_executions(self, executions: Mapping[str, Execution]) -> None:
+        """Say of each layer how the other side executed it; the layers are named by their keys."""
+        self.layers = [replace(layer, execution=executions.get(layer.name)) for layer in self.layers]
 
     @property
     def within(self) -> bool:
@@ -338,6 +347,7 @@ class Findings:
     description: str = ""
     """The name of the other side; this and the fields below describe it."""
     precision: str | None = None
+    executions: Mapping[str, Execution] = field(default_factory=dict)
     not_compared: list[NotCompared] = field(default_factory=list)
     sides: tuple[str, str] = Side.labels
     outputs_first: bool = False
@@ -345,7 +355,7 @@ class Findings:
     def describe(self, side: Side) -> None:
         """Record the description of the other side after its runs."""
         self.diagnostics.update(dict.fromkeys(side.diagnostics))
-        self.description, self.precision = side.description, side.precision
+        self.description, self.precision, self.executions = side.description, side.precision, side.executions
         self.not_compared, self.sides = side.not_compared, side.labels
         self.outputs_first = side.outputs_first
 
@@ -369,7 +379,7 @@ class Findings:
         self.diagnostics.update(later.diagnostics)
         self.failed |= later.failed
         self.steps = self.steps or later.steps
-        self.description, self.precision = later.description, later.precision
+        self.description, self.precision, self.executions = later.description, later.precision, later.executions
         self.not_compared, self.sides = later.not_compared, later.sides
         self.outputs_first = later.outputs_first
 
@@ -419,6 +429,7 @@ class Findings:
             other=self.others.get(layer.key),
             has_bodies=bool(layer.bodies),
             lone_before=self.lone_before.get(layer.key, ()),
+            execution=self.executions.get(layer.key),
         )
 
 

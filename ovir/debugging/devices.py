@@ -18,16 +18,17 @@ from ovir.core.arrays import Array
 from ovir.core.interrupts import temporary_folder
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.debugging.engines.process import EngineDiedError, EngineProcess, Loaded
+from ovir.debugging.engines.process import EngineDiedError, EngineError, EngineProcess, Loaded
 from ovir.debugging.sides import Device, LayerAnswer, LayerMode, Partners, Side, in_batches, in_halves
 from ovir.debugging.walk import element_type_of
-from ovir.diagnostics.errors import ModelError, RunError
+from ovir.diagnostics.errors import ModelError, ReadError, RunError
 from ovir.editing.transaction import infer_edited
 from ovir.graph.connections import set_scopes
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.copies import independent, restore
 from ovir.graph.layers import Layer, Port, join
 from ovir.graph.order import trace_back
+from ovir.ir.executed import ExecutedGraph, Execution, read_executed
 from ovir.model import Model, save_model
 from ovir.ops.infrastructure import Const
 from ovir.ops.state import AssignBase, ReadValueBase
@@ -148,6 +149,7 @@ class EngineDevice:
         self._folder: Path | None = None
         self.precision: str | None = None
         """The element type in which the device computes, once it has compiled a model and if it says so."""
+        self.executed: ExecutedGraph | None = None
 
     @property
     def description(self) -> str:
@@ -166,7 +168,20 @@ class EngineDevice:
     def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
         if self._loaded is None or self._loaded.start != self.engine.starts:
             self._loaded = self._load(self._model, "model")
-        return self.engine.infer(self._loaded, inputs, [port.element_type for port in self._model.inputs])
+        outputs = self.engine.infer(self._loaded, inputs, [port.element_type for port in self._model.inputs])
+        if self.executed is None and self.engine.kind == "openvino":
+            self._read_executed(self._loaded)
+        return outputs
+
+    def _read_executed(self, loaded: Loaded) -> None:
+        """Keep what the device executes; not all devices say it."""
+        assert self._folder is not None
+        path = self._folder / "executed.xml"
+        try:
+            self.engine.write_executed(loaded, path)
+            self.executed = read_executed(path)
+        except (EngineError, ReadError):
+            self.executed = ExecutedGraph(())
 
     def release(self) -> None:
         if self._loaded is not None:
@@ -203,6 +218,7 @@ class OvirDevice:
 
     description = "ovir"
     precision: str | None = None
+    executed: ExecutedGraph | None = None
     labels = Side.labels
 
     def __init__(self, model: Model) -> None:
@@ -419,6 +435,14 @@ class DeviceSide(Side):
     @property
     def precision(self) -> str | None:
         return self._device.precision
+
+    @property
+    def executions(self) -> Mapping[str, Execution]:
+        if self._device.executed is None:
+            return {}
+        found = self._device.executed.of(self.partners.b)
+        pairs = ((layer.key, self.partners.of(layer)) for layer in self.partners.a.walk())
+        return {key: found[other] for key, other in pairs if other in found}
 
     def compare_layers(self, mode: LayerMode, *, runs_whole: bool) -> None:
         self._device.release()

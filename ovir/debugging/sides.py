@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar
@@ -14,6 +14,7 @@ from ovir.debugging.walk import ENDS
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError, ModelError, OvirError, RunError
 from ovir.graph.layers import Layer, Port
+from ovir.ir.executed import ExecutedGraph, Execution
 from ovir.model import Model
 from ovir.runtime.executor import SeenStep
 from ovir.runtime.inputs import collect_inputs
@@ -63,6 +64,8 @@ class Device(Protocol):
     """The element type in which the device computes, once it has compiled a model and if it says so."""
     labels: tuple[str, str]
     """Where compared values come from: those of the device, and those of the first model."""
+    executed: ExecutedGraph | None
+    """What the device executed in place of the model, once it has run it and if it says so."""
 
     @property
     def description(self) -> str:
@@ -145,6 +148,11 @@ class Side(Protocol):
     def precision(self) -> str | None:
         """Return the element type in which the other side computes; None if it is not known."""
         return None
+
+    @property
+    def executions(self) -> Mapping[str, Execution]:
+        """Return how layers of the first model were executed on the other side, by their keys, if it is known."""
+        return {}
 
     @property
     def not_compared(self) -> list[NotCompared]:

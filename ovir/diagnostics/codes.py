@@ -202,6 +202,9 @@ DOUBLE = _info(704, "CPU and GPU plugins compute an f64 tensor in f32", summed=T
 DUPLICATE_CONSTANT = _info(705, "the weights contain equal constants more than once", summed=True)
 CANCELLED = _info(706, "two layers in a row undo each other", summed=True)
 UNKNOWN_RANK = _info(707, "an input of the model has an unknown rank")
+DEVICE_REFUSAL = _code(708, "the given device refuses something in the file")
+DEVICE_DOUBT = _warning(709, "the given device may refuse something in the file")
+DEVICE_TYPE = _info(710, "the given device computes in another element type")
 
 # --------------------------------------------------------------------------- running, and use of the API
 
@@ -213,6 +216,7 @@ ENGINE = _code(805, "another engine cannot compile or run a model")
 NOT_EXPORTED = _code(806, "a layer that cannot be exported to ONNX")
 WORKER_DIED = _code(807, "a worker process ended while it worked")
 SLOW_ENGINE = _warning(808, "the engine onnxruntime may be slower than NumPy")
+DEVICE_ANSWER = _code(809, "the device itself says that it does not support a layer")
 BAD_INPUT = _code(901, "an input tensor does not match the model")
 USAGE = _code(902, "a call with arguments that do not fit")
 UNWRITABLE = _code(903, "an output cannot be written")

@@ -20,7 +20,6 @@ from ovir.lowering.decompose import decomposed, is_newer, new_layers
 from ovir.lowering.registry import LOWERED_FROM, NotLowered
 from ovir.lowering.releases import (
     ELEMENT_TYPES_SINCE,
-    OPERATIONS_SINCE,
     Release,
     as_release,
     newest_opset_for,
@@ -28,6 +27,7 @@ from ovir.lowering.releases import (
     own_element_types,
     release_of_opset,
     release_text,
+    since_later,
 )
 from ovir.opset1 import convert
 
@@ -37,8 +37,6 @@ def lower(model: LayerGraph, target: str | int) -> list[Layer]:
     release = as_release(target)
     with_types(model)
     refused = [diagnostic for layer in model.walk() for diagnostic in _refused_types(layer, release)]
-    if not refused and not any(_needs_change(layer, release) for layer in model.walk()):
-        return []
     with editing(model):
         if model.needs_inference:
             infer_model(model)
@@ -49,15 +47,6 @@ def lower(model: LayerGraph, target: str | int) -> list[Layer]:
         if refused:
             raise ExportError(*refused)
     return rewritten
-
-
-def _needs_change(layer: Layer, release: Release) -> bool:
-    if (opset_number(layer.version) or 0) > newest_opset_for(layer, release):
-        return True
-    try:
-        return bool(changes_for(layer, release))
-    except NotLowered:
-        return True
 
 
 def _lower_graph(graph: LayerGraph, release: Release, refused: list[Diagnostic]) -> Iterator[Layer]:
@@ -131,7 +120,7 @@ def _add_layers(
             separate(port)
         layer.id = graph.next_id
         layer.name = old.name if is_last else take_name(f"{old.name}/{layer.name or layer.type}", taken)
-        if layer.type != "Const":
+        if is_last or layer.type != "Const":
             layer.rt_info_source = _with_origin(old.rt_info if is_last else NO_RT_INFO, origin)
         graph.add_layer(layer, [source for source in sources if source is not None])
 
@@ -154,7 +143,7 @@ def _with_origin(info: RtInfo, origin: str) -> RtInfo:
 def _diagnostic(layer: Layer, release: Release, error: NotLowered) -> Diagnostic:
     op = layer.operator
     number = opset_number(layer.version) if op is None else op.opset
-    first = OPERATIONS_SINCE.get((layer.type, number or 1)) or release_of_opset(number or 1)
+    first = since_later(layer) or release_of_opset(number or 1)
     since = f"OpenVINO knows it from release {release_text(first)}"
     message = f"this layer cannot be rewritten for OpenVINO {release_text(release)}: {error.reason}"
     hint = f"{error.hint}; {since}" if error.hint else since

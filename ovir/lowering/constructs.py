@@ -1,6 +1,7 @@
 """What a release reads but does not run, or runs wrongly, and what says the same in a way that it runs.
 
-All of it was measured with the published packages, on their CPU devices.
+All of it was measured with published packages, on their CPU devices. Where a release between two that were measured was
+not, it counts as one that fails.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ import numpy as np
 
 from ovir import opset8 as ops
 from ovir.core.arrays import Array
-from ovir.core.element_types import boolean
-from ovir.graph.layers import Layer, Port
-from ovir.lowering.parts import constant, scalar
+from ovir.core.element_types import boolean, i4, i8, i32, i64, u4, u8
+from ovir.core.shapes import Dimension
+from ovir.graph.layers import Layer, LayerOrPort, Port
+from ovir.lowering.decompose import decomposed
+from ovir.lowering.parts import constant, older, scalar
 from ovir.lowering.registry import refuse
 from ovir.lowering.releases import Release
+from ovir.ops.convolution import ForwardConvolutionBase
 from ovir.ops.fourier import FourierBase
+from ovir.ops.interpolate import Interpolate4Base
 
 Changes: TypeAlias = Mapping[Port, Layer]
 """New layers by the port whose tensor they take the place of: an input of the layer or of one that reads it, or an
@@ -181,7 +186,8 @@ def largest_along_the_last_axis(layer: Layer) -> Changes:
     "ROIAlign",
     first=(2022, 1),
     last=(2022, 3),
-    reason="products of what it gives for an unknown number of regions are NaN in some runs",
+    reason="it leaves the channels that fill up a block of 8 or 16 as memory holds them; where that is NaN, products "
+    "of the next layers with these channels, whose weights are 0, are NaN as well",
 )
 def regions_of_unknown_number(layer: Layer) -> Changes:
     """Clamp its output to the finite numbers."""
@@ -192,6 +198,16 @@ def regions_of_unknown_number(layer: Layer) -> Changes:
     largest = float(np.finfo(np.float32).max)
     clamped = ops.clamp(port, -largest, largest)
     return dict.fromkeys(readers, clamped)
+
+
+@fails_at(
+    "NonZero", first=(2022, 1), last=(2022, 1), reason='it has an "incorrect number of output edges" if two read it'
+)
+def positions_read_twice(layer: Layer) -> Changes:
+    """Let one read it, the maximum with 0, for all others."""
+    port = layer.outputs[0]
+    copied = ops.maximum(port, scalar(0, port.element_type))
+    return dict.fromkeys(port.readers, copied) if len(port.readers) > 1 else {}
 
 
 @fails_at("Gather", first=(2022, 1), last=(2022, 1), reason="it may crash where batch_dims is not 0")
@@ -247,6 +263,188 @@ def transform_of_unknown_sizes(layer: Layer) -> Changes:
     rows = ops.reshape(data, [*[0] * (rank - own), count], special_zero=True)
     product = ops.matmul(rows, ops.constant(matrix, data.element_type), transpose_a=False, transpose_b=False)
     return {layer.outputs[0]: ops.reshape(product, [*[0] * (rank - own), *outer.to_tuple()], special_zero=True)}
+
+
+def _in_parts(layer: Layer, opset: int) -> Changes:
+    (port,) = decomposed(layer, opset)
+    assert port is not None
+    return {layer.outputs[0]: port.layer}
+
+
+@fails_at(
+    "GridSample",
+    first=(2022, 2),
+    last=(2022, 3),
+    reason='"There should be only one instance of RegistersPool per thread": a process compiles one GridSample',
+)
+def sampled_grid(layer: Layer) -> Changes:
+    """Gather the pixels around each position."""
+    return _in_parts(layer, 8)
+
+
+@fails_at(
+    "SoftSign",
+    first=(2022, 2),
+    last=(2025, 3),
+    reason="it gives wrong numbers where it is computed together with the elementwise operation before it",
+)
+def softsign_behind_others(layer: Layer) -> Changes:
+    """Divide by 1 + |x|."""
+    return _in_parts(layer, 8)
+
+
+@fails_at(
+    "GroupNormalization",
+    first=(2024, 0),
+    last=(2025, 4),
+    reason='"Unsupported operation of type: GroupNormalization" in bodies',
+)
+def groups_in_a_body(layer: Layer) -> Changes:
+    """Normalize each group by MVN."""
+    return _in_parts(layer, 11) if layer.scope else {}
+
+
+@fails_at("Const", first=(2021, 1), last=(2023, 2), reason="4-bit numbers are taken in pairs of the other order")
+def numbers_of_4_bits(layer: Layer) -> Changes:
+    """Hold them in 8 bits."""
+    port = layer.outputs[0]
+    array = constant(port) if port.element_type in (i4, u4) else None
+    if array is None:
+        return {}
+    if any(reader.layer.type != "Convert" for reader in port.readers):
+        refuse("swaps its numbers, which another operation than Convert reads", "--decompress replaces them by reals")
+    return {port: ops.constant(array, i8 if port.element_type == i4 else u8)}
+
+
+@fails_at(
+    "Select",
+    first=(2022, 2),
+    last=(2022, 3),
+    reason="the process crashes where a constant condition is the same for all elements",
+)
+def selection_of_one_input(layer: Layer) -> Changes:
+    """Broadcast the input that is selected."""
+    condition, chosen, other = (port.source for port in layer.inputs)
+    given = _given(layer, 0)
+    if given is None or not given.size or given.min() != given.max() or None in (condition, chosen, other):
+        return {}
+    if not given.flat[0]:
+        chosen, other = other, chosen
+    assert condition is not None
+    assert chosen is not None
+    result: LayerOrPort = chosen
+    for beside in (condition, other):
+        if beside is not None and beside.shape.rank != 0:
+            result = ops.broadcast(result, ops.shape_of(beside), broadcast_spec="bidirectional")
+    return {layer.outputs[0]: ops.convert(result, chosen.element_type)}
+
+
+@fails_at(
+    "AdaptiveMaxPool", first=(2022, 1), last=(2025, 4), reason='"CPU plugin does not support i64" for its positions'
+)
+def positions_of_64_bits(layer: Layer) -> Changes:
+    """Compute positions of i32 and convert them."""
+    op, (data, sizes) = layer.operator, (port.source for port in layer.inputs)
+    pooled, positions = layer.outputs
+    if op is None or positions.element_type != i64:
+        return {}
+    found = older(op, 8, data, sizes, index_element_type=i32)
+    return {pooled: found, positions: ops.convert(found.outputs[1], i64)}
+
+
+_CONVOLUTIONS = "Convolution", "GroupConvolution"
+_SMALL_WINDOW = "it compiles convolutions of unknown sizes with sizes of 64, for which this window is too large"
+
+
+@fails_at(*_CONVOLUTIONS, first=(2022, 1), last=(2022, 1), reason=_SMALL_WINDOW)
+def window_of_unknown_sizes(layer: Layer) -> Changes:
+    """Pad the end with zeros, and leave out the elements that come of them."""
+    return _with_larger_pads(layer, 1)
+
+
+@fails_at(
+    *_CONVOLUTIONS,
+    first=(2022, 2),
+    last=(2025, 3),
+    reason="it compiles convolutions of unknown sizes with sizes of 64 or as long as the filter without its dilations",
+)
+def dilated_window_of_unknown_sizes(layer: Layer) -> Changes:
+    """Pad the end with zeros, and leave out the elements that come of them."""
+    return _with_larger_pads(layer, 2)
+
+
+def _with_larger_pads(layer: Layer, least_dilation: int) -> Changes:
+    """Return a convolution whose padded data holds a window where the device takes unknown sizes to be 64."""
+    op, data, filters = layer.operator, *(port.source for port in layer.inputs)
+    if not isinstance(op, ForwardConvolutionBase) or op.auto_pad.startswith("same") or data is None or filters is None:
+        return {}
+    shape, window = data.shape, filters.shape
+    if shape.rank is None or window.rank is None:
+        return {}
+    begins, ends = ((0,) * len(op.strides), (0,) * len(op.strides))
+    if op.auto_pad != "valid":
+        begins, ends = op.pads_begin, op.pads_end
+    further = []
+    for axis, dilation in enumerate(op.dilations):
+        length, taps = shape[2 + axis], window[axis - len(op.dilations)]
+        span = (taps.min_length - 1) * dilation + 1
+        missing = span - max(64, length.min_length) - begins[axis] - ends[axis]
+        concerns = not length.is_static and dilation >= least_dilation and missing > 0
+        further.append(-(-missing // op.strides[axis]) if concerns else 0)
+    if not any(further):
+        return {}
+    pads = [end + count * stride for end, count, stride in zip(ends, further, op.strides, strict=True)]
+    longer = older(op, op.opset, data, filters, auto_pad="explicit", pads_begin=begins, pads_end=pads)
+    whole = [1, 1, *(int(count == 0) for count in further)]
+    stops = [0, 0, *(-count for count in further)]
+    kept = ops.strided_slice(longer, [0] * len(stops), stops, [1] * len(stops), [1] * len(stops), whole)
+    return {layer.outputs[0]: kept}
+
+
+_RESIZED = '"Interpolate layer only supports resize on spatial dimensions"'
+
+
+@fails_at("Interpolate", first=(2021, 1), last=(2021, 4), reason=f"{_RESIZED}: those from the third one on")
+def resized_first_axes(layer: Layer) -> Changes:
+    """Transpose the axes that are resized to the end."""
+    return _resized_at_the_end(layer)
+
+
+@fails_at("Interpolate", first=(2022, 1), last=(2025, 4), reason=f"{_RESIZED}: of three dimensions, only the last one")
+def resized_axes_of_three(layer: Layer) -> Changes:
+    """Transpose the axes that are resized to the end, behind a further dimension."""
+    return _resized_at_the_end(layer) if layer.inputs[0].shape.rank == 3 else {}
+
+
+def _resized_at_the_end(layer: Layer) -> Changes:
+    op, data, after = layer.operator, layer.inputs[0].source, layer.outputs[0].shape
+    if not isinstance(op, Interpolate4Base) or data is None or data.shape.rank is None or data.shape.rank < 3:
+        return {}
+    rank = data.shape.rank
+    position = 3 if op.opset == 4 else 2
+    listed = _given(layer, position) if len(layer.inputs) > position else np.arange(rank)
+    if listed is None:
+        return {}
+    axes = [int(axis) % rank for axis in listed]
+    resized = [axis for axis in range(rank) if axis in axes and _may_differ(data.shape[axis], after[axis])]
+    rest = [axis for axis in range(rank) if axis not in resized]
+    if not resized or resized[0] >= 2 or len(resized) > 3:
+        return {}
+    order = [*rest, *resized]
+    ahead = list(range(2 - len(rest)))
+    image = ops.unsqueeze(ops.transpose(data, order), ahead) if ahead else ops.transpose(data, order)
+    moved = [order.index(axis) + len(ahead) for axis in axes]
+    begins, ends = (
+        [0] * len(ahead) + [(*pads, *[0] * rank)[axis] for axis in order] for pads in (op.pads_begin, op.pads_end)
+    )
+    sizes = [port.source for port in layer.inputs[1:position]]
+    larger = older(op, op.opset, image, *sizes, moved, pads_begin=begins, pads_end=ends)
+    found = ops.squeeze(larger, ahead) if ahead else larger
+    return {layer.outputs[0]: ops.transpose(found, np.argsort(order))}
+
+
+def _may_differ(before: Dimension, after: Dimension) -> bool:
+    return not (before.is_static and after.is_static and before.length == after.length)
 
 
 @fails_at(

@@ -46,6 +46,10 @@ OPERATIONS_SINCE: dict[tuple[str, int], Release] = {
 """The first release that reads an operation version, where this is not the first release of its opset; measured with
 the published packages."""
 
+_INPUTS_SINCE: dict[tuple[str, int], Release] = {("ScaledDotProductAttention", 6): (2025, 4)}
+"""The first release that computes with so many inputs of an operation; measured with the published packages, of which
+the older ones read the sink of attention and ignore it without a message."""
+
 
 def newest_opset(release: Release) -> int:
     """Return the newest opset that a release supports, 0 for a release older than all of them."""
@@ -55,9 +59,18 @@ def newest_opset(release: Release) -> int:
 def newest_opset_for(layer: Layer, release: Release) -> int:
     """Return the newest opset from which a release knows the operation of a layer."""
     newest, op = newest_opset(release), layer.operator
-    if op is not None and op.opset and OPERATIONS_SINCE.get((op.type, op.opset), release) > release:
+    if op is not None and op.opset and (since_later(layer) or release) > release:
         return min(newest, op.opset - 1)
     return newest
+
+
+def since_later(layer: Layer) -> Release | None:
+    """Return the first release that knows the operation of a layer and all of its inputs; None if it is the first one
+    of its opset."""
+    op = layer.operator
+    if op is None:
+        return None
+    return _INPUTS_SINCE.get((op.type, len(layer.inputs))) or OPERATIONS_SINCE.get((op.type, op.opset))
 
 
 def release_of_opset(opset: int) -> Release:
@@ -137,6 +150,12 @@ class Need:
         return f"OpenVINO {release_text(self.release)} or later, for {self.what}"
 
 
+def with_inputs(layer: Layer) -> str:
+    """Return words for the number of inputs of a layer, where they make it newer than its opset."""
+    count = len(layer.inputs)
+    return f" with {count} inputs" if (layer.type, count) in _INPUTS_SINCE else ""
+
+
 def oldest_release(model: LayerGraph) -> Need:
     """Return the oldest release that reads the IR version, the opsets and the element types of a model, and the reason.
 
@@ -153,19 +172,19 @@ def _needs(model: LayerGraph) -> Iterator[Need]:
     else:
         yield Need(min(RELEASES), f"IR version {model.version}")
     opsets: dict[int, Layer] = {}
-    late: dict[tuple[str, int], Layer] = {}
+    late: dict[tuple[Release, str], None] = {}
     types: dict[ElementType, None] = {}
     for layer in model.walk():
         if (number := opset_number(layer.version)) is not None:
             opsets.setdefault(number, layer)
         types.update(element_types_of(layer))
-        if (op := layer.operator) is not None and (op.type, op.opset) in OPERATIONS_SINCE:
-            late.setdefault((op.type, op.opset), layer)
-    for version, layer in late.items():
-        yield Need(OPERATIONS_SINCE[version], f"{layer.type} of {layer.version}")
+        if (since := since_later(layer)) is not None:
+            late[since, f"{layer.type} of {layer.version}{with_inputs(layer)}"] = None
+    for release, what in late:
+        yield Need(release, what)
     for number, layer in opsets.items():
         releases = [release for release, newest in RELEASES.items() if newest >= number]
         yield Need(min(releases, default=None), f"{layer.type} of {layer.version}")
     for element_type in types:
-        if (since := ELEMENT_TYPES_SINCE.get(element_type)) is not None:
-            yield Need(since, f"the element type {element_type}")
+        if (first := ELEMENT_TYPES_SINCE.get(element_type)) is not None:
+            yield Need(first, f"the element type {element_type}")

@@ -118,7 +118,8 @@ def _layers(found: Comparison, page: Page) -> Table:
 
 def _about(found: Comparison, layer: LayerDifference) -> list[Text | Pairs]:
     other = [] if layer.other is None else [Text(layer.other, "In the other model")]
-    return [*other, *_numbers(found, layer.tensor)]
+    executed = [] if layer.execution is None else [Text(str(layer.execution), "On the device")]
+    return [*other, *executed, *_numbers(found, layer.tensor)]
 
 
 def _numbers(found: Comparison, tensor: TensorDifference) -> list[Text | Pairs]:

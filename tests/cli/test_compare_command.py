@@ -390,3 +390,23 @@ def test_a_precision_that_the_device_does_not_honour_is_named(
     monkeypatch.setenv("OVIR_TEST_PRECISION", "f32")
     text = run(capsys, *arguments)[1]
     assert "the device does not honour INFERENCE_PRECISION_HINT=bf16: it computes in f32" in text
+
+
+def test_in_which_type_a_layer_of_a_recording_was_computed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    executed = '<data execOrder="0" originalLayersNames="tanh,soft" runtimePrecision="f16"/>'
+    Path("exec_graph.xml").write_text(
+        f'<net><layers><layer id="0" name="tanh" type="Tanh">{executed}</layer></layers></net>'
+    )
+    np.savez("wrong.npz", x=X, tanh=np.tanh(X) + np.float32(0.01))
+    arguments = ("--against", "wrong.npz", "--executed", "exec_graph.xml")
+    status, text = run(capsys, *arguments)
+    assert status == 1
+    assert "first layer beyond tolerance: Tanh 'tanh' (id 1), computed in f16: " in text
+    assert "computed in  " in text
+    _, listed = run(capsys, *arguments, "--json")
+    (layer,) = json.loads(listed[: listed.rindex("}") + 1])["layers"]
+    assert layer["executed"]["with"] == ["tanh", "soft"]
+    assert "computed in" not in run(capsys, *arguments[:2])[1]
+    status, text = run(capsys, "--against", "wrong.npz", "--executed", "model.xml")
+    assert status == 2
+    assert "not an executed graph" in text

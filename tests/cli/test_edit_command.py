@@ -271,3 +271,14 @@ def test_constants_are_folded_with_the_shapes_that_were_given_before(cli: Cli, t
     assert "folded 1 layer into 1 constant" in done.out
     done = cli("edit", path, "--fold-constants", "--shape", "data=2,3", "-o", tmp_path / "folded.xml")
     assert "folded 0 layers into 0 constants" in done.out
+
+
+def test_a_dry_run_refuses_what_the_file_cannot_hold(cli: Cli, tmp_path: Path) -> None:
+    x = ops.parameter([-1, 3], "f32", name="x")
+    path = tmp_path / "model.xml"
+    ovir.save_model(ovir.Model([ops.relu(x)], [x]), path)
+    for where in (["--dry-run"], ["-o", tmp_path / "old.xml"]):
+        done = cli("edit", path, "--runtime", "2021.4", *where)
+        assert done.status != 0
+        assert "--shape x=..." in done.err
+    assert cli("edit", path, "--runtime", "2021.4", "--shape", "x=2,3", "--dry-run").status == 0

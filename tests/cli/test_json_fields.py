@@ -60,7 +60,10 @@ def looping(tmp_path: Path) -> list[Path]:
 
 
 def test_compare(cli: Any, looping: list[Path], tmp_path: Path) -> None:
-    found = printed(cli, "compare", *looping, "--samples", 2)
+    executed = '<data execOrder="0" originalLayersNames="product" runtimePrecision="f16"/>'
+    graph = f'<net><layers><layer id="0" name="product" type="FullyConnected">{executed}</layer></layers></net>'
+    (tmp_path / "executed.xml").write_text(graph)
+    found = printed(cli, "compare", *looping, "--samples", 2, "--executed", tmp_path / "executed.xml")
     assert set(found) == documented("wrong-results.md", "Field")
     tensor = documented("wrong-results.md", "Field of an output or layer")
     layer = tensor | documented("wrong-results.md", "Field of a layer only")

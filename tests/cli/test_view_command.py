@@ -134,3 +134,35 @@ def test_severities_are_those_of_check() -> None:
 def test_times_come_first_if_the_check_finds_nothing() -> None:
     with viewing(DIGITS, "--no-browser", "--check", "--profile") as view:
         assert list(view.overlays())[-1] == "time (ms) of digits.xml"  # the page selects what it loads last
+
+
+EXECUTED = """<net name="exec" version="11"><layers>
+<layer id="0" name="conv1" type="Convolution"><data execOrder="0" execTimeMcs="2500" originalLayersNames="conv1,bias1,relu1"
+ primitiveType="jit_avx512" runtimePrecision="bf16"/></layer>
+</layers><edges/></net>"""
+
+
+def test_what_a_device_executed_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "exec_graph.xml").write_text(EXECUTED)
+    with viewing(DIGITS, "--no-browser", "--executed", tmp_path / "exec_graph.xml") as view:
+        found = view.overlays()
+        assert found["executed: time (ms) of digits.xml"] == {"conv1": 2.5}
+        assert found["executed: precision of digits.xml"]["relu1"] == "bf16"
+        assert found["executed: primitive of digits.xml"]["relu1"] == "Convolution: jit_avx512"
+        assert found["executed: fused into of digits.xml"]["relu1"] == "conv1"
+        assert list(found)[-1] == "executed: time (ms) of digits.xml"  # the page selects the last one
+        assert "as 1, in bf16, 2.5 ms" in view.stop()[1]
+
+
+def test_what_a_device_executes_here() -> None:
+    pytest.importorskip("openvino", reason="OpenVINO executes the graph")
+    with viewing(DIGITS, "--no-browser", "--executed", "openvino:CPU") as view:
+        found = view.overlays()
+        assert found["executed: fused into of digits.xml"]["relu1"] == "conv1"
+        assert found["executed: time (ms) of digits.xml"]["conv1"] > 0
+
+
+def test_a_file_that_is_no_executed_graph(cli: Cli) -> None:
+    outcome = cli("view", DIGITS, "--executed", DIGITS, "--no-browser", "--port", 0)
+    assert outcome.status == 2
+    assert "not an executed graph" in outcome.err

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ovir
-from ovir import opset8, opset9, opset13
+from ovir import opset8, opset9, opset12, opset13, opset15
 from ovir.core.arrays import Array
 from ovir.graph.layers import Layer
 from ovir.lowering.constructs import CONSTRUCTS
-from ovir.lowering.releases import OPERATIONS_SINCE, newest_opset, release_of_opset, release_text
+from ovir.lowering.releases import OPERATIONS_SINCE, newest_opset, oldest_release, release_of_opset, release_text
 
 Made = tuple[ovir.Model, dict[str, Array]]
 
@@ -74,6 +75,92 @@ def regions() -> Made:
     return ovir.Model([opset8.relu(found), opset8.abs(found)], [x, boxes, images]), inputs
 
 
+def two_grids() -> Made:
+    x = opset8.parameter([-1, 2, -1, -1], "f32", name="x")
+    grids = [opset8.parameter([-1, 3, 4, 2], "f32", name=name) for name in ("first", "second")]
+    attributes = {"padding_mode": "reflection", "mode": "bicubic"}
+    found = [opset9.grid_sample(x, grid, attributes, name=f"of_{grid.name}") for grid in grids]
+    inputs = {"x": numbers(1, 2, 5, 6), "first": numbers(1, 3, 4, 2), "second": numbers(1, 3, 4, 2) * 2}
+    return ovir.Model(found, [x, *grids]), inputs
+
+
+def positions() -> Made:
+    x = opset8.parameter([2, 3], "f32", name="x")
+    found = opset8.non_zero(x, "i64", name="found")
+    return ovir.Model([opset8.abs(found), opset8.negative(found)], [x]), {"x": numbers(2, 3)}
+
+
+def adaptive_pool() -> Made:
+    x = opset8.parameter([1, 2, 6, 7], "f32", name="x")
+    found = opset8.adaptive_max_pool(x, [3, 2], index_element_type="i64", name="pooled")
+    return ovir.Model(list(found.outputs), [x]), {"x": numbers(1, 2, 6, 7)}
+
+
+def selected() -> Made:
+    x = opset8.parameter([-1, 1], "f32", name="x")
+    other = opset8.parameter([1, 3], "f32", name="other")
+    found = [
+        opset8.select(np.bool_(True), x, other),
+        opset8.select(np.bool_([False, False, False]), x, opset8.constant(np.float32(2))),
+    ]
+    return ovir.Model(found, [x, other]), {"x": numbers(2, 1), "other": numbers(1, 3)}
+
+
+def softsigns() -> Made:
+    x = opset8.parameter([2, 6], "f32", name="x")
+    return ovir.Model([opset9.softsign(opset8.relu(x), name="softsign")], [x]), {"x": numbers(2, 6)}
+
+
+def groups_in_a_body() -> Made:
+    x = opset8.parameter([2, 4, 3], "f32", name="x")
+    condition = opset8.parameter([], "boolean", name="condition")
+
+    def branch(compute: Callable[[Layer], Layer]) -> ovir.Model:
+        inner = opset8.parameter([2, 4, 3], "f32", name="inner")
+        return ovir.Model([compute(inner)], [inner])
+
+    chosen = opset8.if_op(condition, name="chosen")
+    then = branch(lambda inner: opset12.group_normalization(inner, numbers(4), numbers(4), 2, 1e-5, name="groups"))
+    other = branch(opset8.abs)
+    chosen.set_then_body(then)
+    chosen.set_else_body(other)
+    chosen.set_input(x, then.inputs[0], other.inputs[0])
+    out = chosen.set_output(then.outputs[0], other.outputs[0])
+    return ovir.Model([out], [x, condition]), {"x": numbers(2, 4, 3), "condition": np.bool_(True)}
+
+
+def weights_of_4_bits() -> Made:
+    x = opset8.parameter([2, 4], "f32", name="x")
+    codes = np.arange(20).reshape(5, 4) % 13
+    weights = opset8.subtract(
+        opset8.convert(opset8.constant(codes, "u4", name="codes"), "f32"),
+        opset8.convert(opset8.constant(codes[:, :1] // 2 - 2, "i4"), "f32"),
+    )
+    return ovir.Model([opset8.matmul(x, weights, False, True, name="product")], [x]), {"x": numbers(2, 4)}
+
+
+def long_window(dilation: int, make: str = "convolution") -> Callable[[], Made]:
+    def made() -> Made:
+        x = opset8.parameter([-1, 2, -1, 5], "f32", name="x")
+        filters = numbers(*([2, 1, 1] if make == "group_convolution" else [4, 2]), 80, 3)
+        convolve = getattr(opset8, make)
+        out = convolve(x, filters, [3, 2], [2, 1], [0, 1], [dilation, 1], name="convolution")
+        return ovir.Model([out], [x]), {"x": numbers(2, 2, 190, 5)}
+
+    return made
+
+
+def resized(*sizes: int, axes: list[int]) -> Callable[[], Made]:
+    def made() -> Made:
+        x = opset8.parameter(list(sizes), "f32", name="x")
+        scales = np.float32([2] * len(axes))
+        after = np.int64([2 * sizes[axis] for axis in axes])
+        out = opset8.interpolate(x, after, scales, "linear_onnx", "sizes", axes=np.int64(axes), name="larger")
+        return ovir.Model([out], [x]), {"x": numbers(*sizes)}
+
+    return made
+
+
 def scalar_axis() -> Made:
     x = opset8.parameter([2, 5], "f32", name="x")
     return ovir.Model([opset8.unsqueeze(x, np.int64(1), name="unsqueezed")], [x]), {"x": numbers(2, 5)}
@@ -95,6 +182,18 @@ REWRITTEN = {
     "largest_along_the_last_axis": ("2022.1", largest),
     "gather_in_batches": ("2022.1", gathered),
     "regions_of_unknown_number": ("2022.3", regions),
+    "sampled_grid": ("2022.3", two_grids),
+    "positions_read_twice": ("2022.1", positions),
+    "positions_of_64_bits": ("2024.6", adaptive_pool),
+    "selection_of_one_input": ("2022.3", selected),
+    "softsign_behind_others": ("2024.6", softsigns),
+    "groups_in_a_body": ("2024.6", groups_in_a_body),
+    "numbers_of_4_bits": ("2022.3", weights_of_4_bits),
+    "window_of_unknown_sizes": ("2022.1", long_window(1)),
+    "window_of_groups": ("2022.1", long_window(1, "group_convolution")),
+    "dilated_window_of_unknown_sizes": ("2023.3", long_window(2)),
+    "resized_first_axes": ("2021.4", resized(1, 4, 5, 3, axes=[1, 2])),
+    "resized_axes_of_three": ("2024.6", resized(3, 4, 5, axes=[0, 1])),
     "axis_that_is_a_scalar": ("2021.4", scalar_axis),
     "transform_of_unknown_sizes": ("2022.3", transform(lambda x: opset9.rdft(x, [1]), 7)),
     "transform_of_pairs": ("2022.1", transform(lambda x: opset8.dft(x, [-1]), 6, 2)),
@@ -157,3 +256,39 @@ def test_an_operation_that_came_later_than_its_opset_is_rewritten() -> None:
     assert not any(layer.type == "ScaledDotProductAttention" for layer in model.layers)
     first = OPERATIONS_SINCE["ScaledDotProductAttention", 13]
     assert release_text(first) == "2023.3"
+
+
+def test_the_sink_of_attention_is_rewritten_for_releases_that_ignore_it() -> None:
+    heads = [opset8.parameter([1, 2, 4, 8], "f32", name=name) for name in "qkv"]
+    sink = opset8.parameter([1, 2, 1, 1], "f32", name="sink")
+    rest = opset8.constant(np.zeros((1, 1, 4, 4), np.float32)), opset8.constant(np.float32(0.3))
+    out = opset13.scaled_dot_product_attention(*heads, *rest, causal=False, sink=sink, name="attention")
+    model = ovir.Model([out], [*heads, sink])
+    assert "with 6 inputs" in str(oldest_release(model))
+    assert model.lower("2025.4") == []
+    inputs = {**{name: numbers(1, 2, 4, 8) for name in "qkv"}, "sink": numbers(1, 2, 1, 1)}
+    before = ovir.compile_model(model)(inputs)["attention"]
+    assert [layer.name for layer in model.lower("2025.3")] == ["attention"]
+    assert not any(layer.type == "ScaledDotProductAttention" for layer in model.layers)
+    np.testing.assert_allclose(ovir.compile_model(model)(inputs)["attention"], before, rtol=1e-5, atol=1e-6)
+
+
+def test_axes_that_may_be_skipped_must_have_known_sizes() -> None:
+    x = opset8.parameter([-1, 1, 3], "f32", name="x")
+    model = ovir.Model([opset15.squeeze(x, [0, 1], allow_axis_skip=True)], [x])
+    with pytest.raises(ovir.ExportError, match="have the size 1 is unknown"):
+        model.lower("2022.3")
+    model.reshape([2, 1, 3])
+    assert [layer.version for layer in model.lower("2022.3")] == ["opset1"]
+
+
+def test_sizes_that_only_a_run_shows_are_refused_in_version_10(tmp_path: Path) -> None:
+    x = opset8.parameter([2, 3], "f32", name="x")
+    model = ovir.Model([opset8.relu(opset8.convert(opset8.non_zero(x, "i64", name="found"), "f32"))], [x])
+    model.lower("2021.4")
+    with pytest.raises(
+        ovir.ModelError, match=r"'found'.*exact sizes only, and this layer gives the shape \[2,"
+    ) as error:
+        ovir.save_model(model, tmp_path / "old.xml", version=10)
+    assert len(error.value.diagnostics) == 1
+    assert not any(tmp_path.iterdir())

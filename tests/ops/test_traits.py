@@ -12,6 +12,7 @@ from builder import Net
 
 import ovir
 from ovir.analysis.random_inputs import generate_inputs, input_domains
+from ovir.checks.rules.devices import ARITHMETIC, NOT_IMPORTED
 from ovir.core.tensor_types import constant_type
 from ovir.ops import find
 from ovir.ops.base.domains import Domain, Index, by_input
@@ -74,6 +75,7 @@ ADDED = {
     "runtime/rewrites.py": {"Broadcast3", "Concat", "Reshape", "ScaledDotProductAttention", "Tile"},
     "graph/layers.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
     "editing/preprocessing.py": {"Convert", "Divide", "Gather", "Interpolate", "Subtract", "Transpose"},
+    "checks/rules/devices.py": {*ARITHMETIC, *NOT_IMPORTED},
     "cli/compare.py": {"Convolution", "FakeQuantize", "Gather", "MatMul"},
     "debugging/compare.py": {"FakeQuantize"},
     "debugging/exact_layers.py": {

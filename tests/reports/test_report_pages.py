@@ -15,6 +15,7 @@ from ovir.analysis.profile import Profile, RunTimes
 from ovir.analysis.summary import provenance, summarize
 from ovir.checks.recovering import read_recovering
 from ovir.debugging.watch import Watch
+from ovir.ir.executed import ExecutedLayer, Execution
 from ovir.lowering.releases import oldest_release
 from ovir.reports.charts import Chart
 from ovir.reports.check_page import check_page
@@ -287,6 +288,18 @@ def test_compare_shows_where_errors_begin(tmp_path: Path) -> None:
     (elements,) = (block for block in section(page, "Outputs").blocks if isinstance(block, Chart))
     assert sum(elements.traces[0]["y"]) == found.outputs[0].tensor.worst.size
     to_data(page)
+
+
+def test_compare_says_in_which_type_a_device_computed(tmp_path: Path) -> None:
+    model, other = ovir.read_model(DIGITS), ovir.read_model(DIGITS)
+    other.set_constant("conv2/weights", other.layer("conv2/weights").operator.data * np.float32(1.5))
+    ovir.save_model(other, tmp_path / "other.xml")
+    found = ovir.compare(model, tmp_path / "other.xml")
+    by = ExecutedLayer("conv2", "Convolution", 0, "conv2,relu2", precision="bf16")
+    found.add_executions({"conv2": Execution(by, ("conv2", "relu2"))})
+    shown = detail(table(compare_page(found, model), "Layers"), 0)
+    assert shown.title == "conv2"
+    assert Text("computed in bf16", "On the device") in shown.blocks
 
 
 # --------------------------------------------------------------------------- diff

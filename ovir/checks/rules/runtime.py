@@ -21,6 +21,7 @@ from ovir.lowering.releases import (
     newest_opset_for,
     opset_number,
     release_text,
+    with_inputs,
 )
 from ovir.ops.base.opsets import opset_range
 
@@ -52,7 +53,7 @@ def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
     for (kind, version), found in newer.items():
         known = opset_range(1, newest)
         if (opset_number(version) or 0) <= newest:
-            known += ", but without this operation"
+            known += ", but without this operation" + with_inputs(found[0])
         message = f"{kind} is declared in {version}; OpenVINO {release_text(release)} supports {known}"
         yield diagnose(NEWER_THAN_RUNTIME, message + _more(found), found[0].place, hint=_help(found, release))
 

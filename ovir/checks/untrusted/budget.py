@@ -44,6 +44,7 @@ class Options:
 
     need_weights: bool = True
     runtime: tuple[int, int] | None = None
+    device: str | None = None
     skip: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
     """Python files of the user, not of strangers, that register operations."""

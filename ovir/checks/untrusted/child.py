@@ -96,7 +96,7 @@ def _mapped(request: Mapping[str, Any]) -> int:
 def _answer(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     path = request["path"]
     runtime = request["runtime"] and (request["runtime"][0], request["runtime"][1])
-    options = Options(request["need_weights"], runtime, tuple(request["skip"]))
+    options = Options(request["need_weights"], runtime, request["device"], tuple(request["skip"]))
     found: list[Diagnostic]
     try:
         found = check_file(path, request["weights"], options)

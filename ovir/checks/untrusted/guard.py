@@ -48,6 +48,7 @@ class Guard:
             "weights": weights,
             "need_weights": self.options.need_weights,
             "runtime": self.options.runtime,
+            "device": self.options.device,
             "skip": self.options.skip,
             "seconds": seconds,
             "memory": self.budget.memory,

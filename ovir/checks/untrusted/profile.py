@@ -29,6 +29,7 @@ def check_file(path: str, weights: str | None, options: Options) -> list[Diagnos
         weights,
         need_weights=options.need_weights and bad_weights is None,
         runtime=options.runtime,
+        device=options.device,
         skip={*options.skip, TOO_LARGE.id},  # LARGE_TENSOR does not depend on the machine
         untrusted=True,
     )

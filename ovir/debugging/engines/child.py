@@ -117,6 +117,15 @@ class OpenVino:
             facts["precision"] = None
         return compiled.create_infer_request(), facts
 
+    def executed(self, request: Any, path: str) -> None:
+        """Write the graph that the device executes in place of a model."""
+        self.package.serialize(request.get_compiled_model().get_runtime_model(), path)
+
+    def query(self, path: str, weights: str) -> list[str]:
+        """Return the names of the layers that the device says it supports."""
+        self._add_tokenizers(path)
+        return list(self.core.query_model(self.core.read_model(path, weights), self.device, self.config))
+
     def _add_tokenizers(self, path: str) -> None:
         """Register the operations of openvino-tokenizers, if it is installed and the model has an extension."""
         if not self.has_tokenizers and find_spec("openvino_tokenizers") is not None:
@@ -287,6 +296,13 @@ class Worker:
         number = len(self._loaded)
         self._loaded[number] = loaded
         return number, facts
+
+    def _executed(self, model: int, path: str) -> None:
+        self._engine.executed(self._loaded[model], path)
+
+    def _query(self, path: str, weights: str) -> list[str]:
+        names: list[str] = self._engine.query(path, weights)
+        return names
 
     def _unload(self, model: int) -> None:
         self._loaded[model] = None

@@ -91,6 +91,16 @@ class EngineProcess:
         number, facts = self._request("load", os.fspath(path), list(outputs))
         return Loaded(number, self.starts, facts)
 
+    def write_executed(self, model: Loaded, path: str | Path) -> None:
+        """Write the graph that an OpenVINO device executes in place of a loaded model, with the times of the latest
+        run if the device counts them; EngineError if it has none."""
+        self._request("executed", model.number, os.fspath(path))
+
+    def query(self, path: str | Path, weights: str | None = None) -> list[str]:
+        """Return the names of the layers in a file that an OpenVINO device says it supports."""
+        names: list[str] = self._request("query", os.fspath(path), weights or "")
+        return names
+
     def unload(self, model: Loaded) -> None:
         """Release a loaded model."""
         if self._process is not None and model.start == self.starts:
@@ -221,6 +231,8 @@ class EngineProcess:
 _WHAT = {
     "open": "cannot start",
     "load": "cannot compile the model",
+    "executed": "cannot show what it executes",
+    "query": "cannot say what it supports",
     "unload": "cannot release a model",
     "infer": "cannot run the model",
 }

@@ -140,6 +140,8 @@ class _Resizing:
             fits = self.element_type in _PLAIN or (self.element_type.is_real and self.element_type != f64)
             return fits and (one_way or not is_simple)
         if mode == "cubic":
+            if self.graph.needs_kernels:
+                return False  # the kernel of onnxruntime computes one element at a time
             return self.rank in (2, 4) and resized <= {-1, -2}
         return (self.rank in (2, 4) and resized <= {-1, -2}) or (self.rank in (3, 5) and resized <= {-1, -2, -3})
 

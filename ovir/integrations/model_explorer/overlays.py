@@ -15,6 +15,7 @@ from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer
 from ovir.integrations.model_explorer.graphs import diagnostics_by_layer, graph_id, node_ids
+from ovir.ir.executed import ExecutedGraph
 from ovir.model import Model
 
 RED, ORANGE, BLUE, GREEN, VIOLET, GRAY = "#d93025", "#f29900", "#8ab4f8", "#81c995", "#c58af9", "#dadce0"
@@ -78,6 +79,35 @@ def _result(item: Item) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------- what overlays show
+
+
+_PRECISIONS = {"f32": BLUE, "f64": BLUE, "f16": ORANGE, "bf16": ORANGE, "i8": GREEN, "u8": GREEN}
+"""Real numbers in full, in half as many bits, and integers of 8 bits; other types are gray."""
+
+
+def of_executed(model: Model, executed: ExecutedGraph) -> list[Overlay]:
+    """Return the time that a device took for each layer, the type in which it computed, its primitive, and the layer
+    into which others were fused.
+
+    The time of layers that were executed as one is at the first of them.
+    """
+    found = {layer: item for layer, item in executed.of(model).items() if layer.type not in ("Const", "Result")}
+    times, precisions, primitives, fused = {}, {}, {}, {}
+    for layer, item in found.items():
+        by, into = item.by, item.fused_into(layer)
+        if into is not None:
+            fused[layer.key] = Item(into, VIOLET)
+        elif by.microseconds is not None:
+            times[layer.key] = Item(by.microseconds / 1000)
+        if by.precision is not None:
+            precisions[layer.key] = Item(by.precision, _PRECISIONS.get(by.precision, GRAY))
+        primitives[layer.key] = Item(f"{by.type}: {by.primitive}" if by.primitive else by.type, GRAY)
+    return [
+        Overlay("executed: time (ms)", times, _WARM, sums=True),
+        Overlay("executed: precision", precisions),
+        Overlay("executed: primitive", primitives),
+        Overlay("executed: fused into", fused),
+    ]
 
 
 def of_diagnostics(model: Model, diagnostics: Iterable[Diagnostic]) -> Overlay:

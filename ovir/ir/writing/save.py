@@ -46,14 +46,19 @@ def write_model(
         message = f"expected a Model or the path of an .xml, got {type(model).__name__}"
         raise InputError.usage(message)
     with without_garbage_collection():
-        prepared = _prepared(model, version)
-        warnings: list[Diagnostic] = []
-        if compress_to_fp16:
-            prepared = prepared if prepared is not model else model.clone()
-            warnings = compress_to_f16(prepared)
+        prepared, warnings = prepare(model, compress_to_fp16, version)
         with writing_pair(output_model) as (text, data):
             text.write(NetWriter(BlobWriter(data), version).write(prepared).encode())
     return prepared, warnings
+
+
+def prepare(model: G, compress_to_fp16: bool, version: int = VERSION) -> tuple[G, list[Diagnostic]]:
+    """Return what the file of a model would hold, and the warnings; raise ModelError for what it cannot hold."""
+    prepared = _prepared(model, version)
+    if not compress_to_fp16:
+        return prepared, []
+    prepared = prepared if prepared is not model else model.clone()
+    return prepared, compress_to_f16(prepared)
 
 
 def _prepared(model: G, version: int) -> G:
@@ -70,13 +75,19 @@ def _prepared(model: G, version: int) -> G:
 
 
 def _require_version_10(model: LayerGraph) -> None:
-    """Raise ModelError for what files of version 10 cannot hold: unknown sizes of inputs, and ambiguous names."""
+    """Raise ModelError for what files of version 10 cannot hold: unknown sizes, and ambiguous names."""
     found = Diagnostics()
     for port in model.inputs:
         if port.shape.is_dynamic:
             message = f"a file of version 10 holds exact sizes only, and this input has the shape {port.shape}"
             hint = f"give it exact sizes: --shape {port.any_name}=..., or Model.reshape"
             found.add(diagnose(INFERENCE, message, port.layer.place, hint=hint))
+    for layer in model.walk():
+        unknown = [port.shape for port in layer.outputs if port.shape.is_dynamic]
+        if unknown and layer.type != "Parameter" and not any(port.shape.is_dynamic for port in layer.inputs):
+            message = f"a file of version 10 holds exact sizes only, and this layer gives the shape {unknown[0]}"
+            hint = "files of version 11, which OpenVINO reads from release 2022.1, hold sizes that only a run shows"
+            found.add(diagnose(INFERENCE, message, layer.place, hint=hint))
     check_names(model, found)
     if errors := found.fatal:
         raise ModelError(*errors)

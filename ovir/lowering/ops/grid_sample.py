@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ovir import opset7 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import joined, known_sizes, scalar, size
+from ovir.lowering.parts import joined, scalar, size
 from ovir.lowering.registry import lowers, refuse
 from ovir.ops.grid_sample import GridSample
 
@@ -20,14 +20,14 @@ def grid_sample(op: GridSample, data: Port, grid: Port) -> LayerOrPort:
     """Gather the pixels around each position, and add them up with their weights."""
     if not data.element_type.is_real and op.mode != "nearest":
         refuse(f"older operations do not round {data.element_type} as this one does")
-    height, width = known_sizes(data.shape.slice(2, 4))
     if grid.element_type not in (f32, f64):
         grid = ops.convert(grid, f32).outputs[0]
+    height, width = (ops.convert(ops.squeeze(size(data, axis), [0]), grid.element_type) for axis in (2, 3))
     columns, column_weights = _taps(op, _coordinate(grid, 0), width)
     rows, row_weights = _taps(op, _coordinate(grid, 1), height)
     pixels = ops.reshape(ops.transpose(data, [0, 2, 3, 1]), joined(-1, size(data, 1)), special_zero=False)
     images = ops.range(scalar(0, i64), ops.squeeze(size(data, 0), [0]), scalar(1, i64), i64)
-    first = ops.unsqueeze(ops.multiply(images, scalar(height * width, i64)), [1, 2])
+    first = ops.unsqueeze(ops.multiply(images, ops.convert(ops.multiply(height, width), i64)), [1, 2])
     total: Layer | None = None
     for row, row_weight in zip(rows, row_weights, strict=True):
         for column, column_weight in zip(columns, column_weights, strict=True):
@@ -44,13 +44,13 @@ def _coordinate(grid: Port, index: int) -> Layer:
     return ops.gather(grid, index, 3)
 
 
-def _taps(op: GridSample, place: Layer, length: int) -> tuple[list[Layer], list[Layer | None]]:
+def _taps(op: GridSample, place: Layer, length: Layer) -> tuple[list[Layer], list[Layer | None]]:
     """Return the indices of the pixels along an axis, as real numbers, and their weights."""
     of = _numbers(place)
     if op.align_corners:
-        position = ops.multiply(ops.add(place, of(1)), of((length - 1) / 2))
+        position = ops.multiply(ops.add(place, of(1)), ops.multiply(ops.subtract(length, of(1)), of(0.5)))
     else:
-        position = ops.multiply(ops.subtract(ops.multiply(ops.add(place, of(1)), of(length)), of(1)), of(0.5))
+        position = ops.multiply(ops.subtract(ops.multiply(ops.add(place, of(1)), length), of(1)), of(0.5))
     if op.mode == "nearest":
         return [ops.round(position, "half_to_even")], [None]
     low = ops.floor(position)
@@ -78,13 +78,15 @@ def _far(x: Layer, of: Callable[[float], Layer]) -> Layer:
     return ops.multiply(ops.add(ops.multiply(slope, x), of(_KEYS)), x)
 
 
-def _taken(op: GridSample, pixels: Layer, first: Layer, row: Layer, column: Layer, height: int, width: int) -> Layer:
+def _taken(
+    op: GridSample, pixels: Layer, first: Layer, row: Layer, column: Layer, height: Layer, width: Layer
+) -> Layer:
     """Return the pixels [images, rows, columns, channels] at these indices; beyond the border as padding_mode says.
 
     ``first`` is the index of the first pixel of each image. Releases crash at a Gather with batch_dims in its place.
     """
     (y, outside_y), (x, outside_x) = (_inside(op, *axis) for axis in ((row, height), (column, width)))
-    index = ops.convert(ops.add(ops.multiply(y, scalar(width, y.element_type)), x), i64)
+    index = ops.convert(ops.add(ops.multiply(y, width), x), i64)
     taken = ops.gather(pixels, ops.add(index, first), 0)
     if op.padding_mode != "zeros":
         return taken
@@ -92,13 +94,13 @@ def _taken(op: GridSample, pixels: Layer, first: Layer, row: Layer, column: Laye
     return ops.select(outside, scalar(0, taken.element_type), taken)
 
 
-def _inside(op: GridSample, index: Layer, length: int) -> tuple[Layer, Layer]:
+def _inside(op: GridSample, index: Layer, length: Layer) -> tuple[Layer, Layer]:
     """Return indices within an axis, and the mask of those that were outside of it."""
     of = _numbers(index)
-    outside = ops.logical_or(ops.less(index, of(0)), ops.greater(index, of(length - 1)))
+    last = ops.subtract(length, of(1))
+    outside = ops.logical_or(ops.less(index, of(0)), ops.greater(index, last))
     if op.padding_mode == "reflection":
-        period = max(2 * (length - 1), 1) if op.align_corners else 2 * length
-        wrapped = ops.floor_mod(index, of(period))
-        mirrored = ops.subtract(of(period if op.align_corners else period - 1), wrapped)
-        index = ops.minimum(wrapped, mirrored) if length > 1 or not op.align_corners else ops.multiply(wrapped, of(0))
-    return ops.clamp(index, 0, length - 1), outside
+        twice = ops.multiply(last if op.align_corners else length, of(2))
+        wrapped = ops.floor_mod(index, ops.maximum(twice, of(1)))
+        index = ops.minimum(wrapped, ops.subtract(twice if op.align_corners else ops.subtract(twice, of(1)), wrapped))
+    return ops.minimum(ops.maximum(index, of(0)), last), outside

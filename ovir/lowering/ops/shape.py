@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ovir.graph.layers import LayerOrPort, Port
 from ovir.lowering.parts import constant, older
-from ovir.lowering.registry import lowers
+from ovir.lowering.registry import lowers, refuse
 from ovir.ops.shape import Squeeze15
 
 
@@ -12,6 +12,12 @@ from ovir.ops.shape import Squeeze15
 def squeeze_15(op: Squeeze15, data: Port, axes: Port | None = None) -> LayerOrPort:
     """Name only axes that may have the size 1, because older releases refuse others."""
     shape, given = data.shape, None if axes is None else constant(axes)
+    if op.allow_axis_skip and shape.is_dynamic and axes is not None:
+        is_known = (
+            shape.rank is not None and given is not None and all(shape[int(axis)].is_static for axis in given.flat)
+        )
+        if not is_known:
+            refuse(f"which axes of {shape} have the size 1 is unknown", "--shape gives inputs exact sizes")
     if shape.rank is None or (axes is not None and given is None):
         return older(op, 1, data, *([] if axes is None else [axes]))
     chosen = range(shape.rank) if given is None or not given.size else {int(axis) % shape.rank for axis in given.flat}

@@ -65,7 +65,7 @@ def test_a_growing_state_is_that_of_numpy() -> None:
 
 @pytest.mark.parametrize("bits", [4, 8])
 def test_activations_are_rounded_on_request(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ovir.export.ops.matmul.LARGE", 1000)
+    monkeypatch.setattr("ovir.export.ops.matmul._LEAST_CODES", 1000)
     x = ops.parameter([-1, 90], "f32", name="x")
     random = np.random.default_rng(0)
     codes = ops.convert(ops.constant(random.integers(0, 1 << bits, (33, 90), np.uint8), f"u{bits}"), "f16")

@@ -1,0 +1,370 @@
+"""Rules about what the plugin of a device is documented to refuse, or to compute otherwise: one table, ``LIMITS``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from ovir.checks.rule import Context, diagnostic, rule
+from ovir.core.element_types import f32, f64, i64, string, u1, u3, u6, u32, u64
+from ovir.core.shapes import Dimension
+from ovir.diagnostics.codes import DEVICE_DOUBT, DEVICE_REFUSAL, DEVICE_TYPE, Code
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.errors import OvirError
+from ovir.diagnostics.wording import plural, size_text
+from ovir.graph.layers import Layer, Port
+from ovir.lowering.releases import Release, own_element_types
+from ovir.model import Model
+from ovir.ops.state import ReadValueBase
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something in a model that a limit concerns."""
+
+    at: Layer
+    message: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One rule: what a device does not take, and who says so."""
+
+    device: str
+    says: str
+    """The rule in a few words, for the documentation."""
+    source: str
+    """A page, a source file or an issue of OpenVINO."""
+    find: Callable[[Context], Iterator[Case]]
+    code: Code = DEVICE_REFUSAL
+    until: Release | None = None
+    """The first release without the limit; None if all releases have it."""
+
+    def applies(self, context: Context) -> bool:
+        """Return whether the limit concerns the given device and release; without a release, the newest is meant."""
+        is_old = self.until is None or (context.runtime is not None and context.runtime < self.until)
+        return self.device == context.device and is_old
+
+
+def live(context: Context) -> Iterator[Layer]:
+    """Yield the layers of the model and its bodies that results depend on; a device drops the others."""
+    return (layer for layer in context.layers if not layer.is_dead)
+
+
+def origins(model: Model, has: Callable[[Port], bool]) -> Iterator[Port]:
+    """Yield the output ports of a model, without its bodies, that have a property, and depend on none that has."""
+    followers: set[Layer] = set()
+    for layer in model.layers:  # in order
+        if layer.is_dead:
+            continue
+        follows = any(port.source is not None and port.source.layer in followers for port in layer.inputs)
+        found = [port for port in layer.outputs if has(port)]
+        if follows or found:
+            followers.add(layer)
+        if not follows:
+            yield from found
+
+
+# --------------------------------------------------------------------------- shapes
+
+
+def is_unbounded(port: Port) -> bool:
+    """Return whether a dimension of known rank has no upper bound."""
+    return any(dim.upper is None for dim in _dims(port))
+
+
+def is_bounded(port: Port) -> bool:
+    """Return whether there are unknown dimensions, and all have an upper bound."""
+    return any(dim.is_dynamic for dim in _dims(port)) and not is_unbounded(port)
+
+
+def _dims(port: Port) -> tuple[Dimension, ...]:
+    shape = port.type.shape
+    return shape.dims if port.inferred is not None and shape.rank is not None else ()
+
+
+def unbounded(context: Context) -> Iterator[Case]:
+    return dynamic(context, is_unbounded, "unknown sizes without an upper bound")
+
+
+def bounded(context: Context) -> Iterator[Case]:
+    return dynamic(context, is_bounded, "unknown sizes, and only known ones are documented to work")
+
+
+def not_only_batch(context: Context) -> Iterator[Case]:
+    def is_refused(port: Port) -> bool:
+        return is_unbounded(port) or any(dim.is_dynamic for dim in _dims(port)[1:])
+
+    return dynamic(context, is_refused, "unknown sizes other than a batch with an upper bound")
+
+
+def dynamic(context: Context, is_refused: Callable[[Port], bool], what: str) -> Iterator[Case]:
+    """Yield one case for all inputs with such shapes, and one for each operation and state that has them when the
+    shapes of the inputs are known."""
+    inputs = [port for port in context.model.inputs if is_refused(port)]
+    fixed: Model | None = context.model
+    command: str | None = None
+    if any(dim.is_dynamic for port in context.model.inputs for dim in _dims(port)):
+        fixed, command = fixing_shapes(context) or (None, None)
+    if inputs:
+        names = ", ".join(f"'{port.any_name}' [{','.join(map(str, _dims(port)))}]" for port in inputs[:_SHOWN])
+        more = f" and {len(inputs) - _SHOWN} more" if len(inputs) > _SHOWN else ""
+        hint = f"`{command}` fixes the sizes; others may be chosen" if command else _GENERAL
+        yield Case(inputs[0].layer, f"{'the inputs' if inputs[1:] else 'the input'} {names}{more}: {what}", hint)
+    for port in origins(fixed, is_refused) if fixed is not None else ():
+        if isinstance(port.layer.operator, ReadValueBase):
+            yield Case(port.layer, f"states: {what}", "no option gives a state a size: export a model without states")
+        elif port.layer.type != "Parameter":
+            yield Case(
+                port.layer, f"outputs of {port.layer.type}: {what}", "they depend on values, which --shape leaves"
+            )
+
+
+_SHOWN = 4
+_GENERAL = "`ovir edit --shape NAME=1,3,224,224` gives an input known sizes"
+
+
+def unknown_rank(context: Context) -> Iterator[Case]:
+    for port in origins(context.model, lambda port: port.inferred is not None and port.type.shape.rank is None):
+        hint = "`ovir edit --shape` gives an input a rank" if port.layer.type == "Parameter" else None
+        yield Case(port.layer, f"what {port.layer.type} returns has an unknown rank", hint)
+
+
+def rank_above(limit: int, context: Context) -> Iterator[Case]:
+    for layer in live(context):
+        rank = max((len(_dims(port)) for port in layer.outputs), default=0)
+        if rank > limit:
+            yield Case(layer, f"a tensor has {rank} dimensions, the limit is {limit}")
+
+
+def interface_rank_above(limit: int, context: Context) -> Iterator[Case]:
+    results = (layer.inputs[0] for layer in context.model.layers if layer.type == "Result" and layer.inputs)
+    for port in [*context.model.inputs, *results]:
+        if (rank := len(_dims(port))) > limit:
+            yield Case(port.layer, f"an input or output of the model has {rank} dimensions, the limit is {limit}")
+
+
+def larger_than(limit: int, context: Context) -> Iterator[Case]:
+    for layer in live(context):
+        size = max((_least_bytes(port) for port in layer.outputs), default=0)
+        if size > limit:
+            message = f"a tensor has {size_text(size)}; Intel's drivers give at most {size_text(limit)} at a time"
+            yield Case(layer, message, "GPU_ENABLE_LARGE_ALLOCATIONS=YES lifts the limit of newer releases")
+
+
+def _least_bytes(port: Port) -> int:
+    return port.type.shape.least_size * port.element_type.bits // 8 if _dims(port) else 0
+
+
+_SIZES = ((1, 224, 128), (1, 512, 512), (1, 64, 64), (1, 1, 1), (2, 32, 32))
+"""Sizes to try for an unknown dimension without bounds: the first axis, the axes of an image, other axes."""
+
+
+def fixing_shapes(context: Context) -> tuple[Model, str] | None:
+    """Return the model with inputs of known sizes, and the command that makes it, if inference accepts one of a few
+    choices."""
+    for sizes in _SIZES:
+        shapes = _shapes(context.model, sizes)
+        try:
+            fixed = context.model.clone()
+            fixed.reshape(shapes)
+        except OvirError:
+            continue
+        options = " ".join(f"--shape {shlex.quote(f'{name}={shape}')}" for name, shape in shapes.items())
+        return fixed, f"ovir edit {shlex.quote(context.file or 'model.xml')} {options} -o fixed.xml"
+    return None
+
+
+def _shapes(model: Model, sizes: tuple[int, int, int]) -> dict[str, str]:
+    """Return static shapes for the inputs that have none; dimensions that are known to be equal get one size."""
+    chosen: dict[int, int] = {}
+    shapes = {}
+    for port in model.inputs:
+        dims = _dims(port)
+        if not any(dim.is_dynamic for dim in dims):
+            continue
+        fixed = []
+        for axis, dim in enumerate(dims):
+            size = _size(dim, sizes[_role(axis, len(dims))])
+            fixed.append(chosen.setdefault(dim.symbol, size) if dim.symbol and dim.is_dynamic else size)
+        shapes[port.any_name] = ",".join(map(str, fixed))
+    return shapes
+
+
+def _size(dim: Dimension, wanted: int) -> int:
+    return dim.upper if dim.upper is not None else max(dim.lower, wanted)
+
+
+def _role(axis: int, rank: int) -> int:
+    return 0 if axis == 0 else 1 if rank >= 4 and axis >= 2 else 2
+
+
+# --------------------------------------------------------------------------- element types, operations and states
+
+
+def element_types(refused: tuple[object, ...], context: Context) -> Iterator[Case]:
+    for layer in live(context):
+        for element_type in own_element_types(layer):
+            if element_type in refused:
+                yield Case(layer, f"the element type {element_type} is not supported")
+
+
+def input_types(refused: tuple[object, ...], context: Context) -> Iterator[Case]:
+    for port in context.model.inputs:
+        if port.element_type in refused:
+            yield Case(port.layer, f"inputs of the element type {port.element_type} are not supported")
+
+
+def integer_arithmetic(context: Context) -> Iterator[Case]:
+    for layer in live(context):
+        found = layer.outputs[0].inferred if layer.type in ARITHMETIC and layer.outputs else None
+        if found is not None and found.element_type in (i64, u64, u32) and found.value is None:  # not sizes
+            yield Case(layer, f"{found.element_type} is computed in i32")
+
+
+ARITHMETIC = frozenset(
+    ("Add", "CumSum", "Divide", "FloorMod", "MatMul", "Mod", "Multiply", "Negative", "Power", "ReduceProd", "ReduceSum",
+     "SquaredDifference", "Subtract")
+)  # fmt: skip
+
+
+def real_arithmetic(context: Context) -> Iterator[Case]:
+    for layer in live(context):
+        found = layer.outputs[0].inferred if layer.outputs else None
+        if found is not None and found.element_type in (f32, f64) and layer.type not in ("Const", "Parameter"):
+            yield Case(layer, f"{found.element_type} is computed in f16")
+
+
+def not_imported(context: Context) -> Iterator[Case]:
+    for layer in live(context):
+        if layer.type in NOT_IMPORTED:
+            yield Case(layer, f"the compiler has no form of {layer.type}")
+
+
+NOT_IMPORTED = frozenset(
+    ("BinaryConvolution", "CTCLoss", "Col2Im", "ExperimentalDetectronDetectionOutput",
+     "ExperimentalDetectronGenerateProposalsSingleImage", "ExperimentalDetectronPriorGridGenerator",
+     "ExperimentalDetectronTopKROIs", "GenerateProposals", "ISTFT", "IsFinite", "IsInf", "IsNaN", "MatrixNms",
+     "MulticlassNms", "Multinomial", "NMSRotated", "ROIAlignRotated", "SearchSorted", "SegmentMax",
+     "SparseFillEmptyRows", "StringTensorPack", "StringTensorUnpack", "Unique")
+)  # fmt: skip
+"""The operations, in any version, that the importer of the NPU compiler does not name and OpenVINO does not rewrite for
+it."""
+
+
+def extensions(context: Context) -> Iterator[Case]:
+    for layer in live(context):
+        if layer.version == "extension":
+            yield Case(layer, f"{layer.type} is an operation of an extension, which this device does not take")
+
+
+def states(context: Context) -> Iterator[Case]:
+    for layer in live(context):
+        if layer.type == "ReadValue":
+            yield Case(layer, "models with states are refused")
+
+
+def dynamic_states(context: Context) -> Iterator[Case]:
+    for layer in live(context):
+        if layer.type == "ReadValue" and any(dim.is_dynamic for dim in _dims(layer.outputs[0])):
+            yield Case(layer, f"the state has the shape {layer.outputs[0].type.shape}: states must have known sizes")
+
+
+# --------------------------------------------------------------------------- the table
+
+_SITE = "https://docs.openvino.ai/2025"
+_PAGES = f"{_SITE}/openvino-workflow/running-inference/inference-devices-and-modes"
+_NPU_PAGE, _GPU_PAGE, _CPU_PAGE = (f"{_PAGES}/{device}-device.html" for device in ("npu", "gpu", "cpu"))
+_NPU_IMPORT = "npu_compiler, src/vpux_compiler/src/frontend/IE.cpp"
+_GPU_TYPES = "src/plugins/intel_gpu/src/plugin/common_utils.cpp"
+_LARGEST = 4_294_959_104
+"""What Intel's GPU drivers report as CL_DEVICE_MAX_MEM_ALLOC_SIZE."""
+
+LIMITS = (
+    Limit("NPU", "a dimension without upper bound", "openvino #24619, #26357, #32466, #34617", unbounded),
+    Limit("NPU", "a dimension with bounds", f"{_NPU_PAGE}, Limitations", bounded, DEVICE_DOUBT),
+    Limit("NPU", "an unknown rank", f"{_NPU_IMPORT}, importShape", unknown_rank),
+    Limit(
+        "NPU",
+        "more than 5 dimensions of an input or output",
+        "level-zero-npu-extensions, ZE_MAX_GRAPH_ARGUMENT_DIMENSIONS_SIZE",
+        partial(interface_rank_above, 5),
+    ),
+    Limit(
+        "NPU",
+        "u1, u3, u6 or strings",
+        f"openvino #27626; {_NPU_IMPORT}, importPrecision",
+        partial(element_types, (u1, u3, u6, string)),
+    ),
+    Limit("NPU", "an operation of no known form", f"{_NPU_IMPORT}, getParser", not_imported, DEVICE_DOUBT),
+    Limit(
+        "NPU",
+        "an operation of an extension",
+        f"{_SITE}/documentation/compatibility-and-support/supported-devices.html, Extensibility",
+        extensions,
+        DEVICE_DOUBT,
+    ),
+    Limit("NPU", "f32 and f64 are computed in f16", f"{_NPU_PAGE}, data types", real_arithmetic, DEVICE_TYPE),
+    Limit("GPU", "an unknown rank", f"{_GPU_PAGE}, Dynamic Shapes", unknown_rank),
+    Limit(
+        "GPU",
+        "unknown dimensions other than a bounded batch",
+        "https://docs.openvino.ai/2022.3/openvino_docs_OV_UG_supported_plugins_GPU.html, Dynamic Shapes",
+        not_only_batch,
+        until=(2023, 0),
+    ),
+    Limit("GPU", "more than 8 dimensions", "openvino #16405, #16810", partial(rank_above, 8)),
+    Limit("GPU", "more than 6 dimensions", "openvino #16405, #16810", partial(rank_above, 6), until=(2023, 0)),
+    Limit("GPU", "strings", f"{_GPU_TYPES}, is_supported", partial(element_types, (string,))),
+    Limit("GPU", "states", "openvino #14538", states, until=(2022, 3)),
+    Limit("GPU", "states of unknown sizes", "openvino #21235", dynamic_states, until=(2023, 3)),
+    Limit(
+        "GPU",
+        "a tensor beyond the largest single allocation",
+        "openvino #34856; src/plugins/intel_gpu/src/runtime/engine.cpp, check_allocatable",
+        partial(larger_than, _LARGEST),
+        DEVICE_DOUBT,
+    ),
+    Limit("GPU", "64-bit integers are computed in i32", _GPU_TYPES, integer_arithmetic, DEVICE_TYPE),
+    Limit("CPU", "an unknown rank", f"{_CPU_PAGE}, Dynamic Shapes; openvino #25051", unknown_rank),
+    Limit(
+        "CPU",
+        "inputs of u1, u3 or u6",
+        "src/plugins/intel_cpu/src/plugin.cpp, compile_model",
+        partial(input_types, (u1, u3, u6)),
+    ),
+    Limit("CPU", "64-bit integers are computed in i32", "openvino #1312", integer_arithmetic, DEVICE_TYPE),
+)
+"""What devices do not take. A limit is here only if OpenVINO documents it, or its source code or maintainers say it."""
+
+
+@rule(DEVICE_REFUSAL)
+def device_refusal(context: Context) -> Iterator[Diagnostic]:
+    return _reported(context, DEVICE_REFUSAL)
+
+
+@rule(DEVICE_DOUBT)
+def device_doubt(context: Context) -> Iterator[Diagnostic]:
+    return _reported(context, DEVICE_DOUBT)
+
+
+@rule(DEVICE_TYPE)
+def device_type(context: Context) -> Iterator[Diagnostic]:
+    return _reported(context, DEVICE_TYPE)
+
+
+def _reported(context: Context, code: Code) -> Iterator[Diagnostic]:
+    """Yield the cases of a code; those of one message are one diagnostic, at the first layer."""
+    for limit in LIMITS:
+        if limit.code is not code or not limit.applies(context):
+            continue
+        groups: dict[str, list[Case]] = {}
+        for case in limit.find(context):
+            groups.setdefault(case.message, []).append(case)
+        for message, cases in groups.items():
+            more = f"; the same applies to {plural(len(cases) - 1, 'more layer')}" if len(cases) > 1 else ""
+            hint = f"{cases[0].hint}; source: {limit.source}" if cases[0].hint else f"source: {limit.source}"
+            yield diagnostic(code, f"{limit.device}: {message}{more}", cases[0].at, hint=hint)

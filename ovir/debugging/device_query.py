@@ -1,0 +1,43 @@
+"""What a device itself says about a model: its ``query_model``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ovir.debugging.engines.process import EngineError, EngineMissingError, EngineProcess
+from ovir.diagnostics.codes import DEVICE_ANSWER
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.wording import plural
+from ovir.model import Model
+
+
+def ask_device(
+    model: Model, path: str | Path, device: str, *, weights: str | None = None, timeout: float | None = 300.0
+) -> list[Diagnostic]:
+    """Return what the device says against a model: the layers that it does not support, or why it cannot answer.
+
+    OpenVINO runs in a process of its own, which a device may crash. Raises EngineMissingError without openvino or
+    without the device.
+    """
+    with EngineProcess(f"openvino:{device}", timeout=timeout) as engine:
+        engine.open()
+        try:
+            supported = set(engine.query(path, weights))
+        except EngineMissingError:
+            raise
+        except EngineError as error:
+            found = error.diagnostic
+            return [diagnose(DEVICE_ANSWER, f"asked: {found.message}", Place(str(path)), hint=found.hint)]
+        return list(_refused(model, supported, engine.description))
+
+
+def _refused(model: Model, supported: set[str], description: str) -> Iterator[Diagnostic]:
+    """Yield the layers that the device did not name, each type once; dead layers are never named."""
+    by_type: dict[str, list[Place]] = {}
+    for layer in model.layers:
+        if layer.name not in supported and not layer.is_dead:
+            by_type.setdefault(layer.type, []).append(layer.place)
+    for kind, places in by_type.items():
+        more = f"; the same applies to {plural(len(places) - 1, 'more layer')}" if len(places) > 1 else ""
+        yield diagnose(DEVICE_ANSWER, f"asked: {description} does not support this {kind}{more}", places[0])

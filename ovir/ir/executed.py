@@ -1,0 +1,216 @@
+"""What a device ran in place of a model: its *executed graph*, and which of its layers stand for which of the file.
+
+OpenVINO serializes it (``compiled.get_runtime_model()``) as a topology whose layers say what was executed, in which
+order, type and time, and from which layers of the file it was made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+
+from ovir.diagnostics.codes import NOT_IR, UNREADABLE
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import ReadError
+from ovir.diagnostics.wording import plural
+from ovir.graph.constant_layers import all_constant_layers
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer
+from ovir.ir.elements import SAFE
+
+
+@dataclass(frozen=True)
+class ExecutedLayer:
+    """One layer of an executed graph."""
+
+    name: str
+    type: str
+    """What the device calls the operation, such as ``FullyConnected`` or ``Reorder``."""
+    order: int
+    originals: str
+    """The names of layers that it was made from, joined by commas, which names may have as well."""
+    precision: str | None = None
+    """The element type in which it computes, such as ``bf16``."""
+    output_precisions: str | None = None
+    layouts: str | None = None
+    primitive: str | None = None
+    """The implementation, such as ``brgconv_avx512_I8``."""
+    microseconds: float | None = None
+    """The time that it took; None if it was not measured."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a layer of a model was executed."""
+
+    by: ExecutedLayer
+    with_layers: tuple[str, ...]
+    """The layers of the file that were executed as one with it, in the order that the device gives."""
+    is_named: bool = True
+    """Whether the device names the layer; otherwise all that reads it is executed as one layer, which it is part of."""
+
+    def fused_into(self, layer: Layer) -> str | None:
+        """Return the first of the layers that were executed as one with a layer; None for that one itself."""
+        return self.with_layers[0] if layer.name != self.with_layers[0] else None
+
+    def __str__(self) -> str:
+        precision = f"computed in {self.by.precision}" if self.by.precision else f"computed as {self.by.type}"
+        return precision if self.is_named else f"{precision}, as part of '{self.with_layers[0]}'"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is known for JSON."""
+        return {
+            "name": self.by.name,
+            "type": self.by.type,
+            "precision": self.by.precision,
+            "primitive": self.by.primitive,
+            "microseconds": self.by.microseconds,
+            "with": list(self.with_layers),
+            "is_named": self.is_named,
+        }
+
+
+@dataclass(frozen=True)
+class ExecutedGraph:
+    """The executed graph of one model."""
+
+    layers: tuple[ExecutedLayer, ...]
+    """In the order of execution."""
+
+    @property
+    def microseconds(self) -> float | None:
+        """Return the time of all layers; None if it was not measured."""
+        times = [layer.microseconds for layer in self.layers if layer.microseconds is not None]
+        return sum(times) if times else None
+
+    def summary(self, model: LayerGraph) -> str:
+        """Return in one line how many layers of a model became how many of the device, and how long they took."""
+        found = [item for layer, item in self.of(model).items() if layer.type not in ("Const", "Parameter", "Result")]
+        ran = {item.by for item in found}
+        time = "" if self.microseconds is None else f", {self.microseconds / 1000:.3g} ms"
+        kinds = sorted({layer.precision for layer in ran if layer.precision is not None})
+        return (
+            f"executed: {plural(len(found), 'layer')} as {len(ran):,}, in {', '.join(kinds) or 'unknown types'}{time}"
+        )
+
+    def of(self, model: LayerGraph) -> dict[Layer, Execution]:
+        """Return how the layers of a model were executed; those that the device dropped or folded are missing."""
+        by_name: dict[str, Layer] = {}
+        for layer in model.walk():
+            by_name.setdefault(layer.name, layer)
+        found: dict[Layer, Execution] = {}
+        for executed in self.layers:
+            names = [name for name in split_names(executed.originals, by_name) if name in by_name]
+            if not names and executed.name in by_name:
+                names = [executed.name]
+            for name in names:
+                found.setdefault(by_name[name], Execution(executed, tuple(names)))
+        return found | dict(_unnamed(model, found))
+
+
+def _unnamed(model: LayerGraph, found: Mapping[Layer, Execution]) -> Iterator[tuple[Layer, Execution]]:
+    """Yield the layers that a device does not name, but whose results only one executed layer reads: it replaced them,
+    as it does with a Convolution before a multiplication."""
+    inside: dict[Layer, Execution] = {}
+    constant = all_constant_layers(model)
+    for layer in reversed(list(model.layers)):
+        if layer in found or layer in constant or layer.type in ("Parameter", "Result") or layer.is_dead:
+            continue
+        readers = {reader.layer for port in layer.outputs for reader in port.readers}
+        executions = [found.get(reader) or inside.get(reader) for reader in readers]
+        first = executions[0] if executions else None
+        if first is not None and all(item is not None and item.by is first.by for item in executions):
+            inside[layer] = Execution(first.by, first.with_layers, is_named=False)
+            yield layer, inside[layer]
+
+
+def split_names(text: str, known: Collection[str]) -> list[str]:
+    """Split names at commas, so that as many as possible are known: names may have commas themselves."""
+    pieces = text.split(",") if text else []
+    names = []
+    start = 0
+    while start < len(pieces):
+        ends = range(len(pieces), start + 1, -1)
+        end = next((end for end in ends if ",".join(pieces[start:end]) in known), start + 1)
+        names.append(",".join(pieces[start:end]))
+        start = end
+    return names
+
+
+# --------------------------------------------------------------------------- the file
+
+
+def read_executed(path: str | os.PathLike[str]) -> ExecutedGraph:
+    """Read an executed graph that OpenVINO has serialized.
+
+    Raises ReadError for a file that cannot be read and for one that is no executed graph.
+    """
+    name = os.fspath(path)
+    try:
+        content = Path(name).read_bytes()
+    except OSError as error:
+        raise ReadError(diagnose(UNREADABLE, f"cannot read the file: {error.strerror}", Place(name))) from None
+    return parse_executed(content, name)
+
+
+def parse_executed(content: bytes, name: str) -> ExecutedGraph:
+    """Return the executed graph in the bytes of a file of this name."""
+    parser: etree.XMLParser[etree._Element] = etree.XMLParser(**SAFE)
+    try:
+        root = etree.fromstring(content, parser)
+    except etree.XMLSyntaxError as error:
+        raise ReadError(diagnose(NOT_IR, f"not an executed graph: {error.msg}", Place(name, error.lineno))) from None
+    layers = [layer for element in root.iterfind("layers/layer") if (layer := _layer(element)) is not None]
+    if not layers:
+        hint = "an executed graph is what `openvino.serialize(compiled.get_runtime_model(), path)` writes"
+        raise ReadError(
+            diagnose(NOT_IR, "not an executed graph: no layer says how it was executed", Place(name), hint=hint)
+        )
+    return ExecutedGraph(tuple(sorted(layers, key=lambda layer: layer.order)))
+
+
+def _layer(element: etree._Element) -> ExecutedLayer | None:
+    """Return the layer of an element; None for one that does not say how it was executed."""
+    said = _attributes(element)
+    if "originalLayersNames" not in said and "execOrder" not in said:
+        return None
+    order, time = said.get("execOrder", ""), said.get("execTimeMcs", "")
+    return ExecutedLayer(
+        name=element.get("name") or "",
+        type=said.get("layerType") or element.get("type") or "",
+        order=int(order) if order.isdecimal() and order.isascii() else 0,
+        originals=said.get("originalLayersNames", ""),
+        precision=_precision(said.get("runtimePrecision", "")),
+        output_precisions=_precision(said.get("outputPrecisions", "")),
+        layouts=said.get("outputLayouts") or None,
+        primitive=said.get("primitiveType") or None,
+        microseconds=_time(time),
+    )
+
+
+def _attributes(element: etree._Element) -> dict[str, str]:
+    """Return what a layer says in its <data>, and in <rt_info>, under which the runtime model itself has it."""
+    found: dict[str, str] = {}
+    for data in element.iterfind("data"):
+        found.update({str(key): str(value) for key, value in data.attrib.items()})
+    for attribute in element.iterfind("rt_info/*"):
+        if (key := attribute.get("name") or attribute.tag) and (value := attribute.get("value")) is not None:
+            found.setdefault(str(key), value)
+    return found
+
+
+def _precision(text: str) -> str | None:
+    """Return an element type as this format names it; older releases write FP16."""
+    return text.lower().replace("fp", "f") or None
+
+
+def _time(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:  # not_executed
+        return None

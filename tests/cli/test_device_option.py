@@ -1,0 +1,111 @@
+"""``ovir check --device`` and ``--ask``: what a user reads, and the exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builder import Net
+
+EXAMPLE = "examples/xml/dynamic_shapes.xml"
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    net = Net()
+    net.result(net.op("Abs", net.parameter("x", "2,3", "i32")))
+    return net.write(tmp_path)
+
+
+def test_reasons_and_their_hints(cli: Any) -> None:
+    refused = cli("check", EXAMPLE, "--device", "NPU")
+    assert refused.status == 1
+    assert "error[OVIR708] layer 0 'data' (Parameter, opset1): NPU: the input 'data' [?,2..5,3,4..6]" in refused.out
+    assert "--shape data=1,5,3,6 -o fixed.xml` fixes the sizes" in refused.out
+    assert "source: openvino #24619" in refused.out
+    assert "NPU: 1 reason against it, 0 doubts" in refused.err
+
+
+def test_no_reason_is_not_a_promise(cli: Any, plain: Path) -> None:
+    fine = cli("check", plain, "--device", "GPU.1")
+    assert fine.status == 0
+    assert "GPU.1: no reason found against it, in the rules; the device was not asked" in fine.err
+    assert "runs" not in fine.err
+
+
+def test_a_faulty_file_is_a_reason(cli: Any) -> None:
+    faulty = cli("check", "examples/xml/broken/wrong_declared_shape.xml", "--device", "CPU")
+    assert "CPU: 1 reason against it" in faulty.err
+
+
+def test_hidden_codes_give_no_verdict(cli: Any) -> None:
+    hidden = cli("check", EXAMPLE, "--device", "NPU", "--ignore", "OVIR708")
+    assert hidden.status == 0
+    assert "NPU:" not in hidden.err
+
+
+def test_the_device_in_json_and_in_the_configuration(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = json.loads(cli("check", EXAMPLE, "--device", "npu", "--json").out)
+    assert {item["code"] for item in listed} == {"OVIR708", "OVIR710"}
+    net = Net()
+    net.result(net.op("Abs", net.parameter("x", "?,3", "i32")))
+    net.write(tmp_path)
+    (tmp_path / "ovir.toml").write_text('[check]\ndevice = "NPU"\n')
+    monkeypatch.chdir(tmp_path)
+    assert cli("check", "model.xml").status == 1
+    (tmp_path / "ovir.toml").write_text('[check]\ndevice = "VPU"\n')
+    assert "device: there are no rules for the device 'VPU'" in cli("check", "model.xml").err
+
+
+def test_wrong_options(cli: Any, plain: Path) -> None:
+    assert (
+        "there are no rules for the device 'TPU': known are CPU, GPU, NPU" in cli("check", plain, "--device", "TPU").err
+    )
+    assert "--ask asks a device: give it with --device" in cli("check", plain, "--ask").err
+
+
+def test_a_device_needs_weights(cli: Any, plain: Path) -> None:
+    refused = cli("check", plain, "--device", "CPU", "--ask", "--no-weights")
+    assert refused.status == 2
+    assert "--ask and --no-weights exclude each other" in refused.err
+
+
+# --------------------------------------------------------------------------- the device itself
+
+
+def test_ask(cli: Any, plain: Path) -> None:
+    pytest.importorskip("openvino", reason="a device is asked with openvino")
+    asked = cli("check", plain, "--device", "CPU", "--ask")
+    assert asked.status == 0
+    assert "CPU: no reason found against it, in the rules and by the device" in asked.err
+
+
+def test_ask_with_weights_in_another_place(cli: Any, tmp_path: Path) -> None:
+    pytest.importorskip("openvino", reason="a device is asked with openvino")
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", "2"), net.const([1.0, 2.0], "f32")))
+    weights = net.write(tmp_path).with_suffix(".bin").rename(tmp_path / "other.weights")
+    asked = cli("check", tmp_path / "model.xml", "--weights", weights, "--device", "CPU", "--ask")
+    assert asked.status == 0
+    assert "no reason found" in asked.err
+
+
+def test_ask_about_a_layer_that_the_device_refuses(cli: Any, tmp_path: Path) -> None:
+    pytest.importorskip("openvino", reason="a device is asked with openvino")
+    net = Net()
+    net.result(net.op("Abs", net.parameter("x", "...", "f32")))
+    refused = cli("check", net.write(tmp_path), "--device", "CPU", "--ask")
+    assert refused.status == 1
+    assert "OVIR708" in refused.out
+    assert "error[OVIR809]" in refused.out
+    assert "asked: OpenVINO" in refused.out
+
+
+def test_a_device_that_is_missing_is_not_asked(cli: Any, plain: Path) -> None:
+    pytest.importorskip("openvino", reason="a device is asked with openvino")
+    missing = cli("check", plain, "--device", "GPU.7", "--ask")
+    assert missing.status == 0
+    assert "not asked: openvino:GPU.7: no device GPU.7; available: CPU" in missing.err
+    assert "in the rules; the device was not asked" in missing.err

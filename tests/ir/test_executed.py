@@ -1,0 +1,151 @@
+"""Executed graphs: what a file says, and which layers of a model its layers stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+from ovir.debugging.executing import execute
+from ovir.ir.executed import ExecutedGraph, parse_executed, read_executed, split_names
+
+DIGITS = Path(__file__).parents[2] / "examples" / "xml" / "digits.xml"
+
+
+def graph(*layers: str) -> bytes:
+    return f'<net name="exec" version="11"><layers>{"".join(layers)}</layers><edges/></net>'.encode()
+
+
+def layer(order: int, name: str, originals: str, precision: str = "f32", **more: object) -> str:
+    said = {"execOrder": order, "originalLayersNames": originals, "runtimePrecision": precision} | more
+    data = " ".join(f'{key}="{value}"' for key, value in said.items())
+    return f'<layer id="{order}" name="{name}" type="Eltwise"><data {data}/></layer>'
+
+
+def chain(*names: str) -> ovir.Model:
+    """Return a model of layers in a row: a Parameter, and ReLU layers with these names."""
+    x: Any = ops.parameter([4], "f32", name="x")
+    end = x
+    for name in names:
+        end = ops.relu(end, name=name)
+    return ovir.Model([end.outputs[0]], [x])
+
+
+def executions(model: ovir.Model, executed: ExecutedGraph) -> dict[str, str]:
+    return {key.name: f"{item.by.name}: {item}" for key, item in executed.of(model).items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "names"),
+    [
+        ("a,b,c", {"a", "b", "c"}, ["a", "b", "c"]),
+        ("a,b,c", {"a,b", "c"}, ["a,b", "c"]),
+        ("a,b,c", {"a,b,c", "a", "b"}, ["a,b,c"]),
+        ("made,a,b", {"a,b"}, ["made", "a,b"]),
+        ("a,,b", {"a,", "b"}, ["a,", "b"]),
+        ("unknown,too", {"a"}, ["unknown", "too"]),
+        ("", {"a"}, []),
+    ],
+)
+def test_names_with_commas(text: str, known: set[str], names: list[str]) -> None:
+    assert split_names(text, known) == names
+
+
+def test_fused_layers_and_their_types() -> None:
+    model = chain("a", "b,b", "c")
+    found = parse_executed(
+        graph(
+            layer(1, "c", "c", "i8", execTimeMcs="7"),
+            layer(0, "a", "a,b,b", "bf16", primitiveType="jit", execTimeMcs="5"),
+        ),
+        "exec.xml",
+    )
+    assert [item.name for item in found.layers] == ["a", "c"]
+    assert executions(model, found) == {
+        "a": "a: computed in bf16",
+        "b,b": "a: computed in bf16",
+        "c": "c: computed in i8",
+    }
+    of = {key.name: item for key, item in found.of(model).items()}
+    assert of["b,b"].fused_into(model.layer("b,b")) == "a"
+    assert of["a"].fused_into(model.layer("a")) is None
+    assert of["a"].by.primitive == "jit"
+    assert found.microseconds == 12
+    assert found.summary(model) == "executed: 3 layers as 2, in bf16, i8, 0.012 ms"
+
+
+def test_a_layer_that_is_not_named_belongs_to_its_only_reader() -> None:
+    found = executions(chain("a", "b", "c"), parse_executed(graph(layer(0, "c", "c", "f16")), "exec.xml"))
+    part = "c: computed in f16, as part of 'c'"
+    assert found == {"c": "c: computed in f16", "b": part, "a": part}
+
+
+def test_a_layer_with_readers_in_two_places_is_not_guessed() -> None:
+    x: Any = ops.parameter([4], "f32", name="x")
+    both = ops.relu(x, name="both")
+    one, two = ops.sqrt(both, name="one"), ops.exp(both, name="two")
+    model = ovir.Model([one.outputs[0], two.outputs[0]], [x])
+    found = executions(model, parse_executed(graph(layer(0, "one", "one"), layer(1, "two", "two")), "exec.xml"))
+    assert set(found) == {"one", "two"}
+
+
+def test_runtime_information_and_older_names_of_types() -> None:
+    said = "".join(
+        f'<attribute name="{key}" version="0" value="{value}"/>'
+        for key, value in {
+            "execOrder": 3,
+            "originalLayersNames": "a",
+            "layerType": "ReLU",
+            "runtimePrecision": "FP16",
+        }.items()
+    )
+    text = graph(f'<layer id="0" name="n" type="ExecutionNode"><rt_info>{said}</rt_info></layer>')
+    (only,) = parse_executed(text, "exec.xml").layers
+    assert (only.type, only.order, only.precision, only.microseconds) == ("ReLU", 3, "f16", None)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ovir.ReadError, match="not an executed graph: no layer says how it was executed"):
+        read_executed(DIGITS)
+    with pytest.raises(ovir.ReadError, match="cannot read the file"):
+        read_executed(tmp_path / "missing.xml")
+    (tmp_path / "broken.xml").write_text("<net>")
+    with pytest.raises(ovir.ReadError, match="not an executed graph"):
+        read_executed(tmp_path / "broken.xml")
+
+
+# --------------------------------------------------------------------------- OpenVINO itself
+
+
+@pytest.mark.slow
+def test_the_graph_of_the_cpu() -> None:
+    pytest.importorskip("openvino", reason="OpenVINO executes the graph")
+    model = ovir.read_model(DIGITS)
+    found = execute(model, "openvino:CPU", config={"INFERENCE_PRECISION_HINT": "f32"})
+    of = {key.name: item for key, item in found.of(model).items()}
+    computing = [key.name for key in model.layers if key.type not in ("Const", "Parameter", "Result")]
+    assert set(computing) <= set(of)
+    assert of["relu1"].fused_into(model.layer("relu1")) == "conv1"
+    assert {item.by.precision for name, item in of.items() if name.startswith("conv")} >= {"f32"}
+    assert of["conv1"].by.microseconds
+
+
+@pytest.mark.slow
+def test_a_comparison_says_in_which_type_layers_were_computed() -> None:
+    openvino = pytest.importorskip("openvino", reason="OpenVINO executes the graph")
+    if "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+        pytest.skip("this CPU does not compute in bf16")
+    x: Any = ops.parameter([16, 64], "f32", name="x")
+    weights = ops.constant(np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32))
+    model = ovir.Model([ops.matmul(x, weights, False, False, name="product").outputs[0]], [x])
+    compared = ovir.compare(
+        model, "openvino:CPU", config={"INFERENCE_PRECISION_HINT": "bf16"}, mode="isolated", rtol=0, atol=0
+    )
+    (found,) = [item for item in compared.layers if item.name == "product"]
+    assert not found.within
+    assert str(found.execution) == "computed in bf16"
+    assert found.to_dict()["executed"]["precision"] == "bf16"
