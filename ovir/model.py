@@ -111,6 +111,11 @@ class Model(LayerGraph):
 
         return weights_of(self)
 
+    def _repr_html_(self) -> str:
+        from ovir.graph.drawing import html_of_model
+
+        return html_of_model(self)
+
     # ----- edits, each of which leaves an inferred model or changes nothing
 
     def editing(self) -> AbstractContextManager[None]:

@@ -20,6 +20,7 @@ from ovir.checks.untrusted.severities import SECURITY
 from ovir.cli.arguments import (
     add_command,
     add_html,
+    add_shape,
     add_workers,
     check_html,
     check_target,
@@ -39,6 +40,7 @@ from ovir.cli.output import DONE, UNUSABLE, print_message, say, say_json, say_ta
 from ovir.cli.terminal import has_colors
 from ovir.core.files import write_text
 from ovir.core.progress import counted
+from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import CODES, NOT_IR, UNREADABLE, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 
 Checked = tuple[list[Diagnostic], dict[str, float]]
 """The diagnostics of a file, and the seconds that each stage took."""
+Shapes = Mapping[str, PartialShape] | PartialShape
+"""The shapes of inputs by name, or the one of the only input."""
 
 
 def find_files(given: Sequence[str]) -> tuple[list[tuple[str, bool]], list[Diagnostic]]:
@@ -90,11 +94,12 @@ def check_each(
     settings: Settings,
     extensions: Sequence[str],
     workers: dict[str, Any] | None = None,
+    shapes: Shapes | None = None,
 ) -> Generator[Checked]:
     """Yield the diagnostics of each file in order.
 
     ``workers`` are the arguments of ``map_tasks`` that say who checks them. Without them, this process does, and the
-    processes of a pool join in if that takes long.
+    processes of a pool join in if that takes long. ``shapes`` are those of ``ovir.check``.
     """
     one = partial(
         _check_file,
@@ -105,6 +110,7 @@ def check_each(
         device=settings.device,
         skip=frozenset(code for code in CODES if not settings.wants(code)),
         extensions=tuple(extensions),
+        shapes=shapes,
     )
     left = iter(names)
     if workers is None:
@@ -158,6 +164,7 @@ def _check_file(
     device: str | None,
     skip: frozenset[str],
     extensions: Sequence[str],
+    shapes: Shapes | None,
 ) -> Checked:
     """Check a file, whose name is relative to ``folder``, which need not be the current one of a worker."""
     load_extensions(os.path.join(folder, path) for path in extensions)
@@ -167,6 +174,7 @@ def _check_file(
         os.path.join(root, name),
         weights and os.path.join(root, weights),
         need_weights=need_weights,
+        shapes=shapes,
         runtime=runtime,
         device=device,
         skip=skip,
@@ -265,6 +273,7 @@ def add_to(commands: Any) -> None:
         "  ovir check models/ --ignore OVIR7 --fail-on warning --sarif diagnostics.sarif\n"
         "  ovir check models/ --summary\n"
         "  ovir check model.xml --runtime 2022.3\n"
+        "  ovir check model.xml --shape image=4,3,?,?\n"
         "  ovir check model.xml --device NPU\n"
         "  ovir check models/ --workers 8 --summary\n"
         "  ovir check --untrusted downloads/\n"
@@ -282,6 +291,7 @@ def add_to(commands: Any) -> None:
         "--no-weights", action="store_true", default=None, help="read only the topology; no .bin is needed"
     )
     add_extension(parser)
+    add_shape(parser)
     _add_forms(parser)
     _add_choices(parser)
     parser.add_argument(
@@ -349,6 +359,7 @@ def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     failing = list(Severity)[: list(Severity).index(settings.fail_on) + 1]
     output = _Output(arguments, failing)
+    shapes = _shapes(arguments.shape)
     baseline = None
     if settings.baseline is not None and arguments.write_baseline is None:
         from ovir.checks.baseline import Baseline
@@ -365,7 +376,7 @@ def run(arguments: argparse.Namespace) -> int:
         closing(
             check_each_untrusted(names, arguments, settings)
             if arguments.untrusted
-            else check_each(names, arguments.weights, settings, arguments.extension, workers)
+            else check_each(names, arguments.weights, settings, arguments.extension, workers, shapes)
         ) as results,
     ):
         for (name, in_folder), (found, took) in zip(counted("checking files", files), results, strict=True):
@@ -496,17 +507,33 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 def _refuse_contradictions(arguments: argparse.Namespace) -> None:
     check_node_data(arguments)
     refuse_options(arguments)
-    for option in ("weights", "node_data"):
-        if getattr(arguments, option) is not None and (len(arguments.models) > 1 or os.path.isdir(arguments.models[0])):
+    for option in ("weights", "shape", "node_data"):
+        if getattr(arguments, option) and (len(arguments.models) > 1 or os.path.isdir(arguments.models[0])):
             raise_usage_error(f"--{option.replace('_', '-')} is for one model, and several are given")
     if arguments.weights is not None and arguments.no_weights:
         raise_usage_error("--weights and --no-weights exclude each other")
+    if arguments.ask and arguments.shape:
+        raise_usage_error("--ask and --shape exclude each other: a device is asked about the shapes of the file")
     if arguments.sarif == "-" and arguments.format != "text":
         raise_usage_error("--sarif - would print SARIF among other output: give it a file")
     if arguments.sarif not in (None, "-"):
         check_target("--sarif", arguments.sarif)
     if arguments.write_baseline is not None:
         check_target("--write-baseline", arguments.write_baseline)
+
+
+def _shapes(texts: Sequence[str]) -> Shapes | None:
+    """Return the shapes that ``--shape`` gives, before the model is read; None without any."""
+    found: dict[str, PartialShape] = {}
+    for text in texts:
+        name, _, shape = text.rpartition("=")  # names may contain "=", shapes do not
+        if name in found or (found and "" in (name, *found)):
+            raise_usage_error(f"--shape {text}: expected one shape for each input, as NAME={shape}")
+        try:
+            found[name] = PartialShape.parse(shape)
+        except ValueError as error:
+            raise_usage_error(f"--shape {text}: {error}")
+    return found.get("", found) if found else None
 
 
 def _release(text: str) -> tuple[int, int]:

@@ -40,6 +40,8 @@ def refuse_options(arguments: argparse.Namespace) -> None:
     for option in ("dask", "node_data", "html"):
         if arguments.untrusted and getattr(arguments, option) is not None:
             raise_usage_error(f"--{option.replace('_', '-')} and --untrusted exclude each other")
+    if arguments.untrusted and arguments.shape:
+        raise_usage_error("--shape and --untrusted exclude each other")
     if arguments.untrusted and arguments.ask:
         raise_usage_error("--ask and --untrusted exclude each other: the device would compile the model")
 

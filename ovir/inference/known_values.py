@@ -211,7 +211,8 @@ def as_tuple(result: TensorType | tuple[TensorType, ...]) -> tuple[TensorType, .
 
 
 def _described(value: object) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def _own_types(result: TensorType | tuple[TensorType, ...], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

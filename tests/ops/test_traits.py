@@ -76,7 +76,7 @@ ADDED = {
     "graph/layers.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
     "editing/preprocessing.py": {"Convert", "Divide", "Gather", "Interpolate", "Subtract", "Transpose"},
     "checks/rules/devices.py": {*ARITHMETIC, *NOT_IMPORTED},
-    "cli/compare.py": {"Convolution", "FakeQuantize", "Gather", "MatMul"},
+    "cli/quantization.py": {"Convolution", "FakeQuantize", "Gather", "MatMul"},
     "debugging/compare.py": {"FakeQuantize"},
     "debugging/exact_layers.py": {
         *(
