@@ -7,7 +7,8 @@ from typing import Any
 
 from ovir.checks.consequences import blame_constants, fold_constant_types, report_refusals, sum_up
 from ovir.checks.foreign_weights import report_foreign_weights
-from ovir.checks.rule import NEED_WHOLE_GRAPH, RULES, Context
+from ovir.checks.rule import FOR_STRANGERS, NEED_WHOLE_GRAPH, RULES, Context
+from ovir.checks.untrusted.budget import Budget, Options
 from ovir.core.interpreter import without_garbage_collection
 from ovir.core.progress import counted, stage
 from ovir.core.shapes import ShapeLike
@@ -50,6 +51,7 @@ def check(
     device: str | None = None,
     skip: Collection[str] = (),
     clock: Clock | None = None,
+    untrusted: bool | Budget = False,
 ) -> list[Diagnostic]:
     """Return all diagnostics of a file, in the order of its lines: errors, warnings and infos.
 
@@ -65,6 +67,9 @@ def check(
         runtime: An OpenVINO release such as ``"2022.3"``: what it cannot read is an error.
         device: ``"CPU"``, ``"GPU"`` or ``"NPU"``: what its plugin is documented to refuse, in that release or in the
             newest one, is an error.
+        untrusted: Whether the file or folder comes from strangers: what it could do to its reader is an error. Each
+            file is checked in a process of its own, within a ``Budget`` of time and memory; the ``model`` must be a
+            path.
         skip: Codes (``OVIR510``) whose rules are not run.
         clock: Called with the time of each stage.
 
@@ -77,9 +82,43 @@ def check(
     if runtime is not None and not isinstance(runtime, tuple):
         runtime = parse_release(str(runtime))
     device = None if device is None else parse_device(device)
+    if untrusted:
+        if shapes is not None:
+            raise InputError.usage("shapes and untrusted exclude each other")
+        from ovir.checks.untrusted.gate import check_untrusted  # trusted files do not need it
+
+        budget = untrusted if isinstance(untrusted, Budget) else Budget()
+        options = Options(need_weights=need_weights, runtime=runtime, device=device, skip=tuple(skip))
+        return check_untrusted(model, weights, options, budget)
+    return check_here(
+        model,
+        weights,
+        need_weights=need_weights,
+        shapes=shapes,
+        runtime=runtime,
+        device=device,
+        skip=skip,
+        clock=clock,
+    )
+
+
+def check_here(
+    model: Source,
+    weights: Any = None,
+    *,
+    need_weights: bool = True,
+    shapes: Mapping[Any, ShapeLike] | ShapeLike | None = None,
+    runtime: tuple[int, int] | None = None,
+    device: str | None = None,
+    skip: Collection[str] = (),
+    clock: Clock | None = None,
+    untrusted: bool = False,
+) -> list[Diagnostic]:
+    """Return the diagnostics of a file as ``check`` does, in this process; with ``untrusted``, also those of the rules
+    for files from strangers."""
+    clock = clock or (lambda stage, seconds: None)
     with without_garbage_collection():
-        clock = clock or (lambda stage, seconds: None)
-        diagnostics = _collect(model, weights, need_weights, shapes, runtime, device, skip, clock)
+        diagnostics = _collect(model, weights, need_weights, shapes, runtime, device, skip, clock, untrusted)
     rank = list(Severity)
     return sum_up(sorted(diagnostics, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity))))
 
@@ -104,6 +143,7 @@ def _collect(
     device: str | None,
     skip: Collection[str],
     clock: Clock,
+    untrusted: bool,
 ) -> Diagnostics:
     """Read the file, infer it and apply the rules; dispose of the model before returning."""
     diagnostics = Diagnostics()
@@ -121,7 +161,9 @@ def _collect(
                 check_names(document.model, diagnostics)
             clock("inference", timed.seconds)
         with stage("applying rules") as timed:
-            context = Context(document.root, document.file, document.weights, document.model, runtime, device)
+            context = Context(
+                document.root, document.file, document.weights, document.model, runtime, device, untrusted
+            )
             _apply_rules(context, skip, diagnostics)
             if FOREIGN_WEIGHTS.id not in skip:
                 report_foreign_weights(context, document.mark, diagnostics)
@@ -201,8 +243,12 @@ def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnosti
     for code, rule in counted("applying rules", RULES.items()):
         if code in skip or (has_gaps and code in NEED_WHOLE_GRAPH):
             continue
+        if code in FOR_STRANGERS and not context.untrusted:
+            continue
         try:
             diagnostics.extend(d for d in rule(context) if not (_is_advice(d) and d.layer in failing))
+        except MemoryError:
+            raise  # of the whole check, not of this rule
         except Exception as error:  # a fault of ovir itself must not hide other diagnostics
             message = f"ovir failed in the rule of {code}: {type(error).__name__}: {error}"
             diagnostics.report(INTERNAL, message, Place(context.file), OWN_FAULT, severity=Severity.WARNING)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import ovir
 from ovir.checks.checker import check
+from ovir.checks.untrusted.gate import find_untrusted, is_no_model
+from ovir.checks.untrusted.severities import SECURITY
 from ovir.cli.arguments import (
     add_command,
     add_html,
@@ -30,6 +32,7 @@ from ovir.cli.arguments import (
     write_html,
 )
 from ovir.cli.check_config import Settings, find_settings, must_be_reported, parse_codes
+from ovir.cli.check_untrusted import add_untrusted, check_each_untrusted, refuse_options
 from ovir.cli.device import Verdict, add_device
 from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.opening import add_extension, load_extensions
@@ -38,7 +41,7 @@ from ovir.cli.terminal import has_colors
 from ovir.core.files import write_text
 from ovir.core.progress import counted
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import CODES, NOT_IR, UNREADABLE, Severity
+from ovir.diagnostics.codes import CODES, NOT_IR, UNREADABLE, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import plural
@@ -247,13 +250,13 @@ def say_times(times: Counter[str]) -> None:
     print_message(f"outside inference: {1 - times['inference'] / total:.0%}")
 
 
-def write_sarif(target: str, diagnostics: Sequence[Diagnostic]) -> None:
+def write_sarif(target: str, diagnostics: Sequence[Diagnostic], security: Mapping[Code, float]) -> None:
     """Write the SARIF log to a file, or to stdout for ``-``."""
     import json
 
     from ovir.io.sarif import to_sarif
 
-    log = to_sarif(diagnostics, ovir.__version__)
+    log = to_sarif(diagnostics, ovir.__version__, security)
     if target == "-":
         say_json(log)
         return
@@ -273,6 +276,7 @@ def add_to(commands: Any) -> None:
         "  ovir check model.xml --shape image=4,3,?,?\n"
         "  ovir check model.xml --device NPU\n"
         "  ovir check models/ --workers 8 --summary\n"
+        "  ovir check --untrusted downloads/\n"
         "\nexit status: 0 no errors, 1 errors (or what --fail-on says), 2 a file that cannot be read at all\n"
         "\noptions are also read from [tool.ovir.check] in pyproject.toml or ovir.toml: docs/checking-in-ci.md\n"
         "\nwhat a code means: ovir explain CODE\n",
@@ -296,6 +300,7 @@ def add_to(commands: Any) -> None:
         metavar="2022.3",
         help="also report what this OpenVINO release cannot read",
     )
+    add_untrusted(parser)
     add_device(parser)
     add_workers(parser, default="one for each core, if it takes long")
     parser.add_argument("--profile", action="store_true", help="show how long reading, inference and rules took")
@@ -361,17 +366,21 @@ def run(arguments: argparse.Namespace) -> int:
 
         refuse_overwriting(arguments, settings.baseline)  # which a configuration file may name
         baseline = Baseline.read(settings.baseline)
-    files, diagnostics = find_files(arguments.models)
+    files, diagnostics = find_untrusted(arguments.models) if arguments.untrusted else find_files(arguments.models)
     output.say(diagnostics)
     checked: list[str] = []
     known = 0
     names = [name for name, _ in files]
     with (
         _workers(arguments) as workers,
-        closing(check_each(names, arguments.weights, settings, arguments.extension, workers, shapes)) as results,
+        closing(
+            check_each_untrusted(names, arguments, settings)
+            if arguments.untrusted
+            else check_each(names, arguments.weights, settings, arguments.extension, workers, shapes)
+        ) as results,
     ):
         for (name, in_folder), (found, took) in zip(counted("checking files", files), results, strict=True):
-            if in_folder and any(d.code == NOT_IR.id for d in found):
+            if in_folder and (is_no_model(found) if arguments.untrusted else any(d.code == NOT_IR.id for d in found)):
                 continue  # a folder may hold other XML files
             checked.append(name)
             found = verdict.with_answer(name, found)
@@ -398,7 +407,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _workers(arguments: argparse.Namespace) -> AbstractContextManager[dict[str, Any] | None]:
     """Return a context with the arguments that choose the workers; None in it leaves the choice to ``check_each``."""
-    return nullcontext() if arguments.workers is None and arguments.dask is None else opened_workers(arguments)
+    own = arguments.untrusted or (arguments.workers is None and arguments.dask is None)
+    return nullcontext() if own else opened_workers(arguments)
 
 
 def _page(
@@ -422,6 +432,7 @@ class _Output:
         self.sarif = arguments.sarif
         self.is_quiet = arguments.quiet
         self.failing = failing
+        self.security = SECURITY if arguments.untrusted else {}
         self.profiled = arguments.profile
         self.times: Counter[str] = Counter()
 
@@ -437,7 +448,7 @@ class _Output:
         if self.form == "summary":
             say_counts(self._loud(diagnostics))
         if self.sarif is not None:
-            write_sarif(self.sarif, diagnostics)
+            write_sarif(self.sarif, diagnostics, self.security)
         if self.profiled:
             say_times(self.times)
         if not self.is_quiet:
@@ -479,7 +490,8 @@ def _write_node_data(arguments: argparse.Namespace, settings: Settings, diagnost
 
 def _settings(arguments: argparse.Namespace) -> Settings:
     """Return the settings of the nearest configuration file, overridden by the options of the command line."""
-    settings = Settings() if arguments.no_config else find_settings(os.curdir)
+    ignored = arguments.no_config or arguments.untrusted  # the nearest file may be one from strangers
+    settings = Settings() if ignored else find_settings(os.curdir)
     given: dict[str, Any] = {
         "select": None if arguments.select is None else _codes("--select", arguments.select),
         "ignore": None if arguments.ignore is None else _codes("--ignore", arguments.ignore),
@@ -494,6 +506,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 def _refuse_contradictions(arguments: argparse.Namespace) -> None:
     check_node_data(arguments)
+    refuse_options(arguments)
     for option in ("weights", "shape", "node_data"):
         if getattr(arguments, option) and (len(arguments.models) > 1 or os.path.isdir(arguments.models[0])):
             raise_usage_error(f"--{option.replace('_', '-')} is for one model, and several are given")

@@ -80,6 +80,8 @@ class KnownValues(Evaluation):
                 values = _values_of(self._operator, self.inputs, self._outputs)
         except OperatorError:
             return nothing, True  # a run of the layer reports it with the values
+        except MemoryError:
+            raise  # of the whole inference, not of this layer
         except Exception as error:
             self._log.report_failure(self._layer, error)
             return nothing, False

@@ -1,4 +1,4 @@
-"""Boxes of labelled images, as the .json files of COCO have them."""
+"""Boxes of labeled images, as the .json files of COCO have them."""
 
 from __future__ import annotations
 
