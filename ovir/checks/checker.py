@@ -67,11 +67,11 @@ def check(
         runtime: An OpenVINO release such as ``"2022.3"``: what it cannot read is an error.
         device: ``"CPU"``, ``"GPU"`` or ``"NPU"``: what its plugin is documented to refuse, in that release or in the
             newest one, is an error.
+        skip: Codes (``OVIR510``) whose rules are not run.
+        clock: Called with the time of each stage.
         untrusted: Whether the file or folder comes from strangers: what it could do to its reader is an error. Each
             file is checked in a process of its own, within a ``Budget`` of time and memory; the ``model`` must be a
             path.
-        skip: Codes (``OVIR510``) whose rules are not run.
-        clock: Called with the time of each stage.
 
     A file that is wrong or unreadable raises nothing; a ``model`` that is neither a file nor the content of one raises
     InputError.
