@@ -156,7 +156,11 @@ def stft(graph: Graph, op: STFT, signal: Tensor, window: Tensor, frame_size: Ten
     return graph.cast(made if rank == 2 else graph.Squeeze(made, [0]), signal.element_type)
 
 
-exports_parts(ISTFT, to="DFT and ConvTranspose", limits="frame_size and frame_step must be constant")
+exports_parts(
+    ISTFT,
+    to="DFT and ConvTranspose",
+    limits="frame_size and frame_step must be constant; f64 takes a MatMul for each sample of a frame",
+)
 
 
 def _framed(graph: Graph, window: Tensor, size: Tensor) -> Tensor:
