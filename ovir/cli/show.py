@@ -141,7 +141,7 @@ def _macs(summary: Summary) -> str:
     unknown = len(summary.macs_unknown)
     if not unknown:
         return format_count(summary.macs)
-    rest = f"unknown for {plural(unknown, 'layer')} of dynamic shape (fix the inputs and states with --shape)"
+    rest = f"unknown for {plural(unknown, 'layer')} of dynamic shape (fix the inputs with --shape)"
     return f"{format_count(summary.macs)}, and {rest}" if summary.macs else rest
 
 
