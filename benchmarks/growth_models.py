@@ -313,7 +313,7 @@ def unknown(n: int) -> File:
 
 
 def incomplete(n: int) -> File:
-    """Write layers without a required attribute, with a misspelt one instead."""
+    """Write layers without a required attribute, with a misspelled one instead."""
     file = File()
     x = file.parameter()
     return file.results([file.layer("Elu", x, data={"alhpa": i}) for i in range(n)])

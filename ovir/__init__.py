@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ovir.analysis.random_inputs import random_inputs
     from ovir.build.creation import create_layer
     from ovir.checks.checker import check
+    from ovir.checks.untrusted.budget import Budget
     from ovir.core.element_types import ElementType
     from ovir.core.shapes import Dimension, PartialShape
     from ovir.core.tensor_types import TensorType
@@ -45,6 +46,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Affected",
     "Bisection",
+    "Budget",
     "CandidateToken",
     "Change",
     "Comparison",
@@ -110,6 +112,7 @@ _NAMES = {
     "ovir.analysis.random_inputs": ("random_inputs",),
     "ovir.build.creation": ("create_layer",),
     "ovir.checks.checker": ("check",),
+    "ovir.checks.untrusted.budget": ("Budget",),
     "ovir.core.element_types": ("ElementType",),
     "ovir.core.shapes": ("Dimension", "PartialShape"),
     "ovir.core.tensor_types": ("TensorType",),

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from ovir.build.stubs import stub
 from ovir.checks.rules.devices import LIMITS
-from ovir.cli.operation_pages import entries, operations_page
+from ovir.cli.operation_markdown import operations_page
+from ovir.cli.operation_pages import entries
 from ovir.cli.reference import page as commands_page
 from ovir.export.exporters import with_table
 from ovir.lowering.constructs import CONSTRUCTS

@@ -111,6 +111,11 @@ class Model(LayerGraph):
 
         return weights_of(self)
 
+    def _repr_html_(self) -> str:
+        from ovir.graph.drawing import html_of_model
+
+        return html_of_model(self)
+
     # ----- edits, each of which leaves an inferred model or changes nothing
 
     def editing(self) -> AbstractContextManager[None]:
@@ -277,14 +282,21 @@ class Model(LayerGraph):
     ) -> Port:
         """Let the model prepare an input itself, and return the input, whose type and shape are then others.
 
-        What is fed is converted from ``element_type``, transposed from ``layout`` (such as ``"NHWC"``) to
-        ``model_layout``, resized, its channels are reversed, ``mean`` is subtracted, and it is divided by ``scale``, in
-        this order. Mean and scale are one number, or one for each channel. ``model_layout`` is the layout that the
-        model takes: by default the one that its file records, or else NCHW for inputs of rank 4.
+        What is fed is converted, transposed, resized, its channels are reversed, the mean is subtracted, and it is
+        divided by the scale, in this order.
 
-        ``resize`` is the mode of Interpolate that resizes images to what the model takes: ``"linear"``, ``"nearest"``,
-        ``"cubic"``, ``"bilinear_pillow"`` or ``"bicubic_pillow"``. The input then takes images of any size, or of
-        ``size``, a height and a width.
+        Args:
+            key: The input, by name or position.
+            element_type: The type of what is fed.
+            layout: The layout of what is fed, such as ``"NHWC"``.
+            model_layout: The layout that the model takes: by default the one that its file records, or else NCHW for
+                inputs of rank 4.
+            resize: The mode of Interpolate that resizes images to what the model takes: ``"linear"``, ``"nearest"``,
+                ``"cubic"``, ``"bilinear_pillow"`` or ``"bicubic_pillow"``.
+            size: A height and a width that images have before they are resized; by default any.
+            reverse_channels: Whether the order of the channels is reversed.
+            mean: One number, or one for each channel.
+            scale: One number, or one for each channel.
 
         Raises InputError for what does not fit the input.
         """
@@ -337,10 +349,12 @@ def join(
 def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -> Model:
     """Read an IR file, infer the type and shape of every port, and return the Model.
 
-    ``model`` is the path of the .xml, its content (bytes, or a text that begins with ``<``), or an open file.
-    An open file is read from its position on. ``weights`` is a path, bytes, another buffer or an open file; by default,
-    the .bin next to the .xml is used. With ``legacy_io``, a file of version 10 is read as OpenVINO reads it: f16 inputs
-    become f32, other types of inputs and outputs f32 or i32.
+    Args:
+        model: The path of the .xml, its content (bytes, or a text that begins with ``<``), or an open file, which is
+            read from its position on.
+        weights: A path, bytes, another buffer or an open file; by default the .bin next to the .xml.
+        legacy_io: Whether a file of version 10 is read as OpenVINO reads it: f16 inputs become f32, other types of
+            inputs and outputs f32 or i32.
 
     Raises ReadError if the file cannot be read as IR, and ModelError if the model is wrong. Both have all diagnostics.
     """
@@ -358,13 +372,18 @@ def save_model(
 ) -> list[Diagnostic]:
     """Write a model as an .xml, of IR version 11 or 10, and the .bin next to it; return the warnings.
 
-    ``model`` may also be the path of an .xml. A model of version 10 is upgraded: what OpenVINO does to the inputs and
-    outputs of such a file becomes part of the model. A model that was edited is inferred first. Version 10 is for
-    OpenVINO 2021.4 and older: all inputs need exact sizes, and these releases feed inputs of f16 as f32, and give
-    outputs of i64, u64 and u32 as i32, all others as f32.
+    A model that was edited is inferred first. A model of version 10 is upgraded: what OpenVINO does to the inputs and
+    outputs of such a file becomes part of the model. The files replace older ones only when both are complete; they may
+    be the files of the model itself. Equal models give equal files.
 
-    The files replace older ones only when both are complete; they may be the files of the model itself. Equal models
-    give equal files. Raises WriteError if they cannot be written, and ModelError if the model is wrong.
+    Args:
+        model: The model, or the path of an .xml.
+        output_model: The path of the .xml.
+        compress_to_fp16: Whether large constants of f32 are written as f16.
+        version: The version of IR. Version 10 is for OpenVINO 2021.4 and older: all inputs need exact sizes, and these
+            releases feed inputs of f16 as f32, and give outputs of i64, u64 and u32 as i32, all others as f32.
+
+    Raises WriteError if the files cannot be written, and ModelError if the model is wrong.
     """
     from ovir.ir.writing.save import write_model
 

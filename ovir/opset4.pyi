@@ -140,7 +140,7 @@ def interpolate(
     The data is first padded with zeros. ``coordinate_transformation_mode`` maps an output element to a position in the
     input; an axis that keeps its length keeps its elements. ``nearest`` takes the element at the position rounded by
     ``nearest_mode``. ``linear`` weighs by a triangle around the position; with ``antialias``, if any axis shrinks, the
-    triangle is as wide as the pixels that are merged. ``linear_onnx`` combines the two neighbours, ``cubic`` four of
+    triangle is as wide as the pixels that are merged. ``linear_onnx`` combines the two neighbors, ``cubic`` four of
     them with Keys' kernel of parameter ``cube_coeff``. Integers are rounded by ``linear`` and truncated by
     ``linear_onnx`` and ``cubic``.
 

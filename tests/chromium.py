@@ -49,7 +49,7 @@ class Browser:
         return [url for url in sent if not url.startswith(("data:", "blob:"))]
 
     def prefer(self, theme: Literal["light", "dark"]) -> None:
-        """Choose the colours that the system prefers; pages scroll at once, not smoothly."""
+        """Choose the colors that the system prefers; pages scroll at once, not smoothly."""
         values = {"prefers-color-scheme": theme, "prefers-reduced-motion": "reduce"}
         features = [{"name": name, "value": value} for name, value in values.items()]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})

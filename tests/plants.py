@@ -42,7 +42,7 @@ class Plant:
         self.used: set[str] = set()
 
     def layer(self, *types: str) -> etree._Element:
-        """A layer in which, and in whose neighbours, there is no fault yet."""
+        """A layer in which, and in whose neighbors, there is no fault yet."""
         found = [e for e in self.root.iter("layer") if e.get("type") in types and e.get("id") not in self.used]
         layer = self.random.choice(found)
         number = layer.get("id", "")
@@ -191,14 +191,14 @@ def edge_to_another_layer(plant: Plant) -> None:
     plant.mark(edge, "OVIR209")
 
 
-def misspelt_part(plant: Plant) -> None:
+def misspelled_part(plant: Plant) -> None:
     part = plant.layer("Add", "ReLU", "MatMul").find(plant.random.choice(["input", "output"]))
     assert part is not None
     part.tag = f"{part.tag}s"
     plant.mark(part, "OVIR116")
 
 
-def misspelt_edge(plant: Plant) -> None:
+def misspelled_edge(plant: Plant) -> None:
     edge = plant.edge_into(plant.layer("Add", "ReLU", "Reshape"))
     edge.tag = "egde"
     plant.mark(edge, "OVIR116")
@@ -292,7 +292,7 @@ FAULTS: list[Callable[[Plant], None]] = [
     declared_output, declared_output_type, declared_input, declared_input_type, declared_constant, axis, missing_attribute, bad_attribute,
     unknown_type, not_in_opset, duplicate_id, duplicate_port, edge_from_nowhere, edge_port, fed_twice, unfed_input, cycle, other_source,
     past_the_end, too_few_bytes, bad_dim, bad_precision, edge_to_nowhere, edge_to_no_number, edge_to_a_constant,
-    edge_to_another_layer, misspelt_part, misspelt_edge, no_id,
+    edge_to_another_layer, misspelled_part, misspelled_edge, no_id,
 ]  # fmt: skip
 
 

@@ -112,3 +112,23 @@ def test_hooks_and_ci_check_the_same() -> None:
     assert commands == {"ruff check", "ruff format --check", "mypy"}
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert all(f"run {command}" in ci for command in commands)
+
+
+def test_spelling_is_american() -> None:
+    behavior = r"(?<![\".`])\bbehaviour(?![\"=:`])"  # not the attribute that openvino_tokenizers writes
+    british = re.compile(
+        behavior
+        + r"|(col|hon|fav|neighb)our|(?<!aria-)labelled|modelling|travelled|\bcentred?\b|licence|catalogue|artefact|misspelt|\bspelt\b"
+        r"|\b(normal|recogn|organ|initial|quant|optim|serial|summar|minim|maxim|emphas|general)is(e[sd]?|ing|ation)\b|analyse[sd]?\b",
+        re.IGNORECASE,
+    )
+    texts = [
+        path for folder in ("ovir", "docs", "examples", "tests", "benchmarks") for path in (ROOT / folder).rglob("*")
+    ]
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in [*ROOT.glob("*.md"), *texts]
+        if path.suffix in {".md", ".py", ".pyi", ".html", ".js", ".css"} and path != Path(__file__)
+        for match in british.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert not found

@@ -32,7 +32,7 @@ NEEDED = {
     "answers.md": ("onnx", "onnx_ir"),
     "onnx.md": ("onnx", "onnx_ir", "onnxruntime"),
     "adding-an-export.md": ("onnx", "onnx_ir"),
-    "reports.md": ("jinja2", "plotly"),
+    "reports.md": ("jinja2", "plotly", "itables"),
 }
 """The packages that the code of a document needs, of the extra `dev`."""
 

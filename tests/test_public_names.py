@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import ovir
 from ovir.ops.base.opsets import NEWEST_OPSET
+
+ROOT = Path(__file__).parent.parent
 
 
 def test_every_public_name_is_loaded_from_the_module_that_defines_it() -> None:
@@ -46,3 +50,14 @@ def test_opsets_are_loaded_when_they_are_first_used() -> None:
     for name in ("opset0", f"opset{NEWEST_OPSET + 1}", "opset", "opsetx"):
         with pytest.raises(AttributeError, match=f"module 'ovir' has no attribute '{name}'"):
             getattr(ovir, name)
+
+
+def test_names_that_completion_leaves_out_are_not_in_the_reference() -> None:
+    """A name may be internal to one class and public in another, such as input_index."""
+    filters = "|".join(re.findall(r'"!(\^\([a-z_|]+\)\$)"', (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    classes = (ovir.Model, ovir.Layer, ovir.Port, ovir.CompiledModel)
+    public = {name for cls in classes for base in cls.__mro__ for name in vars(base) if name not in cls._internal}
+    internal = {name for cls in classes for name in cls._internal}
+    assert internal
+    missing = [name for name in internal if re.match(filters, name) is None]
+    assert set(missing) <= public

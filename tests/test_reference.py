@@ -70,3 +70,15 @@ def test_the_docstring_of_a_function_names_its_errors() -> None:
         name for name, target in functions.items() if not re.search(r"\b[Rr]aises?\b", inspect.getdoc(target) or "")
     ]
     assert not silent
+
+
+def test_a_list_of_parameters_names_all_of_them() -> None:
+    functions = [getattr(ovir, name) for name in ovir.__all__ if inspect.isfunction(getattr(ovir, name))]
+    listing = 0
+    for function in [*functions, ovir.Model.preprocess, ovir.CompiledModel.__init__]:
+        _, has_list, rest = (inspect.getdoc(function) or "").partition("Args:\n")
+        if has_list:
+            described = re.findall(r"^    (\w+): ", rest, re.MULTILINE)
+            assert described == [name for name in inspect.signature(function).parameters if name != "self"], function
+            listing += 1
+    assert listing > 10

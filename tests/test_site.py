@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
+
 pytestmark = pytest.mark.documents
 
 ROOT = Path(__file__).parent.parent
@@ -40,15 +42,15 @@ def test_every_page_is_in_the_navigation_once(config: Any) -> None:
 
 
 def test_pages_have_the_titles_that_the_navigation_shows(config: Any) -> None:
-    def labelled(entry: Any) -> Iterator[tuple[str, str]]:
+    def labeled(entry: Any) -> Iterator[tuple[str, str]]:
         for inner in entry if isinstance(entry, list) else ():
             for name, value in inner.items() if isinstance(inner, dict) else ():
                 if isinstance(value, str):
                     yield name, value
                 else:
-                    yield from labelled(value)
+                    yield from labeled(value)
 
-    for name, page in labelled(config["nav"]):  # the others have the title of the page
+    for name, page in labeled(config["nav"]):  # the others have the title of the page
         assert (DOCS / page).read_text(encoding="utf-8").startswith(f"# {name}\n"), page
 
 
@@ -96,7 +98,11 @@ def test_the_site_is_built(config: Any, tmp_path: Path) -> None:
     pytest.importorskip("mkdocstrings", reason="mkdocstrings, of the extra `docs`, is not installed")
     pytest.importorskip("material", reason="mkdocs-material, of the extra `docs`, is not installed")
     build.build(load(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path)))
-    assert (tmp_path / "404.html").exists()
+    assert "There is no such page" in (tmp_path / "404.html").read_text(encoding="utf-8")
+    operations = sorted({*OPERATIONS, *TOKENIZERS})
+    assert sorted(path.stem for path in (tmp_path / "operations").glob("*.html")) == operations
+    listed = (tmp_path / "operations.html").read_text(encoding="utf-8")
+    assert all(f'href="operations/{name}.html"' in listed for name in operations)
     for page in pages(config["nav"]):
         text = (tmp_path / page).with_suffix(".html").read_text(encoding="utf-8")
         loaded = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]*)\"", text)

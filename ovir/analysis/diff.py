@@ -218,11 +218,15 @@ _SHOWN = 3  # layers
 def diff(
     a: Model | Source, b: Model | Source, *, ignore_names: bool = False, rtol: float = 0.0, atol: float = 0.0
 ) -> Diff:
-    """Return the differences between two models, each given as a Model or as ``read_model`` takes it.
+    """Return the differences between two models. The result is true if there are any.
 
-    The result is true if there are differences. With ``ignore_names``, other names of layers, tensors and the model
-    alone are no difference. Numbers x of ``a`` and y of ``b`` in constants count as equal if ``|x - y| <= atol + rtol *
-    |y|``; by default only equal ones do, and NaN equals NaN.
+    Args:
+        a: A Model, or what ``read_model`` takes.
+        b: The other one.
+        ignore_names: Whether other names of layers, tensors and the model alone are no difference.
+        rtol: The relative tolerance of numbers in constants: x of ``a`` and y of ``b`` count as equal if ``|x - y| <=
+            atol + rtol * |y|``. By default only equal ones do, and NaN equals NaN.
+        atol: The absolute tolerance.
 
     Raises InputError for an invalid tolerance, and what ``read_model`` raises for files that cannot be read.
     """

@@ -1,10 +1,10 @@
-"""Scores of a model on labelled inputs, with confidence intervals, and of two models on the same inputs."""
+"""Scores of a model on labeled inputs, with confidence intervals, and of two models on the same inputs."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ovir.analysis.metrics import MetricBase, Top
+from ovir.analysis.set_metrics import SetMetric
 from ovir.core.arrays import Array
 
 CONFIDENCE = 0.95
@@ -47,6 +48,28 @@ def mean_interval(values: Sequence[float] | np.typing.NDArray[np.float64]) -> In
         return None
     half = t_quantile((1 + CONFIDENCE) / 2, array.size - 1) * array.std(ddof=1) / math.sqrt(array.size)
     return Interval(float(array.mean() - half), float(array.mean() + half), "Student t")
+
+
+_GROUPS = 20
+
+
+def jackknife(value: Callable[[Sequence[int]], float], count: int) -> Array:
+    """Return pseudovalues of a value that follows from some of ``count`` inputs: their mean has its standard error.
+
+    They leave out one of at most 20 groups of inputs. Source: R. G. Miller, The jackknife - a review, 1974
+    """
+    groups, whole = min(count, _GROUPS), value(range(count))
+    rest = [value([i for i in range(count) if i % groups != group]) for group in range(groups)] if groups > 1 else []
+    return np.array([groups * whole - (groups - 1) * part for part in rest])
+
+
+def jackknife_interval(value: float, pseudovalues: Array, low: float, high: float) -> Interval | None:
+    """Return the interval of a value between ``low`` and ``high`` from its pseudovalues."""
+    found = mean_interval(pseudovalues)
+    if found is None or math.isnan(value):
+        return None
+    half = (found.high - found.low) / 2
+    return Interval(max(low, value - half), min(high, value + half), f"jackknife, {pseudovalues.size} groups")
 
 
 # --------------------------------------------------------------------------- differences
@@ -180,11 +203,16 @@ class ModelEvaluation:
     def __init__(self, metric: MetricBase) -> None:
         self.metric = metric
         self._scores: dict[str, Array] = {}
+        self._items: dict[str, Any] = {}
+        """What a ``SetMetric`` keeps of each input."""
         self.confusion: Counter[tuple[int, int]] = Counter()
         """For ``top1``: how many samples of a class are taken for a class."""
 
     def add(self, name: str, output: Array, label: Array) -> None:
         """Add an input; raise InputError if the label does not match the output."""
+        if isinstance(self.metric, SetMetric):
+            self._items[name] = self.metric.item(output, label)
+            return
         self._scores[name] = self.metric.scores(output, label)
         if isinstance(self.metric, Top) and self.metric.count == 1:
             found = self.metric.predictions(output).tolist()
@@ -193,7 +221,12 @@ class ModelEvaluation:
     @property
     def inputs(self) -> int:
         """Return the number of inputs."""
-        return len(self._scores)
+        return len(self._items or self._scores)
+
+    @property
+    def samples(self) -> int:
+        """Return the number of samples, of which an input has one or several."""
+        return len(self._items) or self.scores.size
 
     @property
     def scores(self) -> Array:
@@ -202,13 +235,19 @@ class ModelEvaluation:
 
     @property
     def value(self) -> float | None:
-        """Return the mean of the scores; None without any."""
+        """Return the mean of the scores, or the value of a ``SetMetric``; None without any."""
+        if isinstance(self.metric, SetMetric):
+            value = self.metric.value(list(self._items.values()))
+            return None if math.isnan(value) else value
         scores = self.scores
         return float(scores.mean()) if scores.size else None
 
     @property
     def interval(self) -> Interval | None:
-        """Return the confidence interval of the mean, if there is one."""
+        """Return the confidence interval of the value, if there is one."""
+        if isinstance(self.metric, SetMetric):
+            of = self.metric.of(list(self._items.values()))
+            return jackknife_interval(of(range(self.inputs)), jackknife(of, self.inputs), 0, 1)
         scores = self.scores
         return wilson(int(scores.sum()), scores.size) if self.metric.is_share else mean_interval(scores)
 
@@ -224,6 +263,10 @@ class ModelEvaluation:
 
     def difference(self, other: ModelEvaluation) -> ScoreDifference:
         """Return the difference of the metric from another evaluation, on the inputs that both have."""
+        if isinstance(self.metric, SetMetric):
+            common = [name for name in self._items if name in other._items]
+            one, two = (self.metric.of([side._items[name] for name in common]) for side in (self, other))
+            return ScoreDifference.of_sets(lambda chosen: one(chosen) - two(chosen), len(common))
         names = [name for name in self._scores if name in other._scores]
         pairs = [(self._scores[name], other._scores[name]) for name in names]
         first = np.concatenate([np.zeros(0), *(one for one, _ in pairs)])
@@ -237,7 +280,7 @@ class ModelEvaluation:
             "value": self.value,
             "interval": interval_to_dict(self.interval),
             "inputs": self.inputs,
-            "samples": self.scores.size,
+            "samples": self.samples,
         }
         if self.metric.is_share:
             found["right"] = int(self.scores.sum())
@@ -290,6 +333,15 @@ class ScoreDifference:
         interval = share_difference(both, only_first, only_second, first.size - either)
         p_value = mcnemar(only_first, only_second)
         return cls(first.size, value, interval, p_value, "McNemar, exact", only_first, only_second)
+
+    @classmethod
+    def of_sets(cls, value: Callable[[Sequence[int]], float], count: int) -> ScoreDifference:
+        """Return the difference of a ``SetMetric`` on the same inputs; ``value`` computes it for some of them."""
+        whole = value(range(count))
+        if math.isnan(whole):
+            return cls(count, None, None, None, "none")
+        parts = jackknife(value, count)
+        return cls(count, whole, jackknife_interval(whole, parts, -1, 1), paired_t(parts), "t, jackknife")
 
     @property
     def is_shown(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
@@ -14,10 +13,7 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.wording import did_you_mean, plural, shown
-
-NAMES = ("top1", "top5", "mse", "mae", "psnr", "cosine")
-"""The metrics; any other number of classes can stand in ``top5``."""
+from ovir.diagnostics.wording import plural, shown
 
 
 class MetricBase:
@@ -77,9 +73,9 @@ class ErrorMetric(MetricBase):
     is_share = False
 
     def scores(self, output: Array, label: Array) -> Array:
-        values = [_real("output", output), _real("label", label)]
+        values = [numbers_of("output", output), numbers_of("label", label)]
         if [size for size in output.shape if size != 1] != [size for size in label.shape if size != 1]:
-            _refuse(f"the label has the shape {shown(label.shape)}, and the output {shown(output.shape)}")
+            refuse(f"the label has the shape {shown(label.shape)}, and the output {shown(output.shape)}")
         peak = self.peak if self.peak is not None else 255.0 if label.dtype == np.uint8 else 1.0
         with np.errstate(all="ignore"):
             return np.array([self.function(values[0].ravel(), values[1].ravel(), peak)], np.float64)
@@ -113,24 +109,14 @@ class FunctionMetric(MetricBase):
 
             frame = extract_tb(error.__traceback__)[-1]
             place = f"{frame.filename}:{frame.lineno}"
-            _refuse(f"the metric '{self.name}' fails in {place}: {type(error).__name__}: {error}")
+            refuse(f"the metric '{self.name}' fails in {place}: {type(error).__name__}: {error}")
         try:
             numbers = np.asarray(found, np.float64).reshape(-1)
         except (ValueError, TypeError):
-            _refuse(f"the metric '{self.name}' must return a number, or one for each sample, got {found!r}")
+            refuse(f"the metric '{self.name}' must return a number, or one for each sample, got {found!r}")
         if self.is_share and not np.isin(numbers, (0, 1)).all():
-            _refuse(f"the metric '{self.name}' is a share, so that it must return 0 or 1, got {found!r}")
+            refuse(f"the metric '{self.name}' is a share, so that it must return 0 or 1, got {found!r}")
         return numbers
-
-
-def metric_of(name: str, peak: float | None = None) -> MetricBase:
-    """Return a metric by its name; see ``ErrorMetric`` for the peak, which ``psnr`` needs. Raise InputError."""
-    if match := re.fullmatch(r"top([1-9]\d*)", name):
-        return Top(int(match[1]))
-    if name not in _ERRORS:
-        hint = did_you_mean(name, NAMES)
-        raise InputError.usage(f"there is no metric '{name}'; expected {', '.join(NAMES)}", hint=hint)
-    return ErrorMetric(name, *_ERRORS[name], peak)
 
 
 def _mse(output: Array, label: Array, peak: float) -> float:
@@ -154,7 +140,7 @@ def _cosine(output: Array, label: Array, peak: float) -> float:
     return float(np.clip(np.dot(output / norms[0], label / norms[1]), -1, 1))
 
 
-_ERRORS: dict[str, tuple[Callable[[Array, Array, float], float], bool]] = {
+ERRORS: dict[str, tuple[Callable[[Array, Array, float], float], bool]] = {
     "mse": (_mse, False),
     "mae": (_mae, False),
     "psnr": (_psnr, True),
@@ -175,30 +161,32 @@ def score_rows(output: Array) -> Array:
     while len(shape) > 1 and shape[-1] == 1:
         shape.pop()
     if not shape or shape[-1] < 2 or not output.size:
-        _refuse(f"the output of shape {shown(output.shape)} has no rows of scores by class")
-    return _real("output", output).reshape(-1, shape[-1])
+        refuse(f"the output of shape {shown(output.shape)} has no rows of scores by class")
+    return numbers_of("output", output).reshape(-1, shape[-1])
 
 
 def _classes(label: Array, rows: Array) -> Array:
     """Return the class of each row; raise InputError for labels that are no classes of these rows."""
     if label.dtype.kind not in "iu":
-        _refuse(f"the label is {label.dtype}, not a class", "classes are numbered from 0, in the order of the output")
+        refuse(f"the label is {label.dtype}, not a class", "classes are numbered from 0, in the order of the output")
     if label.size != len(rows):
-        _refuse(f"the label has {plural(label.size, 'class')}, and the output {plural(len(rows), 'row')} of scores")
+        refuse(f"the label has {plural(label.size, 'class')}, and the output {plural(len(rows), 'row')} of scores")
     wrong = label[(label < 0) | (label >= rows.shape[1])]
     if wrong.size:
         message = f"the label {wrong.flat[0]} is not a class: the output has the classes 0 to {rows.shape[1] - 1}"
-        _refuse(message)
+        refuse(message)
     return label.reshape(-1).astype(np.intp)
 
 
-def _real(what: str, array: Array) -> Array:
+def numbers_of(what: str, array: Array) -> Array:
+    """Return an array as f64; raise InputError if it has no numbers."""
     if array.dtype.kind in "TUSO" or array.dtype.kind == "c":
-        _refuse(f"the {what} is {array.dtype}, and has no numbers to compare")
+        refuse(f"the {what} is {array.dtype}, and has no numbers to compare")
     return as_numbers(array).astype(np.float64)
 
 
-def _refuse(message: str, hint: str | None = None) -> NoReturn:
+def refuse(message: str, hint: str | None = None) -> NoReturn:
+    """Raise InputError for an output or a label that does not suit the metric."""
     raise InputError(diagnose(BAD_INPUT, message, hint=hint))
 
 

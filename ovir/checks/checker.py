@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ovir.checks.consequences import blame_constants, fold_constant_types, report_refusals, sum_up
 from ovir.checks.foreign_weights import report_foreign_weights
-from ovir.checks.rule import NEED_WHOLE_GRAPH, RULES, Context
+from ovir.checks.rule import FOR_STRANGERS, NEED_WHOLE_GRAPH, RULES, Context
+from ovir.checks.untrusted.budget import Budget, Options
 from ovir.core.interpreter import without_garbage_collection
 from ovir.core.progress import counted, stage
+from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.codes import (
     CODES,
     DECLARED_SHAPE,
@@ -22,11 +24,13 @@ from ovir.diagnostics.codes import (
     OUTSIDE_SPEC,
     OWN_SHAPE,
     OWN_TYPE,
+    WRITTEN_TWICE,
     Severity,
 )
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import OWN_FAULT, Diagnostics, InputError
-from ovir.inference.models import infer_into
+from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
+from ovir.inference.policy import SHAPES
 from ovir.ir.legacy import check_names
 from ovir.ir.reader import Document, load
 from ovir.ir.source import Source
@@ -42,21 +46,35 @@ def check(
     weights: Any = None,
     *,
     need_weights: bool = True,
+    shapes: Mapping[Any, ShapeLike] | ShapeLike | None = None,
     runtime: tuple[int, int] | str | None = None,
     device: str | None = None,
     skip: Collection[str] = (),
     clock: Clock | None = None,
+    untrusted: bool | Budget = False,
 ) -> list[Diagnostic]:
     """Return all diagnostics of a file, in the order of its lines: errors, warnings and infos.
 
-    ``model`` and ``weights`` are as in ``read_model``. Without ``need_weights`` no weights are opened, and nothing
-    that depends on the data of constants is checked. ``runtime`` is an OpenVINO release such as ``"2022.3"``: what it
-    cannot read is an error. ``device`` is ``"CPU"``, ``"GPU"`` or ``"NPU"``: what its plugin is documented to refuse,
-    in that release or in the newest one, is an error. ``skip`` names codes (``OVIR510``) whose rules are not run.
-    ``clock`` is called with the time of each stage.
+    A diagnostic that only follows from another is left out; repeated warnings and infos are summed up.
 
-    A diagnostic that only follows from another is left out; repeated warnings and infos are summed up. A file that is
-    wrong or unreadable raises nothing; a ``model`` that is neither a file nor the content of one raises InputError.
+    Args:
+        model: The file, as in ``read_model``.
+        weights: Its weights, as in ``read_model``.
+        need_weights: Whether weights are opened; without them, nothing that depends on the data of constants is
+            checked.
+        shapes: Other shapes of inputs than in the file, as ``Model.reshape`` takes them; declared shapes are then not
+            compared.
+        runtime: An OpenVINO release such as ``"2022.3"``: what it cannot read is an error.
+        device: ``"CPU"``, ``"GPU"`` or ``"NPU"``: what its plugin is documented to refuse, in that release or in the
+            newest one, is an error.
+        skip: Codes (``OVIR510``) whose rules are not run.
+        clock: Called with the time of each stage.
+        untrusted: Whether the file or folder comes from strangers: what it could do to its reader is an error. Each
+            file is checked in a process of its own, within a ``Budget`` of time and memory; the ``model`` must be a
+            path.
+
+    A file that is wrong or unreadable raises nothing; a ``model`` that is neither a file nor the content of one raises
+    InputError.
     """
     if isinstance(model, Model):
         message = "check() expects a file or its content, not a Model, which was checked when it was read"
@@ -64,8 +82,43 @@ def check(
     if runtime is not None and not isinstance(runtime, tuple):
         runtime = parse_release(str(runtime))
     device = None if device is None else parse_device(device)
+    if untrusted:
+        if shapes is not None:
+            raise InputError.usage("shapes and untrusted exclude each other")
+        from ovir.checks.untrusted.gate import check_untrusted  # trusted files do not need it
+
+        budget = untrusted if isinstance(untrusted, Budget) else Budget()
+        options = Options(need_weights=need_weights, runtime=runtime, device=device, skip=tuple(skip))
+        return check_untrusted(model, weights, options, budget)
+    return check_here(
+        model,
+        weights,
+        need_weights=need_weights,
+        shapes=shapes,
+        runtime=runtime,
+        device=device,
+        skip=skip,
+        clock=clock,
+    )
+
+
+def check_here(
+    model: Source,
+    weights: Any = None,
+    *,
+    need_weights: bool = True,
+    shapes: Mapping[Any, ShapeLike] | ShapeLike | None = None,
+    runtime: tuple[int, int] | None = None,
+    device: str | None = None,
+    skip: Collection[str] = (),
+    clock: Clock | None = None,
+    untrusted: bool = False,
+) -> list[Diagnostic]:
+    """Return the diagnostics of a file as ``check`` does, in this process; with ``untrusted``, also those of the rules
+    for files from strangers."""
+    clock = clock or (lambda stage, seconds: None)
     with without_garbage_collection():
-        diagnostics = _collect(model, weights, need_weights, runtime, device, skip, clock or (lambda s, t: None))
+        diagnostics = _collect(model, weights, need_weights, shapes, runtime, device, skip, clock, untrusted)
     rank = list(Severity)
     return sum_up(sorted(diagnostics, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity))))
 
@@ -85,10 +138,12 @@ def _collect(
     model: Source,
     weights: Any,
     need_weights: bool,
+    shapes: Mapping[Any, ShapeLike] | ShapeLike | None,
     runtime: tuple[int, int] | None,
     device: str | None,
     skip: Collection[str],
     clock: Clock,
+    untrusted: bool,
 ) -> Diagnostics:
     """Read the file, infer it and apply the rules; dispose of the model before returning."""
     diagnostics = Diagnostics()
@@ -97,12 +152,18 @@ def _collect(
         clock("reading", timed.seconds)
     if document is not None:
         with stage("inferring") as timed:
-            infer_recovering(document, diagnostics)
+            if shapes is None:
+                infer_recovering(document, diagnostics)
+            else:
+                _infer_reshaped(document.model, shapes, diagnostics)
+                skip = {*skip, WRITTEN_TWICE.id}  # which compares the shapes of Parameters with declared ones
             if document.model.version == 10:
                 check_names(document.model, diagnostics)
             clock("inference", timed.seconds)
         with stage("applying rules") as timed:
-            context = Context(document.root, document.file, document.weights, document.model, runtime, device)
+            context = Context(
+                document.root, document.file, document.weights, document.model, runtime, device, untrusted
+            )
             _apply_rules(context, skip, diagnostics)
             if FOREIGN_WEIGHTS.id not in skip:
                 report_foreign_weights(context, document.mark, diagnostics)
@@ -134,6 +195,14 @@ def infer_recovering(document: Document[Model], diagnostics: Diagnostics) -> Non
     report_refusals(document.model, strict.fatal, declared, failing, diagnostics)
     if failing:
         infer_into(document.model, Diagnostics(), trust_declared=True)
+
+
+def _infer_reshaped(model: Model, shapes: Mapping[Any, ShapeLike] | ShapeLike, diagnostics: Diagnostics) -> None:
+    """Infer in other shapes of the inputs; declared shapes belong to those of the file, and are not compared."""
+    set_parameters(reshaped_parameters(model, shapes))
+    infer_into(model, found := Diagnostics())
+    about_shapes = {code.id for code in (*SHAPES, EXCHANGED_INPUTS)}
+    diagnostics.extend(d for d in found if d.code not in about_shapes)
 
 
 _CONTRADICTIONS = {
@@ -174,8 +243,12 @@ def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnosti
     for code, rule in counted("applying rules", RULES.items()):
         if code in skip or (has_gaps and code in NEED_WHOLE_GRAPH):
             continue
+        if code in FOR_STRANGERS and not context.untrusted:
+            continue
         try:
             diagnostics.extend(d for d in rule(context) if not (_is_advice(d) and d.layer in failing))
+        except MemoryError:
+            raise  # of the whole check, not of this rule
         except Exception as error:  # a fault of ovir itself must not hide other diagnostics
             message = f"ovir failed in the rule of {code}: {type(error).__name__}: {error}"
             diagnostics.report(INTERNAL, message, Place(context.file), OWN_FAULT, severity=Severity.WARNING)

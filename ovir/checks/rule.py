@@ -37,6 +37,8 @@ class Context:
     """The OpenVINO release that is meant to read the file, as (2022, 3)."""
     device: str | None = None
     """The device that is meant to run the model: CPU, GPU or NPU."""
+    untrusted: bool = False
+    """Whether the rules for files from strangers are applied as well."""
 
     @cached_property
     def models(self) -> list[Model]:
@@ -180,10 +182,15 @@ RULES: dict[str, Rule] = {}
 NEED_WHOLE_GRAPH: set[str] = set()
 """Codes of rules that report something missing. They are skipped if layers could not be read, because then it may be
 missing for that reason."""
+FOR_STRANGERS: set[str] = set()
+"""Codes of rules that are only applied to files from strangers."""
 
 
-def rule(code: Code, *, needs_whole_graph: bool = False) -> Callable[[R], R]:
-    """Register a function as the rule for ``code``; with ``needs_whole_graph`` it is skipped for incomplete graphs."""
+def rule(code: Code, *, needs_whole_graph: bool = False, for_strangers: bool = False) -> Callable[[R], R]:
+    """Register a function as the rule for ``code``.
+
+    With ``needs_whole_graph`` it is skipped for incomplete graphs, and with ``for_strangers`` for trusted files.
+    """
 
     def register(function: R) -> R:
         if code.id in RULES:
@@ -191,6 +198,8 @@ def rule(code: Code, *, needs_whole_graph: bool = False) -> Callable[[R], R]:
         RULES[code.id] = function
         if needs_whole_graph:
             NEED_WHOLE_GRAPH.add(code.id)
+        if for_strangers:
+            FOR_STRANGERS.add(code.id)
         return function
 
     return register

@@ -114,6 +114,8 @@ def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
         except ModelError as error:
             for hint in hints:
                 error.add_note(hint)
+            if len(error.diagnostics) > 1:
+                error.add_note("  hint: `ovir check` with the same --shape lists all errors")
             raise
     return model
 

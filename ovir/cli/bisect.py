@@ -23,6 +23,7 @@ from ovir.cli.output import (
     say_table,
 )
 from ovir.cli.progress import reported
+from ovir.cli.quantization import about_quantization
 from ovir.debugging.bisect import PART_ENDINGS, Bisection, Probe, Suspect, bisect
 from ovir.diagnostics.wording import plural, readable
 
@@ -75,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json(found.to_dict())
     else:
-        for line in _head(found):
+        for line in (*_head(found), *about_quantization(found, sides.model, sides.against)):
             say(readable(line))
         _print_suspects(found)
         _print_probes(found)

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import ovir
 from ovir.checks.checker import check
+from ovir.checks.untrusted.paths import is_no_model
+from ovir.checks.untrusted.severities import SECURITY
 from ovir.cli.arguments import (
     add_command,
     add_html,
+    add_shape,
     add_workers,
     check_html,
     check_target,
@@ -29,6 +32,7 @@ from ovir.cli.arguments import (
     write_html,
 )
 from ovir.cli.check_config import Settings, find_settings, must_be_reported, parse_codes
+from ovir.cli.check_untrusted import add_untrusted, check_each_untrusted, find_files_untrusted, refuse_options
 from ovir.cli.device import Verdict, add_device
 from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.opening import add_extension, load_extensions
@@ -36,7 +40,8 @@ from ovir.cli.output import DONE, UNUSABLE, print_message, say, say_json, say_ta
 from ovir.cli.terminal import has_colors
 from ovir.core.files import write_text
 from ovir.core.progress import counted
-from ovir.diagnostics.codes import CODES, NOT_IR, UNREADABLE, Severity
+from ovir.core.shapes import PartialShape
+from ovir.diagnostics.codes import CODES, NOT_IR, UNREADABLE, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import plural
@@ -46,6 +51,8 @@ if TYPE_CHECKING:
 
 Checked = tuple[list[Diagnostic], dict[str, float]]
 """The diagnostics of a file, and the seconds that each stage took."""
+Shapes = Mapping[str, PartialShape] | PartialShape
+"""The shapes of inputs by name, or the one of the only input."""
 
 
 def find_files(given: Sequence[str]) -> tuple[list[tuple[str, bool]], list[Diagnostic]]:
@@ -87,11 +94,12 @@ def check_each(
     settings: Settings,
     extensions: Sequence[str],
     workers: dict[str, Any] | None = None,
+    shapes: Shapes | None = None,
 ) -> Generator[Checked]:
     """Yield the diagnostics of each file in order.
 
     ``workers`` are the arguments of ``map_tasks`` that say who checks them. Without them, this process does, and the
-    processes of a pool join in if that takes long.
+    processes of a pool join in if that takes long. ``shapes`` are those of ``ovir.check``.
     """
     one = partial(
         _check_file,
@@ -102,6 +110,7 @@ def check_each(
         device=settings.device,
         skip=frozenset(code for code in CODES if not settings.wants(code)),
         extensions=tuple(extensions),
+        shapes=shapes,
     )
     left = iter(names)
     if workers is None:
@@ -155,6 +164,7 @@ def _check_file(
     device: str | None,
     skip: frozenset[str],
     extensions: Sequence[str],
+    shapes: Shapes | None,
 ) -> Checked:
     """Check a file, whose name is relative to ``folder``, which need not be the current one of a worker."""
     load_extensions(os.path.join(folder, path) for path in extensions)
@@ -164,6 +174,7 @@ def _check_file(
         os.path.join(root, name),
         weights and os.path.join(root, weights),
         need_weights=need_weights,
+        shapes=shapes,
         runtime=runtime,
         device=device,
         skip=skip,
@@ -174,16 +185,16 @@ def _check_file(
     return found, times
 
 
-_COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
+_COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 
 
-def coloured(found: Diagnostic) -> str:
-    """Return the diagnostic as a text, with its severity in colour on a terminal that supports it."""
+def colored(found: Diagnostic) -> str:
+    """Return the diagnostic as a text, with its severity in color on a terminal that supports it."""
     text = str(found)
     if not has_colors(sys.stdout):
         return text
     label = f"{found.severity}[{found.code}]"
-    return text.replace(label, f"\x1b[1;{_COLOURS[found.severity]}m{label}\x1b[0m", 1)
+    return text.replace(label, f"\x1b[1;{_COLORS[found.severity]}m{label}\x1b[0m", 1)
 
 
 def annotation(found: Diagnostic) -> str:
@@ -239,13 +250,13 @@ def say_times(times: Counter[str]) -> None:
     print_message(f"outside inference: {1 - times['inference'] / total:.0%}")
 
 
-def write_sarif(target: str, diagnostics: Sequence[Diagnostic]) -> None:
+def write_sarif(target: str, diagnostics: Sequence[Diagnostic], security: Mapping[Code, float]) -> None:
     """Write the SARIF log to a file, or to stdout for ``-``."""
     import json
 
     from ovir.io.sarif import to_sarif
 
-    log = to_sarif(diagnostics, ovir.__version__)
+    log = to_sarif(diagnostics, ovir.__version__, security)
     if target == "-":
         say_json(log)
         return
@@ -262,8 +273,10 @@ def add_to(commands: Any) -> None:
         "  ovir check models/ --ignore OVIR7 --fail-on warning --sarif diagnostics.sarif\n"
         "  ovir check models/ --summary\n"
         "  ovir check model.xml --runtime 2022.3\n"
+        "  ovir check model.xml --shape image=4,3,?,?\n"
         "  ovir check model.xml --device NPU\n"
         "  ovir check models/ --workers 8 --summary\n"
+        "  ovir check --untrusted downloads/\n"
         "\nexit status: 0 no errors, 1 errors (or what --fail-on says), 2 a file that cannot be read at all\n"
         "\noptions are also read from [tool.ovir.check] in pyproject.toml or ovir.toml: docs/checking-in-ci.md\n"
         "\nwhat a code means: ovir explain CODE\n",
@@ -278,6 +291,7 @@ def add_to(commands: Any) -> None:
         "--no-weights", action="store_true", default=None, help="read only the topology; no .bin is needed"
     )
     add_extension(parser)
+    add_shape(parser)
     _add_forms(parser)
     _add_choices(parser)
     parser.add_argument(
@@ -286,6 +300,7 @@ def add_to(commands: Any) -> None:
         metavar="2022.3",
         help="also report what this OpenVINO release cannot read",
     )
+    add_untrusted(parser)
     add_device(parser)
     add_workers(parser, default="one for each core, if it takes long")
     parser.add_argument("--profile", action="store_true", help="show how long reading, inference and rules took")
@@ -344,23 +359,28 @@ def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     failing = list(Severity)[: list(Severity).index(settings.fail_on) + 1]
     output = _Output(arguments, failing)
+    shapes = _shapes(arguments.shape)
     baseline = None
     if settings.baseline is not None and arguments.write_baseline is None:
         from ovir.checks.baseline import Baseline
 
         refuse_overwriting(arguments, settings.baseline)  # which a configuration file may name
         baseline = Baseline.read(settings.baseline)
-    files, diagnostics = find_files(arguments.models)
+    files, diagnostics = find_files_untrusted(arguments.models) if arguments.untrusted else find_files(arguments.models)
     output.say(diagnostics)
     checked: list[str] = []
     known = 0
     names = [name for name, _ in files]
     with (
         _workers(arguments) as workers,
-        closing(check_each(names, arguments.weights, settings, arguments.extension, workers)) as results,
+        closing(
+            check_each_untrusted(names, arguments, settings)
+            if arguments.untrusted
+            else check_each(names, arguments.weights, settings, arguments.extension, workers, shapes)
+        ) as results,
     ):
         for (name, in_folder), (found, took) in zip(counted("checking files", files), results, strict=True):
-            if in_folder and any(d.code == NOT_IR.id for d in found):
+            if in_folder and (is_no_model(found) if arguments.untrusted else any(d.code == NOT_IR.id for d in found)):
                 continue  # a folder may hold other XML files
             checked.append(name)
             found = verdict.with_answer(name, found)
@@ -387,7 +407,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _workers(arguments: argparse.Namespace) -> AbstractContextManager[dict[str, Any] | None]:
     """Return a context with the arguments that choose the workers; None in it leaves the choice to ``check_each``."""
-    return nullcontext() if arguments.workers is None and arguments.dask is None else opened_workers(arguments)
+    own = arguments.untrusted or (arguments.workers is None and arguments.dask is None)
+    return nullcontext() if own else opened_workers(arguments)
 
 
 def _page(
@@ -411,13 +432,14 @@ class _Output:
         self.sarif = arguments.sarif
         self.is_quiet = arguments.quiet
         self.failing = failing
+        self.security = SECURITY if arguments.untrusted else {}
         self.profiled = arguments.profile
         self.times: Counter[str] = Counter()
 
     def say(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Print the diagnostics of a file in the forms that do not need the diagnostics of later files."""
         for found in self._loud(diagnostics) if self.form in ("text", "github") else ():
-            say(coloured(found) if self.form == "text" else annotation(found))
+            say(colored(found) if self.form == "text" else annotation(found))
 
     def finish(self, files: int, diagnostics: Sequence[Diagnostic], known: int) -> None:
         """Print and write what concerns all files together."""
@@ -426,7 +448,7 @@ class _Output:
         if self.form == "summary":
             say_counts(self._loud(diagnostics))
         if self.sarif is not None:
-            write_sarif(self.sarif, diagnostics)
+            write_sarif(self.sarif, diagnostics, self.security)
         if self.profiled:
             say_times(self.times)
         if not self.is_quiet:
@@ -445,7 +467,7 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
     unusable = [found for found in diagnostics if must_be_reported(found)]
     write_baseline(path, known)
     for found in unusable:
-        say(coloured(found))
+        say(colored(found))
     print_message(f"{path}: {plural(len(known), 'diagnostic')} written")
     return UNUSABLE if unusable else DONE
 
@@ -468,7 +490,8 @@ def _write_node_data(arguments: argparse.Namespace, settings: Settings, diagnost
 
 def _settings(arguments: argparse.Namespace) -> Settings:
     """Return the settings of the nearest configuration file, overridden by the options of the command line."""
-    settings = Settings() if arguments.no_config else find_settings(os.curdir)
+    ignored = arguments.no_config or arguments.untrusted  # the nearest file may be one from strangers
+    settings = Settings() if ignored else find_settings(os.curdir)
     given: dict[str, Any] = {
         "select": None if arguments.select is None else _codes("--select", arguments.select),
         "ignore": None if arguments.ignore is None else _codes("--ignore", arguments.ignore),
@@ -483,17 +506,34 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 def _refuse_contradictions(arguments: argparse.Namespace) -> None:
     check_node_data(arguments)
-    for option in ("weights", "node_data"):
-        if getattr(arguments, option) is not None and (len(arguments.models) > 1 or os.path.isdir(arguments.models[0])):
+    refuse_options(arguments)
+    for option in ("weights", "shape", "node_data"):
+        if getattr(arguments, option) and (len(arguments.models) > 1 or os.path.isdir(arguments.models[0])):
             raise_usage_error(f"--{option.replace('_', '-')} is for one model, and several are given")
     if arguments.weights is not None and arguments.no_weights:
         raise_usage_error("--weights and --no-weights exclude each other")
+    if arguments.ask and arguments.shape:
+        raise_usage_error("--ask and --shape exclude each other: a device is asked about the shapes of the file")
     if arguments.sarif == "-" and arguments.format != "text":
         raise_usage_error("--sarif - would print SARIF among other output: give it a file")
     if arguments.sarif not in (None, "-"):
         check_target("--sarif", arguments.sarif)
     if arguments.write_baseline is not None:
         check_target("--write-baseline", arguments.write_baseline)
+
+
+def _shapes(texts: Sequence[str]) -> Shapes | None:
+    """Return the shapes that ``--shape`` gives, before the model is read; None without any."""
+    found: dict[str, PartialShape] = {}
+    for text in texts:
+        name, _, shape = text.rpartition("=")  # names may contain "=", shapes do not
+        if name in found or (found and "" in (name, *found)):
+            raise_usage_error(f"--shape {text}: expected one shape for each input, as NAME={shape}")
+        try:
+            found[name] = PartialShape.parse(shape)
+        except ValueError as error:
+            raise_usage_error(f"--shape {text}: {error}")
+    return found.get("", found) if found else None
 
 
 def _release(text: str) -> tuple[int, int]:

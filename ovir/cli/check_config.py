@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from ovir.cli.output import is_unreadable
-from ovir.diagnostics.codes import CODES, INTERNAL, NO_WEIGHTS, OUT_OF_MEMORY, WORKER_DIED, Severity
+from ovir.diagnostics.codes import CODES, INTERNAL, NO_WEIGHTS, OUT_OF_MEMORY, OVER_BUDGET, WORKER_DIED, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
 
@@ -59,7 +59,7 @@ def must_be_reported(found: Diagnostic) -> bool:
     return found.code in _NOT_CHECKED or (is_unreadable(found) and found.code != NO_WEIGHTS.id)
 
 
-_NOT_CHECKED = {WORKER_DIED.id, OUT_OF_MEMORY.id, INTERNAL.id}
+_NOT_CHECKED = {OVER_BUDGET.id, WORKER_DIED.id, OUT_OF_MEMORY.id, INTERNAL.id}
 
 
 def parse_codes(texts: Iterable[str]) -> tuple[str, ...]:

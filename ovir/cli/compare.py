@@ -36,11 +36,10 @@ from ovir.cli.output import (
     say_table,
 )
 from ovir.cli.progress import reported
+from ovir.cli.quantization import about_quantization
 from ovir.debugging.compare import Comparison, LayerDifference, TensorDifference, compare
 from ovir.debugging.sides import LayerMode, NotCompared
 from ovir.diagnostics.wording import plural, readable
-from ovir.graph.layers import Layer
-from ovir.inference.layer_weights import compression_of
 from ovir.ir.executed import read_executed
 from ovir.model import Model
 
@@ -55,7 +54,8 @@ def print_comparison(
 ) -> None:
     """Print the result for people, with ``limit`` outputs and layers.
 
-    ``quantized`` says how models are quantized, ``requested`` in which precision the device was asked to compute.
+    ``quantized`` are the lines of ``about_quantization``, ``requested`` says in which precision the device was asked to
+    compute.
     """
     for line in (*_head(found, requested), *_about_quantization(found, quantized)):
         say(readable(line))
@@ -78,7 +78,7 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
     yield f"{found.model} against {found.against}{precision}: {_MODES[found.mode]}, {sets}"
     yield _verdict(found)
     if requested in ("f32", *_NARROW) and found.precision not in (None, requested):
-        yield f"the device does not honour INFERENCE_PRECISION_HINT={requested}: it computes in {found.precision}"
+        yield f"the device does not honor INFERENCE_PRECISION_HINT={requested}: it computes in {found.precision}"
     first, largest = found.first, found.largest
     if first is not None:
         yield f"first layer beyond tolerance: {_described(found, first)}"
@@ -91,27 +91,10 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
         yield f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32"
 
 
-def quantization_of(model: Model, which: str) -> str | None:
-    """Return in words how a model is quantized; None if it is not."""
-    fakes = sum(layer.type == "FakeQuantize" for layer in model.walk())
-    if fakes:
-        return f"{which} has {plural(fakes, 'FakeQuantize layer')}"
-    kinds = {kind for layer in model.walk() for kind in _compressed_weights(layer)}
-    return f"{which} has weights in {' and '.join(sorted(kinds))}" if kinds else None
-
-
-def _compressed_weights(layer: Layer) -> Iterator[str]:
-    """Yield the element types of the weights of a layer that are stored with a scale."""
-    for port in layer.inputs if layer.type in ("MatMul", "Convolution", "Gather") else ():
-        if port.source is not None and " with scale" in (stored := compression_of(port.source)):
-            yield stored.partition(" ")[0]
-
-
 def _about_quantization(found: Comparison, quantized: Sequence[str]) -> Iterator[str]:
-    if found.within or not quantized or found.criterion.metric is not None:
+    yield from quantized
+    if not quantized:
         return
-    yield f"{' and '.join(quantized)}, so values may round to other levels, which is no fault of a layer"
-    yield "the tolerances are those of real numbers: --metric sqnr_db=20 judges quantized models as a whole"
     if rounding := [layer for layer in found.layers if not layer.within and layer.rounds]:
         beyond, size = rounding[0].tensor.worst.beyond, rounding[0].tensor.worst.size
         yield (
@@ -399,10 +382,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json(found.to_dict())
     else:
-        others = [(sides.against, "the other model")] if isinstance(sides.against, Model) else []
-        quantized = [quantization_of(*side) for side in ((model, "the model"), *others)]
         limit = None if arguments.all else arguments.limit
-        print_comparison(found, limit, [text for text in quantized if text], requested)
+        print_comparison(found, limit, about_quantization(found, model, sides.against), requested)
     write_html(arguments, lambda: _page(found, model, requested))
     return DONE if found.within else WRONG
 

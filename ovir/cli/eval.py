@@ -1,4 +1,4 @@
-"""``ovir eval``: measure how good a model is on labelled inputs, and whether another one is better."""
+"""``ovir eval``: measure how good a model is on labeled inputs, and whether another one is better."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.evaluation import CONFIDENCE, Interval, ModelEvaluation, ScoreDifference
-from ovir.analysis.metrics import NAMES, FunctionMetric, MetricBase, metric_of
+from ovir.analysis.metrics import FunctionMetric, MetricBase
+from ovir.analysis.named_metrics import NAMES, metric_of
+from ovir.analysis.set_metrics import AveragePrecision, SetMetric, parse_columns
 from ovir.cli.arguments import (
     add_command,
     add_json,
@@ -91,11 +93,14 @@ def print_evaluation(sides: Sequence[EvaluatedSide]) -> None:
 
 def _value_text(found: ModelEvaluation) -> str:
     if found.value is None:
-        return f"{found.metric.name} is not known, because all inputs failed"
+        reason = "no label has any class" if found.samples else "all inputs failed"
+        return f"{found.metric.name} is not known, because {reason}"
     is_share = found.metric.is_share
     text = f"{found.metric.name} {_number(found.value, is_share)}{_interval_text(found.interval, is_share)}"
-    samples = found.scores.size
-    if is_share:
+    samples = found.samples
+    if isinstance(found.metric, SetMetric):
+        text += f"; of {plural(samples, 'input')} together, {_direction(found)}"
+    elif is_share:
         text += f"; {int(found.scores.sum()):,} of {samples:,} right"
     else:
         text += f"; mean of {plural(samples, 'input')}, {_direction(found)}"
@@ -119,7 +124,7 @@ def _interval_text(interval: Interval | None, is_share: bool, sign: str = "") ->
 
 def _difference_lines(first: ModelEvaluation, found: ScoreDifference) -> Iterator[str]:
     if found.value is None:
-        yield "difference: no input ran in both"
+        yield "difference: none is known, because no input ran in both or no label has any class"
         return
     is_share = first.metric.is_share
     text = f"difference {_number(found.value, is_share, '+')}{_interval_text(found.interval, is_share, '+')}"
@@ -161,11 +166,12 @@ def add_to(commands: Any) -> None:
         commands,
         "eval",
         run,
-        "measure how good a model is on labelled inputs",
+        "measure how good a model is on labeled inputs",
         "  ovir eval model.xml --inputs images/ --labels labels.csv --metric top5\n"
         "  ovir eval int8.xml --inputs images/ --labels labels.csv --against f32.xml\n"
         "  ovir eval model.xml --inputs data/ --labels labels.csv --against openvino:CPU --workers 8\n"
         "  ovir eval ocr.xml --inputs lines/ --labels texts.csv --metric my_metrics.py:cer\n"
+        "  ovir eval detector.xml --inputs images/ --labels instances.json --metric map --box-size 640x640\n"
         "  ovir eval denoise.xml --inputs noisy/ --labels clean/ --metric psnr --json\n",
     )
     add_model(parser)
@@ -177,7 +183,8 @@ def add_to(commands: Any) -> None:
         type=file_name,
         required=True,
         metavar="FILE",
-        help="a .csv with the name and the label of each input, an .npz with an array for each, or a folder of files",
+        help="a .csv with the name and the label of each input, an .npz with an array for each, a folder of files, or "
+        "boxes as .json of COCO",
     )
     parser.add_argument(
         "--metric",
@@ -191,6 +198,18 @@ def add_to(commands: Any) -> None:
         type=amount,
         metavar="X",
         help="for psnr: the largest value that a signal can have (default: 255 for labels of u8, otherwise 1)",
+    )
+    parser.add_argument(
+        "--columns",
+        type=_columns,
+        metavar="x1,y1,...",
+        help="for map: what the columns of the output hold, of x1, y1, x2, y2, class, score, image and _ for others",
+    )
+    parser.add_argument(
+        "--box-size",
+        type=_size,
+        metavar="WxH",
+        help="for map: divide boxes of the output by this width and height to have the unit of the labels",
     )
     parser.add_argument("--output", metavar="NAME", help="the output to evaluate, if the model has several")
     parser.add_argument(
@@ -226,6 +245,7 @@ def run(arguments: argparse.Namespace) -> int:
         [file.name for file in files],
         model.outputs[index].any_name,
         texts=isinstance(metric, FunctionMetric),
+        boxes=isinstance(metric, AveragePrecision),
     )
     with opened_workers(arguments) as workers:
         task = _Task(files, labels, metric, arguments.batch, workers)
@@ -243,7 +263,12 @@ def _metric(arguments: argparse.Namespace) -> MetricBase:
     """Return the metric: one that ovir has, or a function of a module."""
     path, colon, name = arguments.metric.rpartition(".py:")
     if not colon:
-        return metric_of(arguments.metric, arguments.peak)
+        metric = metric_of(arguments.metric, peak=arguments.peak, columns=arguments.columns, size=arguments.box_size)
+        if not isinstance(metric, AveragePrecision) and (arguments.columns or arguments.box_size):
+            raise_usage_error("--columns and --box-size are for the metrics map and map50")
+        return metric
+    if arguments.columns or arguments.box_size:
+        raise_usage_error("--columns and --box-size are for the metrics map and map50")
     if arguments.peak is not None:
         raise_usage_error("--peak is for the metric psnr")
     module = load_user_module("--metric", f"{path}.py", "metric")
@@ -252,6 +277,23 @@ def _metric(arguments: argparse.Namespace) -> MetricBase:
         known = [other for other, value in vars(module).items() if callable(value) and not other.startswith("_")]
         raise_usage_error(f"--metric {arguments.metric}: {path}.py has no function {name!r}", did_you_mean(name, known))
     return FunctionMetric(name, function)
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    """Convert the text of ``--columns``."""
+    try:
+        return parse_columns(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _size(text: str) -> tuple[float, float]:
+    """Convert the text of ``--box-size``."""
+    width, _, height = text.partition("x")
+    try:
+        return float(positive(width)), float(positive(height))
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"expected a width and a height, as in 640x480, got {text!r}") from None
 
 
 def _output(model: Model, name: str | None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -157,6 +158,8 @@ def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
     images = 0
     for text in arguments.input:
         name, source = split_name(model, text)
+        if name is not None and takes_text(model) and not _NAME.fullmatch(name):
+            name, source = None, text  # what stands before "=" is no name but part of a text
         if (name is None and len(model.inputs) != 1) or (name is None and source.endswith(".npz")):
             _refuse_key_without_name(model, source)
             found = _archive(model, source)
@@ -171,6 +174,10 @@ def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
             feeds[index] = array
     require_images(arguments, images, "--input is an image")
     return feeds
+
+
+_NAME = re.compile(r"[\w.:/-]*[A-Za-z_][\w.:/-]*")
+"""What may be the name of an input rather than the beginning of a text such as ``1 + 1 = 2``."""
 
 
 def _named(model: Model, name: str | None) -> int:

@@ -62,9 +62,17 @@ def load_user_module(option: str, file: str, kind: str) -> ModuleType:
         what = (
             f"calls sys.exit({'' if error.code is None else repr(error.code)})"
             if isinstance(error, SystemExit)
-            else f"fails: {type(error).__name__}: {error}"
+            else f"fails{_line_in(path, error)}: {type(error).__name__}: {error}"
         )
         raise_usage_error(f"{option} {file}: the module {what}")
+
+
+def _line_in(path: str, error: BaseException) -> str:
+    """Return the line of a file that was running last, as the end of a phrase; empty if none was."""
+    from traceback import extract_tb  # only needed here
+
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == path]
+    return f" in line {lines[-1]}" if lines else ""
 
 
 _MOST_LAYERS = 100

@@ -8,15 +8,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ovir.core.element_types import ELEMENT_TYPES, ElementType, dynamic, f32, nf4
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, dynamic, f8e4m3, f8e5m2, f16, f32, i32, i64, nf4
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import ELEMENT_TYPE
 from ovir.diagnostics.errors import OperatorError
+from ovir.export.exporters import NOT_EXPORTED, exported_as
+from ovir.lowering.constructs import CONSTRUCTS, Construct
+from ovir.lowering.registry import decomposition_of, why_without
+from ovir.lowering.releases import IR_VERSION_11, OPERATIONS_SINCE, Release, release_of_opset, release_text
 from ovir.ops import find, resolve
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
+from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS, canonical_type
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Parameter
 
@@ -56,7 +60,12 @@ class OperationEntry:
     def doc(self) -> str:
         """Return the first sentence of its documentation."""
         text = " ".join((self.cls.__doc__ or "").split("\n\n")[0].split()) if self.cls else ""
-        return text.split(". ")[0].rstrip(".:")
+        return re.split(r"(?<!\.)\. ", text)[0].rstrip(".:")
+
+    @property
+    def title(self) -> str:
+        """Return the name with the version, such as ``Gather-8``."""
+        return f"{self.name}-{self.opset}" if self.opset else f"{self.name} of openvino_tokenizers"
 
 
 def entries() -> list[OperationEntry]:
@@ -77,39 +86,6 @@ def totals(listed: list[OperationEntry]) -> str:
     """Return the numbers of operation versions that exist, are inferred and are run, in words."""
     infers, runs = sum(e.infers for e in listed), sum(e.runs for e in listed)
     return f"{len(listed)} operation versions: {infers} inferred, {runs} run"
-
-
-def operations_page() -> str:
-    """Return the page docs/operations.md, a table of all operation versions."""
-    listed = entries()
-    lines = [
-        "# Operations",
-        "",
-        "Written by `python -m ovir.generated_files`. A row is one version of an operation: *version* is the opset "
-        "that introduced it, and *opsets* are all opsets that hold it.",
-        "",
-        f"{totals(listed)}.",
-        "",
-        "| Operation | Version | Opsets | Inference | Kernel | What it is |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [_row(e.name, e.version, e.opsets, yes_or_no(e.infers), yes_or_no(e.runs), e.doc) for e in listed]
-    lines += [
-        "",
-        "## Operations of openvino_tokenizers",
-        "",
-        "Their version is `extension`. All are inferred and run; [Tokenizers](tokenizers.md) says what they need.",
-        "",
-        "| Operation | What it is |",
-        "|---|---|",
-        *(_row(e.name, e.doc) for e in tokenizer_entries()),
-    ]
-    return "\n".join([*lines, ""])
-
-
-def _row(*cells: str) -> str:
-    escaped = (cell.replace("|", "\\|") for cell in cells)
-    return f"| {' | '.join(escaped)} |"
 
 
 def yes_or_no(value: bool) -> str:
@@ -147,13 +123,15 @@ _GROUPS = {
 }
 
 
-def described(cls: type[Operator] | None) -> dict[str, Any]:
-    """Return the description of an operation version as plain data; entries are empty if ovir does not have it."""
+def described(entry: OperationEntry) -> dict[str, Any]:
+    """Return the description of an operation version as plain data."""
+    cls = entry.cls
     if cls is None:
-        return {"documentation": "", "source": "", "inputs": [], "attributes": []}
+        raise ValueError(f"ovir has no class for {entry.title}")
     return {
         "documentation": documentation(cls),
         "source": source(cls),
+        "function": _function(entry),
         "inputs": [
             {"name": i.name, "type": i.shown_types, "optional": i.optional, "repeated": i.repeated}
             for i in inputs_of(cls)
@@ -169,7 +147,69 @@ def described(cls: type[Operator] | None) -> dict[str, Any]:
             }
             for a in cls.attributes.values()
         ],
+        "outputs": outputs_of(cls),
+        "onnx": _export(cls),
+        "releases": f"OpenVINO {release_text(_first_release(entry))} or later" if entry.opset else "",
+        "lowering": _lowering(entry, cls),
+        "constructs": [
+            f"OpenVINO {' to '.join(dict.fromkeys(map(release_text, (c.first, c.last))))}: {c.reason}. {_done(c)}"
+            for c in CONSTRUCTS
+            if entry.name in c.types and entry.opset
+        ],
     }
+
+
+def _function(entry: OperationEntry) -> str:
+    """Return the function that creates layers of a version, in the newest opset that has it."""
+    if not entry.opset:
+        return ""
+    version = OPERATIONS[entry.name][entry.opset]
+    return f"ovir.opset{version.ranges[-1][1]}.{version.functions[0]}"
+
+
+def _export(cls: type[Operator]) -> str:
+    """Return what an operation is exported to; nothing for operations that no opset has."""
+    if not cls.opset:
+        return ""
+    try:
+        target, limits = exported_as(cls)
+    except ImportError:
+        return 'shown where onnx is installed: `pip install "ovir[onnx]"`'
+    if target == NOT_EXPORTED:
+        return f"not exported: {limits}."
+    return f"exported as {target}{f'; {limits}' if limits else ''}."
+
+
+def _first_release(entry: OperationEntry) -> Release:
+    return OPERATIONS_SINCE.get((entry.name, entry.opset)) or release_of_opset(entry.opset)
+
+
+def _lowering(entry: OperationEntry, cls: type[Operator]) -> str:
+    """Return how a version is rewritten for releases that do not know it; nothing for those that all releases know."""
+    if not entry.opset or _first_release(entry) < IR_VERSION_11:
+        return ""
+    decomposition = decomposition_of(cls)
+    if decomposition is None:
+        return f"not rewritten for releases before {release_text(_first_release(entry))}: {why_without(cls)}."
+    how = " ".join((decomposition.__doc__ or "").split("\n\n")[0].split())
+    rewritten = f"`ovir edit --runtime` rewrites it for releases before {release_text(_first_release(entry))}"
+    return f"{rewritten}: {_lower(how)}" if how else f"{rewritten}."
+
+
+def _done(construct: Construct) -> str:
+    how = _lower(" ".join((construct.rewrite.__doc__ or "").split()))
+    return "`ovir edit --runtime` refuses it." if how == "refuse it." else f"`ovir edit --runtime` changes it: {how}"
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def versions_of(name: str) -> list[OperationEntry]:
+    """Return the versions of an operation by its name in any case; none if no opset and no extension has it."""
+    found = [entry for entry in (*entries(), *tokenizer_entries()) if entry.name.lower() == name.lower()]
+    canonical = canonical_type(name)
+    return found or [entry for entry in entries() if entry.name == canonical]
 
 
 def documentation(cls: type[Operator]) -> str:
@@ -251,6 +291,66 @@ def inputs_of(cls: type[Operator]) -> list[OperationInput]:
     ]
 
 
+def outputs_of(cls: type[Operator]) -> list[str]:
+    """Return in words the element type of each output; nothing if the attributes or bodies decide how many there are.
+
+    Inference is asked with unknown types, then with one type for each input and each attribute that holds a type.
+    """
+    inputs = inputs_of(cls)
+    unknown = [TensorType(dynamic, PartialShape(None))] * len(inputs)
+    if not hasattr(cls, "infer") or not _is_inferred(cls, unknown) or cls.type in _ANY_NUMBER_OF_OUTPUTS:
+        return []
+    first = _output_types(_infer(cls, unknown))
+    followed: list[list[str]] = [[] for _ in first]
+    for attribute in cls.attributes.values():
+        if attribute.type is ElementType:
+            for sources, changed in zip(followed, _with_attribute(cls, attribute, unknown), strict=True):
+                sources += [f"`{attribute.name}`"] if changed else []
+    for position, item in enumerate(inputs):
+        for index, follows in enumerate(_follow(cls, item, position, unknown)):
+            if follows and first[index].is_dynamic:
+                followed[index].append(f"`{item.name}`")
+    return [
+        f"the type of {_listed(sources)}" if sources else "types depend on the inputs" if t.is_dynamic else str(t)
+        for sources, t in zip(followed, first, strict=True)
+    ]
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+_ANY_NUMBER_OF_OUTPUTS = ("Split", "VariadicSplit", "BGRtoNV12", "RGBtoNV12")
+
+
+def _output_types(outputs: object) -> list[ElementType]:
+    return [tensor.element_type for tensor in (outputs if isinstance(outputs, tuple) else (outputs,))]
+
+
+def _with_attribute(cls: type[Operator], attribute: Attribute, unknown: list[TensorType]) -> list[bool]:
+    """Return for each output whether its type is the one that an attribute gives, for two types that it allows."""
+    found = []
+    for element_type in (i32, i64, f16, f32, f8e4m3, f8e5m2):
+        try:
+            outputs = _output_types(_infer(cls, unknown, **{attribute.field: element_type}))
+        except (OperatorError, ValueError):
+            continue
+        found.append([output == element_type for output in outputs])
+    return [all(column) for column in zip(*found, strict=True)]
+
+
+def _follow(cls: type[Operator], item: OperationInput, position: int, unknown: list[TensorType]) -> list[bool]:
+    """Return for each output whether its type is that of an input, for all types that the input may have."""
+    found = []
+    for element_type in item.types or ():
+        try:
+            types = [*unknown[:position], TensorType(element_type, PartialShape(None)), *unknown[position + 1 :]]
+            found.append([output == element_type for output in _output_types(_infer(cls, types))])
+        except OperatorError:
+            continue
+    return [all(column) for column in zip(*found, strict=True)]
+
+
 def _accepted_types(cls: type[Operator], count: int, more: bool) -> Iterator[tuple[ElementType, ...] | None]:
     """Yield for each input the element types that inference accepts if nothing else is known."""
     total = count + more
@@ -284,9 +384,10 @@ def _refuses_type(cls: type[Operator], inputs: Sequence[TensorType]) -> bool:
     return False
 
 
-def _infer(cls: type[Operator], inputs: Sequence[TensorType]) -> object:
-    """Infer with example values of the required attributes."""
-    return cls(**{a.field: _example(a) for a in cls.required_attributes}).infer(*inputs)
+def _infer(cls: type[Operator], inputs: Sequence[TensorType], **attributes: object) -> object:
+    """Infer with some attributes, and example values of the other required ones."""
+    examples = {a.field: _example(a) for a in cls.required_attributes}
+    return cls(**{**examples, **attributes}).infer(*inputs)
 
 
 def _example(attribute: Attribute) -> object:

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from ovir.cli.arguments import add_command, add_json, raise_usage_error
+from ovir.cli.operation_examples import example_of, output_of
+from ovir.cli.operation_markdown import operation_page, operations_page
 from ovir.cli.operation_pages import (
     OperationEntry,
     described,
     entries,
-    operations_page,
     tokenizer_entries,
     totals,
+    versions_of,
     yes_or_no,
 )
 from ovir.cli.output import say, say_json, say_table
@@ -37,7 +39,11 @@ def add_to(commands: Any) -> None:
     )
     form = parser.add_mutually_exclusive_group()
     add_json(form)  # type: ignore[arg-type]  # a group takes arguments as a parser does
-    form.add_argument("--markdown", action="store_true", help="print the page of all operations, docs/operations.md")
+    form.add_argument(
+        "--markdown",
+        action="store_true",
+        help="print Markdown: the page of each operation, or the list of all, docs/operations.md",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -61,45 +67,68 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _describe(arguments: argparse.Namespace) -> int:
-    if arguments.markdown:
-        raise_usage_error("--markdown prints the page of all operations: name none")
     chosen = [_versions(name) for name in arguments.operations]
     if arguments.json:
-        say_json([{**_as_json(entry), **described(entry.cls)} for versions in chosen for entry in versions])
+        say_json([{**_as_json(entry), **described(entry)} for versions in chosen for entry in versions])
         return 0
-    for entry in (entry for versions in chosen for entry in versions):
-        for line in _lines(entry):
+    if arguments.markdown:
+        say("\n".join(operation_page(versions[0].name) for versions in chosen).rstrip("\n"))
+        return 0
+    for versions in chosen:
+        for line in (line for entry in versions for line in (*_lines(entry), "")):
             say(line)
-        say()
+        for line in _example(versions[0].name):
+            say(line)
     return 0
 
 
 def _versions(name: str) -> list[OperationEntry]:
     """Return the versions of an operation by its name in any case."""
-    found = [entry for entry in (*entries(), *tokenizer_entries()) if entry.name.lower() == name.lower()]
-    canonical = opsets.canonical_type(name)
-    if not found and canonical is None:
-        raise_usage_error(*opsets.why_unresolved(name, "opset1"))
-    return found or [entry for entry in entries() if entry.name == canonical]
+    return versions_of(name) or raise_usage_error(*opsets.why_unresolved(name, "opset1"))
+
+
+def _example(name: str) -> Iterator[str]:
+    """Yield the lines of the example of an operation, and of what it prints."""
+    if code := example_of(name):
+        yield "example"
+        yield ""
+        yield from (f"  {line}".rstrip() for line in code.splitlines())
+        yield ""
+        yield "prints"
+        yield ""
+        yield from (f"  {line}".rstrip() for line in output_of(code).splitlines())
+        yield ""
 
 
 def _lines(entry: OperationEntry) -> Iterator[str]:
     """Yield the lines that describe one version."""
-    page = described(entry.cls)
-    yield f"{entry.name}-{entry.opset}, in opset {entry.opsets}" if entry.opset else f"{entry.name}, of an extension"
+    page = described(entry)
+    where = f"in opset {entry.opsets}" if entry.opset else "of an extension"
+    yield f"{entry.title if entry.opset else entry.name}, {where}"
     yield ""
     yield from (f"  {line}".rstrip() for line in page["documentation"].splitlines())
     for head, lines in (
         ("inputs", [_input_cells(item) for item in page["inputs"]]),
         ("attributes", [_attribute_cells(item) for item in page["attributes"]]),
+        ("outputs", [(str(index), text) for index, text in enumerate(page["outputs"])]),
     ):
-        yield ""
-        yield f"  {head}{'' if lines else ': none'}"
+        if lines or head != "outputs":
+            yield ""
+            yield f"  {head}{'' if lines else ': none'}"
         width = max((len(first) for first, _ in lines), default=0)
         yield from (f"    {first:{width}}  {rest}".rstrip() for first, rest in lines)
     yield ""
-    specification = page["source"] or "openvino_tokenizers"
-    yield f"  inference: {yes_or_no(entry.infers)}, kernel: {yes_or_no(entry.runs)}, specification: {specification}"
+    yield f"  inference: {yes_or_no(entry.infers)}, kernel: {yes_or_no(entry.runs)}, " + (
+        f"specification: {page['source'] or 'openvino_tokenizers'}"
+    )
+    found = (
+        ("function", page["function"]),
+        ("known to", page["releases"]),
+        ("ONNX", page["onnx"]),
+        ("older releases", page["lowering"]),
+        *(("note", text) for text in page["constructs"]),
+    )
+    yield from (f"  {head}: {text}" for head, text in found if text)
 
 
 def _input_cells(item: dict[str, Any]) -> tuple[str, str]:

@@ -10,6 +10,11 @@ from textwrap import dedent
 from ovir.cli.main import parser
 
 _HEAD = """\
+---
+search:
+  boost: 20
+---
+
 # Commands
 
 Every command with all of its arguments, as `ovir COMMAND --help` prints them.

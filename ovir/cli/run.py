@@ -268,7 +268,9 @@ def print_watch(watch: Watch) -> None:
         if (more := len(watch.events) - _EVENTS) > 0:
             say(f"and {plural(more, 'layer')} more; --json has all")
     else:
-        say(f"watched for {watched}: no {'other ' if watch.inputs else ''}layer makes such values")
+        known = [kind for kind, items in (("inputs", watch.inputs), ("constants", watch.constants)) if items]
+        others = f", apart from what follows from these {' and '.join(known)}" if known else ""
+        say(f"watched for {watched}: no layer makes such values{others}")
     _print_margins(watch)
 
 
@@ -434,6 +436,8 @@ def run(arguments: argparse.Namespace) -> int:
             error.add_note(f"  cannot be run yet: {readable(listed_layers(lacking))}")
         raise
     print_diagnostics(results.diagnostics)
+    if arguments.emulate == "f16" and watch is None:
+        _print_clamped(model)
     if arguments.output is not None:
         _save(arguments.output, results)
     if arguments.node_data is not None:
@@ -463,6 +467,17 @@ def _watch(arguments: argparse.Namespace) -> Watch:
     if arguments.emulate is not None and f"overflow:{arguments.emulate}" in map(str, watch.conditions):
         return Watch(f"{arguments.watch},inf")
     return watch
+
+
+def _print_clamped(model: Model) -> None:
+    """Print the constants that f16 cannot hold."""
+    from ovir.debugging.watch import large_constants, parse_conditions
+
+    found = list(large_constants(model, parse_conditions("overflow:f16")))
+    for constant in found[:_EVENTS]:
+        print_message(readable(f"{_watched_constant(constant)}; it is clamped"))
+    if (more := len(found) - _EVENTS) > 0:
+        print_message(f"and {plural(more, 'constant')} more")
 
 
 def _profile(compiled: CompiledModel, feeds: dict[int, Array]) -> tuple[Profile, RunTimes]:

@@ -24,7 +24,7 @@ def moves_cursor(stream: TextIO) -> bool:
 
 
 def has_colors(stream: TextIO) -> bool:
-    """Return whether texts on the stream may be coloured; see no-color.org."""
+    """Return whether texts on the stream may be colored; see no-color.org."""
     return moves_cursor(stream) and not os.environ.get("NO_COLOR")
 
 

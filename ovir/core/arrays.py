@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from ovir.core.element_types import string
 from ovir.diagnostics.errors import OperatorError
 
 Array = NDArray[Any]
+
+_ESCAPE = re.compile("[\udc80-\udcff]")
+"""What stands for a byte that is not UTF-8."""
 
 
 def join_strings(strings: Array) -> tuple[Array, Array]:
@@ -30,7 +34,7 @@ def decoded_strings(strings: Array) -> Array:
     """
     items = [item.decode(errors="surrogateescape") if isinstance(item, bytes) else item for item in strings.flat]
     array = np.array(items, object).reshape(strings.shape)
-    is_utf8 = not any("\udc80" <= character <= "\udcff" for item in items for character in item)
+    is_utf8 = not any(map(_ESCAPE.search, items))
     return array.astype(string.to_dtype()) if is_utf8 else array
 
 

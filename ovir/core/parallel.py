@@ -145,7 +145,7 @@ _SHARED = 1 << 17
 def contiguous_copy(data: Array) -> Array:
     """Return a copy in C order.
 
-    Where neighbours in ``data`` end up far apart, NumPy would read a cache line for each element. Copying in blocks
+    Where neighbors in ``data`` end up far apart, NumPy would read a cache line for each element. Copying in blocks
     that follow the memory order of ``data`` keeps the lines in the cache until all their elements are written.
     """
     if not data.ndim or data.size < _COPIED or _has_rows(data):

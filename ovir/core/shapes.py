@@ -458,7 +458,7 @@ class PartialShape:
     def merged_with(self, other: PartialShape, except_axis: int | None = None) -> PartialShape | None:
         """Return the shape that allows what both shapes allow, or None if they contradict each other.
 
-        On ``except_axis`` (normalised) this shape's dimension is kept.
+        On ``except_axis`` (normalized) this shape's dimension is kept.
         """
         if self._dims is None:
             return other

@@ -23,7 +23,7 @@ MAX_ELEMENTS = 4096
 """The largest number of elements of a known value that is not a constant of the file."""
 
 EXACT = 2.0**53
-"""The first float64 from which on neighbouring integers are no longer distinct."""
+"""The first float64 from which on neighboring integers are no longer distinct."""
 
 Bounds = NDArray[np.floating[Any]]
 Ends = tuple[Bounds, Bounds]

@@ -228,20 +228,33 @@ def bisect(
 ) -> Bisection:
     """Find the first layer at which another side differs from a model. The result is true if none was found.
 
-    ``against``, ``device``, ``config``, ``timeout`` and the tolerances are the same as for ``ovir.compare``. On a
-    device, ovir runs and compares beginnings of the model, about as many as the logarithm of the number of layers. A
-    device computes a beginning as it computes the whole model, except for what it would have joined with later layers.
+    On a device, ovir runs and compares beginnings of the model, about as many as the logarithm of the number of layers.
+    A device computes a beginning as it computes the whole model, except for what it would have joined with later
+    layers.
 
     A second model, an ONNX model and a recording have tensors of a whole run, which are compared in order. Where they
     do not have all tensors, several layers are ``suspects``: those between the tensors that agree and the first one
     that differs.
 
-    ``inputs``, ``samples`` and ``seed`` give sets of inputs as for ``ovir.compare``. The layer is looked for with the
-    first set for which something differs.
-
-    ``output`` is the path of an .xml, to which the smallest part of the model that was found to differ is saved, if
-    there is one: the suspects, and on a device as many layers before the diverging one as are needed. Beside it are its
-    inputs, the outputs of ovir, and the outputs of the other side, as .npz, and the same part of a second model.
+    Args:
+        model: The model, or the path of an .xml.
+        against: The other side, as for ``ovir.compare``.
+        inputs: One set of inputs as in a run, a list of mappings, the path of an .npz, of a folder of them, or a
+            pattern such as ``data/**/*.npz``. By default, recorded inputs, or random ones.
+        samples: How many sets of random inputs.
+        seed: The seed of random inputs.
+            The layer is looked for with the first set for which something differs.
+        device: The device on which a second model runs; by default it runs in ovir.
+        config: Properties of the device.
+        rtol: The relative tolerance, as for ``ovir.compare``.
+        atol: The absolute tolerance.
+        metric: A metric with its limit, such as ``cosine=0.999``, in place of a tolerance.
+        timeout: The seconds that one run of a device may take.
+        output: The path of an .xml, to which the smallest part of the model that was found to differ is saved, if there
+            is one: the suspects, and on a device as many layers before the diverging one as are needed. Beside it are
+            its inputs, the outputs of ovir, and the outputs of the other side, as .npz, and the same part of a second
+            model.
+        progress: Called with how much is done, how much there is, and what is being done.
 
     Raises InputError for arguments that do not fit, ReadError for files, RunError if the model itself cannot be run.
     """

@@ -452,20 +452,27 @@ def compare(
     """Compare the outputs and layers of a model in ovir with another side. The result is true if all are within
     tolerance.
 
-    ``against`` is a device of OpenVINO (``openvino:CPU``), an ONNX model (``onnx:model.onnx``), a second model (a Model
-    or the path of an .xml), or recorded tensors by name (a mapping, or the path of an .npz). A second model runs in
-    ovir, or on ``device``. ``config`` has properties of the device, ``timeout`` the seconds that one of its runs may
-    take.
+    On a device, layers are compared only if outputs differ, or with a ``mode``. All other sides are compared
+    cumulatively; a second model can be isolated, too.
 
-    ``inputs`` is one set of inputs as in a run, a list of mappings, the path of an .npz, of a folder of them, or a
-    pattern such as ``data/**/*.npz``; by default, recorded inputs, or ``samples`` sets of random ones.
-
-    On a device, layers are compared only if outputs differ, or with a ``mode``: ``isolated`` runs each layer alone with
-    the inputs that it has in ovir, ``cumulative`` compares the tensors between layers as errors add up. All other sides
-    are compared cumulatively; a second model can be isolated, too.
-
-    By default the tolerance of a tensor follows from its element type and how many numbers are summed up; ``rtol`` and
-    ``atol`` replace it, or a ``metric`` with its limit, such as ``cosine=0.999``. Integers must be equal.
+    Args:
+        model: The model, or the path of an .xml.
+        against: A device of OpenVINO (``openvino:CPU``), an ONNX model (``onnx:model.onnx``), a second model (a Model
+            or the path of an .xml), or recorded tensors by name (a mapping, or the path of an .npz).
+        inputs: One set of inputs as in a run, a list of mappings, the path of an .npz, of a folder of them, or a
+            pattern such as ``data/**/*.npz``. By default, recorded inputs, or random ones.
+        samples: How many sets of random inputs.
+        seed: The seed of random inputs.
+        device: The device on which a second model runs; by default it runs in ovir.
+        config: Properties of the device.
+        mode: How layers are compared: ``isolated`` runs each layer alone with the inputs that it has in ovir,
+            ``cumulative`` compares the tensors between layers as errors add up.
+        rtol: The relative tolerance. By default the tolerance of a tensor follows from its element type and how many
+            numbers are summed up. Integers must be equal.
+        atol: The absolute tolerance.
+        metric: A metric with its limit, such as ``cosine=0.999``, in place of a tolerance.
+        timeout: The seconds that one run of a device may take.
+        progress: Called with how much is done, how much there is, and what is being done.
 
     Raises InputError for arguments that do not fit, ReadError for files, RunError if the model itself cannot be run. A
     device that fails is part of the result.

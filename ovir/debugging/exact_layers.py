@@ -45,7 +45,7 @@ def with_exact_layers(model: Model, keys: Collection[str]) -> Model:
 
 
 def lost_marks(model: Model, keys: Collection[str]) -> dict[str, str]:
-    """Return for which of the layers with these keys OpenVINO's CPU plugin does not honour the marks, and why."""
+    """Return for which of the layers with these keys OpenVINO's CPU plugin does not honor the marks, and why."""
     wanted = set(keys)
     reasons = {layer.key: lost_mark(layer) for layer in model.walk() if layer.key in wanted}
     return {key: reason for key, reason in reasons.items() if reason is not None}

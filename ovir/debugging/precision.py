@@ -91,13 +91,20 @@ def precision(
     seconds: float = 300.0,
     progress: Progress | None = None,
 ) -> Precision:
-    """Find the layers that must stay in f32 if the model computes in ``to``: ``"f16"``, ``"bf16"`` or ``"int8"``.
+    """Find the layers that must stay in f32 if the model computes in a narrower type.
 
-    ``inputs``, ``samples`` and ``seed`` give sets of inputs as for ``ovir.compare``. An output is within ``tolerance``
-    if the root mean square of its error is at most this share of its own. Each layer is first emulated alone; then the
-    most sensitive ones are kept, as few as suffice, which is verified with all others emulated together. If measuring
-    takes longer than ``seconds``, the rest is ranked by the error of the layers' own results. ``progress`` is called
-    with how much is done, how much there is, and what is being done.
+    Each layer is first emulated alone; then the most sensitive ones are kept, as few as suffice, which is verified with
+    all others emulated together.
+
+    Args:
+        model: The model, or the path of an .xml.
+        to: The type: ``"f16"``, ``"bf16"`` or ``"int8"``.
+        inputs: Sets of inputs as for ``ovir.compare``.
+        samples: How many sets of random inputs.
+        seed: The seed of random inputs.
+        tolerance: The share of the root mean square of an output that the one of its error may be.
+        seconds: The time for measuring; the layers that are left are ranked by the error of their own results.
+        progress: Called with how much is done, how much there is, and what is being done.
 
     Raises InputError for a type that cannot be emulated and for inputs that do not match the model, ReadError and
     ModelError for a file that cannot be read, and RunError if the model cannot be run in f32.

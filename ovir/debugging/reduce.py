@@ -86,16 +86,23 @@ def reduce(
 ) -> Reduction:
     """Return the smallest model that is found for which a check has the same status as for the whole model.
 
-    ``check`` is a command in which ``{}`` stands for the path of a candidate, or a function that is called with this
-    path and returns a number. The status of a command is its exit status, the negative number of the signal that ended
-    it, or 124 if it took more than ``timeout`` seconds. ``status`` is the status to look for; by default it is the
-    one of the whole model, which must not be 0 then.
-
     Every candidate passes inference. Tensors of layers that are removed become inputs, or constants with the values
-    that ovir computes for ``inputs`` (by name or position; random ones of ``seed`` by default). The folder ``work``
-    keeps the answers of the check, so that the same call continues where an earlier one was interrupted, and the best
-    model so far in ``best.xml``. The result is saved as ``output``, even if the search is interrupted. After
-    ``max_runs`` runs of the check the best model so far is the result.
+    that ovir computes. The result is saved even if the search is interrupted.
+
+    Args:
+        model: The model, or the path of an .xml.
+        check: A command in which ``{}`` stands for the path of a candidate, or a function that is called with this path
+            and returns a number. The status of a command is its exit status, the negative number of the signal that
+            ended it, or 124 if it took more than ``timeout`` seconds.
+        output: The path of an .xml, to which the result is saved.
+        status: The status to look for; by default the one of the whole model, which must not be 0 then.
+        timeout: The seconds that a command may take.
+        work: The folder that keeps the answers of the check, so that the same call continues where an earlier one was
+            interrupted, and the best model so far in ``best.xml``.
+        inputs: The inputs, by name or position, whose values decide what constants hold; by default random ones.
+        seed: The seed of random inputs.
+        max_runs: The number of runs of the check, after which the best model so far is the result.
+        progress: Called with how much is done, how much there is, and what is being done.
 
     Raises InputError if the check cannot be used: if it cannot be started, passes for the whole model, does not give
     the same status twice, or has the same status for a model without layers. This takes 3 runs.

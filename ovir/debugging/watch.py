@@ -330,22 +330,9 @@ class Watch:
             for condition in self.conditions
             if is_real(array) and holds_anywhere(array, condition)
         ]
-        self.constants = list(self._large_constants(model))
+        self.constants = list(large_constants(model, self.conditions))
         with_nan = {name for name, what in self.inputs if what == "nan"}
         self._spoiled = _dependents(port.layer for port in model.inputs if port.any_name in with_nan)
-
-    def _large_constants(self, model: Model) -> Iterator[WatchedConstant]:
-        overflows = [condition for condition in self.conditions if condition.kind == "overflow"]
-        if not overflows:
-            return
-        for layer in model.walk():
-            if not isinstance(layer.operator, Const) or layer.is_dead or not is_real(array := layer.operator.run()):
-                continue
-            extent = extent_of(array)
-            for condition in overflows:
-                if condition.may_hold(extent) and (found := find(array, condition)) is not None:
-                    readers = tuple(dict.fromkeys(reader.layer.key for reader in layer.outputs[0].readers))
-                    yield WatchedConstant(layer.key, layer.id, str(condition), found.value, found.count, readers)
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
         """Do nothing before a layer."""
@@ -405,6 +392,21 @@ class Watch:
                 *(origin.output, origin.inside, found.count, prod(shape), origin.call, seen),
             )
         )
+
+
+def large_constants(model: Model, conditions: Iterable[Condition]) -> Iterator[WatchedConstant]:
+    """Yield the constants of a model that are too large for a type of which an overflow is a condition."""
+    overflows = [condition for condition in conditions if condition.kind == "overflow"]
+    if not overflows:
+        return
+    for layer in model.walk():
+        if not isinstance(layer.operator, Const) or layer.is_dead or not is_real(array := layer.operator.run()):
+            continue
+        extent = extent_of(array)
+        for condition in overflows:
+            if condition.may_hold(extent) and (found := find(array, condition)) is not None:
+                readers = tuple(dict.fromkeys(reader.layer.key for reader in layer.outputs[0].readers))
+                yield WatchedConstant(layer.key, layer.id, str(condition), found.value, found.count, readers)
 
 
 def _dependents(starts: Iterable[Layer]) -> set[Layer]:

@@ -1,6 +1,7 @@
 """Every kind of diagnostic: its number, which is never reused, its meaning and its severity.
 
-1xx the file and its XML, 2xx the graph, 3xx attributes, 4xx types and shapes, 5xx weights, 6xx bodies and variables,
+0xx dangers of files from strangers, 1xx the file and its XML, 2xx the graph, 3xx attributes, 4xx types and shapes,
+5xx weights, 6xx bodies and variables,
 7xx advice, 8xx running, 9xx use of the API. docs/diagnostics.md has a section for each.
 """
 
@@ -46,7 +47,7 @@ CODES: dict[str, Code] = {}
 
 
 def _code(number: int, meaning: str, severity: Severity = Severity.ERROR, **kind: bool) -> Code:
-    code = Code(f"OVIR{number}", meaning, severity, **kind)
+    code = Code(f"OVIR{number:03}", meaning, severity, **kind)
     assert code.id not in CODES, code.id
     return CODES.setdefault(code.id, code)
 
@@ -58,6 +59,20 @@ def _warning(number: int, meaning: str, **kind: bool) -> Code:
 def _info(number: int, meaning: str, **kind: bool) -> Code:
     return _code(number, meaning, Severity.INFO, **kind)
 
+
+# --------------------------------------------------------------------------- files from strangers
+
+OVER_BUDGET = _code(1, "a file takes more time or memory to check than its budget")
+LINK = _code(2, "a file or a folder is a symbolic link")
+SPECIAL_FILE = _code(3, "a pipe, a device, a socket or a folder is in the place of a file")
+XML_CONSTRUCT = _code(4, "the XML has a construct that IR does not need")
+NOT_UTF8 = _code(5, "the topology is in another encoding than UTF-8")
+OUT_OF_PROPORTION = _code(6, "a text, the nesting or a number of elements is out of proportion")
+LARGE_TENSOR = _code(7, "a tensor is out of proportion to the file")
+LONG_LOOP = _code(8, "a loop runs too often, or never ends")
+NAMED_PATH = _code(9, "the file names a path, an address or a library")
+UNSAFE_NAME = _code(10, "a name has characters that are invisible or that a terminal obeys")
+COMPRESSED = _code(11, "a compressed model, which is not looked into")
 
 # --------------------------------------------------------------------------- the file and its XML
 

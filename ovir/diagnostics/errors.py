@@ -172,5 +172,7 @@ def require_packages(user: str, extra: str, *packages: str) -> None:
     """Raise InputError if packages are not installed that ``user`` needs, with the extra that installs them."""
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
-        message = f"{user} needs {' and '.join(missing)}, which cannot be imported"
+        *others, last = missing
+        listed = f"{', '.join(others)} and {last}" if others else last
+        message = f"{user} needs {listed}, which cannot be imported"
         raise InputError(diagnose(NO_ENGINE, message, hint=f'pip install "ovir[{extra}]"'))

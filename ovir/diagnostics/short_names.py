@@ -24,14 +24,19 @@ def short_names(names: Sequence[str], width: int) -> list[str]:
     """Return names that take at most ``width`` columns; ``…`` stands for parts of the longer ones.
 
     Parts that all names have are left out first, then long ones that many have. So numbers and rare parts remain, in
-    which names differ.
+    which names differ. Names that would look alike nevertheless are numbered.
     """
     if all(columns_of(name) <= width for name in names):
         return list(names)
-    distinct = set(names)
+    distinct = dict.fromkeys(names)
     counts = Counter(part for name in distinct for part in set(_PARTS.findall(name)))
     weights = {p: math.inf if n == len(distinct) > 1 else n * (len(p) - 1) for p, n in counts.items()}
-    return [name if columns_of(name) <= width else _short(name, width, weights) for name in names]
+    alike: dict[str, list[str]] = {}
+    for name in distinct:
+        short = name if columns_of(name) <= width else _short(name, width, weights)
+        alike.setdefault(short, []).append(name)
+    found = {name: text for short, group in alike.items() for name, text in _numbered(short, group, width)}
+    return [found[name] for name in names]
 
 
 def _short(name: str, width: int, weights: Mapping[str, float]) -> str:
@@ -44,6 +49,17 @@ def _short(name: str, width: int, weights: Mapping[str, float]) -> str:
         elif not kept:
             break
     return _joined(parts, kept) if kept else without_middle(name, width)
+
+
+def _numbered(short: str, names: Sequence[str], width: int) -> list[tuple[str, str]]:
+    """Return names that have the same short form with a form for each; one that is short enough keeps its own."""
+    if len(names) == 1:
+        return [(names[0], short)]
+    marks = [f" ({number})" for number in range(1, len(names) + 1)]
+    return [
+        (name, name if name == short else without_middle(short, max(width - len(mark), 1)) + mark)
+        for name, mark in zip(names, marks, strict=True)
+    ]
 
 
 def _joined(parts: Sequence[str], kept: Container[int]) -> str:

@@ -99,7 +99,7 @@ def did_you_mean(word: str, known: Iterable[str], form: str = "'{}'", cutoff: fl
     return None if meant is None else f"did you mean {form.format(meant)}?"
 
 
-@lru_cache(1024)  # one misspelt word often occurs many times in a file
+@lru_cache(1024)  # one misspelled word often occurs many times in a file
 def _closest(word: str, known: tuple[str, ...], cutoff: float) -> str | None:
     from difflib import get_close_matches  # valid files do not need it
 

@@ -21,11 +21,17 @@ def export_onnx(
 ) -> Exported:
     """Write a model to an ONNX file, and return it with the names of its inputs, outputs and variables.
 
-    ``opset`` is the version of ONNX's operators, at least 17; by default the newest that this release was tested with
-    and that the installed packages run. ``path`` ends in ``.onnx``. With ``external_data``, and for weights above 2 GB
-    in any case, the weights are written to a second file, ``<path>.data``. Variables become pairs of inputs and
-    outputs. With ``contrib``, operators that onnxruntime contributes read weights of 4 and 8 bits; other runtimes may
-    lack them. The file is checked with ``onnx.checker.check_model(full_check=True)``.
+    Variables become pairs of inputs and outputs. The file is checked with
+    ``onnx.checker.check_model(full_check=True)``.
+
+    Args:
+        model: The model, or the path of an .xml.
+        path: The file, which ends in ``.onnx``.
+        opset: The version of ONNX's operators, at least 17; by default the newest that this release was tested with and
+            that the installed packages run.
+        external_data: Whether the weights are written to a second file, ``<path>.data``; above 2 GB they always are.
+        contrib: Whether operators that onnxruntime contributes read weights of 4 and 8 bits; other runtimes may lack
+            them.
 
     Raises ExportError, with a diagnostic for each layer that ONNX cannot express, before anything is written, and
     WriteError if the file cannot be written. Raises InputError for another ending, for an opset that is not known, and

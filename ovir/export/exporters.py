@@ -135,22 +135,26 @@ NOT_EXPORTED = "in parts by NumPy"
 _BEGIN, _END = "<!-- table: written by python -m ovir.generated_files -->\n", "<!-- end of the table -->"
 
 
-def rows() -> Iterator[tuple[str, str, str]]:
-    """Yield each operation version, the operators that it is exported as, and its limits.
+def exported_as(operation: type[Operator]) -> tuple[str, str]:
+    """Return the operators that an operation version is exported as, and its limits.
 
-    For a version that is not exported, these are ``NOT_EXPORTED`` and the reason.
+    For a version that is not exported, these are ``NOT_EXPORTED`` and the reason. Raises ImportError without onnx.
     """
+    exporter = exporter_of(operation)
+    if operation.type in _STRUCTURE:
+        return _STRUCTURE[operation.type], ""
+    if exporter is None:
+        return NOT_EXPORTED, why_not_exported(operation)
+    return exporter.target, exporter.limits
+
+
+def rows() -> Iterator[tuple[str, str, str]]:
+    """Yield each operation version with ``exported_as``."""
     for name, births in sorted(OPERATIONS.items()):
         for birth in births:
             operation = find(name, birth)
             assert operation is not None
-            exporter = exporter_of(operation)
-            if name in _STRUCTURE:
-                yield f"{name}-{birth}", _STRUCTURE[name], ""
-            elif exporter is None:
-                yield f"{name}-{birth}", NOT_EXPORTED, why_not_exported(operation)
-            else:
-                yield f"{name}-{birth}", exporter.target, exporter.limits
+            yield (f"{name}-{birth}", *exported_as(operation))
 
 
 def markdown() -> str:

@@ -13,9 +13,9 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from ovir.core.element_types import bf16, f16, f32
 from ovir.core.progress import counted
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import NOT_EXPORTED
+from ovir.diagnostics.codes import INTERNAL, NOT_EXPORTED
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.errors import ExportError, InputError
+from ovir.diagnostics.errors import ExportError, InputError, OvirError
 from ovir.export.exported import Exported
 from ovir.export.exporters import exporter_of, exporter_of_codes, why_not_exported
 from ovir.export.loops import ExportableBody, ExportedBody
@@ -221,7 +221,14 @@ class _LayersExporter:
                 key: ExportableBody(body, partial(self.body, body, f"{layer.key}/{key}"))
                 for key, body in layer.bodies.items()
             }
-        found = exporter.export(self.graph, op, *inputs, **keywords)
+        try:
+            found = exporter.export(self.graph, op, *inputs, **keywords)
+        except (NotExportable, OvirError):
+            raise
+        except Exception as error:
+            message = f"the exporter failed: {type(error).__name__}: {error}"
+            hint = layer.fault_hint(error, exporter.export)
+            raise ExportError(diagnose(INTERNAL, message, layer.place, hint=hint)) from error
         if found is None:
             return self._exported_parts(layer, operator.opset - 1)
         outputs = [found] if isinstance(found, Tensor) else found

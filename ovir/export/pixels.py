@@ -39,8 +39,8 @@ class Pixels:
         """
         graph = self.graph
         total = None
-        for row, share in self._neighbours(y, self.height):
-            for column, part in self._neighbours(x, self.width):
+        for row, share in self._neighbors(y, self.height):
+            for column, part in self._neighbors(x, self.width):
                 place = graph.Add(graph.Mul(graph.Add(graph.Mul(plane, self.height), row), self.width), column)
                 weight = graph.Unsqueeze(graph.Mul(graph.Mul(share, part), factor), [-1])
                 term = graph.Mul(graph.Gather(self.rows, place), weight)
@@ -56,7 +56,7 @@ class Pixels:
             checks += [graph.GreaterOrEqual(place, self.number(low)), graph.LessOrEqual(place, most)]
         return graph.cast(reduce(graph.And, checks), self.element_type)
 
-    def _neighbours(self, place: Tensor, size: Tensor) -> list[tuple[Tensor, Tensor]]:
+    def _neighbors(self, place: Tensor, size: Tensor) -> list[tuple[Tensor, Tensor]]:
         graph = self.graph
         last = self.real(graph.Sub(size, 1))
         positive = graph.Where(graph.GreaterOrEqual(place, self.number(0)), place, self.number(0))  # NaN counts as 0

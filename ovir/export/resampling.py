@@ -60,7 +60,7 @@ def resampled_in_run(
             return graph.shaped(graph.Gather(data, inside, axis=axis), [-1] * graph.rank(data))
         graph.require(method.mode != "cubic", "mode cubic of dynamic sizes needs data with two spatial axes")
         last = graph.cast(graph.Sub(size, 1), f32)
-        # Without antialias, one of the two neighbours is inside, so that its share of the weights is 1.
+        # Without antialias, one of the two neighbors is inside, so that its share of the weights is 1.
         inner, slope = graph.Min(graph.Max(position, 0.0), last), graph.constant(np.float32(1))
         if merges is not None:
             position, slope = graph.Where(merges, position, inner), graph.Where(merges, scale, slope)

@@ -1,7 +1,7 @@
 """Convolutions: products with the windows of images as rows of a matrix, or a special form.
 
 One copy makes each window of the image a row of a matrix, and one product with the filters gives all channels of each
-output position. Filters with few outputs are taken side by side: a wider window holds several neighbouring ones, and a
+output position. Filters with few outputs are taken side by side: a wider window holds several neighboring ones, and a
 matrix with zeros gives the outputs of all of them. Images of few channels are copied by planes. Filters of 3x3 with
 many channels are applied to tiles (``base/tiles.py``), and filters of a single channel are sums of products along rows
 of the image (``base/depthwise.py``).
@@ -195,7 +195,7 @@ def _windows_at_once(axis: Axis, outputs: int, others: int) -> int:
 
 
 def _widened(axis: Axis, count: int) -> Axis:
-    """Return the axis with wider windows, each of which holds ``count`` neighbouring ones."""
+    """Return the axis with wider windows, each of which holds ``count`` neighboring ones."""
     if count == 1:
         return axis
     kernel = (axis.kernel - 1) * axis.dilation + 1 + (count - 1) * axis.stride
@@ -401,11 +401,11 @@ def _sampled(
     factor = np.where(inside, places.dtype.type(1) * scale, 0)
     parts = places.shape[-1]
     strides = np.array([spatial[1] * parts, parts]).reshape(2, 1, 1, 1)
-    neighbours = []  # before and after on both axes: where pixels begin, their weights, and which of them exist
+    neighbors = []  # before and after on both axes: where pixels begin, their weights, and which of them exist
     for index, weight in ((begin, 1 - part), (begin + 1, part)):
         exists = (index >= 0) & (index < limits)
-        neighbours.append((np.clip(index, 0, limits - 1) * strides, weight, exists))
-    rows, columns = ([(at[k], weight[k], exists[k]) for at, weight, exists in neighbours] for k in (0, 1))
+        neighbors.append((np.clip(index, 0, limits - 1) * strides, weight, exists))
+    rows, columns = ([(at[k], weight[k], exists[k]) for at, weight, exists in neighbors] for k in (0, 1))
     total: Array | None = None
     for (y, share_y, row), (x, share_x, column) in product(rows, columns):
         share = share_y * share_x * factor

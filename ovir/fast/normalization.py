@@ -179,18 +179,18 @@ def _bind_normalized(
     return True
 
 
-def _bind_deviation(binder: Binder, centred: Array, axes: Sequence[int], eps: float, inside: bool = True) -> Array:
-    """Bind the square root of the variance of centred data, with ``eps`` added inside or outside of the root."""
-    deviation = bind_squares(binder, centred, axes, 1 / prod(centred.shape[axis] for axis in axes))
+def _bind_deviation(binder: Binder, centered: Array, axes: Sequence[int], eps: float, inside: bool = True) -> Array:
+    """Bind the square root of the variance of centered data, with ``eps`` added inside or outside of the root."""
+    deviation = bind_squares(binder, centered, axes, 1 / prod(centered.shape[axis] for axis in axes))
     if inside:
-        call_elementwise(binder, np.add, deviation, number(eps, centred), deviation)
+        call_elementwise(binder, np.add, deviation, number(eps, centered), deviation)
     call_elementwise(binder, np.sqrt, deviation, deviation)
     if not inside:
-        call_elementwise(binder, np.add, deviation, number(eps, centred), deviation)
+        call_elementwise(binder, np.add, deviation, number(eps, centered), deviation)
     return deviation
 
 
-# --------------------------------------------------------------------------- neighbouring elements
+# --------------------------------------------------------------------------- neighboring elements
 
 
 @fast(LRN, in_f32=True)

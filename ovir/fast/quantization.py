@@ -43,7 +43,7 @@ def _passes(
     y: Array,
     spare: Spare,
 ) -> list[Call]:
-    """Return the passes for input ranges in ascending order; ``step`` is the difference of neighbouring outputs."""
+    """Return the passes for input ranges in ascending order; ``step`` is the difference of neighboring outputs."""
     # What is rounded is computed as the formula says, because numbers near a tie would go the other way.
     calls: list[Call] = [] if from_zero else [(np.subtract, (x, low, y))]
     calls += [

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, SupportsIndex
 from weakref import WeakSet
 
@@ -15,7 +13,7 @@ from ovir.core.public_names import PublicNames
 from ovir.diagnostics.codes import TOO_DEEP
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
-from ovir.diagnostics.wording import did_you_mean, plural
+from ovir.diagnostics.wording import did_you_mean
 from ovir.graph.layers import Layer, Port, ReadOnlyDict, ReadOnlyList
 from ovir.graph.order import NARROW, FileOrder, Ranks, dead_layers, topological_order
 
@@ -362,11 +360,6 @@ class ConnectedLayers(PublicNames):
                 body.holder = None
             layer.inputs.clear()
             layer.outputs.clear()
-
-    def _repr_html_(self) -> str:
-        title = f"Model {self.name!r}: {plural(len(self._file_order), 'layer')}"
-        graph = f"<p>Graph: <code>ovir view {escape(shlex.quote(self.path))}</code></p>" if self.path else ""
-        return html_of_ports(title, self.inputs, self.outputs) + graph
 
     # ----- for edits
 

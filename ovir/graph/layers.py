@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, SupportsIndex, TypeVar
 
 from ovir.core.element_types import ElementType, dynamic
@@ -117,6 +118,7 @@ class Port(Arithmetic, PublicNames):
         "get_shape": "port.shape, or port.shape.to_tuple() for a tuple of integers",
         "get_index": "port.index",
         "get_tensor": "port.type, port.names and port.rt_info",
+        "tensor": "port.type and port.names, or port.set_names and port.add_names",
         "get_target_inputs": "port.readers",
         "target_inputs": "port.readers",
         "get_source_output": "port.source",
@@ -381,20 +383,22 @@ class Layer(Arithmetic, PublicNames):
         """Return the place of the layer's attributes in the file."""
         return self.at(self.data_line)
 
-    def fault_hint(self, error: BaseException) -> str:
+    def fault_hint(self, error: BaseException, *functions: Callable[..., Any]) -> str:
         """Return the hint for an exception that the operation of this layer should not have raised.
 
-        For the class of a user, it names the line of the user's file that was running.
+        For the class of a user, it names the line that was running of the files of this class and of ``functions``.
         """
         if self.operator is None or self.operator.opset:
             return OWN_FAULT
         cls = type(self.operator)
         text = f"this is a fault of the class {cls.__name__}, which was registered for {self.type}"
-        code = getattr(cls.infer, "__code__", None)
+        own = (vars(base).values() for base in cls.__mro__ if not base.__module__.startswith("ovir."))
+        codes = (getattr(function, "__code__", None) for function in (*chain.from_iterable(own), *functions))
+        files = {code.co_filename for code in codes if code is not None}
         place, trace = "", error.__traceback__
-        while trace is not None and code is not None:
-            if trace.tb_frame.f_code.co_filename == code.co_filename:
-                place = f"; it fails in {code.co_filename}, line {trace.tb_lineno}"
+        while trace is not None:
+            if (file := trace.tb_frame.f_code.co_filename) in files:
+                place = f"; it fails in {file}, line {trace.tb_lineno}"
             trace = trace.tb_next
         return text + place
 

@@ -79,8 +79,10 @@ class Engine:
             place = _place_of(error, layer)
             self.diagnostics.report(error.code or INFERENCE, error.message, place, error.hint, severity=severity)
             self._policy.inference_failed(self, layer)
+        except MemoryError:
+            raise  # of the whole check, not of this layer
         except Exception as error:  # reported as a fault of ovir, not of the file
-            message = f"ovir failed to infer this layer: {type(error).__name__}: {error}"
+            message = f"inference of this layer failed: {type(error).__name__}: {error}"
             self.diagnostics.add(diagnose(INTERNAL, message, layer.place, hint=layer.fault_hint(error)))
         finally:
             found, self.diagnostics = self.diagnostics, outside

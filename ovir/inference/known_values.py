@@ -80,6 +80,8 @@ class KnownValues(Evaluation):
                 values = _values_of(self._operator, self.inputs, self._outputs)
         except OperatorError:
             return nothing, True  # a run of the layer reports it with the values
+        except MemoryError:
+            raise  # of the whole inference, not of this layer
         except Exception as error:
             self._log.report_failure(self._layer, error)
             return nothing, False
@@ -209,7 +211,8 @@ def as_tuple(result: TensorType | tuple[TensorType, ...]) -> tuple[TensorType, .
 
 
 def _described(value: object) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def _own_types(result: TensorType | tuple[TensorType, ...], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

@@ -79,7 +79,7 @@ def reshape(model: LayerGraph, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> N
     model.require_depth()
     model.prepare_change()
     with without_garbage_collection():
-        wanted = reshaped_parameters(model, shapes if isinstance(shapes, Mapping) else {0: shapes})
+        wanted = reshaped_parameters(model, shapes)
         if model.open_edits is not None:
             set_parameters(wanted)
             model.needs_inference = True
@@ -113,8 +113,20 @@ def infer_for_call(
         raise ModelError(*errors)
 
 
-def reshaped_parameters(model: LayerGraph, shapes: Mapping[str | int | Port, ShapeLike]) -> dict[Layer, Parameter]:
-    """Return the Parameters with other shapes, by layer; raise InputError for a key that is not an input."""
+def reshaped_parameters(
+    model: LayerGraph, shapes: Mapping[str | int | Port, ShapeLike] | ShapeLike
+) -> dict[Layer, Parameter]:
+    """Return the Parameters with other shapes, by layer; raise InputError for a key that is not an input.
+
+    A single shape is the one of the only input.
+    """
+    if not isinstance(shapes, Mapping):
+        if len(model.inputs) != 1:
+            names = ", ".join(f"'{port.any_name}'" for port in model.inputs) or "none"
+            raise InputError.usage(
+                f"say for which input the shape {as_shape(shapes)} is; the model's inputs are {names}"
+            )
+        shapes = {0: shapes}
     wanted: dict[Layer, Parameter] = {}
     for key, shape in shapes.items():
         layer = model.inputs[model.input_index(key)].layer

@@ -102,8 +102,22 @@ def _static(dim: Any) -> int | None:
     return dim.lower if dim is not None and dim.is_static else None
 
 
+def load_classes(path: str | os.PathLike[str]) -> Array:
+    """Return the class of each pixel of an image [height, width]: its grey level, or the index of its color."""
+    image = _opened(path)
+    if image.mode not in ("P", "L", "I;16", "I"):
+        _refuse(path, f"an image in the mode {image.mode} has no class for each pixel", "save it with grey levels")
+    return np.asarray(image)
+
+
 def _open(path: str | os.PathLike[str], channels: int | None) -> Image:
     """Return the image in the channels that are wanted, turned as its metadata says."""
+    image = _opened(path)
+    return image.convert(_MODES[channels] if channels is not None else "L" if image.mode in ("1", "L") else "RGB")
+
+
+def _opened(path: str | os.PathLike[str]) -> Image:
+    """Return the image, turned as its metadata says."""
     try:
         from PIL import Image, ImageOps
     except ImportError:
@@ -112,9 +126,7 @@ def _open(path: str | os.PathLike[str], channels: int | None) -> Image:
         raise InputError.usage(message, Place(os.fspath(path)), hint=hint) from None
     try:
         with Image.open(path) as opened:
-            image = ImageOps.exif_transpose(opened)
-            mode = _MODES[channels] if channels is not None else "L" if image.mode in ("1", "L") else "RGB"
-            return image.convert(mode)
+            return ImageOps.exif_transpose(opened)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         place = Place(os.fspath(path))

@@ -20,8 +20,9 @@ from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import plural, shortened
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.names import distinct_names, input_named
+from ovir.io.coco import read_boxes
 from ovir.io.images import ENDINGS as IMAGES
-from ovir.io.images import Preparation, load_image
+from ovir.io.images import Preparation, load_classes, load_image
 from ovir.io.tensor_files import array_of_texts, load_npz, load_tensor, read_texts, with_element_type
 
 ENDINGS = (".npz", ".npy", *IMAGES)
@@ -231,12 +232,15 @@ _VALUES = ("label", "class", "target", "category")
 Loader = Callable[[], Array]
 
 
-def read_labels(path: str, names: Sequence[str], output: str, *, texts: bool = False) -> dict[str, Loader]:
+def read_labels(
+    path: str, names: Sequence[str], output: str, *, texts: bool = False, boxes: bool = False
+) -> dict[str, Loader]:
     """Return a function for each input that returns its label.
 
     ``path`` is a table (.csv or .tsv) with a row for each input: its name and a number, or several; with or without a
     row of headings. Or it is an .npz with an array for each input, or a folder with a file for each, such as the
-    results of another run, of which ``output`` is the array that counts. With ``texts``, a table may hold texts.
+    results of another run, of which ``output`` is the array that counts; images hold a class for each pixel. With
+    ``texts``, a table may hold texts. With ``boxes``, it has a row for each box, and a .json of COCO is read, too.
 
     Names are compared with their folders and endings. If that does not match all inputs, they are compared without
     endings, then without folders, then without both. Raise InputError for inputs without a label, ReadError for files.
@@ -244,10 +248,12 @@ def read_labels(path: str, names: Sequence[str], output: str, *, texts: bool = F
     loaders: Mapping[str, Loader]
     if os.path.isdir(path):
         loaders = {file.name: _file_loader(file.path, output) for file in find_inputs(path)}
+    elif boxes and path.lower().endswith(".json"):
+        loaders = {name: _constant(array) for name, array in read_boxes(path).items()}
     elif path.lower().endswith(".npz"):
         loaders = {name: _constant(array) for name, array in load_npz(path).items()}
     else:
-        loaders = {name: _constant(array) for name, array in read_table(path, texts=texts).items()}
+        loaders = {name: _constant(array) for name, array in read_table(path, texts=texts, boxes=boxes).items()}
     keys = match_names(names, list(loaders), path)
     return {name: loaders[key] for name, key in keys.items()}
 
@@ -257,7 +263,7 @@ def _constant(array: Array) -> Loader:
 
 
 def _file_loader(path: str, output: str) -> Loader:
-    return lambda: load_tensor(path, wanted=output)
+    return lambda: load_classes(path) if path.lower().endswith(IMAGES) else load_tensor(path, wanted=output)
 
 
 # --------------------------------------------------------------------------- names
@@ -309,32 +315,39 @@ def _without_both(name: str) -> str:
 # --------------------------------------------------------------------------- tables
 
 
-def read_table(path: str, *, texts: bool = False) -> dict[str, Array]:
+def read_table(path: str, *, texts: bool = False, boxes: bool = False) -> dict[str, Array]:
     """Return the values of each name of a table: i64 if all of a row are integers, otherwise f64.
 
     Cells are separated by commas, semicolons or tabs. A first row without numbers holds headings; if one of them is
     ``label`` or the like, only this column counts. With ``texts``, all cells are texts if one of them is no number, or
     if the heading of the column is ``text``; the first row then holds headings only if one is known, or if all others
-    are numbers. Raise ReadError.
+    are numbers. With ``boxes``, all columns count, a name may have several rows or none but its own, and the numbers of
+    all its rows are its values. Raise ReadError.
     """
     rows = _rows(path)
     if not rows:
         _refuse_table(path, "the table is empty")
     headings = [cell.lower() for cell in rows[0][1]]
-    known = [name for name in (*_VALUES, *([_TEXT] if texts else ())) if name in headings[1:]]
+    known = [name for name in (*_VALUES, *([_TEXT] if texts else ())) if name in headings[1:] and not boxes]
     column = headings.index(known[0]) if known else None
     others_are_numbers = all(_values(cells[1:]) is not None for _, cells in rows[1:])
-    if known or (_values(rows[0][1][1:]) is None and (others_are_numbers or not texts)):
+    if known or (_values(rows[0][1][1:]) is None and any(rows[0][1][1:]) and (others_are_numbers or not texts)):
         rows = rows[1:]
     chosen = [cells[1:] if column is None else cells[column : column + 1] for _, cells in rows]
     are_texts = texts and (known == [_TEXT] or any(cells and _values(cells) is None for cells in chosen))
     found: dict[str, Array] = {}
     for (line, cells), own in zip(rows, chosen, strict=True):
-        values = np.array(own, object) if are_texts and own else _values(own)
+        if boxes and not any(own):
+            own = []
+        values = np.zeros(0) if boxes and not own else np.array(own, object) if are_texts and own else _values(own)
         if values is None:
             hint = "classes are numbered from 0, in the order of the output"
+            if boxes:
+                hint = "a row is the name of an input with x1, y1, x2, y2 and the class of a box"
             _refuse_table(path, f"no number follows the name '{cells[0]}'", hint, line)
-        if cells[0] in found:
+        if boxes and cells[0] in found:
+            values = np.concatenate([found[cells[0]], values])
+        elif cells[0] in found:
             _refuse_table(path, f"'{cells[0]}' has a second label", None, line)
         found[cells[0]] = values
     return found

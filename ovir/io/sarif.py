@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -14,24 +15,33 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
-def to_sarif(diagnostics: Iterable[Diagnostic], version: str) -> dict[str, Any]:
-    """Return a SARIF log with one run; ``version`` is the version of ovir."""
+def to_sarif(
+    diagnostics: Iterable[Diagnostic], version: str, security: Mapping[Code, float] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return a SARIF log with one run; ``version`` is the version of ovir.
+
+    ``security`` has the severities, from 0 to 10, of the codes that code hosts shall show as vulnerabilities.
+    """
     found = list(diagnostics)
     used = sorted({d.code for d in found})
-    driver = {"name": "ovir", "version": version, "rules": [_rule(CODES[code]) for code in used]}
+    driver = {"name": "ovir", "version": version, "rules": [_rule(CODES[code], security) for code in used]}
     results = [_result(d, used.index(d.code)) for d in found]
     run = {"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _rule(code: Code) -> dict[str, Any]:
+def _rule(code: Code, security: Mapping[Code, float]) -> dict[str, Any]:
     text = section(code.id)
-    return {
+    rule: dict[str, Any] = {
         "id": code.id,
         "shortDescription": {"text": code.meaning},
         "defaultConfiguration": {"level": _LEVELS[code.severity]},
         "help": {"text": f"`ovir explain {code.id}` shows this:\n\n{text}", "markdown": text},
     }
+    if code in security:
+        rule["properties"] = {"security-severity": f"{security[code]:.1f}", "tags": ["security"]}
+        rule["defaultConfiguration"]["level"] = "error"
+    return rule
 
 
 def _result(found: Diagnostic, rule: int) -> dict[str, Any]:

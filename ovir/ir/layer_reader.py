@@ -1,4 +1,4 @@
-"""Attributes of layers that are unknown or misspelt, and operators that layers with equal attributes share."""
+"""Attributes of layers that are unknown or misspelled, and operators that layers with equal attributes share."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalL
 """Attributes that any operation may have. They control how it is executed, not what it computes."""
 
 
-def misspelt_attributes(cls: type[Operator], given: Mapping[str, object]) -> list[tuple[Attribute, str]]:
+def misspelled_attributes(cls: type[Operator], given: Mapping[str, object]) -> list[tuple[Attribute, str]]:
     """Return attributes that the specification requires, each with the unknown attribute that may be a misspelling
     of it."""
     missing = [spec for spec in cls.attributes.values() if spec.specified and spec.name not in given]
@@ -61,9 +61,9 @@ def misspelt_attributes(cls: type[Operator], given: Mapping[str, object]) -> lis
     unknown = [name for name in given if name not in cls.attributes and name not in ALWAYS_KNOWN]
     found = []
     for spec in missing:
-        if (misspelt := closest(spec.name, unknown)) is not None:
-            unknown.remove(misspelt)
-            found.append((spec, misspelt))
+        if (misspelled := closest(spec.name, unknown)) is not None:
+            unknown.remove(misspelled)
+            found.append((spec, misspelled))
     return found
 
 
@@ -141,7 +141,7 @@ class LayerReader:
         for child in element:
             tag: Any = child.tag
             if tag not in _PARTS:
-                tag = self._misspelt_part(child, element, layer)
+                tag = self._misspelled_part(child, element, layer)
             if tag == "output":
                 self._ports(child, layer, layer.outputs, gaps, is_output=True)
             elif tag == "input":
@@ -174,7 +174,7 @@ class LayerReader:
                 hint = did_you_mean(key, known)
                 self.diagnostics.report(UNKNOWN_ATTRIBUTE, message, self._at(element, layer), hint)
 
-    def _misspelt_part(self, child: etree._Element, element: etree._Element, layer: Layer) -> str | None:
+    def _misspelled_part(self, child: etree._Element, element: etree._Element, layer: Layer) -> str | None:
         """Report an unknown element of a layer; return the tag of which it is a misspelling, None if there is none."""
         tag = tag_of(child)
         if _BODY_TAGS.fullmatch(tag):
@@ -357,9 +357,9 @@ class LayerReader:
         else:
             for name in missing:
                 self._missing_attribute(name, cls, layer, unknown)
-        for spec, misspelt in misspelt_attributes(cls, texts):
-            unknown.remove(misspelt)
-            given = f"<data> has the unknown attribute '{misspelt}' instead"
+        for spec, misspelled in misspelled_attributes(cls, texts):
+            unknown.remove(misspelled)
+            given = f"<data> has the unknown attribute '{misspelled}' instead"
             message = f"{cls.type} needs the attribute '{spec.name}'; {given}; {spec.assumed_text} is assumed"
             hint = f"did you mean '{spec.name}'?"
             self.diagnostics.report(UNSPECIFIED, message, layer.data_place, hint, severity=Severity.ERROR)
@@ -382,10 +382,10 @@ class LayerReader:
     def _missing_attribute(self, name: str, cls: type[Operator], layer: Layer, unknown: list[str]) -> None:
         """Report a missing attribute together with its misspelling, which is removed from ``unknown``."""
         message = f"{cls.type} needs the attribute '{name}', which is missing in <data>"
-        misspelt = closest(name, unknown)
-        if misspelt is not None:
-            unknown.remove(misspelt)
-        hint = f"perhaps '{misspelt}' is a misspelling of it" if misspelt is not None else None
+        misspelled = closest(name, unknown)
+        if misspelled is not None:
+            unknown.remove(misspelled)
+        hint = f"perhaps '{misspelled}' is a misspelling of it" if misspelled is not None else None
         self.diagnostics.report(MISSING_ATTRIBUTE, message, layer.data_place, hint)
 
     def _unknown_attribute(self, name: str, cls: type[Operator], layer: Layer) -> None:

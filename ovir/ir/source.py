@@ -188,7 +188,9 @@ def _line_of(declaration: bytes, data: bytes) -> int:
 
 
 def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) -> Diagnostic:
-    """Return the diagnostic for content that cannot be parsed."""
+    """Return the diagnostic for content that cannot be parsed; raise MemoryError if memory was the reason."""
+    if int(error.code) == etree.ErrorTypes.ERR_NO_MEMORY:
+        raise MemoryError("the parser of XML needs more memory")
     if data.lstrip()[:1] != b"<":
         message = "this is not XML: an IR topology begins with '<', this file with " + repr(data.lstrip()[:16])[1:]
         hint: str | None = "give the .xml of the pair; a model of another framework is converted with `ovc`"

@@ -149,7 +149,7 @@ def _divided_by_sum(weight: Floats) -> Floats:
 
 
 def _linear_onnx(position: Floats, size: int) -> Taps:
-    """Return the two neighbours of each position; positions outside the input move to the nearest end."""
+    """Return the two neighbors of each position; positions outside the input move to the nearest end."""
     position = np.clip(position, np.float32(0), np.float32(size - 1))
     first = position.astype(np.int64)
     second = np.minimum(first + 1, size - 1)

@@ -72,17 +72,17 @@ def _blocks(bins: int, taps: int, elements: int) -> Iterator[tuple[slice, slice]
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbors:
     """The four pixels around each position, counted row by row, with the weight of each."""
 
     index: Array
     weight: Array
 
-    def reshape(self, *shape: int) -> Neighbours:
-        return Neighbours(self.index.reshape(shape), self.weight.reshape(shape))
+    def reshape(self, *shape: int) -> Neighbors:
+        return Neighbors(self.index.reshape(shape), self.weight.reshape(shape))
 
     @classmethod
-    def crossed(cls, rows: Neighbours, columns: Neighbours, width: int, start: Array | int) -> Neighbours:
+    def crossed(cls, rows: Neighbors, columns: Neighbors, width: int, start: Array | int) -> Neighbors:
         """Combine the two pixels around each place on both axes, whose shapes are broadcast."""
         index = (rows.index * width + start)[..., np.newaxis] + columns.index[..., np.newaxis, :]
         weight = rows.weight[..., np.newaxis] * columns.weight[..., np.newaxis, :]
@@ -90,18 +90,18 @@ class Neighbours:
         return cls(index.reshape(shape), weight.reshape(shape))
 
 
-def neighbours(y: Array, x: Array, height: int, width: int, inside: Array, start: Array | int = 0) -> Neighbours:
+def neighbors(y: Array, x: Array, height: int, width: int, inside: Array, start: Array | int = 0) -> Neighbors:
     """Return the pixels around the positions (y, x), which are broadcast; positions not ``inside`` have weight 0.
 
     Positions beyond the center of a border pixel count as that center. ``start`` is the number of the plane's first
     pixel.
     """
     first = np.asarray(start)[..., np.newaxis]
-    found = Neighbours.crossed(on_axis(y, height - 1), on_axis(x, width - 1), width, first)
-    return Neighbours(found.index, found.weight * inside[..., np.newaxis])
+    found = Neighbors.crossed(on_axis(y, height - 1), on_axis(x, width - 1), width, first)
+    return Neighbors(found.index, found.weight * inside[..., np.newaxis])
 
 
-def on_axis(place: Array, last: Array | int) -> Neighbours:
+def on_axis(place: Array, last: Array | int) -> Neighbors:
     """Return the pixels before and after each place on an axis and their weights; ``last`` is the number of the last
     pixel."""
     place = np.fmin(np.fmax(place, 0), last)  # NaN counts as 0
@@ -110,7 +110,7 @@ def on_axis(place: Array, last: Array | int) -> Neighbours:
     index[..., 0], index[..., 1] = low, np.ceil(place)
     part = np.subtract(place, low, out=weight[..., 1])
     np.subtract(1, part, out=weight[..., 0])
-    return Neighbours(index, weight)
+    return Neighbors(index, weight)
 
 
 # --------------------------------------------------------------------------- regions in parts
@@ -142,10 +142,10 @@ def pool_groups(pool: Callable[[Array], object], groups: Sequence[Array], pixels
     run_blocks(run, len(parts), -(-_LEAST_PER_THREAD * len(parts) // max(total, 1)))
 
 
-def pool_places(places: Callable[[Array], Neighbours], taps: int, pixels: Array, out: Array) -> None:
+def pool_places(places: Callable[[Array], Neighbors], taps: int, pixels: Array, out: Array) -> None:
     """Compute out[region, *bin] = the sum over the ``taps`` positions of each bin.
 
-    ``places`` maps indices of regions to their neighbours, with axes for region, bins, taps and the four pixels.
+    ``places`` maps indices of regions to their neighbors, with axes for region, bins, taps and the four pixels.
     """
     regions, *bins, channels = out.shape
 
@@ -194,7 +194,7 @@ class SampledRegions:
             groups = [sampled[group] for group in equal_groups(*self.samples[sampled].T)]
 
         def pool(members: Array) -> None:
-            places = self._neighbours(members, height, width)
+            places = self._neighbors(members, height, width)
             counts = self.samples[members].prod(axis=1)
             samples = places.index.shape[-3] * places.index.shape[-2]
             pooled = np.zeros((len(members) * bins, channels), pixels.dtype)
@@ -210,8 +210,8 @@ class SampledRegions:
         taken = [int(self.samples[group].max(axis=0).prod()) * bins * 4 for group in groups]
         pool_groups(pool, groups, taken, channels)
 
-    def _neighbours(self, members: Array, height: int, width: int) -> Neighbours:
-        """Return the neighbours of all samples, [members, bins, bins, samples, samples, 4], y before x.
+    def _neighbors(self, members: Array, height: int, width: int) -> Neighbors:
+        """Return the neighbors of all samples, [members, bins, bins, samples, samples, 4], y before x.
 
         If a region has fewer samples than others, further ones, which are the last one again, have weight 0.
         """
@@ -238,13 +238,13 @@ class SampledRegions:
             weight = share.take(rows, axis=1)
             weight *= part.take(columns, axis=1)
             shape = len(members), *self.bins, *most, 4
-            return Neighbours(index.reshape(shape), weight.reshape(shape))
+            return Neighbors(index.reshape(shape), weight.reshape(shape))
         y, x = self.turn(members, *self._split(places, most))
         inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
         if exists is not None:
             for present in self._split(exists, most):
                 inside &= present
-        return neighbours(y, x, height, width, inside, first.reshape(-1, 1, 1, 1, 1))
+        return neighbors(y, x, height, width, inside, first.reshape(-1, 1, 1, 1, 1))
 
     def _axes(self, most: Sequence[int]) -> Array:
         return _layout(*self.bins, *most)[0]
@@ -280,7 +280,7 @@ def _layout(rows: int, columns: int, along_y: int, along_x: int) -> tuple[Array,
 
 @lru_cache(maxsize=64)
 def _crossing(rows: int, columns: int, along_y: int, along_x: int) -> tuple[Array, Array]:
-    """Return for each neighbour of each sample, in order, the number of its row and of its column: pixels along an axis
+    """Return for each neighbor of each sample, in order, the number of its row and of its column: pixels along an axis
     are counted bin by bin, and in each bin sample by sample, two for each."""
     shape = rows, columns, along_y, along_x, 2, 2
     y = np.arange(rows * along_y * 2).reshape(rows, 1, along_y, 1, 2, 1)
@@ -289,7 +289,7 @@ def _crossing(rows: int, columns: int, along_y: int, along_x: int) -> tuple[Arra
 
 
 _KEPT_CROSSING = 1 << 14
-"""The largest number of neighbours for which the crossing is kept."""
+"""The largest number of neighbors for which the crossing is kept."""
 
 
 # --------------------------------------------------------------------------- boxes of whole pixels

@@ -173,7 +173,7 @@ class Divide(ArithmeticBase):
 
 
 class RemainderBase(ArithmeticBase):
-    """Base of Mod and FloorMod, with the bounds that they share: below the divisor nothing changes."""
+    """Base of Mod and FloorMod, whose bounds they share (below the divisor nothing changes)."""
 
     domains = by_input(b=Divisor("a"))
 

@@ -53,7 +53,7 @@ _LOW_BITS = (u1, u2, u3, u4, u6)
 
 
 class ConversionBase(Operator):
-    """Base of conversions: the kernel, and what is known of its result."""
+    """Base of conversions, with the kernel, and what is known of its result."""
 
     passes: ClassVar[tuple[int, ...]] = (0,)
 

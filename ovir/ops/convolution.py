@@ -22,7 +22,7 @@ from ovir.ops.base.spatial import SAME, SlidingWindowBase, output_size
 
 
 class ConvolutionBase(SlidingWindowBase):
-    """Base of all convolutions: their types, and the number of spatial axes."""
+    """Base of all convolutions, with their types, and the number of spatial axes."""
 
     multiplied: ClassVar[tuple[str, ...]] = ("filters",)
     weights_from: ClassVar[int] = 1

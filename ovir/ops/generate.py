@@ -22,7 +22,7 @@ Number = int | float
 
 
 class RangeBase(Operator):
-    """Base of Range: the kernel, and the length of the result."""
+    """Base of Range, with the kernel, and the length of the result."""
 
     domains = by_input(start=ZERO, stop=Between(1, 8), step=ONE)
     value_inputs = ALL

@@ -31,7 +31,7 @@ _MARGIN = 2.0**-21
 
 
 class InterpolateBase(Operator):
-    """Base of all versions: inference from the input that gives the new sizes, and the run."""
+    """Base of all versions, with the inference from the input that gives the new sizes, and the run."""
 
     bounded = False
     pads_begin: tuple[int, ...] = attribute(default=(), minimum=0)
@@ -231,7 +231,7 @@ class Interpolate4(Interpolate4Base):
     The data is first padded with zeros. ``coordinate_transformation_mode`` maps an output element to a position in the
     input; an axis that keeps its length keeps its elements. ``nearest`` takes the element at the position rounded by
     ``nearest_mode``. ``linear`` weighs by a triangle around the position; with ``antialias``, if any axis shrinks, the
-    triangle is as wide as the pixels that are merged. ``linear_onnx`` combines the two neighbours, ``cubic`` four of
+    triangle is as wide as the pixels that are merged. ``linear_onnx`` combines the two neighbors, ``cubic`` four of
     them with Keys' kernel of parameter ``cube_coeff``. Integers are rounded by ``linear`` and truncated by
     ``linear_onnx`` and ``cubic``.
 

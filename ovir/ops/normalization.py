@@ -22,7 +22,7 @@ from ovir.ops.base.registry import operator
 
 
 class NormalizationBase(Operator):
-    """Base of normalizations: type rules, and axes given as an input."""
+    """Base of normalizations, with type rules, and axes given as an input."""
 
     inplace = (0,)
 
@@ -130,11 +130,11 @@ def _standardized(x: Array, axes: Sequence[int], eps: float, variance: bool = Tr
 
     ``outside`` adds eps to the root; without ``variance`` nothing is divided.
     """
-    centred = x - _mean(x, axes)
+    centered = x - _mean(x, axes)
     if not variance:
-        return np.asarray(centred)
-    mean_square = _mean(np.square(centred), axes)
-    return np.asarray(centred / (np.sqrt(mean_square) + eps if outside else np.sqrt(mean_square + eps)))
+        return np.asarray(centered)
+    mean_square = _mean(np.square(centered), axes)
+    return np.asarray(centered / (np.sqrt(mean_square) + eps if outside else np.sqrt(mean_square + eps)))
 
 
 @operator("MVN", opset=2, since=1)
@@ -301,7 +301,7 @@ def per_channel(parameter: Array, rank: int) -> Array:
     return parameter.reshape(-1, *[1] * (rank - 2))
 
 
-# --------------------------------------------------------------------------- neighbouring elements
+# --------------------------------------------------------------------------- neighboring elements
 
 
 @operator("LRN", opset=1)
@@ -344,7 +344,7 @@ class LRN(NormalizationBase):
 
 
 class BatchNormBase(NormalizationBase):
-    """Base of BatchNormInference: types and kernel for inputs in either order."""
+    """Base of BatchNormInference, with types and kernel for inputs in either order."""
 
     arguments = "data gamma beta mean variance epsilon"
     epsilon: float = attribute(default=0.0, minimum=0, specified=True)

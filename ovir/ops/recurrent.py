@@ -22,7 +22,7 @@ Activation = Callable[[Array], Array]
 
 
 class RecurrentBase(Operator):
-    """Base of recurrent networks, for one step or many: attributes, relations between shapes, and activations.
+    """Base of recurrent networks, for one step or many, with attributes, relations between shapes, and activations.
 
     W and R are the weights of the input X and of the hidden state H, and B is the sum of both biases; the rows of the
     gates of a step follow each other. If ``hidden_size`` is missing, the shapes determine it. ``activations`` names the
@@ -206,7 +206,7 @@ class LstmBase(RecurrentBase):
 
 
 class CellBase(RecurrentBase):
-    """Base of one step of a recurrent network: the states that follow the given states for an input X."""
+    """Base of one step of a recurrent network, with the states that follow the given states for an input X."""
 
     layouts: ClassVar[dict[str, str]] = {
         "X": "batch, input",

@@ -85,7 +85,7 @@ class ReductionBase(Operator):
 
 
 class ArithmeticReductionBase(ReductionBase):
-    """Base of reductions whose result does not decrease when an element increases: bounds give bounds."""
+    """Base of reductions whose result does not decrease when an element increases, so that bounds give bounds."""
 
     rises_from = -np.inf
     """The element value from which on the result does not decrease."""

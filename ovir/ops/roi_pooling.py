@@ -9,7 +9,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import as_computed, compute_dtype, stored
-from ovir.kernels.roi import Neighbours, Span, neighbours, pixel_rows, pool_boxes, pool_places
+from ovir.kernels.roi import Neighbors, Span, neighbors, pixel_rows, pool_boxes, pool_places
 from ovir.kernels.rounding import as_index, round_half_away
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.regions import RegionBase
@@ -134,10 +134,10 @@ def _pool_inside(
     as 0."""
     height, width = size
 
-    def places(members: Array) -> Neighbours:
+    def places(members: Array) -> Neighbors:
         rows, columns = y[members], x[members]
         inside = (rows >= 0) & (rows <= height - 1) & (columns >= 0) & (columns <= width - 1)
-        return neighbours(rows, columns, height, width, inside, planes[members])
+        return neighbors(rows, columns, height, width, inside, planes[members])
 
     pool_places(places, taps, pixels, pooled)
 
@@ -339,11 +339,11 @@ class DeformablePSROIPooling(RoiPoolingBase):
         numbers = np.arange(classes * group**2).reshape(classes, group, group)
         first = (images.reshape(-1, 1, 1, 1) * numbers.size + numbers)[..., np.newaxis, np.newaxis] * (height * width)
 
-        def places(members: Array) -> Neighbours:
+        def places(members: Array) -> Neighbors:
             rows, columns = y[members], x[members]
             valid = (rows >= -0.5) & (rows <= height - 0.5) & (columns >= -0.5) & (columns <= width - 0.5)
-            around = neighbours(rows, columns, height, width, valid, first[members])
+            around = neighbors(rows, columns, height, width, valid, first[members])
             number_valid = valid.sum(axis=(-2, -1), keepdims=True)[..., np.newaxis]
-            return Neighbours(around.index, around.weight / np.maximum(number_valid, 1).astype(rows.dtype))
+            return Neighbors(around.index, around.weight / np.maximum(number_valid, 1).astype(rows.dtype))
 
         pool_places(places, taps[0] * taps[1], pixels, pooled)

@@ -137,7 +137,7 @@ class SlicingBase(Operator):
 
 
 class SliceOperatorBase(SlicingBase):
-    """Base of slicing by four vectors: ``start``, ``stop``, ``step`` and, optionally, ``axes``."""
+    """Base of slicing by four vectors, with ``start``, ``stop``, ``step`` and, optionally, ``axes``."""
 
     def check_vectors(self, rank: int | None, vectors: Sequence[TensorType]) -> Dimension:
         """Return the number of sliced axes, on which all vectors must agree."""

@@ -20,6 +20,7 @@ from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
 from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference
 from ovir.debugging.tensor_comparison import noise
+from ovir.diagnostics.short_names import short_names, without_middle
 from ovir.diagnostics.wording import escaped
 from ovir.graph.layers import Layer
 from ovir.reports.layers import LayerIndex
@@ -38,31 +39,22 @@ class Chart:
     note: str = ""
     is_wide: bool = False
     """Whether the chart takes the whole width of a page, so that no other chart is beside it."""
+    narrow: Sequence[str] | None = None
+    """The labels of the vertical axis where the chart is narrow."""
 
 
 def label(text: str, longest: int = 44) -> str:
     """Return a text that plotly shows as it is; the middle of a long one is left out."""
-    shown = escaped(text)
-    if len(shown) > longest:
-        shown = f"{shown[: longest // 3]}…{shown[-(longest - longest // 3 - 1) :]}"
-    return html.escape(shown, quote=False)
+    return html.escape(without_middle(escaped(text), longest), quote=False)
 
 
-def labels(names: Sequence[str]) -> list[str]:
-    """Return a label for each name. Where long names would look alike, what they all begin with is left out, or they
-    are numbered."""
-    found = [label(name) for name in names]
-    if len(set(found)) < len(set(names)):
-        low, high = min(names), max(names)
-        shared = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
-        found = [label(f"…{name[shared:]}") for name in names]
-    numbers: dict[str, dict[str, int]] = {}
-    for text, name in zip(found, names, strict=True):
-        numbers.setdefault(text, {}).setdefault(name, len(numbers[text]) + 1)
-    return [
-        f"{text} ({numbers[text][name]})" if len(numbers[text]) > 1 else text
-        for text, name in zip(found, names, strict=True)
-    ]
+def labels(names: Sequence[str], longest: int = 44) -> list[str]:
+    """Return a label for each name. Labels of different names differ."""
+    return [html.escape(text, quote=False) for text in short_names([escaped(name) for name in names], longest)]
+
+
+NARROW = 20
+"""The number of characters of a label beside the bars of a narrow page."""
 
 
 def bars(
@@ -103,7 +95,7 @@ def bars(
             "automargin": True,
         },
     }
-    return Chart(title, [trace], layout, 90 + 24 * rows, note)
+    return Chart(title, [trace], layout, 90 + 24 * rows, note, narrow=labels(names, NARROW))
 
 
 @dataclass(frozen=True)

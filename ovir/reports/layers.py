@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,10 @@ class LayerIndex:
     def number(self, layer: Layer | None) -> int | None:
         """Return the number of a layer; None if it was not added."""
         return None if layer is None else self._numbers.get(layer)
+
+    def keys(self) -> Iterator[str]:
+        """Return the keys of the layers, as the page shows them."""
+        return (escaped(layer.key) for layer in self._numbers)
 
     def find(self, key: str) -> int | None:
         """Return the number of the first layer with a key; None if there is none."""

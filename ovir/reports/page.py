@@ -156,6 +156,11 @@ class Page:
         return [Excerpt(file, line, column, title)]
 
     @property
+    def tables(self) -> Iterator[Table]:
+        """Return the tables of the sections."""
+        return (block for section in self.sections for block in section.blocks if isinstance(block, Table))
+
+    @property
     def charts(self) -> Iterator[Chart]:
         """Return the charts of the sections and of the details."""
         for section in self.sections:

@@ -1,7 +1,8 @@
 """Renders a page and writes it.
 
-The file has everything that it shows: styles, scripts, the data as JSON, and plotly.js if there is a chart, compressed.
-A policy in its head lets the browser run the scripts of ovir alone, and fetch nothing.
+The file has everything that it shows: styles, scripts, the data as JSON, and compressed DataTables if there is
+a table, and plotly.js if there is a chart. A policy in its head lets the browser run these scripts alone, and fetch
+nothing; ``blob:`` in it is for DataTables, which is a module, so that a page can only load it from an address.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from ovir.core.files import Kind, target_paths, writing_pair
 from ovir.diagnostics.codes import CODES, section
 from ovir.diagnostics.errors import require_packages
+from ovir.diagnostics.short_names import short_names
 from ovir.diagnostics.wording import escaped
 from ovir.reports.charts import Chart
 from ovir.reports.page import Block, Detail, Excerpt, Explanation, Page, Pairs, Table, Text
@@ -31,7 +33,7 @@ SCRIPTS = ("values.js", "tables.js", "charts.js", "details.js", "main.js")
 def require_report(path: str | os.PathLike[str]) -> None:
     """Raise InputError if no report can be written to a path: it has another ending, or a package is missing."""
     target_paths(path, REPORT)
-    require_packages("a report", "html", "jinja2", "plotly")
+    require_packages("a report", "html", "jinja2", "plotly", "itables")
 
 
 def write_report(page: Page, path: str | os.PathLike[str], version: str) -> None:
@@ -53,8 +55,9 @@ def render(page: Page, version: str) -> str:
         loader=PackageLoader("ovir.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     script = "".join(map(_template, SCRIPTS))
-    library = _plotly() if any(True for _ in page.charts) else None
-    hashes = [_hash(script), *([] if library is None else [library[1]])]
+    datatables = _datatables() if any(True for _ in page.tables) else None
+    plotly = _plotly() if any(True for _ in page.charts) else None
+    policy = [f"'{_hash(script)}'", *(["blob:"] if datatables else []), *([f"'{plotly.hash}'"] if plotly else [])]
     return environment.get_template("page.html").render(
         page=page,
         shown=escaped,
@@ -63,9 +66,10 @@ def render(page: Page, version: str) -> str:
         version=version,
         styles=_template("page.css"),
         script=script,
-        scripts=" ".join(f"'{found}'" for found in hashes),
+        policy=" ".join(policy),
         data=embedded(to_data(page)),
-        plotly=None if library is None else library[0],
+        datatables=None if datatables is None else datatables.packed,
+        plotly=None if plotly is None else plotly.packed,
     )
 
 
@@ -78,14 +82,25 @@ def _hash(script: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
+class _Library:
+    """A script of others, compressed, as a text, with the hash of what the page decompresses and runs."""
+
+    def __init__(self, script: str) -> None:
+        self.packed = base64.b64encode(gzip.compress(script.encode("utf-8"), compresslevel=6, mtime=0)).decode()
+        self.hash = _hash(script)
+
+
 @cache
-def _plotly() -> tuple[str, str]:
-    """Return plotly.js, compressed, as a text, and the hash of what the page decompresses and runs."""
+def _plotly() -> _Library:
     from plotly.offline import get_plotlyjs
 
-    script: str = get_plotlyjs()
-    packed = gzip.compress(script.encode("utf-8"), compresslevel=6, mtime=0)
-    return base64.b64encode(packed).decode(), _hash(script)
+    return _Library(get_plotlyjs())
+
+
+@cache
+def _datatables() -> _Library:
+    """Return DataTables, a module of JavaScript that itables has for notebooks."""
+    return _Library(resources.files("itables").joinpath("html", "dt_bundle.js").read_text(encoding="utf-8"))
 
 
 # --------------------------------------------------------------------------- data
@@ -101,12 +116,30 @@ def to_data(page: Page) -> dict[str, Any]:
     """Return the data that the scripts of a page read."""
     blocks = [block for part in page.sections for block in part.blocks]
     return {
-        "tables": [_table(block) for block in blocks if isinstance(block, Table)],
+        "tables": [_table(table) for table in page.tables],
+        "short": _short_forms(page),
         "charts": [_chart(block) for block in blocks if isinstance(block, Chart)],
         "layers": page.layers.to_data(),
         "sources": page.sources.to_data(),
         "codes": {code: {"meaning": CODES[code].meaning, "text": section(code)} for code in sorted(page.codes)},
     }
+
+
+SHORTEST_COLUMN = 30
+"""The number of characters that the narrowest column of names shows."""
+_NAMES = ("layer", "name", "path")
+"""The kinds of columns whose texts are shortened."""
+
+
+def _short_forms(page: Page) -> dict[str, str]:
+    """Return short forms of the long names in the tables of a page; those of different names differ."""
+    found = dict.fromkeys(page.layers.keys())
+    for table in page.tables:
+        places = [place for place, column in enumerate(table.columns) if column.kind in _NAMES]
+        cells = (row[place] for row in table.rows for place in places)
+        found |= dict.fromkeys(escaped(cell) for cell in cells if isinstance(cell, str))
+    pairs = zip(found, short_names(list(found), SHORTEST_COLUMN), strict=True)
+    return {name: short for name, short in pairs if short != name}
 
 
 def _table(table: Table) -> dict[str, Any]:
@@ -163,6 +196,7 @@ def _chart(chart: Chart) -> dict[str, Any]:
         "traces": [_present(trace) for trace in chart.traces],
         "layout": _present(chart.layout),
         "height": chart.height,
+        "narrow": chart.narrow,
     }
 
 

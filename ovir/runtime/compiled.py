@@ -87,12 +87,16 @@ class CompiledModel(PublicNames):
     ) -> None:
         """Plan the model.
 
-        ``threads`` limits the threads of kernels (None: all cores). With ``strict`` a value that the specification
-        excludes is an error; otherwise OpenVINO's reference is followed with a warning. ``keep_compressed`` says
-        which weights stay as the file holds them, and are decompressed at each use: large matrices of products and
-        gathers (None), all that have more than 65,536 elements, which makes runs slower (True), or none (False).
-        ``emulate`` is ``"f16"`` or ``"bf16"``: weights and the results of layers are rounded to this type, as on a
-        device that computes in it; see docs/precision.md.
+        Args:
+            model: The model.
+            threads: The most threads that kernels use; by default one for each core.
+            strict: Whether a value that the specification excludes is an error; otherwise OpenVINO's reference is
+                followed with a warning.
+            keep_compressed: Which weights stay as the file holds them, and are decompressed at each use: large
+                matrices of products and gathers (None), all that have more than 65,536 elements, which makes runs
+                slower (True), or none (False).
+            emulate: ``"f16"`` or ``"bf16"``: weights and the results of layers are rounded to this type, as on a
+                device that computes in it; see docs/precision.md.
 
         Raises InputError for arguments that exclude each other, and ModelError for a model that cannot be run.
         """

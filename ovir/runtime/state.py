@@ -120,6 +120,8 @@ def _rest(array: Array, axis: int) -> tuple[int, ...]:
 class Variable:
     """One variable of a request."""
 
+    __slots__ = ("_content", "_reader", "name")  # setting any other attribute is an error
+
     def __init__(self, name: str, reader: Reader, content: Content) -> None:
         """Show the content of a variable, or what ``reader`` gives as long as there is none."""
         self.name: str = name
@@ -156,6 +158,9 @@ class Variable:
             tensor = TensorType(self.element_type, self.shape)
             array = fitted(f"variable '{self.name}'", array, tensor, self._reader.layer).copy()
         self._content.replace(array)
+
+    state = value
+    """The same as ``value``, as OpenVINO's API calls it."""
 
     def reset(self) -> None:
         """Return to the initial value."""

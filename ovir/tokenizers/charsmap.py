@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache
 from typing import Literal, Protocol
 
 from ovir.diagnostics.errors import OperatorError
 from ovir.tokenizers.memo import Memo
-from ovir.tokenizers.trie import Trie
 
 _SPACE = b" "
 _VISIBLE_SPACE = "\u2581".encode()
@@ -27,8 +26,8 @@ class CharacterMap(Protocol):
     def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
         """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
 
-    def has_prefix(self, text: bytes) -> bool:
-        """Return whether a key begins with a text."""
+    def goes_on(self, character: str, byte: int) -> bool:
+        """Return whether a character before one that begins with a byte may be the beginning of a sequence."""
 
 
 class Normalizer:
@@ -45,40 +44,50 @@ class Normalizer:
         """Return a string in UTF-8, normalized."""
         parts = []
         for number, piece in enumerate(_INVALID.split(text.decode(errors="surrogateescape"))):
-            parts += [_REPLACEMENT] if number % 2 else self._mapped(piece.encode())
-        if self._removes_spaces:
-            parts = _without_extra_spaces(parts)
+            parts += [_REPLACEMENT] if number % 2 else self._mapped(piece)
         result = b"".join(parts)
+        if self._removes_spaces and (b"  " in result or result.startswith(_SPACE) or result.endswith(_SPACE)):
+            result = b"".join(_without_extra_spaces(parts))
         if self._adds_prefix and (result if self._removes_spaces else text):
             result = _SPACE + result
         return result.replace(_SPACE, self._space)
 
-    def _mapped(self, text: bytes) -> list[bytes]:
+    def _mapped(self, text: str) -> list[bytes]:
         """Return what becomes of each character or sequence."""
-        parts = []
-        at, length = 0, len(text)
-        while at < length:
-            end = at + character_length(text[at])
-            part = self._alone[text[at : end + 1]]
-            if part is None:
-                found, part = self._map.longest(text, at)
-                end, part = (found, part) if found > at else (end, text[at:end])
-            parts.append(part)
-            at = end
-        return parts
+        if not text:
+            return []
+        encoded = text.encode()
+        parts = [self._alone[key] for key in zip(text, _leads(encoded)[1:] + b"\0", strict=True)]
+        whole: list[bytes] = []
+        at = place = 0  # where the rest begins, in characters and in bytes
+        for index in [number for number, part in enumerate(parts) if part is None]:
+            if index < at:
+                continue  # the last sequence has it
+            whole += parts[at:index]  # type: ignore[arg-type]
+            place += len(text[at:index].encode())
+            end, part = self._map.longest(encoded, place)
+            if end == place:
+                part = text[index].encode()
+                end += len(part)
+            whole.append(part)
+            at, place = index + len(_leads(encoded[place:end])), end
+        return whole + parts[at:]  # type: ignore[operator]
 
-    def _what_becomes_of(self, character: bytes) -> bytes | None:
+    def _what_becomes_of(self, key: tuple[str, int]) -> bytes | None:
         """Return what becomes of a character before a byte; None if that byte may belong to a sequence with it."""
-        size = character_length(character[0])
-        if len(character) > size and self._map.has_prefix(character):
+        if self._map.goes_on(*key):
             return None
+        character = key[0].encode()
         end, part = self._map.longest(character, 0)
-        return part if end else character[:size]
+        return part if end else character
 
 
-def character_length(lead: int) -> int:
-    """Return the number of bytes of the character that a byte begins."""
-    return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+_CONTINUATIONS = bytes(range(0x80, 0xC0))
+
+
+def _leads(text: bytes) -> bytes:
+    """Return the first byte of each character."""
+    return text.translate(None, _CONTINUATIONS)
 
 
 def _without_extra_spaces(parts: list[bytes]) -> list[bytes]:
@@ -99,52 +108,6 @@ def _without_extra_spaces(parts: list[bytes]) -> list[bytes]:
 
 # --------------------------------------------------------------------------- maps of normalization forms
 
-_CODES = [*range(1, 0xD800), *range(0xE000, 0x32400), *range(0xE0000, 0xE1000)]
-"""The code points among which are all that normalization or case folding changes."""
-
-
-@cache
-def unicode_map(form: str, case_fold: bool) -> UnicodeMap:
-    """Return the map of a normalization form, or of none (``identity``).
-
-    It changes characters, and the sequences that a composed character decomposes to; unlike normalization, it does not
-    put marks in their order.
-    """
-    mapping = {} if form == "identity" else _normalization_map(form)
-    if case_fold:
-        mapping = {key: "".join(map(_folded, value)) for key, value in mapping.items()}
-        for character in map(chr, _CODES):
-            folded = _folded(character)
-            if folded != character:
-                mapping.setdefault(character, folded)
-    return UnicodeMap(mapping)
-
-
-class UnicodeMap:
-    """A map from characters and sequences of characters to texts."""
-
-    def __init__(self, mapping: dict[str, str]) -> None:
-        self._texts = [text.encode() for text in mapping.values()]
-        self._trie = Trie((key.encode(), number) for number, key in enumerate(mapping))
-
-    def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
-        """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
-        end, number = self._trie.longest(text, start)
-        return end, self._texts[number] if end > start else b""
-
-    def has_prefix(self, text: bytes) -> bool:
-        """Return whether a key begins with a text."""
-        return self._trie.has_prefix(text)
-
-
-def _folded(character: str) -> str:
-    """Return the simple case folding of a character, which is one character."""
-    folded = character.casefold()
-    if len(folded) > 1:
-        folded = character.lower()
-    return folded if len(folded) == 1 else character
-
-
 _Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 _FORMS: dict[str, tuple[_Form, _Form | None]] = {
     "nfc": ("NFC", "NFD"),
@@ -155,25 +118,91 @@ _FORMS: dict[str, tuple[_Form, _Form | None]] = {
 """The forms of Unicode, each with the decomposition before it composes."""
 
 
-def _normalization_map(name: str) -> dict[str, str]:
-    form, decomposition = _FORMS[name]
-    mapping = {}
-    originals: dict[str, list[str]] = {}
-    decomposed = {}
-    for character in map(chr, _CODES):
-        normal = unicodedata.normalize(form, character)
-        if normal != character:
-            mapping[character] = normal
-        if decomposition is not None:
+@cache
+def unicode_map(form: str, case_fold: bool) -> UnicodeMap:
+    """Return the map of a normalization form, or of none (``identity``)."""
+    return UnicodeMap(form, case_fold)
+
+
+class UnicodeMap:
+    """The map of a normalization form, with simple case folding after it, or of folding alone.
+
+    It changes characters, and the sequences that a composed character decomposes to; unlike normalization, it does not
+    put marks in their order.
+    """
+
+    def __init__(self, form: str, case_fold: bool) -> None:
+        forms: tuple[_Form | None, _Form | None] = _FORMS.get(form, (None, None))
+        self._form, self._decomposition = forms
+        self._case_fold = case_fold
+        self._composed: dict[str, str] = {}
+        """What sequences compose to. They are of parts: characters that are decomposed."""
+        self._seconds: dict[str, set[int]] = {}
+        """For the first part of sequences, the bytes with which characters begin that go on with one."""
+        if self._form and self._decomposition:
+            self._add_sequences(self._form, self._decomposition)
+        self._beginnings = {parts[:size] for parts in self._composed for size in range(1, len(parts))}
+        self._longest = max(map(len, self._composed), default=1)
+
+    def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
+        """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
+        characters = text[start : start + 4 * self._longest].decode(errors="ignore")
+        alone = self._normal(characters[0])
+        size, found = (0, "") if alone == characters[0] else (1, alone)
+        parts = ""
+        for number, character in enumerate(characters, 1):
+            parts += self._part(character)
+            if parts in self._composed:
+                size, found = number, self._composed[parts]
+            if parts not in self._beginnings:
+                break
+        return start + len(characters[:size].encode()), found.encode()
+
+    def goes_on(self, character: str, byte: int) -> bool:
+        """Return whether a character before one that begins with a byte may be the beginning of a sequence."""
+        return byte in self._seconds.get(self._part(character), ())
+
+    def _add_sequences(self, form: _Form, decomposition: _Form) -> None:
+        alike: dict[str, list[str]] = {}
+        for character in _decomposable():
             parts = unicodedata.normalize(decomposition, character)
             if len(parts) == 1:
-                originals.setdefault(parts, []).append(character)
-            elif parts != normal:
-                decomposed[parts] = normal
-    for parts, normal in decomposed.items():
-        for sequence in itertools.product(*(originals.get(part, [part]) for part in parts)):
-            mapping["".join(sequence)] = normal
-    return mapping
+                alike.setdefault(parts, []).append(character)
+            elif parts != unicodedata.normalize(form, character):
+                self._composed[parts] = self._normal(character)
+        for first, second in {(parts[0], parts[1]) for parts in self._composed}:
+            leads = {character.encode()[0] for character in (second, *alike.get(second, ()))}
+            self._seconds.setdefault(first, set()).update(leads)
+
+    def _part(self, character: str) -> str:
+        """Return what a character decomposes to, if that is one character; otherwise the character."""
+        if self._decomposition is None:
+            return character
+        parts = unicodedata.normalize(self._decomposition, character)
+        return parts if len(parts) == 1 else character
+
+    def _normal(self, character: str) -> str:
+        normal = unicodedata.normalize(self._form, character) if self._form else character
+        return "".join(map(_folded, normal)) if self._case_fold else normal
+
+
+def _decomposable() -> Iterator[str]:
+    """Yield the characters with a decomposition; those of Hangul have one by rule."""
+    for code in _DECOMPOSABLE:
+        if unicodedata.decomposition(chr(code)) or 0xAC00 <= code < 0xD7A4:
+            yield chr(code)
+
+
+_DECOMPOSABLE = [*range(0xA0, 0x3400), *range(0xA000, 0xD800), *range(0xF900, 0x20000), *range(0x2F800, 0x2FA20)]
+"""The code points among which are all that have a decomposition."""
+
+
+def _folded(character: str) -> str:
+    """Return the simple case folding of a character, which is one character."""
+    folded = character.casefold()
+    if len(folded) > 1:
+        folded = character.lower()
+    return folded if len(folded) == 1 else character
 
 
 # --------------------------------------------------------------------------- compiled maps
@@ -214,8 +243,9 @@ class CompiledMap:
                 found, value = end, units[place] & 0x7FFFFFFF
         return end, found, value
 
-    def has_prefix(self, text: bytes) -> bool:
-        """Return whether a key begins with a text."""
+    def goes_on(self, character: str, byte: int) -> bool:
+        """Return whether a character before one that begins with a byte may be the beginning of a sequence."""
+        text = character.encode() + bytes([byte])
         return self._walk(text, 0)[0] == len(text)
 
 

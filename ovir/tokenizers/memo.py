@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import TypeVar
 
+K = TypeVar("K", bound=Sized)
 T = TypeVar("T")
 
 _LONGEST = 256
-"""Bytes of the longest key whose result is kept."""
+"""The length, such as the number of bytes, of the longest key whose result is kept."""
 
 
-class Memo(dict[bytes, T]):
-    """The results of a function of bytes; those of other keys are computed. When it is full, it begins anew."""
+class Memo(dict[K, T]):
+    """The results of a function of keys; those of other keys are computed. When it is full, it begins anew."""
 
-    def __init__(self, compute: Callable[[bytes], T], capacity: int) -> None:
+    def __init__(self, compute: Callable[[K], T], capacity: int) -> None:
         super().__init__()
         self._compute = compute
         self._capacity = capacity
 
-    def __missing__(self, key: bytes) -> T:
+    def __missing__(self, key: K) -> T:
         """Compute the result for a key."""
         result = self._compute(key)
         if len(key) <= _LONGEST:

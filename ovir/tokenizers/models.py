@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
+from math import inf
 
 import numpy as np
 
@@ -25,7 +28,6 @@ from ovir.tokenizers.base import (
     rows_until,
     unpacked,
 )
-from ovir.tokenizers.charsmap import character_length
 from ovir.tokenizers.memo import Memo
 from ovir.tokenizers.trie import Trie
 
@@ -58,7 +60,7 @@ class WordModel(TokenizerOperator):
             row_ends.append(len(ids))
         return *rows_until(row_ends, rows_begin, rows_end), as_i32(ids)
 
-    def word_ids(self, *model: Array) -> Memo[Ids]:
+    def word_ids(self, *model: Array) -> Memo[bytes, Ids]:
         """Return the ids of words with the vocabulary that the inputs from the sixth on hold."""
         return Memo(self.encoder(*model), self.cache_capacity)
 
@@ -76,7 +78,8 @@ class BPETokenizer(WordModel):
 
     Inputs are rows of words, the vocabulary, the merges in their order (texts with a space, or their left and their
     right parts), and optionally further tokens with their ids. A byte with which no word of the vocabulary begins
-    becomes the token of that byte, or the unknown token. Outputs are rows of ids.
+    becomes the token of that byte, or the unknown token, or is dropped if there is none. ``fuse_unk`` has no effect, as
+    in openvino_tokenizers. Outputs are rows of ids.
     """
 
     input_counts = (11, 14, 15, 18)
@@ -106,8 +109,7 @@ class _Merger:
 
     def __init__(self, op: BPETokenizer, vocabulary: dict[bytes, int], pairs: list[tuple[bytes, bytes]]) -> None:
         self._suffix = op.end_suffix.encode()
-        self._fuse = op.fuse_unk
-        self._unknown = vocabulary.get(op.unk_token.encode(), -1)
+        self._unknown = vocabulary.get(op.unk_token.encode())
         try:
             self._merges = {
                 (vocabulary[left], vocabulary[right]): (rank, vocabulary[left + right])
@@ -127,23 +129,21 @@ class _Merger:
         while at < len(text):
             end, number = self._trie.longest(text, at)
             if end == at:
-                number = self._fallback(text[at])
-                end += 1
-                if self._fuse and number == self._unknown and symbols and symbols[-1] == number:
-                    at = end
-                    continue
-            symbols.append(number)
-            at = end
+                symbols += self._fallback(text[at])
+                at += 1
+            else:
+                symbols.append(number)
+                at = end
         return self._merged(symbols)
 
-    def _fallback(self, byte: int) -> int:
-        """Return the token of a byte with which no word begins."""
+    def _fallback(self, byte: int) -> list[int]:
+        """Return the token of a byte with which no word begins, or none."""
         if self._bytes is None:
-            return self._unknown
+            return [] if self._unknown is None else [self._unknown]
         number = self._bytes[byte]
         if number is None:
             raise OperatorError(f"byte_fallback needs <0x{byte:02X}>, which is not in the vocabulary")
-        return number
+        return [number]
 
     def _merged(self, symbols: list[int]) -> Ids:
         """Return the symbols with all merges done; of equal ones, the pair that arose first is merged first.
@@ -257,7 +257,8 @@ _UNKNOWN_PENALTY = np.float32(10)
 class UnigramTokenizer(WordModel):
     """The ids of the words of the vocabulary that make a word with the largest sum of scores, in f32.
 
-    Inputs are rows of words, the vocabulary, and its scores. Unknown characters that follow each other are one token.
+    Inputs are rows of words, the vocabulary, and its scores. Unknown characters that follow each other are one token,
+    whatever the attributes but ``unk_token_id`` say, as in openvino_tokenizers.
     """
 
     input_counts = (9,)
@@ -265,45 +266,87 @@ class UnigramTokenizer(WordModel):
     byte_fallback: bool = attribute(default=False)
     unk_token_id: int = attribute(default=0)
     fuse_unk: bool = attribute(default=True)
+    min_score: float = attribute(default=inf)
 
     def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
-        trie = Trie((word, number) for number, word in enumerate(unpacked(*model[:3])))
-        scores = list(model[3].astype(np.float32).ravel())
-        unknown = self.unk_token_id
-        unknown_score = min(scores) - _UNKNOWN_PENALTY
+        scores = model[3].astype(np.float32).ravel()
+        words = zip(unpacked(*model[:3]), scores.tolist(), strict=True)
+        return _BestPath(words, self.unk_token_id, float(scores.min() - _UNKNOWN_PENALTY))
 
-        def encode(text: bytes) -> Ids:
-            best: list[np.float32 | None] = [None] * (len(text) + 1)
-            best[0] = np.float32(0)
-            origin, token = [-1] * len(best), [unknown] * len(best)
-            at = 0
-            while at < len(text):
-                so_far = best[at]
-                if so_far is None:  # no word ends here, which only texts that are not UTF-8 bring about
-                    so_far = np.float32(0)
-                following = min(at + character_length(text[at]), len(text))
-                is_known = False
-                for end, number in trie.prefixes(text, at):
-                    score = scores[number] + so_far
+
+class _BestPath:
+    """The words with the largest sum of scores, found from left to right for each place where a word may end."""
+
+    def __init__(self, words: Iterable[tuple[bytes, float]], unknown: int, unknown_score: float) -> None:
+        self._unknown = unknown
+        self._unknown_score = unknown_score
+        self._root = _Node()
+        for number, (word, score) in enumerate(words):
+            node = self._root
+            for character in _characters(word):
+                node = node.following.setdefault(character, _Node())
+            node.number, node.score = number, score
+
+    def __call__(self, text: bytes) -> Ids:
+        """Return the ids of a text."""
+        characters = _characters(text)
+        count = len(characters)
+        best = array("f", [-inf]) * (count + 1)  # an array of f32, which rounds the sums
+        best[0] = 0.0
+        origins, numbers = [0] * (count + 1), [self._unknown] * (count + 1)
+        beginnings = self._root.following
+        for start in range(count):
+            so_far = best[start]
+            end = start + 1
+            node = beginnings.get(characters[start])
+            if node is None or node.number < 0:
+                total = self._unknown_score + so_far
+                if total > best[end]:
+                    best[end] = total
+                    origins[end], numbers[end] = start, self._unknown
+            while node is not None:
+                if node.number >= 0:
+                    total = node.score + so_far
                     other = best[end]
-                    if other is None or score > other:
-                        best[end], origin[end], token[end] = score, at, number
-                    is_known = is_known or end == following
-                if not is_known:
-                    score = unknown_score + so_far
-                    other = best[following]
-                    if other is None or score > other:
-                        best[following], origin[following], token[following] = score, at, unknown
-                at = following
-            ids: list[int] = []
-            end = len(text)
-            while end > 0:
-                if not (token[end] == unknown and ids and ids[-1] == unknown):
-                    ids.append(token[end])
-                end = origin[end]
-            return ids[::-1]
+                    if total > other:
+                        best[end] = total
+                        if best[end] > other:
+                            origins[end], numbers[end] = start, node.number
+                node = node.following.get(characters[end]) if end < count else None
+                end += 1
+        return self._traced(origins, numbers)
 
-        return encode
+    def _traced(self, origins: list[int], numbers: list[int]) -> Ids:
+        """Return the ids on the way that leads to the end, with one for unknown characters that follow each other."""
+        ids: list[int] = []
+        end = len(origins) - 1
+        while end > 0:
+            if not (numbers[end] == self._unknown and ids and ids[-1] == self._unknown):
+                ids.append(numbers[end])
+            end = origins[end]
+        return ids[::-1]
+
+
+class _Node:
+    """The beginning of words: the nodes by the characters that may follow, and the word that ends here, if one does."""
+
+    __slots__ = ("following", "number", "score")
+
+    def __init__(self) -> None:
+        self.following: dict[str, _Node] = {}
+        self.number = -1
+        self.score = 0.0
+
+
+_CHARACTERS = re.compile(rb"[\x00-\xbf]|[\xc0-\xdf].?|[\xe0-\xef].{0,2}|[\xf0-\xff].{0,3}", re.DOTALL)
+
+
+def _characters(text: bytes) -> Sequence[str]:
+    """Return the characters of a text; if it is not UTF-8, each is as long as its first byte says."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return [character.decode(errors="surrogateescape") for character in _CHARACTERS.findall(text)]
 
 
 # --------------------------------------------------------------------------- whole words

@@ -67,8 +67,7 @@ class RegexNormalization(_Normalization):
         count = None if self.global_replace else 1
 
         def normalize(text: bytes) -> bytes:
-            decoded = text.decode(errors="surrogateescape")
-            return replaced(pattern, replacement, decoded, count).encode(errors="surrogateescape")
+            return replaced(pattern, replacement, text, count)
 
         return self._normalized(inputs[:-2], normalize)
 
@@ -113,7 +112,7 @@ class CharsMapNormalization(_Normalization):
 
 @register("NormalizeUnicode", version="extension")
 class NormalizeUnicode(_Normalization):
-    """Strings in a normalization form of Unicode, with one space where there are several and none at the ends."""
+    """Strings in a normalization form of Unicode. Unlike Unicode prescribes, marks are not put in their order."""
 
     input_counts = (3, 4)
 
@@ -125,7 +124,7 @@ class NormalizeUnicode(_Normalization):
 
     def normalizer(self) -> Normalizer:
         """Return the function that normalizes a string."""
-        return Normalizer(unicode_map(self.normalization_form.lower(), False), False, True, False)
+        return Normalizer(unicode_map(self.normalization_form.lower(), False), False, False, False)
 
 
 @register("CaseFold", version="extension")

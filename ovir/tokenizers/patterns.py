@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -32,9 +34,36 @@ _NEWER = re.compile(f"[{_class_of(_NEW_IN_UNICODE_18)}]")
 _UNASSIGNED = "\u0378"
 
 
-def known(text: str) -> str:
-    """Return a text to match, with an unassigned character for those that PCRE2, with Unicode 17, does not know yet."""
-    return _NEWER.sub(_UNASSIGNED, text) if not text.isascii() else text
+_BY_LEAD = re.compile(rb"[\x00-\xbf]|[\xc0-\xdf].|[\xe0-\xef]..|[\xf0-\xff].{3}|(?P<cut>.+)", re.DOTALL)
+_CUT_OFF = re.compile(rb"([\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
+
+
+def searched(text: bytes) -> tuple[str, Sequence[str]]:
+    """Return a text as PCRE2 sees it, and its characters with surrogate escapes for bytes that are not UTF-8.
+
+    PCRE2 is told not to check texts: the first byte of a character says how many bytes it has, whatever they are, and
+    what is cut off at the end is no character. It has Unicode 17; newer characters are unassigned.
+    """
+    try:
+        decoded = text.decode()
+    except UnicodeDecodeError:
+        found = list(_BY_LEAD.finditer(text))
+        seen = "".join([_seen(character[0]) for character in found if character["cut"] is None])
+        return _known(seen), [character[0].decode(errors="surrogateescape") for character in found]
+    return _known(decoded), decoded
+
+
+def _known(text: str) -> str:
+    return text if text.isascii() else _NEWER.sub(_UNASSIGNED, text)
+
+
+def _seen(character: bytes) -> str:
+    """Return the character that bytes stand for which need not be UTF-8."""
+    first, *others = character
+    code = first & (0xFF >> len(character) + 1) if others else first
+    for byte in others:
+        code = code << 6 | byte & 0x3F
+    return chr(code) if code < sys.maxunicode else _UNASSIGNED
 
 
 @lru_cache(maxsize=256)
@@ -111,14 +140,32 @@ def _group(match: Any, text: str, group: int | str) -> str:
     return text[begin:end]
 
 
-def replaced(pattern: Any, replacement: Replacement, text: str, count: int | None) -> str:
-    """Return a text with its matches replaced, or the first ``count``; the text itself if a group has no match."""
+def replaced(pattern: Any, replacement: Replacement, text: bytes, count: int | None) -> bytes:
+    """Return a text with its matches replaced, or the first ``count``; the text itself if a group has no match.
+
+    A search may begin at each byte that begins a character. So unlike in ``searched``, bytes that are not UTF-8 are
+    characters of their own.
+    """
+    characters = text.decode(errors="surrogateescape")
+    end = len(characters) - _size_cut_off(text)
     parts = []
     at = 0
     try:
-        for match in islice(pattern.finditer(known(text)), count):
-            parts += [text[at : match.start()], replacement(match, text)]
+        for match in islice(pattern.finditer(_known(characters).translate(_ALONE), 0, end), count):
+            parts += [characters[at : match.start()], replacement(match, characters)]
             at = match.end()
     except LookupError:
         return text
-    return "".join([*parts, text[at:]])
+    return "".join([*parts, characters[at:]]).encode(errors="surrogateescape") if parts else text
+
+
+_ALONE = {0xDC00 + byte: byte for byte in range(0x80, 0xC0)}
+"""What PCRE2 sees for bytes that follow no first byte of a character, by the surrogate escapes that stand for them."""
+
+
+def _size_cut_off(text: bytes) -> int:
+    """Return the number of bytes of a character at the end of a text that has too few of them."""
+    if not text or text[-1] < 0x80:
+        return 0
+    found = _CUT_OFF.search(text)
+    return len(found[0]) if found else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,12 @@ class SentencepieceTokenizer(_SentencePiece):
     """The ids of strings as a sparse tensor [strings, longest]: places, ids, and the shape.
 
     ``reverse`` turns the ids around, after ``add_bos`` and ``add_eos`` have added tokens at their ends. The strings are
-    one input, or begins, ends and bytes. ``nbest_size`` above 1, or below 0, draws one of the best results.
+    one input, or begins, ends and bytes. ``nbest_size`` above 1, or below 0, draws one of the best results. The last
+    inputs may be special tokens, as begins, ends and bytes, with their ids; the parts of a string between them are
+    tokenized each alone.
     """
 
-    input_counts = (2, 4)
+    input_counts = (2, 4, 6, 8)
 
     nbest_size: int = attribute(default=0)
     alpha: float = attribute(default=0.0)
@@ -50,10 +53,13 @@ class SentencepieceTokenizer(_SentencePiece):
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
         self.require_bytes(inputs, 0, "model")
-        if len(inputs) == 2:
+        if len(inputs) in (2, 6):
             self.require_type("strings", inputs[1].element_type, lambda t: t == string, "string")
         else:
             self.require_strings(inputs, 1)
+        if len(inputs) > 4:
+            self.require_strings(inputs, len(inputs) - 4)
+            self.require_integers("ids of special tokens", inputs[-1].element_type)
         two = as_dimension(2)
         return (
             TensorType(i64, PartialShape([UNKNOWN, two])),
@@ -61,14 +67,16 @@ class SentencepieceTokenizer(_SentencePiece):
             TensorType(i64, PartialShape([two])),
         )
 
-    def run(self, model: Array, *strings: Array) -> tuple[Array, ...]:
+    def run(self, model: Array, *inputs: Array) -> tuple[Array, ...]:
         processor = self.prepared(_SentencePiece.processor, model)
+        strings, special = (inputs[:-4], inputs[-4:]) if len(inputs) > 4 else (inputs, ())
         texts = (
             unpacked(*strings)
             if len(strings) == 3
             else [str(item).encode(errors="surrogateescape") for item in strings[0].flat]
         )
-        rows = [self._encoded(processor, text) for text in texts]
+        tokens = self.prepared(SentencepieceTokenizer.special_tokens, *special) if special else None
+        rows = [self._row(processor, text, tokens) for text in texts]
         places = [(row, column) for row, ids in enumerate(rows) for column in range(len(ids))]
         shape = len(rows), max(map(len, rows), default=0)
         return (
@@ -77,11 +85,36 @@ class SentencepieceTokenizer(_SentencePiece):
             np.array(shape, np.int64),
         )
 
+    def special_tokens(self, *special: Array) -> tuple[re.Pattern[bytes], dict[bytes, int]]:
+        """Return the pattern that finds special tokens, and their ids; one of letters is not found inside words."""
+        known = dict(reversed(list(zip(unpacked(*special[:3]), special[3].ravel().tolist(), strict=True))))
+        quoted = [(re.escape(token), token.isalpha()) for token in unpacked(*special[:3])]
+        choices = (rb"\b%s|%s\b" % (text, text) if is_word else text for text, is_word in quoted)
+        return re.compile(b"|".join(choices)), known
+
+    def _row(self, processor: Any, text: bytes, tokens: tuple[re.Pattern[bytes], dict[bytes, int]] | None) -> list[int]:
+        """Return the ids of a string."""
+        ids: list[int] = []
+        if tokens is None:
+            ids = self._encoded(processor, text)
+        else:
+            at = 0
+            for found in tokens[0].finditer(text):
+                ids += [*self._encoded(processor, text[at : found.start()]), tokens[1][found[0]]]
+                at = found.end()
+            if at < len(text):
+                ids += self._encoded(processor, text[at:])
+        return ids[::-1] if self.reverse else ids
+
     def _encoded(self, processor: Any, text: bytes) -> list[int]:
         draws = self.nbest_size > 1 or self.nbest_size < 0
         ids: list[int] = processor.encode(text, enable_sampling=draws, nbest_size=self.nbest_size, alpha=self.alpha)
-        ids = [processor.bos_id()] * self.add_bos + ids + [processor.eos_id()] * self.add_eos
-        return ids[::-1] if self.reverse else ids
+        begin, end = processor.bos_id(), processor.eos_id()
+        if begin < 0:  # the converter may have made these tokens common ones
+            begin = processor.piece_to_id("<s>")
+        if end < 0:
+            end = processor.piece_to_id("</s>")
+        return [begin] * self.add_bos + ids + [end] * self.add_eos
 
 
 class _Detokenizer(_SentencePiece):

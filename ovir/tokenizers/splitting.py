@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from ovir.tokenizers.base import (
     text_of,
     unpacked,
 )
-from ovir.tokenizers.patterns import known, pcre, re2
+from ovir.tokenizers.patterns import pcre, re2, searched
 
 Piece = tuple[int, int, bool]
 """The begin and the end of a part of a string, and whether it is a match, or is left as it is from then on."""
@@ -57,20 +58,38 @@ class _Split(TokenizerOperator):
         return *rows, as_i32(new_begins), as_i32(new_ends), symbols, np.array(new_skips, np.bool_)
 
 
-def _in_bytes(text: str, places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _in_bytes(text: Sequence[str], places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield places in a text, which do not go back, as places in its bytes."""
     at = before = 0
     for begin, end in places:
-        first = before + len(text[at:begin].encode(errors="surrogateescape"))
-        before = first + len(text[begin:end].encode(errors="surrogateescape"))
+        first = before + _size(text[at:begin])
+        before = first + _size(text[begin:end])
         at = end
         yield first, before
+
+
+def _around_tokens(pattern: Any, text: str) -> Iterator[tuple[int, int]]:
+    """Yield what a match has before its token, and what it has after it, such as spaces that belong to neither word.
+
+    The token is the last group that takes part in the match, or all of it.
+    """
+    for found in pattern.finditer(text):
+        if found.end() > found.start():
+            begin, end = found.span(found.lastindex or 0)
+            yield found.start(), begin
+            yield end, found.end()
+
+
+def _size(text: Sequence[str]) -> int:
+    """Return the number of bytes of characters, with surrogate escapes for those that are not UTF-8."""
+    return len("".join(text).encode(errors="surrogateescape"))
 
 
 @register("SpecialTokensSplit", version="extension")
 class SpecialTokensSplit(_Split):
     """Strings split around matches of a pattern, which are left as they are by what follows.
 
+    If the pattern has groups, the match is what its last group has; the rest of the match is dropped.
     Inputs are rows of strings, optionally which strings are left as they are, and the pattern. The last output says
     which words are left as they are.
     """
@@ -85,8 +104,16 @@ class SpecialTokensSplit(_Split):
 
         def pieces(text: bytes) -> Iterator[Piece]:
             decoded = text.decode(errors="surrogateescape")
-            matches = (found.span() for found in pattern.finditer(decoded) if found.end() > found.start())
-            return _with_gaps(matches if text.isascii() else _in_bytes(decoded, matches), len(text))
+            places = _around_tokens(pattern, decoded)
+            pairs = iter(places if text.isascii() else _in_bytes(decoded, places))
+            at = 0
+            for (start, begin), (end, stop) in zip(pairs, pairs, strict=True):
+                if at < start:
+                    yield at, start, False
+                yield begin, end, True
+                at = stop
+            if at < len(text):
+                yield at, len(text), False
 
         return self._words(inputs[:5], inputs[5] if len(inputs) == 7 else None, pieces)
 
@@ -159,22 +186,16 @@ class RegexSplit(_Split):
 
 
 def _parts(text: bytes, pattern: object) -> Iterator[Piece]:
-    """Return the matches in a text and what is between them; a text that is not UTF-8 has none, nor does an empty match
-    let others follow."""
-    try:
-        decoded = text.decode()
-    except UnicodeDecodeError:
-        matches: Iterable[tuple[int, int]] = ()
-    else:
-        spans = _spans(pattern, decoded)
-        matches = spans if text.isascii() else _in_bytes(decoded, spans)
-    return _with_gaps(matches, len(text))
+    """Return the matches in a text and what is between them; an empty match lets no others follow."""
+    seen, characters = searched(text)
+    spans = _spans(pattern, seen)
+    return _with_gaps(spans if text.isascii() else _in_bytes(characters, spans), len(text))
 
 
-def _with_gaps(matches: Iterable[tuple[int, int]], length: int) -> Iterator[Piece]:
+def _with_gaps(spans: Iterable[tuple[int, int]], length: int) -> Iterator[Piece]:
     """Yield matches, which are marked, and what is between them."""
     at = 0
-    for begin, end in matches:
+    for begin, end in spans:
         if at < begin:
             yield at, begin, False
         yield begin, end, True
@@ -184,7 +205,7 @@ def _with_gaps(matches: Iterable[tuple[int, int]], length: int) -> Iterator[Piec
 
 
 def _spans(pattern: object, text: str) -> Iterator[tuple[int, int]]:
-    for found in pattern.finditer(known(text)):  # type: ignore[attr-defined]
+    for found in pattern.finditer(text):  # type: ignore[attr-defined]
         span = found.span()
         if span[0] == span[1]:
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 _VALUE = -1
@@ -20,26 +20,6 @@ class Trie:
                 node = node.setdefault(byte, {})
             if word:
                 node[_VALUE] = value
-
-    def prefixes(self, text: bytes, start: int) -> Iterator[tuple[int, int]]:
-        """Yield the end and the value of each word that the text has at ``start``, from short to long."""
-        node = self._root
-        for end in range(start, len(text)):
-            following = node.get(text[end])
-            if following is None:
-                return
-            node = following
-            if _VALUE in node:
-                yield end + 1, node[_VALUE]
-
-    def has_prefix(self, text: bytes) -> bool:
-        """Return whether a word begins with a text."""
-        node: Any = self._root
-        for byte in text:
-            node = node.get(byte)
-            if node is None:
-                return False
-        return True
 
     def longest(self, text: bytes, start: int) -> tuple[int, int]:
         """Return the end and the value of the longest word at ``start``; ``start`` and -1 if there is none."""

@@ -76,28 +76,32 @@ def map(
 ) -> Mapped:
     """Run a model on many inputs, on several processes or machines; return an iterator over the results.
 
-    ``model`` is a compiled model, a model, or the path of an .xml. Each of ``inputs`` is what a run takes (a mapping, a
-    list, an array), the path of an .npz or .npy, or an object with a method ``load(model)`` that returns one of these;
-    workers load files. Inputs are taken from the iterable as results are fetched, a few per worker, so it may be
-    endless.
+    Inputs are taken from the iterable as results are fetched, a few per worker, so it may be endless. Each worker opens
+    the model once; weights in files are mapped and shared by the processes of a machine. A worker uses one thread,
+    unless the model was compiled with ``threads``. If a worker dies, its inputs run once more, each alone.
 
-    ``executor`` is any ``concurrent.futures.Executor``: of the standard library, loky, mpi4py, or
-    ``Client.get_executor()`` of dask. Without one, a pool of ``workers`` processes on this machine (default: one for
-    each core) works until the iterator ends or is closed. Each worker opens the model once; weights in files are mapped
-    and shared by the processes of a machine. A worker uses one thread, unless the model was compiled with ``threads``.
+    Each result is a ``Results`` with ``index``, ``name`` and ``seconds``.
 
-    ``taps`` are names of layers as in a call of the model. ``batch`` inputs are stacked along the first axis that all
-    inputs leave open and run together; inference checks that all outputs have this axis, and the first batch is
-    compared with single runs. ``chunksize`` inputs go to a worker together, which saves time if runs are short or the
-    executor is slow to hand out tasks. Unless ``ordered``, results come as they are ready. Variables start anew for
-    each input; with ``session``, a key for each input or a function that returns it, the inputs with the same key run
-    in order, and each starts with the variables that the one before it has left.
+    Args:
+        model: A compiled model, a model, or the path of an .xml.
+        inputs: What runs take (mappings, lists, arrays), paths of .npz or .npy, or objects with a method
+            ``load(model)`` that returns one of these; workers load files.
+        executor: Any ``concurrent.futures.Executor``: of the standard library, loky, mpi4py, or
+            ``Client.get_executor()`` of dask. Without one, a pool of processes on this machine works until the iterator
+            ends or is closed.
+        taps: Names of layers as in a call of the model.
+        batch: How many inputs are stacked along the first axis that all inputs leave open, to run together. Inference
+            checks that all outputs have this axis, and the first batch is compared with single runs.
+        chunksize: How many inputs go to a worker together, which saves time if runs are short or the executor is slow
+            to hand out tasks.
+        ordered: Whether results come in the order of the inputs, or else as they are ready.
+        on_error: ``"raise"``: an input that fails raises MapError, after which the iteration can go on; ``"return"``:
+            it has the MapError as its result.
+        session: A key for each input or a function that returns it: the inputs with the same key run in order, and each
+            starts with the variables that the one before it has left. Without it, variables start anew for each input.
+        workers: The number of processes in place of an executor; by default one for each core.
 
-    Each result is a ``Results`` with ``index``, ``name`` and ``seconds``. An input that fails raises MapError, after
-    which the iteration can go on, or, with ``on_error="return"``, has the MapError as its result. If a worker dies, its
-    inputs run once more, each alone.
-
-    Raise InputError for wrong arguments, ReadError or ModelError if the model cannot be opened, WriteError if there is
+    Raises InputError for wrong arguments, ReadError or ModelError if the model cannot be opened, WriteError if there is
     no space for temporary files, and RunError if workers cannot work at all.
     """
     from ovir.workers.tasks import map_tasks  # its imports take time, which `import ovir` need not spend

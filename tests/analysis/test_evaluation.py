@@ -1,4 +1,4 @@
-"""Metrics of labelled inputs, by hand and against scikit-learn; confidence intervals, against published examples."""
+"""Metrics of labeled inputs, by hand and against scikit-learn; confidence intervals, against published examples."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from ovir.analysis.evaluation import (
     t_quantile,
     wilson,
 )
-from ovir.analysis.metrics import Top, metric_of
+from ovir.analysis.metrics import Top
+from ovir.analysis.named_metrics import metric_of
 
 ROWS = np.float32([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3], [0.2, 0.2, 0.6]])
 
 
 def scores(name: str, output: object, label: object, peak: float | None = None) -> list[float]:
-    return metric_of(name, peak).scores(np.asarray(output), np.asarray(label)).tolist()
+    return metric_of(name, peak=peak).scores(np.asarray(output), np.asarray(label)).tolist()
 
 
 # --------------------------------------------------------------------------- classes

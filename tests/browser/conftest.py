@@ -42,7 +42,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def browser(chromium: Browser) -> Iterator[Browser]:
-    """Give a test the browser, with an empty page and light colours."""
+    """Give a test the browser, with an empty page and light colors."""
     chromium.driver.set_window_size(WIDTH, HEIGHT)
     chromium.prefer("light")
     yield chromium

@@ -9,8 +9,8 @@ from chromium import Browser
 
 pytestmark = pytest.mark.browser
 
-PAGE = """<!DOCTYPE html><title>a page</title><p id="colour"></p><script>
-document.getElementById("colour").textContent = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+PAGE = """<!DOCTYPE html><title>a page</title><p id="color"></p><script>
+document.getElementById("color").textContent = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 </script>"""
 
 
@@ -20,13 +20,13 @@ def page(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_page_is_opened_in_the_preferred_colours(browser: Browser, tmp_path: Path) -> None:
+def test_a_page_is_opened_in_the_preferred_colors(browser: Browser, tmp_path: Path) -> None:
     path = page(tmp_path, PAGE)
     browser.open(path)
-    assert browser.texts("#colour") == ["light"]
+    assert browser.texts("#color") == ["light"]
     browser.prefer("dark")
     browser.open(path)
-    assert browser.find("#colour").text == "dark"
+    assert browser.find("#color").text == "dark"
     assert browser.messages() == []
     assert browser.requests() == [path.as_uri()]
 

@@ -98,7 +98,7 @@ def test_the_first_fault_is_selected_and_red(page: Browser) -> None:
 
 
 def test_the_overlay_colors_groups_and_tables_have_its_numbers(page: Browser, encoder_path: Path) -> None:
-    with viewing(encoder_path, "--no-browser", "--profile") as view:
+    with viewing(encoder_path, "--no-browser", "--check", "--profile") as view:  # the check finds nothing
         open_graph(page, view.url)
         page.wait("document.body.innerText.includes('time (ms)')", PATIENCE)
         results = f"{PANE.format(0)}.webglRendererNdpService.curNodeDataProviderResults()"
@@ -113,6 +113,7 @@ def test_search_finds_a_layer(page: Browser, encoder_path: Path) -> None:
         open_graph(page, view.url)
         page.find("search-bar input, input[placeholder^='Search']").send_keys("layer1/scores")
         page.wait("document.body.innerText.includes('1 result')", PATIENCE)
+        assert page.texts("mat-tree-node.leaf .node-label") == ["MatMul scores"]
         page.find("mat-tree-node.leaf .node-label").click()
         # The group around the layer opens.
         page.wait(f"{PANE.format(0)}.nodesToRender.some(item => item.node.id === 'layer1/scores')", PATIENCE)

@@ -14,7 +14,10 @@ from chromium import Browser
 pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("index", "getting-started", "own-operations", "operations", "reference/models", "reference/commands")
+PAGES = (
+    *("index", "getting-started", "own-operations", "operations", "operations/TopK", "reference/models"),
+    *("reference/commands", "404"),
+)
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -25,8 +28,8 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Build the site, and serve it; the value is its address."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site; the value is its folder."""
     for package in ("material", "mkdocstrings"):
         pytest.importorskip(package, reason="mkdocs-material and mkdocstrings, of the extra `docs`, are not installed")
     from mkdocs.commands.build import build
@@ -34,6 +37,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     folder = tmp_path_factory.mktemp("site")
     build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(folder: Path) -> Iterator[str]:
+    """Serve the site; the value is its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -67,13 +76,47 @@ def test_a_page_is_not_wider_than_a_phone(browser: Browser, site: str, page: str
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_search_finds_a_method(browser: Browser, site: str) -> None:
-    browser.open(f"{site}index.html")
+def found(browser: Browser, query: str) -> list[str]:
+    """Return the pages that the search of the open page finds, best first."""
+    pages = "[...document.querySelectorAll('.md-search-result__item')].map(item => item.querySelector('a').href)"
     browser.find(".md-search__input").click()
-    browser.find(".md-search__input").send_keys("infer_shapes")
-    found = "[...document.querySelectorAll('.md-search-result__link')].map(link => link.href)"
-    browser.wait(f"{found}.length")
-    assert any("reference/models.html" in address for address in browser.run(f"return {found}"))
+    browser.find(".md-search__input").send_keys(query)
+    browser.wait(f"{pages}.length")
+    return [address.partition("?")[0] for address in browser.run(f"return {pages}")]
+
+
+FIRST = {
+    "infer_shapes": "reference/models.html",
+    "TopK": "operations/TopK.html",
+    "gather": "operations/Gather.html",  # not GatherND
+    "if": "operations/If.html",  # other searches ignore the word
+    "max_pool": "operations/MaxPool.html",
+    "OVIR402": "diagnostics.html",
+}
+
+
+@pytest.mark.parametrize("query", FIRST)
+def test_search_finds_the_page_first(browser: Browser, site: str, query: str) -> None:
+    browser.open(f"{site}index.html")
+    assert found(browser, query)[0] == f"{site}{FIRST[query]}"
+
+
+def test_search_finds_options(browser: Browser, site: str) -> None:
+    browser.open(f"{site}index.html")
+    assert f"{site}reference/commands.html" in found(browser, "--tap")[:5]
+
+
+def test_a_site_in_files_is_searched(browser: Browser, folder: Path) -> None:
+    browser.open(folder / "operations" / "TopK.html")
+    assert found(browser, "softmax")[0] == (folder / "operations" / "SoftMax.html").as_uri()
+    assert browser.messages() == []
+    assert [url for url in browser.requests() if not url.startswith("file:")] == []
+
+
+def test_an_address_without_a_page_leads_on(browser: Browser, site: str) -> None:
+    browser.open(f"{site}404.html")
+    browser.run("[...document.querySelectorAll('article a')].find(link => link.textContent === 'Operations').click()")
+    browser.wait("document.querySelector('h1')?.textContent.startsWith('Operations')")
 
 
 def test_a_copied_command_has_neither_prompt_nor_output(browser: Browser, site: str) -> None:

@@ -54,7 +54,7 @@ def test_faults_of_the_topology_are_still_reported() -> None:
     text = (
         net.xml()
         .replace('keep_dims="true"', 'keep_dims="maybe"', 1)
-        .replace('name="add6" type', 'name="add6" colour="1" type')
+        .replace('name="add6" type', 'name="add6" color="1" type')
     )
     codes = {d.code for d in ovir.check(text, other_weights(len(net.blob)))}
     assert {"OVIR302", "OVIR304", "OVIR517"} <= codes

@@ -174,7 +174,7 @@ def axis(root: etree._Element, weights: bytearray) -> None:
     data_of(root, "sizes").set("axis", "5")
 
 
-def misspelt_variable(root: etree._Element, weights: bytearray) -> None:
+def misspelled_variable(root: etree._Element, weights: bytearray) -> None:
     (layer,) = root.findall("layers/layer[@name='variable']")
     layer.set("type", "ReadValu")
 
@@ -195,7 +195,7 @@ def lost_edge(root: etree._Element, weights: bytearray) -> None:
         (past_the_end, {("OVIR502", "error")}),
         (axis, {("OVIR305", "error")}),
         (lost_edge, {("OVIR208", "error")}),
-        (misspelt_variable, {("OVIR201", "error")}),
+        (misspelled_variable, {("OVIR201", "error")}),
     ],
 )
 def test_one_fault(fault: Callable[[etree._Element, bytearray], None], expected: set[tuple[str, str]]) -> None:

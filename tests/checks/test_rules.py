@@ -43,7 +43,7 @@ def test_negative_indices_of_gather_nd() -> None:
     ("old", "new", "message", "hint"),
     [
         ('names="relu1"', 'name="relu1"', "<port> has no attribute 'name'; it is ignored", "did you mean 'names'?"),
-        ('type="ReLU"', 'type="ReLU" colour="1"', "<layer> has no attribute 'colour'; it is ignored", None),
+        ('type="ReLU"', 'type="ReLU" color="1"', "<layer> has no attribute 'color'; it is ignored", None),
         ('type="ReLU"', 'type="ReLU" xml:lang="en"', None, None),
     ],
 )
@@ -138,7 +138,7 @@ def test_what_is_declared_of_an_output_that_nothing_reads(is_read: bool, severit
     assert [(d.code, str(d.severity)) for d in found] == [("OVIR403", severity)]
 
 
-def test_a_misspelt_attribute_that_the_specification_requires() -> None:
+def test_a_misspelled_attribute_that_the_specification_requires() -> None:
     """One error names both and the value that is assumed."""
     net = Net()
     filters = net.const(np.ones((1, 1, 1, 1), np.float32))
@@ -191,7 +191,7 @@ def test_attributes_that_are_not_known() -> None:
     net = Net()
     x = net.parameter("x", "2,3")
     for i in range(5):
-        x = net.op("ReLU", x, colour="1")
+        x = net.op("ReLU", x, color="1")
         x = net.op("Sigmoid", x, **{f"shade{i}": "1"})
     net.result(x)
     messages = [d.message for d in ovir.check(net.xml())]
@@ -257,7 +257,7 @@ def test_a_type_of_another_size() -> None:
 
 def test_other_faults_of_the_file_remain() -> None:
     text, weights = gathering()
-    text = with_type(text, "order", "f64").replace('name="x" type="Parameter"', 'name="x" colour="1" type="Parameter"')
+    text = with_type(text, "order", "f64").replace('name="x" type="Parameter"', 'name="x" color="1" type="Parameter"')
     assert {d.code for d in ovir.check(text, weights)} == {"OVIR304", "OVIR409"}
 
 

@@ -141,3 +141,55 @@ def test_tensors_that_were_not_recorded_are_not_said_to_agree(
     done = cli("bisect", models[0], "--against", tmp_path / "recorded.npz")
     assert "all tensors that were compared agree again" in done.out
     assert "(2 compared, 1 not)" in done.out
+
+
+def test_a_quantized_model_that_differs_names_the_metric_that_fits(tmp_path: Path, cli: Any) -> None:
+    paths = []
+    for name, high in (("one", 1.0), ("other", 1.2)):
+        net = Net()
+        ends = [net.const(np.float32([end])) for end in (0, high, 0, high)]
+        net.result(net.op("FakeQuantize", net.parameter("x", "2,3"), *ends, name="quantized", levels=256))
+        paths.append(net.write(tmp_path, name))
+    done = cli("bisect", *paths)
+    assert "the model has 1 FakeQuantize layer and the other model has 1 FakeQuantize layer, so values may" in done.out
+    assert "--metric sqnr_db=20 judges quantized models as a whole" in done.out
+    assert "FakeQuantize layer" not in cli("bisect", *paths, "--metric", "sqnr_db=20").out
+
+
+def test_an_onnx_model_with_few_names_leaves_suspects(tmp_path: Path, cli: Any) -> None:
+    """Only the tensors 'relu' and 'out' have their names in the ONNX model, which was made of the other model."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    one, other = _net(tmp_path, "one", 3), _net(tmp_path, "other", 4)
+    assert cli("export", other, "-o", tmp_path / "other.onnx").status == 0
+    exported = onnx.load(tmp_path / "other.onnx")
+    for node in exported.graph.node:
+        for names in (node.input, node.output):
+            names[:] = ["unnamed" if name == "product" else name for name in names]
+    del exported.graph.value_info[:]
+    onnx.save(exported, tmp_path / "other.onnx")
+    done = cli("bisect", one, "--against", f"onnx:{tmp_path / 'other.onnx'}", "-o", tmp_path / "part.xml")
+    assert done.status == 1
+    assert "3 layers (2 compared, 1 not)" in done.out
+    assert "at least one of 2 layers is at fault, between 'relu' and 'sigmoid'" in done.out
+    assert "not compared: the ONNX model has no tensor of its name" in done.out
+    assert "part of all suspects, which differs: 2 layers: product, sigmoid" in done.out
+    part = [tmp_path / name for name in ("part.xml", "part_actual.npz", "part_input.npz")]
+    assert cli("compare", part[0], "--against", part[1], "--input", part[2]).status == 1
+
+
+@pytest.mark.oracle
+@pytest.mark.slow
+def test_a_second_model_on_a_device(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
+    pytest.importorskip("openvino")
+    device = ("--against", "openvino:CPU", "--config", "INFERENCE_PRECISION_HINT=f32")
+    done = cli("bisect", *models, *device, "-o", tmp_path / "part.xml")
+    assert done.status == 1
+    assert "first diverging layer: Multiply 'product' (id 3)" in done.out
+    endings = (".xml", ".bin", "_input.npz", "_expected.npz", "_actual.npz", "_other.xml", "_other.bin")
+    assert {path.name for path in tmp_path.glob("part*")} == {f"part{ending}" for ending in endings}
+    again = cli(
+        "compare", tmp_path / "part.xml", tmp_path / "part_other.xml", *device, "--input", tmp_path / "part_input.npz"
+    )
+    assert again.status == 1
+    assert cli("bisect", models[0], models[0], *device).status == 0

@@ -313,16 +313,16 @@ def test_profile(cli: Any, model: Path) -> None:
     assert lines[3].startswith("outside inference: ")
 
 
-def test_colour_is_for_terminals(cli: Any, faulty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_color_is_for_terminals(cli: Any, faulty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     plain = cli("check", faulty).out
     assert "\x1b" not in plain
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    coloured = cli("check", faulty).out
-    assert "\x1b[1;31merror[OVIR203]\x1b[0m" in coloured
-    assert "\x1b[1;33mwarning[OVIR304]\x1b[0m" in coloured
-    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
+    colored = cli("check", faulty).out
+    assert "\x1b[1;31merror[OVIR203]\x1b[0m" in colored
+    assert "\x1b[1;33mwarning[OVIR304]\x1b[0m" in colored
+    assert re.sub(r"\x1b\[[\d;]*m", "", colored) == plain
     monkeypatch.setenv("NO_COLOR", "1")
     assert cli("check", faulty).out == plain
     monkeypatch.delenv("NO_COLOR")
@@ -339,3 +339,46 @@ def test_check_without_weights_opens_none(model: Path) -> None:
     assert [d.code for d in ovir.check(model)] == ["OVIR505"]
     assert ovir.check(model, need_weights=False) == []
     assert [d.code for d in ovir.check(BAD / "OVIR502_past_end.xml", need_weights=False)] == []
+
+
+@pytest.fixture
+def products(tmp_path: Path) -> Path:
+    """Three products with weights of four rows, of two inputs."""
+    net = Net()
+    x, mask = net.parameter("x", "?,4"), net.parameter("mask", "?,4")
+    weights = net.const([[1.0], [2.0], [3.0], [4.0]], "f32")
+    for i in range(3):
+        net.result(net.op("MatMul", net.op("Add", x, mask), weights, name=f"product {i}"))
+    return net.write(tmp_path, "products")
+
+
+def test_other_shapes_are_checked_as_commands_say(cli: Any, products: Path) -> None:
+    assert cli("check", products).status == 0
+    shapes = ["--shape", "x=2,5", "--shape", "mask=2,5"]
+    refused = cli("run", products, *shapes)
+    assert "(2 more errors)" in refused.err
+    assert "hint: `ovir check` with the same --shape lists all errors" in refused.err
+    result = cli("check", products, *shapes)
+    assert result.status == 1
+    assert [f"product {i}" in line for i, line in enumerate(result.out.splitlines()[:3])] == [True] * 3
+    assert "3 errors" in result.err
+    assert cli("check", products, "--shape", "x=2,4", "--shape", "mask=2,4").status == 0
+
+
+def test_declared_shapes_are_not_compared_with_other_shapes(cli: Any, model: Path) -> None:
+    assert cli("check", model, "--shape", "2,3").out == cli("check", model).out
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [
+        (["1,4"], "say for which input the shape [1,4] is; the model's inputs are 'x', 'mask'"),
+        (["none=1,4"], "the model has no input 'none'"),
+        (["x=1,q"], "--shape x=1,q: 'q' is not a dimension"),
+        (["x=1,4", "x=2,4"], "--shape x=2,4: expected one shape for each input, as NAME=2,4"),
+    ],
+)
+def test_shapes_that_mean_nothing_are_refused(cli: Any, products: Path, shapes: list[str], expected: str) -> None:
+    result = cli("check", products, *(part for text in shapes for part in ("--shape", text)))
+    assert result.status == 2
+    assert expected in result.err

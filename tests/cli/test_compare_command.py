@@ -382,14 +382,14 @@ def test_a_quantized_model_is_named_with_the_metric_that_fits(
     assert (status, "FakeQuantize layer" in text) == (0, False)
 
 
-def test_a_precision_that_the_device_does_not_honour_is_named(
+def test_a_precision_that_the_device_does_not_honor_is_named(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ["--against", "openvino:CPU", "--input", "x.npz", "--config", "INFERENCE_PRECISION_HINT=bf16"]
-    assert "does not honour" not in run(capsys, *arguments)[1]
+    assert "does not honor" not in run(capsys, *arguments)[1]
     monkeypatch.setenv("OVIR_TEST_PRECISION", "f32")
     text = run(capsys, *arguments)[1]
-    assert "the device does not honour INFERENCE_PRECISION_HINT=bf16: it computes in f32" in text
+    assert "the device does not honor INFERENCE_PRECISION_HINT=bf16: it computes in f32" in text
 
 
 def test_in_which_type_a_layer_of_a_recording_was_computed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

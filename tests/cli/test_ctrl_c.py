@@ -52,6 +52,7 @@ COMMAND_LINES = {
     "show": "show {large} --memory",
     "check": "check {large} --sarif {out}/out.sarif",
     "check many": "check {many}",
+    "check untrusted": "check --untrusted {many}",
     "diff": "diff {model} {large}",
     "compare": "compare {model} {model}",
     "bisect": "bisect {model} --against openvino:CPU",

@@ -24,6 +24,11 @@ class Swirl(ovir.Operator):
     def run(self, data):
         return data[::-1]
 """
+EXPORTER = """
+@ovir.exports(Swirl, to="Slice")
+def swirl(graph, op, data):
+    return graph.Slice(data, [-1], [-(2**31)], [0], [-1])
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +70,7 @@ def test_many_files_are_checked_with_it(cli: Any, swirling: Path, tmp_path: Path
     [
         ("none.py", None, "there is no such file"),
         ("module.txt", "", "not a Python module; its name must end in .py"),
-        ("fails.py", "1 / 0", "the module fails: ZeroDivisionError: division by zero"),
+        ("fails.py", "1 / 0", "the module fails in line 1: ZeroDivisionError: division by zero"),
     ],
 )
 def test_modules_that_cannot_be_run(
@@ -133,12 +138,46 @@ def test_a_fault_of_an_own_operation_has_its_file_and_line(cli: Any, swirling: P
 def test_an_own_operation_has_a_form_in_onnx(cli: Any, swirling: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnx_ir")
     module = tmp_path / "swirl.py"
-    exporter = """
-@ovir.exports(Swirl, to="Slice")
-def swirl(graph, op, data):
-    return graph.Slice(data, [-1], [-(2**31)], [0], [-1])
-"""
-    module.write_text(MODULE + exporter)
+    module.write_text(MODULE + EXPORTER)
     done = cli("export", swirling, "--extension", module, "-o", tmp_path / "swirl.onnx")
     assert done.status == 0
     assert "1 node, checked by onnx.checker" in done.out
+
+
+@pytest.mark.parametrize("wrong", ["graph.Slize(data", "graph.nothing.Slice(data"])
+def test_a_fault_of_an_own_exporter_has_its_file_and_line(cli: Any, swirling: Path, tmp_path: Path, wrong: str) -> None:
+    pytest.importorskip("onnx_ir")
+    module = tmp_path / "swirl.py"
+    module.write_text(MODULE + EXPORTER.replace("graph.Slice(data", wrong))
+    done = cli("export", swirling, "--extension", module, "-o", tmp_path / "swirl.onnx")
+    assert done.status == 1
+    assert "layer 1 'swirl1' (Swirl, extension): the exporter failed: A" in done.err
+    assert f"fault of the class Swirl, which was registered for Swirl; it fails in {module}, line 14" in done.err
+
+
+def test_a_fault_in_a_function_beside_the_class_has_its_line(cli: Any, swirling: Path, tmp_path: Path) -> None:
+    """The class inherits infer from an operation of ovir, whose file is not at fault."""
+    module = tmp_path / "swirl.py"
+    module.write_text("""
+import ovir
+from ovir.ops.activation import ReLU
+
+def turned(data):
+    return data.turned()
+
+@ovir.register("Swirl", version="extension")
+class Swirl(ReLU):
+    def run(self, data):
+        return turned(data)
+""")
+    done = cli("run", swirling, "--extension", module)
+    assert done.status == 1
+    assert f"it fails in {module}, line 6" in done.err
+
+
+def test_a_module_that_fails_is_named_with_the_line(cli: Any, swirling: Path, tmp_path: Path) -> None:
+    module = tmp_path / "swirl.py"
+    module.write_text("import ovir\n\novir.nothing\n")
+    done = cli("run", swirling, "--extension", module)
+    assert done.status == 2
+    assert f"--extension {module}: the module fails in line 3: AttributeError" in done.err

@@ -28,6 +28,7 @@ COMMANDS = {
 
 pytest.importorskip("jinja2", reason="jinja2, of the extra `html`, is not installed")
 pytest.importorskip("plotly", reason="plotly, of the extra `html`, is not installed")
+pytest.importorskip("itables", reason="itables, of the extra `html`, is not installed")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -96,7 +97,7 @@ def test_missing_packages(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found = cli(command, *COMMANDS[command], "--html", tmp_path / "report.html")
     assert (found.status, found.out) == (2, "")
     assert found.err == (
-        'error[OVIR904] a report needs jinja2 and plotly, which cannot be imported\n  hint: pip install "ovir[html]"\n'
+        'error[OVIR904] a report needs jinja2, plotly and itables, which cannot be imported\n  hint: pip install "ovir[html]"\n'
     )
 
 

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from ovir.cli.operation_pages import described, entries, inputs_of
+from ovir.cli.operation_examples import example_of, output_of
+from ovir.cli.operation_markdown import GROUPS, groups, operation_page, operations_page
+from ovir.cli.operation_pages import described, entries, inputs_of, outputs_of
 from ovir.ops import find
+from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
 
 
 @pytest.mark.parametrize("name", ["Gather", "gather", "GATHER"])
@@ -45,19 +48,53 @@ def test_an_operation_as_json(cli: Any) -> None:
     ]
 
 
-def test_a_misspelt_name(cli: Any) -> None:
+def test_a_misspelled_name(cli: Any) -> None:
     result = cli("ops", "Gahter")
     assert (result.status, result.out) == (2, "")
     assert result.err == "error[OVIR902] no opset has an operation 'Gahter'\n  hint: did you mean Gather?\n"
 
 
-def test_the_page_of_all_operations_takes_no_names(cli: Any) -> None:
-    assert cli("ops", "Gather", "--markdown").status == 2
+def test_outputs_releases_and_an_example(cli: Any) -> None:
+    out = cli("ops", "TopK").out
+    assert "    1  the type of `index_element_type`\n" in out
+    assert "  known to: OpenVINO 2023.0 or later\n" in out
+    assert "rewrites it for releases before 2023.0: leave out ``stable``" in out
+    assert 'layer = ops.topk([3, 1, 2], 2, 0, "max", "value")\n' in out
+    assert out.endswith("prints\n\n  [3 2]\n  [0 2]\n\n")
+
+
+def test_an_operation_that_is_not_rewritten(cli: Any) -> None:
+    assert "not rewritten for releases before 2022.1: older operations do not choose" in cli("ops", "If").out
+
+
+def test_the_page_of_an_operation(cli: Any) -> None:
+    out = cli("ops", "topk", "--markdown").out
+    assert out.rstrip("\n") == operation_page("TopK").rstrip("\n")
+    assert "| `mode` | string | `max`, `min` | required |\n" in out
+    assert out.index("## TopK-11") < out.index("## TopK-1\n")
+    assert "See [TopK-3](#topk-3)." in out
+
+
+@pytest.mark.parametrize("name", [*OPERATIONS, *TOKENIZERS])
+def test_every_operation_has_a_page_and_an_example_that_runs(name: str) -> None:
+    pytest.importorskip("onnx", reason="a page shows what the operation is exported to, which needs onnx")
+    page = operation_page(name)
+    assert page.count(f"\n## {name}") == len(OPERATIONS.get(name, {})) + (name in TOKENIZERS)
+    assert f"[{name}](operations/{name}.md)" in operations_page(linked=True)
+    if name in OPERATIONS:
+        assert output_of(example_of(name)).strip() in page
+
+
+def test_every_operation_is_in_one_group() -> None:
+    modules = [module for group in GROUPS.values() for module in group]
+    assert sorted(modules) == sorted({v.module for versions in OPERATIONS.values() for v in versions.values()})
+    listed = [name for names in groups().values() for name in names]
+    assert sorted(listed) == sorted({*OPERATIONS, *TOKENIZERS})
 
 
 def test_every_operation_has_a_description() -> None:
     for entry in entries():
-        page = described(entry.cls)
+        page = described(entry)
         assert page["documentation"], entry
         assert "Base of" not in page["documentation"], entry
         assert page["source"], entry
@@ -72,3 +109,6 @@ def test_types_are_those_that_inference_accepts() -> None:
     assert [(i.name, i.repeated, i.shown_types) for i in inputs_of(concat)] == [("inputs", True, "any type")]
     assert inputs_of(cell)[0].shown_types == "floating-point"
     assert inputs_of(loop)[0].types is None
+    weights = "`x`, `initial_hidden_state`, `initial_cell_state`, `w`, `r` and `b`"
+    assert outputs_of(cell) == [f"the type of {weights}"] * 2
+    assert outputs_of(loop) == []

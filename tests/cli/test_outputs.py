@@ -169,7 +169,7 @@ WRITERS = [
 @pytest.mark.skipif(os.name != "posix", reason="the limit of a file's size is one of POSIX systems")
 @pytest.mark.parametrize(("command", "message"), WRITERS)
 def test_a_full_disk_keeps_the_older_file(cli: Cli, folder: Path, command: str, message: str) -> None:
-    for ending, package in ((".onnx", "onnx"), (".html", "plotly")):
+    for ending, package in ((".onnx", "onnx"), (".html", "plotly"), (".html", "itables")):
         if ending in command:
             pytest.importorskip(package)
     text = (folder / "model.xml").read_text()

@@ -66,6 +66,7 @@ def test_texts_are_shown_and_saved(texts: Path, capsys: pytest.CaptureFixture[st
     assert "'Grüße' 'b'" in capsys.readouterr().out
     pytest.importorskip("jinja2", reason="reports need jinja2")
     pytest.importorskip("plotly", reason="reports need plotly")
+    pytest.importorskip("itables", reason="reports need itables")
     assert main(["run", "texts.xml", "--input", f"text=[{'word ' * 100}, b]", "--html", str(html)]) == 0
     assert "word " * 99 in html.read_text("utf-8")
 
@@ -75,6 +76,12 @@ def test_long_texts_are_cut_off_in_tables(capsys: pytest.CaptureFixture[str]) ->
     assert main(["run", "texts.xml", "--input", f"text={'long ' * 1000}"]) == 0
     assert len(capsys.readouterr().out.splitlines()[1]) < 200
     assert values_of(capsys, "--input", f"text={'long ' * 1000}") == ["long " * 1000]
+
+
+@pytest.mark.usefixtures("texts")
+def test_a_text_may_have_an_equals_sign(capsys: pytest.CaptureFixture[str]) -> None:
+    assert values_of(capsys, "--input", "1 + 1 = 2") == ["1 + 1 = 2"]
+    assert values_of(capsys, "--input", "text=a=b") == ["a=b"]
 
 
 @pytest.mark.parametrize(

@@ -79,5 +79,8 @@ def test_constants_beyond_the_type_are_named(cli: Any, tmp_path: Path, emulated:
     done = cli(*arguments)
     assert "constant 'large' is beyond f16: 900000, read by scaled" in done.out
     assert ("1 layer beyond f16 (margin below 1)" in done.out) == (not emulated)
+    assert "no layer makes such values, apart from what follows from these constants" in done.out
+    plain = cli(*arguments[:4], *emulated)
+    assert ("constant 'large' is beyond f16: 900000, read by scaled; it is clamped" in plain.err) == bool(emulated)
     [constant] = json.loads(cli(*arguments, "--json").out)["constants"]
     assert (constant["layer"], constant["value"], constant["readers"]) == ("large", 9e5, ["scaled"])

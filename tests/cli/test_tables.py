@@ -74,6 +74,14 @@ def test_a_name_of_one_part_loses_its_middle() -> None:
     assert short_names(["幅" * 10], 7) == ["幅…幅幅"]
 
 
+def test_names_that_would_look_alike_are_numbered() -> None:
+    names = [f"{'a' * 20}{number}{'b' * 20}" for number in range(12)]
+    shown = short_names([*names, names[0]], 10)
+    assert shown[0] == shown[-1] == "a…bbbb (1)"
+    assert len(set(shown)) == len(names)
+    assert all(columns_of(name) <= 10 for name in shown)
+
+
 def test_columns_that_say_nothing_are_left_out_first() -> None:
     heads = ["~layer", ">max", ">mean", ">nonfinite", ">sum"]
     rows = [[name, "0.123456", "0.123456", "-", "0.1"] for name in NAMES]

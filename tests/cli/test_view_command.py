@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import urllib.request
@@ -124,11 +125,16 @@ def test_wrong_usage(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'pip install "ovir[view]"' in outcome.err
 
 
-def test_severities_are_those_of_check() -> None:
-    with viewing(XML / "broken" / "wrong_declared_shape.xml", "--no-browser") as view:
+@pytest.mark.parametrize("options", [(), ("--check",)])
+def test_severities_are_those_of_check(cli: Cli, options: tuple[str, ...]) -> None:
+    path = XML / "broken" / "wrong_declared_shape.xml"
+    (found,) = json.loads(cli("check", path, "--json").out)
+    with viewing(path, "--no-browser", *options) as view:
         attributes = view.nodes()["gather_elements"]
-        assert "declares shape [2,2]" in attributes["error OVIR402"]
-        assert attributes["hint for OVIR402"].startswith("OpenVINO ignores declared shapes")
+        assert attributes[f"{found['severity']} {found['code']}"] == found["message"]
+        assert attributes[f"hint for {found['code']}"] == found["hint"]
+        severities = view.overlays().get("diagnostics of wrong_declared_shape.xml", {})
+        assert set(severities.values()) == ({found["severity"]} if options else set())
 
 
 def test_times_come_first_if_the_check_finds_nothing() -> None:

@@ -77,6 +77,19 @@ def test_a_group_of_nearly_all_layers_is_left_out() -> None:
     assert collides["m/stem/0"] == "m/stem"
 
 
+def test_a_group_of_nearly_all_layers_stays_if_many_of_them_are_in_no_other() -> None:
+    """Decoders compute masks and positions beside their blocks; outside, they would hide the blocks."""
+    blocks = [f"decoder/h.{block}/{number}" for block in range(40) for number in range(4)]
+    few, many = ([f"decoder/mask_{number}" for number in range(count)] for count in (30, 31))
+    found = groups(chain(*few, *blocks, "head/0", "head/1", "head/2"))
+    assert found["decoder/h.39/0"] == "h.39"
+    assert found["decoder/mask_29"] == ""
+    found = groups(chain(*many, *blocks, "head/0", "head/1", "head/2"))
+    assert found["decoder/h.39/0"] == "decoder/h.39"
+    assert set(found.values()) - {""} == {"decoder", "head", *(f"decoder/h.{block}" for block in range(40))}
+    assert {name for name, group in found.items() if not group} == {"x", "y"}
+
+
 def test_constants_of_several_groups_are_outside_of_them() -> None:
     x = ops.parameter([2], "f32", name="x")
     shared = ops.constant([1.0, 2.0], "f32", name="shared")

@@ -76,7 +76,7 @@ def test_a_truncated_array(tmp_path: Path) -> None:
         load_tensor(tmp_path / "x.npy")
 
 
-def test_bf16_of_an_npy_is_recognised_by_the_type_wanted(tmp_path: Path) -> None:
+def test_bf16_of_an_npy_is_recognized_by_the_type_wanted(tmp_path: Path) -> None:
     array = np.array([1.5, -2], ml_dtypes.bfloat16)
     np.save(tmp_path / "x.npy", array)
     np.testing.assert_array_equal(with_element_type(load_tensor(tmp_path / "x.npy"), bf16), array)

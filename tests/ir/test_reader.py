@@ -211,7 +211,7 @@ def diagnostics_of(text: bytes | str, weights: bytes | None = None) -> list[str]
     return [found.code for found in ovir.check(text, weights) if found.severity is not Severity.INFO]
 
 
-def test_a_misspelt_attribute_that_is_required_is_one_finding() -> None:
+def test_a_misspelled_attribute_that_is_required_is_one_finding() -> None:
     net = with_constant()
     text = net.xml().replace(' size="12"', ' sze="12"')
     (found,) = ovir.check(text, bytes(net.blob))

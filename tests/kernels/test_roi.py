@@ -11,7 +11,7 @@ from ovir.kernels.roi import (
     equal_groups,
     largest_rows,
     largest_sums,
-    neighbours,
+    neighbors,
     pool_boxes,
     pool_groups,
 )
@@ -48,10 +48,10 @@ def test_groups_are_pooled_in_parts() -> None:
     assert seen == [[0, 1], [2, 3], [4], [5], [6]]
 
 
-def test_neighbours_of_places() -> None:
+def test_neighbors_of_places() -> None:
     y, x = np.array([0.25, -0.5, 7, np.nan]), np.array([1.0, 0.5, 2.75, 0])
     inside = np.array([True, True, True, False])
-    found = neighbours(y, x, 4, 3, inside, start=100)
+    found = neighbors(y, x, 4, 3, inside, start=100)
     assert found.index.tolist() == [
         [101, 101, 104, 104],
         [100, 101, 100, 101],

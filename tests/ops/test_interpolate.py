@@ -81,7 +81,7 @@ def test_coordinates(coordinates: str, expected: list[float], single: float, dty
 
 
 def test_linear_weighs_what_lies_inside() -> None:
-    # At the ends `linear` has one neighbour only, and far outside none at all.
+    # At the ends `linear` has one neighbor only, and far outside none at all.
     assert resized(floats([0, 10]), [4], mode="linear").tolist() == [0, 2.5, 7.5, 10]
     outside: dict[str, Any] = {"mode": "linear", "coordinate_transformation_mode": "tf_half_pixel_for_nn"}
     assert resized(floats([1, 2, 3, 4, 5, 6]), [1], **outside).tolist() == [4]

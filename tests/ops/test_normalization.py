@@ -60,16 +60,16 @@ def test_softmax_1_counts_no_axis_from_the_end() -> None:
 
 @pytest.mark.parametrize("axes", [[1], [-1], [2, 3], [1, 2, 3], [0, 2, 3], [3, 0], [0, 1, 2, 3]])
 def test_mvn(axes: list[int]) -> None:
-    centred = DATA - DATA.mean(tuple(axes), keepdims=True)
-    deviation = centred.std(tuple(axes), keepdims=True)
-    check(norm.MVN6(), centred, DATA, axes)
-    check(norm.MVN6(normalize_variance=True, eps=0.5), centred / np.sqrt(deviation**2 + 0.5), DATA, axes)
+    centered = DATA - DATA.mean(tuple(axes), keepdims=True)
+    deviation = centered.std(tuple(axes), keepdims=True)
+    check(norm.MVN6(), centered, DATA, axes)
+    check(norm.MVN6(normalize_variance=True, eps=0.5), centered / np.sqrt(deviation**2 + 0.5), DATA, axes)
     outside = norm.MVN6(normalize_variance=True, eps=0.5, eps_mode="OUTSIDE_SQRT")
-    check(outside, centred / (deviation + 0.5), DATA, axes)
+    check(outside, centered / (deviation + 0.5), DATA, axes)
     positive = tuple(axis % 4 for axis in axes)
     check(
         norm.MVN2(normalize_variance=True, eps=0.5, reduction_axes=positive),
-        centred / np.sqrt(deviation**2 + 0.5),
+        centered / np.sqrt(deviation**2 + 0.5),
         DATA,
     )
 

@@ -88,7 +88,7 @@ def test_x_runs_down_the_map_in_tensorflow() -> None:
 
 def test_overlapping_boxes_are_suppressed_and_the_end_is_marked() -> None:
     rows, scores = proposed([[[[0.9, 0.8, 0.7, 0.6]]], [[[0.1, 0.2, 0.3, 0.4]]]], feat_stride=3, nms_thresh=0.35)
-    # Neighbours share 8 of 14 columns, the next but one 5 of 17.
+    # Neighbors share 8 of 14 columns, the next but one 5 of 17.
     assert rows[:, :3].tolist() == [
         [0, 0, 0],
         [0, 6, 0],

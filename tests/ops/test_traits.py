@@ -76,7 +76,9 @@ ADDED = {
     "graph/layers.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
     "editing/preprocessing.py": {"Convert", "Divide", "Gather", "Interpolate", "Subtract", "Transpose"},
     "checks/rules/devices.py": {*ARITHMETIC, *NOT_IMPORTED},
-    "cli/compare.py": {"Convolution", "FakeQuantize", "Gather", "MatMul"},
+    "cli/quantization.py": {"Convolution", "FakeQuantize", "Gather", "MatMul"},
+    "cli/operation_examples.py": {*OPERATIONS},
+    "cli/operation_pages.py": {"BGRtoNV12", "RGBtoNV12", "Split", "VariadicSplit"},
     "debugging/compare.py": {"FakeQuantize"},
     "debugging/exact_layers.py": {
         *(
@@ -93,7 +95,7 @@ ADDED = {
         *("SoftMax", "Subtract"),
     },
 }
-"""Modules that create layers, list the operations of extensions, know what OpenVINO does to layers or what compressors
+"""Modules that create or describe layers, list the operations of extensions, know what OpenVINO does to layers or what compressors
 and quantizers write, or rewrite steps of a plan; and the types that they name."""
 
 

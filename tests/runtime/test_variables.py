@@ -73,6 +73,16 @@ def test_a_state_is_restored_in_a_new_request(initial: str, runs: int, shape: st
     assert sums(other, 4) == sums(request, 4)
 
 
+def test_a_state_has_openvinos_name_and_no_value_is_lost_to_a_typo() -> None:
+    compiled = accumulator("none", "2")
+    request = compiled.create_infer_request()
+    (variable,) = request.query_state()
+    variable.state = np.float32([5, 7])
+    assert variable.state.tolist() == variable.value.tolist() == [5, 7]
+    with pytest.raises(AttributeError):
+        variable.valeu = np.float32([1, 2])
+
+
 @pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize("before", range(4))
 def test_a_value_that_was_read_stays_as_it_is(before: int, share: bool) -> None:

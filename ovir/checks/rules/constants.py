@@ -56,8 +56,8 @@ def string_data(context: Context) -> Iterator[Diagnostic]:
 @rule(NON_FINITE)
 def non_finite(context: Context) -> Iterator[Diagnostic]:
     """Report NaN and infinity; infinity is an info only, as masks and bounds often contain it."""
-    neighbours = counted("looking for NaN", list(_neighbours(context)))
-    runs = (run for run in neighbours if not _are_finite(run, context.weights))
+    neighbors = counted("looking for NaN", list(_neighbors(context)))
+    runs = (run for run in neighbors if not _are_finite(run, context.weights))
     for constant in (constant for run in runs for constant in run):
         if (data := constant.data) is not None and data.size:
             nans, infinities = _count_non_finite(data)
@@ -69,7 +69,7 @@ def non_finite(context: Context) -> Iterator[Diagnostic]:
                     yield diagnostic(NON_FINITE, message, layer, severity=Severity.INFO)
 
 
-def _neighbours(context: Context) -> Iterator[list[Constant]]:
+def _neighbors(context: Context) -> Iterator[list[Constant]]:
     """Yield runs of real constants of one type that are adjacent in the weights."""
     run: list[Constant] = []
     for constant in sorted(context.constants, key=lambda c: c.op.offset):

@@ -30,7 +30,7 @@ from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import repeated_names
 from ovir.ir.elements import line_of
-from ovir.ir.layer_reader import misspelt_attributes
+from ovir.ir.layer_reader import misspelled_attributes
 from ovir.ops.base.traits import method_signature
 
 
@@ -130,8 +130,8 @@ def unspecified(context: Context) -> Iterator[Diagnostic]:
             expected[type(op)] = [a for a in op.attributes.values() if a.specified]
         for spec in expected[type(op)]:
             if spec.name not in layer.attributes:
-                if spec in [found for found, _ in misspelt_attributes(type(op), layer.attributes)]:
-                    continue  # the reader has reported it as misspelt
+                if spec in [found for found, _ in misspelled_attributes(type(op), layer.attributes)]:
+                    continue  # the reader has reported it as misspelled
                 message = f"the specification requires '{spec.name}' of {layer.type}; {spec.assumed_text} is assumed"
                 yield diagnostic(UNSPECIFIED, message, layer.data_place)
 

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 
+import numpy as np
+
 from ovir.checks.rule import Constant, Context, diagnostic, rule
 from ovir.core.element_types import boolean, nf4, string
+from ovir.core.encoding import Bytes
 from ovir.core.shapes import UINT64, parse_integer
 from ovir.diagnostics.codes import (
     BOOLEAN_BYTES,
@@ -37,11 +40,24 @@ def too_many_bytes(context: Context) -> Iterator[Diagnostic]:
     """
     for constant in context.constants:
         op = constant.op
-        if op.element_type != string and op.size > max(needed := constant.needed, 1):
+        if op.element_type == string:
+            needed = _string_bytes(constant) if context.untrusted else op.size
+        else:
+            needed = constant.needed
+        if op.size > max(needed, 1):
             shown = f"{op.element_type}[{','.join(map(str, op.shape))}]"
             message = f"attribute 'size' is {op.size}, but {shown} needs {needed} bytes; the rest is ignored"
             for layer in constant.layers:
                 yield diagnostic(TOO_MANY_BYTES, message, layer.data_place)
+
+
+def _string_bytes(constant: Constant) -> int:
+    """Return the bytes that the strings of a constant take, which its header says; its size if the data is invalid."""
+    count = prod(constant.op.shape)
+    if constant.data is None or constant.op.constant_data is None:
+        return constant.op.size
+    ends = constant.op.constant_data.stored()[4 : 4 * (count + 2)].view("<i4")
+    return 4 * (count + 2) + int(ends[-1]) - int(ends[0])
 
 
 @rule(MISALIGNED)
@@ -84,23 +100,42 @@ def _ends(span: tuple[int, int, Constant]) -> tuple[int, int]:
 
 @rule(UNUSED_BYTES, needs_whole_graph=True)
 def unused_bytes(context: Context) -> Iterator[Diagnostic]:
-    """Report unused bytes beyond the padding that writers insert; the weights may belong to another model."""
+    """Report unused bytes beyond the padding that writers insert; the weights may belong to another model.
+
+    In files from strangers, padding that is not zero counts as well.
+    """
     if any(layer.operator is None for layer in context.by_type.get("Const", ())):
         return  # the bytes of a constant that cannot be read are not unused
-    total = context.weights.data.size
-    used, reach, gaps = 0, 0, 0
+    data = context.weights.data
+    total, reach = data.size, 0
+    gaps: list[tuple[int, int]] = []
     spans = [(c.op.offset, c.op.offset + c.op.size) for c in context.constants]
-    for begin, end in sorted([*spans, *_mean_images(context)]):
-        if begin > reach:
-            gaps += begin - reach if begin - reach >= _PADDING else 0
-        used += max(end - max(begin, reach), 0)
+    for begin, end in [*sorted([*spans, *_mean_images(context)]), (total, total)]:
+        is_padding = begin - reach < _PADDING and not (context.untrusted and data[reach:begin].any())
+        if begin > reach and not is_padding:
+            gaps.append((reach, begin))
         reach = max(reach, end)
-    gaps += total - reach if total - reach >= _PADDING else 0
     if gaps and not context.weights.missing:
         place = Place(context.file, line_of(context.root))
-        message = f"no constant uses {gaps:,} of the {total:,} bytes of {context.weights.name}"
-        severity = Severity.WARNING if gaps > _UNUSED_SHARE * total else None
+        unused = sum(end - begin for begin, end in gaps)
+        message = f"no constant uses {unused:,} of the {total:,} bytes of {context.weights.name}"
+        if context.untrusted:
+            message += f", from byte {gaps[0][0]:,} on; their entropy is {_entropy(data, gaps):.1f} bits per byte"
+        severity = Severity.WARNING if unused > _UNUSED_SHARE * total else None
         yield diagnostic(UNUSED_BYTES, message, place, severity=severity)
+
+
+def _entropy(data: Bytes, gaps: list[tuple[int, int]]) -> float:
+    """Return the entropy of ranges of bytes, from 0 to 8 bits per byte: 0 for one value, 8 for encrypted data.
+
+    If the ranges are long, only a part of them counts.
+    """
+    counts, left = np.zeros(256, np.int64), _SAMPLE
+    for begin, end in gaps:
+        counts += np.bincount(data[begin : min(end, begin + left)], minlength=256)
+        left -= min(end - begin, left)
+    shares = counts[counts > 0] / counts.sum()
+    return float(abs((shares * np.log2(shares)).sum()))
 
 
 def _mean_images(context: Context) -> Iterator[tuple[int, int]]:
@@ -117,6 +152,7 @@ def _mean_images(context: Context) -> Iterator[tuple[int, int]]:
 
 _UNUSED_SHARE = 0.25  # beyond this share the weights probably belong to another model
 _PADDING = 64  # bytes; no writer aligns to more
+_SAMPLE = 1 << 26  # bytes of which the entropy is computed
 
 
 @rule(BOOLEAN_BYTES)

@@ -44,12 +44,19 @@ def compile_model(
 ) -> CompiledModel:
     """Compile a model, or the IR file at a path.
 
-    ``device_name`` is there for calls that were written for OpenVINO: it may be ``"CPU"`` or ``"AUTO"``.
+    The options from ``strict`` to ``emulate`` concern the engine ``numpy``.
 
-    ``engine`` is ``"numpy"``, or ``"onnxruntime"``, which runs the model exported to ONNX; NumPy then runs only the
-    layers that are not exported. With ``quantize_activations``, onnxruntime rounds what it multiplies with large
-    matrices of 4-bit and 8-bit codes to 8 bits, as OpenVINO's CPU plugin does. For the other options, see
-    ``CompiledModel``; they concern NumPy, except for ``threads``.
+    Args:
+        model: The model, or the path of an .xml.
+        device_name: ``"CPU"`` or ``"AUTO"``, for calls that were written for OpenVINO; it changes nothing.
+        engine: ``"numpy"``, or ``"onnxruntime"``, which runs the model exported to ONNX; NumPy then runs only the
+            layers that are not exported.
+        threads: The most threads that kernels use; by default one for each core.
+        strict: As for ``CompiledModel``.
+        keep_compressed: As for ``CompiledModel``.
+        emulate: As for ``CompiledModel``.
+        quantize_activations: Whether onnxruntime rounds what it multiplies with large matrices of 4-bit and 8-bit codes
+            to 8 bits, as OpenVINO's CPU plugin does.
 
     Raises InputError for an engine that is unknown or not installed and for options that exclude each other, ReadError
     for a file that cannot be read, and ModelError for a model that cannot be run.

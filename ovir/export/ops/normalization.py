@@ -98,13 +98,13 @@ def _by_parts(graph: Graph, x: Tensor, axes: Axes, variance: bool, eps: float, i
     def mean(y: Tensor) -> Tensor:
         return reduced(graph, "ReduceMean", y, axes) if isinstance(axes, Tensor) or axes else y
 
-    centred = graph.Sub(x, mean(x))
+    centered = graph.Sub(x, mean(x))
     if not variance:
-        return centred
-    square = mean(graph.Mul(centred, centred))
+        return centered
+    square = mean(graph.Mul(centered, centered))
     if inside:
-        return graph.Div(centred, graph.Sqrt(graph.Add(square, eps)))
-    return graph.Div(centred, graph.Add(graph.Sqrt(square), eps))
+        return graph.Div(centered, graph.Sqrt(graph.Add(square, eps)))
+    return graph.Div(centered, graph.Add(graph.Sqrt(square), eps))
 
 
 @exports(GroupNormalization, to="InstanceNormalization of the groups, Mul and Add; f64: its formula")
@@ -157,7 +157,7 @@ def grn(graph: Graph, op: GRN, data: Tensor) -> Tensor:
     return of_reals(graph, data, function)
 
 
-# --------------------------------------------------------------------------- neighbouring elements
+# --------------------------------------------------------------------------- neighboring elements
 
 
 @exports(LRN, to="LRN along the channels with positive alpha and beta; else Mul, AveragePool, Pow and Div")

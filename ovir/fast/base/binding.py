@@ -94,7 +94,7 @@ def elementwise_output(binder: Binder, *arrays: Array) -> Array:
 def call_elementwise(binder: Binder, function: Callable[..., object], *arrays: Array, heavy: bool = False) -> None:
     """Add the call ``function(*arrays)`` of a ufunc; the last array is its output, to which the others broadcast.
 
-    Neighbouring axes are merged where the memory of all arrays allows it. Large arrays are shared among threads.
+    Neighboring axes are merged where the memory of all arrays allows it. Large arrays are shared among threads.
     """
     views = coalesced(*arrays)
     out = views[-1]

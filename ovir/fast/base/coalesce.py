@@ -29,7 +29,7 @@ def is_dense(array: Array) -> bool:
 
 
 def coalesced(*arrays: Array) -> list[Array]:
-    """Return views of arrays that broadcast to the last one, with neighbouring axes merged where all of them allow it.
+    """Return views of arrays that broadcast to the last one, with neighboring axes merged where all of them allow it.
 
     The axes are ordered as they lie in the memory of the last array. An array of one element becomes 0-d, which
     ufuncs read fastest.

@@ -52,7 +52,7 @@ def bind_depthwise(binder: Binder, image: Array, filters: Array, axes: Sequence[
     repeated = np.broadcast_to(filters[..., np.newaxis, :], (*filters.shape[:-1], together, channels))
     weights = filter_copy(binder, f"taps {together} times", repeated, image.dtype).reshape(*filters.shape[:-1], row)
     if together > 1:
-        # The channels of windows that are neighbours follow each other in memory.
+        # The channels of windows that are neighbors follow each other in memory.
         parts = last.windows // together
         shape, strides = list(view.shape), list(view.strides)
         shape[len(axes)], shape[-1] = parts, row
@@ -63,7 +63,7 @@ def bind_depthwise(binder: Binder, image: Array, filters: Array, axes: Sequence[
 
 
 Run = tuple[slice, slice]
-"""Neighbouring windows along the first axis, and the taps along it that they need."""
+"""Neighboring windows along the first axis, and the taps along it that they need."""
 
 
 def _runs(axes: Sequence[Axis], size: int) -> list[Run]:

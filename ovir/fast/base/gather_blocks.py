@@ -102,7 +102,7 @@ class Layout:
 
     def block(self, number: int) -> tuple[tuple[slice, slice, slice], int]:
         """Return the block's slice of the indices and its base in the data. Blocks that read the same data are
-        neighbours."""
+        neighbors."""
         number, row = divmod(number, -(-self.count // self.rows))
         slab, column = divmod(number, -(-self.inner // self.columns))
         o, i, k = slab * self.slabs, row * self.rows, column * self.columns

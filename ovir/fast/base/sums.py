@@ -54,7 +54,7 @@ def bind_sum(binder: Binder, data: Array, axes: Sequence[int], factor: float = 1
         binder.call(np.copyto, data, given)
     order = memory_order(data)
     x = data.transpose(order).reshape(-1)
-    # Neighbours in memory that are both reduced or both kept count as one axis.
+    # Neighbors in memory that are both reduced or both kept count as one axis.
     runs = [
         (is_reduced, prod(data.shape[axis] for axis in run))
         for is_reduced, run in groupby((a for a in order if data.shape[a] != 1), key=lambda axis: axis in axes)

@@ -208,19 +208,23 @@ def _add_unscoped(layers: Sequence[Layer], paths: dict[Layer, Path]) -> None:
 
 _NEARLY_ALL = 0.8
 """A group with at least this share of the layers says nothing."""
+_MOST_LOOSE = 30
+"""The largest number of layers outside of all groups that a reader takes in at a glance."""
 
 
 def _drop_groups_of_nearly_all(layers: Sequence[Layer], paths: dict[Layer, Path]) -> None:
-    """Leave out an outermost group that has nearly all layers, unless groups in it would join others of their name."""
+    """Leave out an outermost group that has nearly all layers, unless groups in it would join others of their name, or
+    more than ``_MOST_LOOSE`` layers would then be in no group."""
     while True:
         counts = Counter(paths[layer][0] for layer in layers if paths[layer])
         name, count = counts.most_common(1)[0] if counts else ("", 0)
-        inner = {path[1] for layer in layers if len(path := paths[layer]) > 1 and path[0] == name}
+        without = {layer: paths[layer][1:] if paths[layer][:1] == (name,) else paths[layer] for layer in layers}
+        inner = {without[layer][0] for layer in layers if paths[layer][:1] == (name,) and without[layer]}
         if count < _NEARLY_ALL * len(layers) or not inner or inner & counts.keys() - {name}:
             return
-        for layer in layers:
-            if paths[layer][:1] == (name,):
-                paths[layer] = paths[layer][1:]
+        if sum(not path for path in without.values()) > _MOST_LOOSE:
+            return
+        paths |= without
 
 
 # --------------------------------------------------------------------------- repeated blocks

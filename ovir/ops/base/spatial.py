@@ -98,7 +98,7 @@ def output_dim(
 
 
 class UndilatedWindowBase(Operator):
-    """Base of operations with windows: attributes with one item per spatial axis; missing strides are 1, missing
+    """Base of operations with windows: Attributes have one item for each spatial axis; missing strides are 1, missing
     pads 0."""
 
     bounded = False

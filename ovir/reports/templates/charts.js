@@ -6,9 +6,7 @@ let library = null;
 /** Return plotly, which the first call unpacks. The policy of the page allows its script by its hash. */
 function plotly() {
   library ??= (async () => {
-    const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-    document.head.append(make("script", {}, await new Response(stream).text()));
+    document.head.append(make("script", {}, await unpacked("plotly")));
     return window.Plotly;
   })();
   return library;
@@ -38,15 +36,6 @@ function colored(value, key = "") {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, colored(item, name)]));
 }
 
-/** Return a label that fits beside the bars of a narrow chart; the middle of a longer one is left out. */
-function narrowLabel(text) {
-  const plain = text.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
-  const letters = [...plain];
-  if (letters.length <= 20) return text;
-  const cut = `${letters.slice(0, 6).join("")}…${letters.slice(-13).join("")}`;
-  return cut.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-}
-
 const NARROW = 520; // pixels
 
 function layoutOf(chart, width) {
@@ -60,7 +49,7 @@ function layoutOf(chart, width) {
   };
   const layout = { ...base, ...colored(chart.layout) };
   for (const name of ["xaxis", "yaxis"]) layout[name] = { ...axis, ...layout[name] };
-  if (width < NARROW && layout.yaxis.ticktext) layout.yaxis.ticktext = layout.yaxis.ticktext.map(narrowLabel);
+  if (width < NARROW && chart.narrow !== null) layout.yaxis.ticktext = chart.narrow;
   return layout;
 }
 

@@ -153,6 +153,7 @@ function fill(heading, tag, ...elements) {
   drawer.replaceChildren(make("header", {}, make("h2", {}, heading, " ", tag), close), ...elements.filter((element) => element !== null));
   drawer.hidden = false;
   drawer.scrollTop = 0;
+  drawer.style.scrollPaddingTop = `${drawer.firstElementChild.offsetHeight + 6}px`; // the title covers nothing
   document.body.classList.add("open");
   drawer.querySelector(".marked")?.scrollIntoView({ block: "nearest" });
 }

@@ -34,22 +34,19 @@ document.getElementById("theme").addEventListener("click", () => {
 });
 prefersDark.addEventListener("change", () => recolorCharts());
 
-const tables = [...document.querySelectorAll("[data-table]")].map((root, number) => new DataTable(root, number));
-
 addEventListener("hashchange", followAddress);
 addEventListener("keydown", (event) => {
   if (event.key === "Escape") closeDrawer();
   if (event.key === "/" && !/^(INPUT|TEXTAREA)$/.test(document.activeElement.tagName)) {
-    const search = [...document.querySelectorAll(".tools input")].find((input) => input.offsetParent !== null);
+    const search = [...document.querySelectorAll("[type=search]")].find((input) => input.offsetParent !== null);
     if (search === undefined) return;
     event.preventDefault();
     search.focus();
   }
 });
-followAddress();
 
 // Charts wait until the tables are on the screen. The attribute tells whoever drives the page that all is drawn.
-requestAnimationFrame(() => setTimeout(async () => {
+makeTables().then(followAddress).then(() => requestAnimationFrame(() => setTimeout(async () => {
   for (const figure of document.querySelectorAll("[data-chart]")) await showChart(figure, data.charts[figure.dataset.chart]);
   document.documentElement.dataset.drawn = "true";
-}));
+})));

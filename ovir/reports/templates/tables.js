@@ -1,125 +1,96 @@
-// Tables that are sorted and searched, and that have elements only for the rows in sight.
+// Tables: DataTables sorts, searches and divides them into pages. It parses texts as HTML unless they are escaped or in
+// elements, so cells are elements, and what a search looks at is escaped.
 
-const ROW = 34; // pixels, as --row in the styles
-const BEYOND = 8; // rows that are drawn above and below what is in sight
+const MOST_ROWS = 100; // of a page
 const MOST_CHOICES = 8;
-const LEAST = { text: 150, name: 170, path: 240, layer: 250, type: 130, tensor: 150, tag: 70, share: 150 }; // pixels
 const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+const tables = [];
+
+/** Load DataTables, and make all tables of the page. */
+async function makeTables() {
+  if (data.tables.length === 0) return;
+  const source = URL.createObjectURL(new Blob([await unpacked("datatables")], { type: "text/javascript" }));
+  const library = (await import(source)).jQuery.fn.dataTable;
+  library.ext.errMode = "throw";
+  for (const [name, compare] of Object.entries({ texts: collator.compare, numbers: (one, other) => one - other })) {
+    const lastIfNothing = (order) => (a, b) => (a === null || b === null ? (a === null) - (b === null) : order(a, b));
+    library.type(name, { detect: () => false, order: { asc: lastIfNothing(compare), desc: lastIfNothing((a, b) => compare(b, a)) } });
+  }
+  document.querySelectorAll("[data-table]").forEach((root, number) => tables.push(new DataTable(library, root, number)));
+}
 
 class DataTable {
-  constructor(root, number) {
+  constructor(library, root, number) {
     const { columns, rows, details } = data.tables[number];
-    Object.assign(this, { root, number, columns, rows, details, title: root.dataset.title });
+    Object.assign(this, { root, number, columns, rows, details, title: root.dataset.title, chosen: -1 });
     this.layerColumn = columns.findIndex((column) => column.kind === "layer");
-    this.choiceColumn = columns.findIndex((column) => column.filtered);
-    this.order = rows.map((_, index) => index);
-    this.sorted = { column: -1, descending: false };
-    this.words = [];
-    this.choice = null;
-    this.chosen = -1;
-    this.drawn = null;
     if (rows.length === 0) {
       root.append(make("div", { class: "empty" }, root.dataset.empty));
       return;
     }
-    this.build();
-    this.update();
-  }
-
-  // ----- elements
-
-  build() {
-    const label = `Search ${this.title.toLowerCase()}`;
-    this.search = make("input", { type: "search", placeholder: `${label} …`, "aria-label": label, autocomplete: "off", spellcheck: "false" });
-    this.search.addEventListener("input", () => this.find(this.search.value));
-    this.chips = make("div", { class: "chips", role: "group", "aria-label": "Show only" });
-    this.shown = make("span", { class: "shown", role: "status" });
-    this.heads = make("div", { class: "heads", role: "row" }, ...this.columns.map((column, index) => this.headOf(column, index)));
-    this.body = make("div", { class: "rows", role: "rowgroup" });
-    this.grid = make("div", { class: "grid", role: "table", tabindex: "0", "aria-label": this.title }, this.heads, this.body);
-    const widths = this.columns.map((column, index) => this.widthOf(column, index));
-    const tracks = this.columns.map((column, index) => (grows(column) ? `minmax(${widths[index]}px, ${column.width}fr)` : `${widths[index]}px`));
-    this.grid.style.setProperty("--columns", tracks.join(" "));
-    this.grid.style.setProperty("--least", `${widths.reduce((sum, width) => sum + width, 0)}px`);
-    this.grid.addEventListener("scroll", () => this.draw(), { passive: true });
-    this.grid.addEventListener("keydown", (event) => this.onKey(event));
-    this.search.addEventListener("keydown", (event) => this.onKey(event));
-    this.body.addEventListener("click", (event) => this.onClick(event));
-    new ResizeObserver(() => this.draw()).observe(this.grid);
-    const tools = make("div", { class: "tools" }, this.search, this.chips, this.shown);
-    tools.hidden = this.rows.length < 8 && this.choiceColumn < 0;
-    this.root.append(tools, this.grid);
-    this.buildChips();
-  }
-
-  headOf(column, index) {
-    const button = make("button", { type: "button", title: `Sort by ${column.name}` }, column.name);
-    button.addEventListener("click", () => this.sort(index));
-    return make("div", { role: "columnheader", class: isNumeric(column.kind) ? "right" : null, "aria-sort": "none" }, button);
-  }
-
-  /** Return the least width of a column in pixels; one of numbers or tags is as wide as its content. */
-  widthOf(column, index) {
-    const least = Math.max(LEAST[column.kind] ?? 0, 40 + textWidth(column.name));
-    if (grows(column)) return Math.ceil(least);
-    const step = Math.ceil(this.rows.length / 200);
-    const widths = this.rows.filter((_, row) => row % step === 0).map((row) => textWidth(cellText(column.kind, row[index])));
-    return Math.ceil(Math.max(least, 26 + Math.max(...widths) + (column.kind === "tag" ? 18 : 0)));
-  }
-
-  buildChips() {
-    if (this.choiceColumn < 0) return;
-    const counts = new Map();
-    for (const row of this.rows) counts.set(row[this.choiceColumn], (counts.get(row[this.choiceColumn]) ?? 0) + 1);
-    const choices = [...counts];
-    if (choices.length < 2 || choices.length > MOST_CHOICES) return;
-    for (const [value, count] of choices) {
-      const chip = make("button", { type: "button", class: "chip", "aria-pressed": "false" }, `${value} `, make("b", {}, grouped.format(count)));
-      chip.addEventListener("click", () => this.choose(chip, value));
-      this.chips.append(chip);
-    }
-  }
-
-  // ----- what the reader does
-
-  choose(chip, value) {
-    this.choice = this.choice === value ? null : value;
-    for (const other of this.chips.children) other.setAttribute("aria-pressed", String(other === chip && this.choice !== null));
-    this.update();
-  }
-
-  find(text) {
-    this.words = text.toLowerCase().split(/\s+/).filter((word) => word !== "");
-    this.update();
-  }
-
-  sort(column) {
-    const numeric = isNumeric(this.columns[column].kind);
-    const descending = this.sorted.column === column ? !this.sorted.descending : numeric;
-    this.sorted = { column, descending };
-    [...this.heads.children].forEach((head, index) => {
-      head.setAttribute("aria-sort", index !== column ? "none" : descending ? "descending" : "ascending");
+    const label = `Search ${this.title.toLowerCase()}`, chips = this.chips();
+    const element = make("table", { "aria-label": this.title });
+    root.append(element);
+    const hasTools = rows.length >= 8 || columns.some(({ filtered }) => filtered);
+    this.table = new library(element, {
+      data: rows, columns: columns.map((column) => columnSettings(column, columns)), order: [], autoWidth: false, deferRender: true, pageLength: MOST_ROWS,
+      layout: { topStart: hasTools ? ["search", chips] : null, topEnd: hasTools ? "info" : null, bottomStart: null,
+        bottomEnd: rows.length > MOST_ROWS ? "paging" : null },
+      language: { search: "", searchPlaceholder: `${label} …`, info: "_TOTAL_", infoEmpty: "0", infoFiltered: "of _MAX_", zeroRecords: "Nothing matches." },
+      createdRow: (row, _, index) => row.classList.add("row", ...(this.targetOf(index) ? ["opens"] : []), ...(index === this.chosen ? ["chosen"] : [])),
     });
-    this.update();
+    this.grid = element.parentElement;
+    this.grid.classList.add("grid");
+    this.grid.tabIndex = 0;
+    this.table.on("draw", () => this.fitNames());
+    new ResizeObserver(() => this.fitNames()).observe(this.grid);
+    const search = root.querySelector("[type=search]");
+    search?.setAttribute("aria-label", label);
+    for (const target of [search, this.grid]) target?.addEventListener("keydown", (event) => this.onKey(event));
+    element.tBodies[0].addEventListener("click", ({ target }) => this.open(this.table.row(target.closest("tr")).index()));
   }
 
-  onClick(event) {
-    const row = event.target.closest(".row");
-    if (row !== null) this.open(Number(row.dataset.row));
+  /** Return buttons for the values of the column that is filtered; null if there is none, or too much to choose from. */
+  chips() {
+    const column = this.columns.findIndex(({ filtered }) => filtered);
+    const found = column < 0 ? new Map() : Map.groupBy(this.rows, (row) => row[column]);
+    if (found.size < 2 || found.size > MOST_CHOICES) return null;
+    const chips = make("div", { class: "chips", role: "group", "aria-label": "Show only" });
+    for (const [value, { length }] of found) {
+      const chip = make("button", { type: "button", class: "chip", "aria-pressed": "false" }, `${value} `, make("b", {}, grouped.format(length)));
+      chip.addEventListener("click", () => {
+        const pressed = chip.getAttribute("aria-pressed") === "false";
+        for (const other of chips.children) other.setAttribute("aria-pressed", String(other === chip && pressed));
+        this.table.column(column).search(pressed ? (text) => text === value : "").draw();
+      });
+      chips.append(chip);
+    }
+    return chips;
+  }
+
+  /** Show the names that are too long for their columns in a short form in which they differ. */
+  fitNames() {
+    const names = [...this.grid.querySelectorAll("td .name")];
+    for (const name of names) name.replaceChildren(...nameParts(name.title));
+    const long = names.filter((name) => name.title in data.short && name.scrollWidth > name.clientWidth);
+    for (const name of long) name.replaceChildren(...nameParts(data.short[name.title]));
   }
 
   onKey(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step === undefined || (event.target !== this.grid && event.target !== this.search)) return;
-    if (this.order.length === 0) return;
+    if (step === undefined || event.target !== event.currentTarget) return;
+    const order = this.table.rows({ search: "applied" }).indexes().toArray();
+    if (order.length === 0) return;
     event.preventDefault();
-    const place = Math.min(Math.max(this.order.indexOf(this.chosen) + step, 0), this.order.length - 1);
-    this.reveal(place);
-    this.open(this.order[place]);
+    const place = Math.min(Math.max(order.indexOf(this.chosen) + step, 0), order.length - 1);
+    const page = Math.floor(place / MOST_ROWS);
+    if (page !== this.table.page()) this.table.page(page).draw("page");
+    this.table.row(order[place]).node().scrollIntoView({ block: "nearest" });
+    this.open(order[place]);
   }
 
   open(row) {
-    const target = this.targetOf(row);
+    const target = row === undefined ? null : this.targetOf(row);
     if (target !== null) location.hash = target;
   }
 
@@ -130,94 +101,33 @@ class DataTable {
     return typeof layer === "number" ? `#layer:${layer}` : null;
   }
 
-  // ----- what is shown
-
   /** Mark a row as the one whose details are shown; -1 for none. */
   mark(row) {
-    if (this.rows.length === 0 || this.chosen === row) return;
-    this.chosen = row;
-    this.drawn = null;
-    this.draw();
-  }
-
-  /** Scroll to a row by its place in the order. */
-  reveal(place) {
-    const top = place * ROW, room = this.grid.clientHeight - this.heads.offsetHeight;
-    if (top < this.grid.scrollTop) this.grid.scrollTop = top;
-    if (top + ROW > this.grid.scrollTop + room) this.grid.scrollTop = top + ROW - room;
-  }
-
-  /** Return the texts that a search looks at, in lower case; they are made by the first search. */
-  texts() {
-    this.haystack ??= this.rows.map((row) => row.map((value, index) => cellText(this.columns[index].kind, value)).join("\n").toLowerCase());
-    return this.haystack;
-  }
-
-  update() {
-    let order = this.rows.map((_, index) => index);
-    if (this.choice !== null) order = order.filter((row) => this.rows[row][this.choiceColumn] === this.choice);
-    if (this.words.length > 0) {
-      const texts = this.texts();
-      order = order.filter((row) => this.words.every((word) => texts[row].includes(word)));
+    for (const [index, isChosen] of [[this.chosen, false], [row, true]]) {
+      if (index >= 0) this.table.row(index).node()?.classList.toggle("chosen", isChosen);
     }
-    this.order = this.sortedRows(order);
-    const all = grouped.format(this.rows.length), found = grouped.format(order.length);
-    this.shown.textContent = order.length < this.rows.length ? `${found} of ${all}` : all;
-    this.body.style.height = `${Math.max(order.length, 1) * ROW}px`;
-    this.grid.setAttribute("aria-rowcount", order.length + 1);
-    this.grid.scrollTop = 0;
-    this.drawn = null;
-    this.draw();
-  }
-
-  sortedRows(order) {
-    const { column, descending } = this.sorted;
-    if (column < 0) return order;
-    const { kind } = this.columns[column];
-    const keys = new Map(order.map((row) => [row, keyOf(kind, this.rows[row][column])]));
-    const compare = isNumeric(kind) ? (one, other) => one - other : collator.compare;
-    return order.sort((a, b) => {
-      const one = keys.get(a), other = keys.get(b);
-      if (one === null || other === null) return (one === null) - (other === null) || a - b; // nothing comes last
-      return (descending ? compare(other, one) : compare(one, other)) || a - b;
-    });
-  }
-
-  /** Draw the rows in sight, unless they are drawn already. */
-  draw() {
-    const first = Math.max(Math.floor(this.grid.scrollTop / ROW) - BEYOND, 0);
-    const last = Math.min(first + Math.ceil(this.grid.clientHeight / ROW) + 2 * BEYOND, this.order.length);
-    const drawn = `${first} ${last}`;
-    if (drawn === this.drawn) return;
-    this.drawn = drawn;
-    const rows = [];
-    for (let place = first; place < last; place++) rows.push(this.rowAt(place));
-    if (this.order.length === 0) rows.push(make("div", { class: "nothing" }, "Nothing matches."));
-    this.body.replaceChildren(...rows);
-  }
-
-  rowAt(place) {
-    const number = this.order[place];
-    const opens = this.targetOf(number) !== null;
-    const cells = this.columns.map(({ kind }, index) => {
-      const value = this.rows[number][index];
-      const shape = isNumeric(kind) ? " right" : kind === "tensor" ? " code" : "";
-      return make("div", { class: `cell${shape}`, role: "cell", title: cellText(kind, value) }, cellElement(kind, value));
-    });
-    const state = `${opens ? " opens" : ""}${number === this.chosen ? " chosen" : ""}`;
-    const row = make("div", { class: `row${state}`, role: "row", "data-row": number, "aria-rowindex": place + 2 }, ...cells);
-    row.style.top = `${place * ROW}px`;
-    return row;
+    this.chosen = row;
   }
 }
 
-const ruler = make("canvas").getContext("2d");
-ruler.font = getComputedStyle(document.body).font;
-const textWidth = (text) => ruler.measureText(text).width;
-const grows = (column) => !isNumeric(column.kind) && column.kind !== "tag";
+/** Return what DataTables has to know about one of some columns. Columns of texts share the space that others leave. */
+function columnSettings({ name, kind, width }, columns) {
+  const all = columns.filter((column) => grows(column.kind)).reduce((sum, column) => sum + column.width, 0);
+  const isNumber = isNumeric(kind);
+  const uses = { display: cellElement, sort: sortKey, type: sortKey, filter: (_, value) => escapedText(cellText(kind, value)) };
+  return {
+    title: name, type: isNumber ? "numbers" : "texts", orderSequence: isNumber ? ["desc", "asc"] : ["asc", "desc"],
+    className: `of-${kind}${isNumber ? " right" : ""}`, width: grows(kind) ? `${100 * width / all}%` : "1px",
+    render: (value, use) => (use in uses ? uses[use](kind, value) : value),
+    createdCell: (cell, value) => cell.setAttribute("title", cellText(kind, value)),
+  };
+}
+
+const grows = (kind) => !isNumeric(kind) && kind !== "tag";
+const escapedText = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
 
 /** Return what a cell is sorted by; null for nothing, which comes last. */
-function keyOf(kind, value) {
+function sortKey(kind, value) {
   if (value === null || value === "") return null;
   if (!isNumeric(kind)) return cellText(kind, value);
   return typeof value === "number" ? value : { inf: Infinity, "-inf": -Infinity }[value] ?? null;

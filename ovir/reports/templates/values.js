@@ -13,6 +13,12 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Return the source of a library, which the page has compressed. */
+async function unpacked(id) {
+  const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+
 const TONES = {
   error: "bad", warning: "warn", info: "info", beyond: "bad", within: "good", first: "bad", largest: "warn", "not compared": "plain",
   added: "good", removed: "bad", replaced: "warn", moved: "info", changed: "info", affected: "plain",
@@ -68,17 +74,10 @@ function cellText(kind, value) {
   return isNumeric(kind) && typeof value === "number" ? FORMATS[kind](value) : String(value);
 }
 
-/** Return where the end of a name begins: behind its last scope, or for a path at its last folder. */
-function endOf(kind, text) {
-  const last = text.lastIndexOf(text.includes("/") ? "/" : ".", text.length - 2);
-  return (kind === "path" ? text.lastIndexOf("/", last - 1) : last) + 1;
-}
-
-/** Return a name in two parts, so that a narrow column cuts its beginning and not its end. */
-function nameElement(kind, text) {
-  const cut = endOf(kind, text);
-  return make("span", { class: "name" },
-    cut > 0 ? make("span", { class: "scope" }, text.slice(0, cut)) : null, make("span", { class: "leaf" }, text.slice(cut)));
+/** Return the parts of a name: its scope and its end, which is shown in another color. */
+function nameParts(text) {
+  const last = text.lastIndexOf(text.includes("/") ? "/" : ".", text.length - 2) + 1;
+  return [make("span", { class: "scope" }, text.slice(0, last)), text.slice(last)];
 }
 
 /** Return an operation type with a color of its own. */
@@ -94,7 +93,7 @@ const tagElement = (text) => make("span", { class: `tag tone-${TONES[text] ?? "p
 function cellElement(kind, value) {
   const text = cellText(kind, value);
   if (value === null) return make("span", { class: "x-note" }, isNumeric(kind) ? "–" : "");
-  if (kind === "layer" || kind === "name" || kind === "path") return nameElement(kind, text);
+  if (kind === "layer" || kind === "name" || kind === "path") return make("span", { class: "name", title: text }, ...nameParts(text));
   if (kind === "type") return typeElement(text);
   if (kind === "tag") return text === "" ? make("span") : tagElement(text);
   if (kind === "share") {

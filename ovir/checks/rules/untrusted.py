@@ -1,0 +1,181 @@
+"""Rules for files from strangers: what a model could do to its reader."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from lxml import etree
+
+from ovir.checks.rule import Context, diagnostic, rule
+from ovir.diagnostics.codes import LARGE_TENSOR, LONG_LOOP, NAMED_PATH, UNSAFE_NAME, Severity
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.wording import exact_size_text, plural, shortened, size_text
+from ovir.graph.layers import Layer, Port
+from ovir.ir.elements import line_of, tag_of
+from ovir.model import Model
+from ovir.ops.control_flow import IterationBase, known_truth
+
+# --------------------------------------------------------------------------- sizes
+
+
+@rule(LARGE_TENSOR, for_strangers=True)
+def large_tensor(context: Context) -> Iterator[Diagnostic]:
+    """Report tensors that are far larger than the file, where they first become so; and the outputs of the model."""
+    limit = _limit(context)
+    sizes: dict[Port | None, int] = {}
+    is_found = False
+    for port in [port for layer in context.layers for port in layer.outputs]:
+        size = sizes[port] = _least_bytes(port)
+        given = max((sizes.get(source.source, 0) for source in port.layer.inputs), default=0)
+        if size > limit and size > given:
+            is_found = True
+            message = f"{port.type} takes {exact_size_text(size)}, more than {_limit_text(limit)}"
+            yield diagnostic(LARGE_TENSOR, message, port, severity=Severity.ERROR)
+    total = sum(sizes.get(port.source, 0) for layer in context.by_type["Result"] for port in layer.inputs)
+    if total > limit and not is_found:
+        message = f"the outputs take {exact_size_text(total)} together, more than {_limit_text(limit)}"
+        yield diagnose(LARGE_TENSOR, message, Place(context.file, line_of(context.root)))
+
+
+def _limit(context: Context) -> int:
+    return max(_LARGE, _TIMES * context.weights.data.size)
+
+
+def _limit_text(limit: int) -> str:
+    why = "the limit for every file" if limit == _LARGE else f"{_TIMES} times the weights"
+    return f"{size_text(limit)}, {why}"
+
+
+def _least_bytes(port: Port) -> int:
+    return -(-port.shape.least_size * max(port.element_type.bits, 1) // 8)
+
+
+_LARGE = 1 << 32
+_TIMES = 16
+
+# --------------------------------------------------------------------------- loops
+
+
+@rule(LONG_LOOP, for_strangers=True)
+def long_loop(context: Context) -> Iterator[Diagnostic]:
+    """Report loops whose bodies run more than a million times, the loops around them included, or without end."""
+    pending: list[tuple[Model, int]] = [(context.model, 1)]
+    while pending:
+        model, around = pending.pop()
+        for layer in model.layers:
+            count = _iterations(layer)
+            if count is None:
+                message = "the loop never ends: its condition is always true, and it has no trip count"
+                yield diagnostic(LONG_LOOP, message, layer, severity=Severity.ERROR)
+                count = 1
+            total = around * max(count, 1)
+            if total > _MOST > around:
+                inside = "" if around == 1 else f", {around:,} times in the loops around it"
+                message = f"the body runs {plural(count, 'time')}{inside}; more than {_MOST:,} are no model's"
+                yield diagnostic(LONG_LOOP, message, layer, severity=Severity.ERROR)
+            pending += [(body, total) for body in layer.bodies.values()]
+
+
+def _iterations(layer: Layer) -> int | None:
+    """Return how often the body of a layer runs, as far as that is known, else 1; None for a loop that never ends."""
+    operator = layer.operator
+    body = layer.bodies.get("body")
+    if not isinstance(operator, IterationBase) or body is None or "body" not in operator.wiring:
+        return 1
+    wiring = operator.wiring["body"]
+    if layer.type == "Loop":
+        trips = layer.inputs[0].type.constant if len(layer.inputs) > 1 else None
+        again = [body.outputs[item.result] for item in wiring.outputs if item.purpose == "execution_condition"]
+        goes_on = len(again) == 1 and known_truth(again[0].type) is True
+        starts = len(layer.inputs) > 1 and known_truth(layer.inputs[1].type) is not False
+        if trips is None or trips.size != 1 or not goes_on or not starts:
+            return 1
+        count = int(trips.reshape(-1)[0])
+        return None if count < 0 else count
+    counts = [1]
+    for item in wiring.inputs:
+        if item.axis is not None and 0 <= item.external < len(layer.inputs):
+            shape = layer.inputs[item.external].shape
+            if shape.rank is not None and item.axis < shape.rank:
+                counts.append(shape[item.axis].lower // max(item.part_size, 1))
+    if len(counts) == 1:
+        counts += [
+            abs(item.end - item.start) // max(item.part_size, 1) for item in wiring.outputs if item.axis is not None
+        ]
+    return max(counts)
+
+
+_MOST = 1_000_000
+
+# --------------------------------------------------------------------------- texts
+
+
+@rule(NAMED_PATH, for_strangers=True)
+def named_path(context: Context) -> Iterator[Diagnostic]:
+    """Report paths, addresses and libraries in attributes and in runtime information, each kind once."""
+    found: dict[str, list[tuple[etree._Element, str]]] = {}
+    for element, text in _values(context.root):
+        if _MAY_BE_PATH.search(text) is None:
+            continue
+        for value in (text.strip(), *_QUOTED.findall(text)):
+            kind = next((kind for kind, pattern in _PATHS.items() if pattern.search(value)), None)
+            if kind is not None:
+                found.setdefault(kind, []).append((element, value))
+                break
+    for kind, places in found.items():
+        element, value = places[0]
+        more = f"; and {plural(len(places) - 1, 'more place')}" if len(places) > 1 else ""
+        message = f"<{tag_of(element)}> names {kind}: '{shortened(value)}'{more}"
+        hint = "a program that obeys it reads or loads what strangers have chosen; remove it"
+        yield diagnose(NAMED_PATH, message, Place(context.file, line_of(element)), hint=hint)
+
+
+def _values(root: etree._Element) -> Iterator[tuple[etree._Element, str]]:
+    """Yield the values in attributes of layers and in runtime information, and the types and versions of layers."""
+    for layer in root.iter("layer"):
+        yield layer, layer.get("type", "")
+        yield layer, layer.get("version", "")
+    for tag in ("data", "rt_info", "meta_data", "quantization_parameters"):
+        for group in root.iter(tag):
+            for element in group.iter(etree.Element):
+                for key, value in element.attrib.items():
+                    if key not in _NAMES:
+                        yield element, str(value)
+                if element.text:
+                    yield element, element.text
+
+
+_NAMES = frozenset({"name", "names", "variable_id"})
+_MAY_BE_PATH = re.compile(r"[/\\]|\.(?:so|dll|dylib|pyd|exe)\b", re.IGNORECASE)
+_QUOTED = re.compile(r"[\"']([^\"'\n]{3,1000})[\"']")
+_FOLDERS = "home|Users|root|tmp|usr|etc|var|opt|mnt|media|dev|proc|sys|srv|boot|private|Volumes|workspace"
+_PATHS = {
+    "a library": re.compile(r"^[^\n]{1,1000}\.(?:so(?:\.\d+)*|dll|dylib|pyd|exe)$", re.IGNORECASE),
+    "an address": re.compile(r"^(?:[a-z][a-z0-9+.-]{1,20}://|file:)\S+$", re.IGNORECASE),
+    "a path": re.compile(rf"^(?:/(?:{_FOLDERS})/|~/|[A-Za-z]:[\\/]|\\\\\w)|(?:^|[\\/])\.\.[\\/]"),
+}
+
+
+@rule(UNSAFE_NAME, for_strangers=True)
+def unsafe_name(context: Context) -> Iterator[Diagnostic]:
+    """Report names with control characters or characters that change the direction of a text or are invisible."""
+    found: list[tuple[etree._Element, str, str]] = []
+    for element in context.root.iter(etree.Element):
+        for key, value in element.attrib.items():
+            if key in _NAME_KEYS and not (text := str(value)).isprintable():
+                unsafe = next((c for c in text if unicodedata.category(c) in _UNSAFE), None)
+                if unsafe is not None:
+                    found.append((element, str(key), unsafe))
+    if found:
+        element, key, character = found[0]
+        kind = unicodedata.name(character, "a control character")
+        more = f"; and {plural(len(found) - 1, 'more name')}" if len(found) > 1 else ""
+        message = f"the attribute '{key}' of <{tag_of(element)}> has U+{ord(character):04X}, {kind}{more}"
+        hint = "such a name looks like another one, or changes what a terminal shows"
+        yield diagnose(UNSAFE_NAME, message, Place(context.file, line_of(element)), hint=hint)
+
+
+_NAME_KEYS = frozenset({"name", "names", "type", "version", "output_names", "variable_id", "id"})
+_UNSAFE = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})

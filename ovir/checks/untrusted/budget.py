@@ -1,0 +1,61 @@
+"""What the check of one file may take, and what it is to do."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+
+from ovir.diagnostics.errors import InputError
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the check of one file from strangers may take; what takes more is an error, OVIR001.
+
+    The memory is limited on Linux, the time everywhere.
+    """
+
+    seconds: float | None = None
+    """The time in seconds. None means 30, and 15 more for each GB of weights on the disk."""
+    memory: int = 1 << 30
+    """Bytes of memory, besides what Python and its packages take and the pages of the weights."""
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None and not (0 < self.seconds < math.inf):
+            raise InputError.usage(f"the seconds of a budget must be a positive number, got {self.seconds}")
+        if self.memory < _LEAST:
+            raise InputError.usage(f"the memory of a budget must be at least {_LEAST} bytes, got {self.memory}")
+
+    def seconds_for(self, weights: str) -> float:
+        """Return the time for a model whose weights are in a file, which need not exist."""
+        if self.seconds is not None:
+            return self.seconds
+        try:
+            state = os.lstat(weights)
+        except OSError:
+            return _SECONDS
+        return _SECONDS + _SECONDS_PER_GB * stored_size(state) / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The arguments of ``ovir.check`` that also hold for files from strangers."""
+
+    need_weights: bool = True
+    runtime: tuple[int, int] | None = None
+    device: str | None = None
+    skip: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+    """Python files of the user, not of strangers, that register operations."""
+
+
+def stored_size(state: os.stat_result) -> int:
+    """Return the bytes of a file that are on the disk, which are fewer than its size if it has holes."""
+    blocks = getattr(state, "st_blocks", None)  # Windows does not say
+    return state.st_size if blocks is None else min(state.st_size, blocks * 512)
+
+
+_LEAST = 1 << 24
+_SECONDS = 30.0
+_SECONDS_PER_GB = 15.0

@@ -1,0 +1,196 @@
+"""The process that checks files from strangers, from the side of its owner."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from ovir.checks.untrusted.budget import Budget, Options
+from ovir.checks.untrusted.paths import weights_beside
+from ovir.core.interrupts import interrupting_nobody_else, uninterrupted
+from ovir.diagnostics.codes import OVER_BUDGET, Severity
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The diagnostics of a file, and what its check took, as far as that is known."""
+
+    diagnostics: list[Diagnostic]
+    seconds: float = 0.0
+    memory: int = 0
+
+
+class Guard:
+    """Checks files one after the other, each in a process of its own within a budget; nothing of a file is read
+    here."""
+
+    def __init__(self, options: Options, budget: Budget) -> None:
+        self.options = options
+        self.budget = budget
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def check(self, path: str, weights: str | None = None) -> Verdict:
+        """Return what is wrong with a file; a check that is over its budget, or whose process dies, is an error."""
+        seconds = self.budget.seconds_for(weights_beside(path) if weights is None else weights)
+        request = {
+            "path": path,
+            "weights": weights,
+            "need_weights": self.options.need_weights,
+            "runtime": self.options.runtime,
+            "device": self.options.device,
+            "skip": self.options.skip,
+            "seconds": seconds,
+            "memory": self.budget.memory,
+        }
+        process = self._started()
+        expired = threading.Event()
+        try:
+            with self._ended_after(seconds, expired):
+                found, end = self._ask(process, request)
+        except BaseException:  # an interrupt between request and answer: the next answer would be a wrong one
+            self.close()
+            raise
+        if end is None:
+            self.close()
+        if found is not None and end is not None and end["status"] == 0:
+            return Verdict(found, end.get("seconds", 0.0), end.get("memory", 0))
+        if expired.is_set() or (end is not None and end["status"] == -_SIGXCPU):
+            message = f"the check takes more than {seconds:.0f} s"
+        else:
+            died = "its process ended" if end is None else _ending(end["status"])
+            message = f"the check did not finish: {died}, perhaps for lack of memory"
+        return Verdict([diagnose(OVER_BUDGET, message, Place(path))], seconds if expired.is_set() else 0.0)
+
+    @contextlib.contextmanager
+    def _ended_after(self, seconds: float, expired: threading.Event) -> Iterator[None]:
+        """End the process, with its forks, if the ``with`` block takes longer."""
+
+        def stop() -> None:
+            expired.set()
+            self._kill()
+
+        timer = threading.Timer(seconds, stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            arguments = [sys.executable, "-P", "-c", _PROGRAM, _ROOT, *self.options.extensions]
+            with uninterrupted(), interrupting_nobody_else():
+                self._process = subprocess.Popen(
+                    arguments,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env={**os.environ, **_ONE_THREAD},
+                    start_new_session=True,  # so that its forks can be ended with it
+                )
+            with self._ended_after(_START, threading.Event()):
+                _message(self._process.stdout)  # it is ready
+        return self._process
+
+    def _ask(
+        self, process: subprocess.Popen[bytes], request: dict[str, Any]
+    ) -> tuple[list[Diagnostic] | None, dict[str, Any] | None]:
+        """Return the diagnostics, None without an answer, and how the fork ended, None if the process has ended."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()
+        except OSError:
+            return None, None
+        found = None
+        while (message := _message(process.stdout)) is not _ENDED:
+            if isinstance(message, list):
+                found = [_restored(item) for item in message]
+            elif isinstance(message, dict):
+                return found, message
+        return found, None
+
+    def _kill(self) -> None:
+        process = self._process
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended
+                if hasattr(os, "killpg"):
+                    os.killpg(process.pid, signal.SIGKILL)
+                else:
+                    process.kill()
+
+    def close(self) -> None:
+        """End the process."""
+        process = self._process
+        if process is not None:
+            self._kill()
+            process.wait()
+            self._process = None
+            for pipe in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):  # what could not be written is not needed any more
+                    if pipe is not None:
+                        pipe.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+_ENDED = object()
+
+
+def _message(stream: BinaryIO | Any) -> Any:
+    """Return the next message; None for a line that is none, which a process that dies may leave."""
+    try:
+        line = stream.readline(_LONGEST)
+        return json.loads(line) if line else _ENDED
+    except ValueError:
+        return None
+
+
+def _restored(fields: dict[str, Any]) -> Diagnostic:
+    return Diagnostic(**{**fields, "severity": Severity(fields["severity"])})
+
+
+def _ending(status: int) -> str:
+    if status >= 0:
+        return f"its process ended with status {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = str(-status)
+    return f"its process ended with signal {name}"
+
+
+_SIGXCPU = int(getattr(signal, "SIGXCPU", 0))
+_LONGEST = 1 << 24
+"""Bytes of an answer; a thousand diagnostics take less."""
+_START = 60.0
+"""Seconds that the start of the process may take, on a busy machine."""
+_ROOT = os.fspath(Path(__file__).parents[3])
+_PROGRAM = """
+import sys
+sys.path.append(sys.argv[1])
+from ovir.checks.untrusted.child import main
+main(sys.argv[2:])
+"""
+"""Without the working directory in its path, which may hold files from strangers."""
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

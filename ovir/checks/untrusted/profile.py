@@ -1,0 +1,68 @@
+"""The check of one file from strangers, in the process that a guard has started for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ovir.checks.checker import check_here
+from ovir.checks.untrusted.budget import Options
+from ovir.checks.untrusted.paths import path_fault, sparse_fault, weights_beside
+from ovir.checks.untrusted.severities import ALWAYS_ERRORS, LIMIT_OF_DIAGNOSTICS
+from ovir.checks.untrusted.xml_scan import scan
+from ovir.diagnostics.codes import CODES, OUT_OF_PROPORTION, TOO_LARGE, Severity
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.ir.weights import open_regular
+
+
+def check_file(path: str, weights: str | None, options: Options) -> list[Diagnostic]:
+    """Return the diagnostics of a file: all that it could do to its reader, and all that ``check`` reports."""
+    if (fault := path_fault(path) or sparse_fault(path)) is not None:
+        return [fault]
+    beside = weights_beside(path) if weights is None else weights
+    bad_weights = (path_fault(beside) or sparse_fault(beside)) if options.need_weights else None
+    found = list(_of_bytes(path))
+    if bad_weights is not None:
+        found.append(bad_weights)
+    found += check_here(
+        path,
+        weights,
+        need_weights=options.need_weights and bad_weights is None,
+        runtime=options.runtime,
+        device=options.device,
+        skip={*options.skip, TOO_LARGE.id},  # LARGE_TENSOR does not depend on the machine
+        untrusted=True,
+    )
+    raised = [replace(d, severity=Severity.ERROR) if d.code in ALWAYS_ERRORS else d for d in found]
+    return _limited([d for d in raised if d.code not in options.skip], path)
+
+
+def _of_bytes(path: str) -> Iterator[Diagnostic]:
+    try:
+        with open_regular(path) as file:
+            data = file.read()
+    except (OSError, ValueError):
+        return  # the reader gives the reason
+    yield from scan(data, path)
+
+
+def _limited(found: list[Diagnostic], path: str) -> list[Diagnostic]:
+    """Return as many diagnostics as anybody reads, with texts that are not too long; unusable ones come first."""
+    kept = sorted(found, key=lambda d: (not CODES[d.code].unusable, d.severity is not Severity.ERROR))
+    if len(kept) > LIMIT_OF_DIAGNOSTICS:
+        message = f"the file has {len(kept):,} diagnostics; this list ends after {LIMIT_OF_DIAGNOSTICS:,}"
+        kept = [*kept[:LIMIT_OF_DIAGNOSTICS], diagnose(OUT_OF_PROPORTION, message, Place(path))]
+    return sorted((_shortened(d) for d in kept), key=lambda d: (d.line or 0, d.column or 0))
+
+
+def _shortened(found: Diagnostic) -> Diagnostic:
+    layer = found.layer and _cut(found.layer)
+    return replace(found, message=_cut(found.message), layer=layer, hint=found.hint and _cut(found.hint))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+_LONGEST = 2000
+"""Characters of a message."""

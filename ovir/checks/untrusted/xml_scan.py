@@ -1,0 +1,157 @@
+"""The bytes of an .xml: what its parser would hide from the rules, and what is out of proportion.
+
+expat reads the file as a stream, so that neither its nesting nor its length takes memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from xml.parsers import expat
+
+from ovir.diagnostics.codes import NOT_UTF8, OUT_OF_PROPORTION, XML_CONSTRUCT, Code
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.wording import plural, size_text
+
+LONGEST_TEXT = 1 << 20
+"""Characters of an attribute, a text or a comment."""
+DEEPEST = 160
+"""Elements within each other; 32 nested bodies take 4 each."""
+MOST_ATTRIBUTES = 1000
+"""Attributes of one element."""
+MOST_ELEMENTS = {"layer": 200_000, "edge": 1_000_000}
+MOST_OTHERS = 5_000_000
+"""Elements of one tag. A file with more takes any reader minutes."""
+
+
+def scan(data: bytes, file: str) -> list[Diagnostic]:
+    """Return the diagnostics of the bytes of an .xml, at most one of each kind.
+
+    Nothing is reported about bytes that are no XML at all, which the reader refuses.
+    """
+    scanned = _Scan(file)
+    if (encoding := foreign_encoding(data)) is not None:
+        message = f"the topology is in {encoding}; a scanner and a reader may see different texts in it"
+        scanned.report(NOT_UTF8, "encoding", message, "save it as UTF-8", 1)
+    scanned.parse(data)
+    return list(scanned.found.values())
+
+
+def foreign_encoding(data: bytes) -> str | None:
+    """Return the encoding that a file declares, or that its first bytes show, unless it is UTF-8 or ASCII."""
+    for mark, name in _MARKS:
+        if data.startswith(mark):
+            return name
+    declared = _DECLARATION.match(data)
+    name = declared[1].decode("ascii", "replace") if declared else "utf-8"
+    return None if name.lower() in ("utf-8", "utf8", "us-ascii", "ascii") else name[:40]
+
+
+_MARKS = (
+    (b"\xff\xfe\0\0", "UTF-32"),
+    (b"\0\0\xfe\xff", "UTF-32"),
+    (b"<\0\0\0", "UTF-32"),
+    (b"\0\0\0<", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+    (b"<\0", "UTF-16"),
+    (b"\0<", "UTF-16"),
+    (b"\x4c\x6f\xa7\x94", "EBCDIC"),
+)
+_DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml\b[^>]*?\bencoding\s*=\s*["']([^"'>]*)["']""")
+_OWN_MARK = "ovir-weights"
+"""The processing instruction with the checksum of the weights, which ovir writes."""
+
+
+class _StopScanError(Exception):
+    """Ends the scan."""
+
+
+class _Scan:
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.found: dict[str, Diagnostic] = {}
+        self.depth = 0
+        self.length = 0  # of the text since the last tag
+        self.is_over = False  # whether the root element has ended
+        self.counts: Counter[str] = Counter()
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = False
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+        self.parser.CommentHandler = self._comment
+        self.parser.ProcessingInstructionHandler = self._instruction
+        self.parser.StartDoctypeDeclHandler = self._doctype
+
+    def report(self, code: Code, kind: str, message: str, hint: str | None = None, line: int | None = None) -> None:
+        place = Place(self.file, line if line is not None else self.parser.CurrentLineNumber)
+        self.found.setdefault(kind, diagnose(code, message, place, hint=hint))
+
+    def parse(self, data: bytes) -> None:
+        try:
+            for start in range(0, len(data), _CHUNK):
+                self.parser.Parse(data[start : start + _CHUNK], False)
+            self.parser.Parse(b"", True)
+        except (expat.ExpatError, ValueError, _StopScanError):
+            return  # the reader says what is wrong
+
+    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self.depth += 1
+        self.length = 0
+        self.counts[tag] += 1
+        if self.depth > DEEPEST:
+            message = f"elements are nested more than {DEEPEST} deep"
+            self.report(OUT_OF_PROPORTION, "depth", message, "no model needs such depth")
+        if self.counts[tag] > (most := MOST_ELEMENTS.get(tag, MOST_OTHERS)):
+            self.report(OUT_OF_PROPORTION, "count", f"the file has more than {most:,} <{tag}> elements")
+        if len(self.counts) > MOST_ATTRIBUTES:
+            message = f"the file has more than {MOST_ATTRIBUTES:,} different tags"
+            self.report(OUT_OF_PROPORTION, "tags", message)
+            raise _StopScanError
+        if len(attributes) > MOST_ATTRIBUTES:
+            message = f"<{tag}> has {plural(len(attributes), 'attribute')}, more than {MOST_ATTRIBUTES:,}"
+            self.report(OUT_OF_PROPORTION, "attributes", message)
+        for key, value in attributes.items():
+            if len(value) > LONGEST_TEXT:
+                self._long(f"the attribute '{key}'", len(value))
+            if key == "xmlns" or ":" in key:
+                self.report(XML_CONSTRUCT, "namespace", f"<{tag}> has the attribute '{key}' of a namespace", _NO_NEED)
+            if _XINCLUDE in value:
+                self.report(XML_CONSTRUCT, "xinclude", f"<{tag}> names XInclude, which reads other files", _NO_NEED)
+        if ":" in tag:
+            self.report(XML_CONSTRUCT, "namespace", f"<{tag}> is an element of a namespace", _NO_NEED)
+
+    def _end(self, tag: str) -> None:
+        self.depth -= 1
+        self.length = 0
+        self.is_over = self.depth == 0
+
+    def _text(self, text: str) -> None:
+        self.length += len(text)
+        if self.length > LONGEST_TEXT:
+            self._long("a text", self.length)
+
+    def _comment(self, text: str) -> None:
+        if len(text) > LONGEST_TEXT:
+            self._long("a comment", len(text))
+        if self.is_over:
+            message = f"a comment of {plural(len(text), 'character')} follows the model"
+            self.report(XML_CONSTRUCT, "trailing", message, "remove it")
+
+    def _instruction(self, target: str, data: str) -> None:
+        if target != _OWN_MARK:
+            self.report(XML_CONSTRUCT, "instruction", f"the processing instruction <?{target}?>", _NO_NEED)
+
+    def _doctype(self, *_: object) -> None:
+        raise _StopScanError  # the reader reports it; nothing of it is expanded here
+
+    def _long(self, what: str, length: int) -> None:
+        message = f"{what} has more than {LONGEST_TEXT:,} characters (here {size_text(length)})"
+        self.report(OUT_OF_PROPORTION, "text", message)
+
+
+_CHUNK = 1 << 20
+_XINCLUDE = "http://www.w3.org/2001/XInclude"
+_NO_NEED = "IR does not need it; other programs may obey it: remove it"

@@ -1,0 +1,47 @@
+"""Boxes of labeled images, as the .json files of COCO have them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.diagnostics.codes import UNREADABLE
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import ReadError
+
+
+def read_boxes(path: str) -> dict[str, Array]:
+    """Return the boxes of each image by the name of its file; raise ReadError.
+
+    A box is a row: x1, y1, x2, y2 as shares of the width and height of the image, the id of its category, and whether
+    it is a crowd (1 or 0).
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+    except (OSError, ValueError) as error:
+        _refuse(path, f"cannot read the labels: {getattr(error, 'strerror', None) or error}")
+    try:
+        return _boxes(content)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        _refuse(path, f"not boxes of COCO: {type(error).__name__}: {error}")
+
+
+def _boxes(content: Any) -> dict[str, Array]:
+    images = {image["id"]: image for image in content["images"]}
+    rows: dict[Any, list[list[float]]] = {number: [] for number in images}
+    for found in content["annotations"]:
+        x, y, width, height = map(float, found["bbox"])
+        image = images[found["image_id"]]
+        across, down = float(image["width"]), float(image["height"])
+        sides = [x / across, y / down, (x + width) / across, (y + height) / down]
+        rows[found["image_id"]].append([*sides, float(found["category_id"]), float(found.get("iscrowd", 0))])
+    return {image["file_name"]: np.array(rows[number]).reshape(-1, 6) for number, image in images.items()}
+
+
+def _refuse(path: str, message: str) -> NoReturn:
+    hint = "expected an object with 'images' and 'annotations', which have 'bbox' and 'category_id'"
+    raise ReadError(diagnose(UNREADABLE, message, Place(path), hint=hint)) from None

@@ -1,0 +1,30 @@
+"""Files that are changed at random cost their check no more than its budget, and end in a verdict."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from benchmarks import fuzz_untrusted
+
+SECONDS = 20
+
+
+@pytest.mark.slow
+def test_mutated_files_get_verdicts() -> None:
+    result = fuzz_untrusted.fuzz(fuzz_untrusted.read_seeds([fuzz_untrusted.EXAMPLES]), SECONDS)
+    assert result.faults == []
+    assert result.files > 20
+    assert result.errors > result.files // 2
+
+
+@pytest.mark.parametrize("mutation", dict.fromkeys(fuzz_untrusted.OF_XML), ids=lambda mutation: mutation.__name__)
+def test_each_mutation_changes_files(mutation: fuzz_untrusted.Mutation) -> None:
+    seeds = fuzz_untrusted.read_seeds([fuzz_untrusted.EXAMPLES])
+    assert sum(mutation(xml, random.Random(1)) != xml for xml, _ in seeds) > len(seeds) // 2
+
+
+def test_a_mutant_is_made_of_its_seed_alone() -> None:
+    seeds = fuzz_untrusted.read_seeds([fuzz_untrusted.EXAMPLES])
+    assert fuzz_untrusted.mutate(*seeds[0], 5) == fuzz_untrusted.mutate(*seeds[0], 5)

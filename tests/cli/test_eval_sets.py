@@ -1,0 +1,73 @@
+"""``ovir eval`` with metrics of all inputs together: boxes and class maps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+from detections import random_detections
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def detector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model that returns the detections that it is fed with; inputs and labels of ten images."""
+    monkeypatch.chdir(tmp_path)
+    for name, offset in (("model", 0), ("moved", 4)):
+        net = Net()
+        shift = np.float32([[0, 0, offset, offset, offset, offset]])
+        net.result(net.op("Add", net.parameter("x", "?,6"), net.const(shift), name="boxes"))
+        net.write(tmp_path, name)
+    rows = ["image,x1,y1,x2,y2,class"]
+    (tmp_path / "in").mkdir()
+    for number, (output, label) in enumerate(random_detections(3, 10)):
+        np.savez(tmp_path / "in" / f"{number}.npz", x=output.astype(np.float32))
+        rows += [f"{number}", *(",".join(map(str, [number, *row[:5]])) for row in label.tolist())]
+    (tmp_path / "boxes.csv").write_text("\n".join(rows))
+    return tmp_path
+
+
+def test_the_command_with_boxes(detector: Path, cli: Any) -> None:
+    pytest.importorskip("pycocotools")
+    arguments = ("--inputs", "in", "--labels", "boxes.csv", "--metric", "map", "--workers", 1)
+    done = cli("eval", "model.xml", *arguments, "--against", "moved.xml")
+    assert done.status == 0, done.err
+    assert done.out.startswith("model.xml: map 0.")
+    assert "(jackknife, 10 groups); of 10 inputs together, higher is better" in done.out
+    assert "the first model is better: p = " in done.out
+    found = json.loads(cli("eval", "model.xml", *arguments, "--json").out)
+    assert (found["metric"], found["inputs"], found["samples"], found["failed"]) == ("map", 10, 10, [])
+    refused = cli("eval", "model.xml", *arguments[:-3], "mae", "--columns", "x1,y1,x2,y2,score")
+    assert refused.status == 2
+    assert "--columns and --box-size are for the metrics map and map50" in refused.err
+
+
+def test_the_metric_says_what_it_needs(detector: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    done = cli("eval", "model.xml", "--inputs", "in", "--labels", "boxes.csv", "--metric", "map")
+    assert done.status == 2
+    assert 'pip install "ovir[metrics]"' in done.err
+
+
+def test_the_command_with_images_of_classes(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pil = pytest.importorskip("PIL.Image")
+    monkeypatch.chdir(tmp_path)
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "1,2,4,4"), name="scores"))
+    net.write(tmp_path, "model")
+    for folder in ("in", "labels"):
+        (tmp_path / folder).mkdir()
+    for number in range(3):
+        classes = np.random.default_rng(number).integers(0, 2, (4, 4))
+        np.savez(tmp_path / "in" / f"{number}.npz", x=np.stack([1 - classes, classes])[None].astype(np.float32))
+        image = pil.fromarray(classes.astype(np.uint8))
+        if number:
+            image.putpalette([0, 0, 0, 200, 50, 50])
+        image.save(tmp_path / "labels" / f"{number}.png")
+    done = cli("eval", "model.xml", "--inputs", "in", "--labels", "labels", "--metric", "miou", "--workers", 1)
+    assert done.out.startswith("model.xml: miou 1, 95% interval 1 to 1 (jackknife, 3 groups); of 3 inputs together")
