@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ovir.core.element_types import i64
 from ovir.core.shapes import UNKNOWN
-from ovir.export.exporters import exports, exports_parts
+from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Operand, Tensor
 from ovir.export.parts import real_type
 from ovir.export.sizes import axes_from_front, compute, scalar_size_of, size_of, vector
@@ -156,11 +156,10 @@ def stft(graph: Graph, op: STFT, signal: Tensor, window: Tensor, frame_size: Ten
     return graph.cast(made if rank == 2 else graph.Squeeze(made, [0]), signal.element_type)
 
 
-exports_parts(
-    ISTFT,
-    to="DFT and ConvTranspose",
-    limits="frame_size and frame_step must be constant; f64 takes a MatMul for each sample of a frame",
-)
+@exports(ISTFT, to="DFT and ConvTranspose", limits="frame_size and frame_step must be constant; not f64")
+def istft(graph: Graph, op: ISTFT, signal: Tensor, *others: Tensor | None) -> None:
+    """Leave f16 and f32 to the decomposition; that of f64 would take a product for each sample of a frame."""
+    graph.require(signal.element_type != f64, "onnxruntime has no ConvTranspose for f64")
 
 
 def _framed(graph: Graph, window: Tensor, size: Tensor) -> Tensor:
