@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ovir.core.element_types import i64
+from ovir.core.element_types import f64, i64
 from ovir.core.shapes import UNKNOWN
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Operand, Tensor
