@@ -6,8 +6,9 @@ of its rows among elements; the elements are a tensor, or strings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -41,7 +42,7 @@ class TokenizerOperator(Operator):
     input_counts: ClassVar[tuple[int, ...]] = ()
     """The numbers of inputs that the operation may have."""
 
-    _latest: tuple[tuple[Array, ...], Any] | None = None
+    _latest: Mapping[Callable[..., Any], tuple[tuple[Array, ...], Any]] = MappingProxyType({})
 
     # ----- inference
 
@@ -75,7 +76,7 @@ class TokenizerOperator(Operator):
 
         Arrays that nobody can write to, as those of constant layers, are equal if they are the same.
         """
-        latest = self._latest
+        latest = self._latest.get(make)
         if latest is not None and all(map(_is_same, latest[0], constants)):
             return latest[1]  # type: ignore[no-any-return]
         contents = [
@@ -87,7 +88,7 @@ class TokenizerOperator(Operator):
                 _prepared.pop(next(iter(_prepared)), None)
             _prepared[key] = make(self, *constants)
         result = _prepared[key]
-        self._latest = constants, result
+        self._latest = {**self._latest, make: (constants, result)}
         return result  # type: ignore[no-any-return]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +41,7 @@ class SentencepieceTokenizer(_SentencePiece):
     ``reverse`` turns the ids around, after ``add_bos`` and ``add_eos`` have added tokens at their ends. The strings are
     one input, or begins, ends and bytes. ``nbest_size`` above 1, or below 0, draws one of the best results. The last
     inputs may be special tokens, as begins, ends and bytes, with their ids; the parts of a string between them are
-    tokenized each alone.
+    tokenized each alone, with a token of ``add_bos`` for each part.
     """
 
     input_counts = (2, 4, 6, 8)
@@ -76,7 +78,10 @@ class SentencepieceTokenizer(_SentencePiece):
             else [str(item).encode(errors="surrogateescape") for item in strings[0].flat]
         )
         tokens = self.prepared(SentencepieceTokenizer.special_tokens, *special) if special else None
-        rows = [self._row(processor, text, tokens) for text in texts]
+        draws = self.nbest_size > 1 or self.nbest_size < 0
+        encode = partial(processor.encode, enable_sampling=draws, nbest_size=self.nbest_size, alpha=self.alpha)
+        ends = self.prepared(SentencepieceTokenizer.ends, model)
+        rows = [self._row(encode, text, tokens, ends) for text in texts]
         places = [(row, column) for row, ids in enumerate(rows) for column in range(len(ids))]
         shape = len(rows), max(map(len, rows), default=0)
         return (
@@ -92,29 +97,76 @@ class SentencepieceTokenizer(_SentencePiece):
         choices = (rb"\b%s|%s\b" % (text, text) if is_word else text for text, is_word in quoted)
         return re.compile(b"|".join(choices)), known
 
-    def _row(self, processor: Any, text: bytes, tokens: tuple[re.Pattern[bytes], dict[bytes, int]] | None) -> list[int]:
-        """Return the ids of a string."""
+    def ends(self, model: Array) -> tuple[list[int], list[int]]:
+        """Return the ids that come before and after the ids of a text."""
+        processor = self.prepared(_SentencePiece.processor, model)
+        pieces = pieces_at_ends(text_of(model))
+        for piece, is_added in zip(pieces, (self.add_bos, self.add_eos), strict=True):
+            if is_added and processor.piece_to_id(piece) == processor.unk_id():
+                raise OperatorError(f"the model has no piece {piece!r}, which is to be added to each text")
+        begin, end = map(processor.piece_to_id, pieces)
+        return [begin] * self.add_bos, [end] * self.add_eos
+
+    def _row(
+        self,
+        encode: Callable[[bytes], list[int]],
+        text: bytes,
+        tokens: tuple[re.Pattern[bytes], dict[bytes, int]] | None,
+        ends: tuple[list[int], list[int]],
+    ) -> list[int]:
+        """Return the ids of a string. With special tokens, each part that is not empty has a token before it."""
+        begin, end = ends
         ids: list[int] = []
         if tokens is None:
-            ids = self._encoded(processor, text)
+            ids = begin + encode(text)
         else:
             at = 0
             for found in tokens[0].finditer(text):
-                ids += [*self._encoded(processor, text[at : found.start()]), tokens[1][found[0]]]
+                part = text[at : found.start()]
+                ids += [*(begin + encode(part) if part else ()), tokens[1][found[0]]]
                 at = found.end()
-            if at < len(text):
-                ids += self._encoded(processor, text[at:])
+            if text[at:]:
+                ids += begin + encode(text[at:])
+        ids += end
         return ids[::-1] if self.reverse else ids
 
-    def _encoded(self, processor: Any, text: bytes) -> list[int]:
-        draws = self.nbest_size > 1 or self.nbest_size < 0
-        ids: list[int] = processor.encode(text, enable_sampling=draws, nbest_size=self.nbest_size, alpha=self.alpha)
-        begin, end = processor.bos_id(), processor.eos_id()
-        if begin < 0:  # the converter may have made these tokens common ones
-            begin = processor.piece_to_id("<s>")
-        if end < 0:
-            end = processor.piece_to_id("</s>")
-        return [begin] * self.add_bos + ids + [end] * self.add_eos
+
+def pieces_at_ends(model: bytes) -> tuple[str, str]:
+    """Return the pieces that a serialized model names for the begin and the end of a text.
+
+    They are the fields ``bos_piece`` and ``eos_piece`` of its ``trainer_spec`` (sentencepiece_model.proto).
+    """
+    spec = next((value for number, value in fields(model) if number == 2), b"")
+    named = {number: value.decode(errors="replace") for number, value in fields(spec) if number in (46, 47)}
+    return named.get(46, "<s>"), named.get(47, "</s>")
+
+
+def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the content of each field of a protobuf message; numbers count as empty."""
+    at = 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        kind, begin = key & 7, at
+        if kind == 0:
+            varint()
+        elif kind == 2:
+            length = varint()
+            begin, at = at, at + length
+        else:
+            at += 8 if kind == 1 else 4
+        yield key >> 3, message[begin:at] if kind == 2 else b""
 
 
 class _Detokenizer(_SentencePiece):

@@ -1,0 +1,58 @@
+"""SentencepieceTokenizer with ends and special tokens."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from tokenizers_operations import run, strings
+
+import ovir
+from ovir.core.arrays import Array
+
+
+def model(**options: Any) -> tuple[Any, Array]:
+    """Return a processor, and its model as an input."""
+    sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece, of the extra tokenizers, is missing")
+    written = io.BytesIO()
+    texts = iter(["the quick brown fox", "the lazy dog", "a fox and a dog"] * 9)
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=texts, model_writer=written, vocab_size=40, hard_vocab_limit=False, minloglevel=2, **options
+    )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
+    return processor, np.frombuffer(written.getvalue(), np.uint8)
+
+
+def ids(proto: Array, texts: list[str], special: dict[str, int] | None = None, **attributes: Any) -> list[list[int]]:
+    tokens = (*strings(*special), np.int32(list(special.values()))) if special else ()
+    found = run("SentencepieceTokenizer", proto, *strings(*texts), *tokens, outputs=3, **attributes)
+    return [found[1][found[0][:, 0] == row].tolist() for row in range(len(texts))]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_parts_between_special_tokens(reverse: bool) -> None:
+    processor, proto = model()
+    quick, dog = processor.encode("quick"), processor.encode("dog")
+    found = ids(
+        proto,
+        ["quick<x>dog<x>", "<x>", "", "the dog"],
+        {"<x>": 77, "the": 88},
+        add_bos="true",
+        add_eos="true",
+        reverse=str(reverse).lower(),
+    )
+    expected = [[1, *quick, 77, 1, *dog, 77, 2], [77, 2], [2], [88, 1, *dog, 2]]
+    assert found == [row[::-1] if reverse else row for row in expected]
+
+
+def test_the_model_names_the_pieces_at_the_ends() -> None:
+    processor, proto = model(bos_piece="<begin>", eos_piece="<end>")
+    assert ids(proto, ["dog"], add_bos="true", add_eos="true") == [[1, *processor.encode("dog"), 2]]
+
+
+def test_a_piece_that_the_model_does_not_have() -> None:
+    _, proto = model(bos_id=-1)
+    with pytest.raises(ovir.OvirError, match="no piece '<s>'"):
+        ids(proto, ["dog"], add_bos="true")
