@@ -2,9 +2,9 @@
 
     python -m benchmarks.tokenizers [KIND ...] [--sizes N ...] [--rounds N]
 
-Makes the tokenizers that the tests compare, and lets both sides tokenize single texts. Each text is new to both, so
-caches have only words of earlier texts. ``words`` are words of many scripts with spaces, ``unbroken`` the same without
-spaces. Prints the seconds of a text and their ratio; the target is at most 20, and growth with the length.
+Each text is new to both sides, so caches have only words of earlier texts. ``words`` are words of many scripts with
+spaces, ``unbroken`` the same without spaces. Prints a Markdown table with the median time of a text of each length, and
+its ratio to the time of openvino-tokenizers; the target is at most 20, and growth with the length.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from __future__ import annotations
 import argparse
 import random
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,19 +20,15 @@ from typing import Any
 
 import numpy as np
 import openvino
-import openvino_tokenizers  # noqa: F401  registers its operations in openvino
 
 import ovir
+from benchmarks.tokenizer_kinds import KINDS
+from benchmarks.tokenizer_texts import ENGLISH, WORDS
 
-TESTS = Path(__file__).parents[1] / "tests"
-sys.path.insert(0, str(TESTS))
-
-from tokenizer_texts import ENGLISH, WORDS  # type: ignore[import-not-found,unused-ignore]  # noqa: E402
-
-KINDS = (
-    "gpt2", "qwen2", "llama2", "bert-cased", "bert-uncased", "t5", "xlm-r", "words", "sp-unigram", "sp-bpe",
-)  # fmt: skip
+SIZES = [10, 1_000, 100_000]
 TARGET = 20.0
+MANY = 20_000
+"""The characters of texts that are measured at least, of each length."""
 
 
 def text(draw: random.Random, size: int, joint: str) -> str:
@@ -56,18 +50,17 @@ def seconds(run: Callable[[Any], object], argument: Any) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tokenizers", description="Compare tokenizers.")
-    parser.add_argument("kinds", nargs="*", default=KINDS, metavar="KIND", help=f"one of {', '.join(KINDS)}")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10, 1_000, 100_000], help="characters of a text")
-    parser.add_argument("--rounds", type=int, default=5, help="the number of the longest texts (default 5)")
+    parser.add_argument("kinds", nargs="*", default=list(KINDS), metavar="KIND", help=f"one of {', '.join(KINDS)}")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="N", help="characters of a text")
+    parser.add_argument(
+        "--rounds", type=int, default=5, metavar="N", help="the number of the longest texts (default 5)"
+    )
     options = parser.parse_args()
-    print(f"{'kind':<14}{'texts':<10}{'characters':>11}{'ovir ms':>11}{'openvino ms':>13}{'ratio':>8}")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "batches.pickle").write_bytes(b"\x80\x04]\x94.")  # an empty list: nothing is compared here
+    print("| kind | texts | characters | ovir ms | openvino ms | ratio |\n|---|---|---:|---:|---:|---:|")
+    with tempfile.TemporaryDirectory() as folder:
         for kind in options.kinds:
-            worker = TESTS / "tokenizers" / "tokenizers_worker.py"
-            subprocess.run([sys.executable, "-W", "ignore", worker, folder, kind], check=True)
-            path = folder / f"{kind}_tokenizer.xml"
+            path = Path(folder) / f"{kind}_tokenizer.xml"
+            openvino.save_model(KINDS[kind]()[0], path, compress_to_fp16=False)
             ours, theirs = ovir.compile_model(path), openvino.Core().compile_model(path, "CPU")
             measure(kind, ours, theirs, options.sizes, options.rounds)
 
@@ -78,17 +71,18 @@ def measure(kind: str, ours: Any, theirs: Any, sizes: list[int], rounds: int) ->
     for joint, form in ((" ", "words"), ("", "unbroken")):
         for size in sizes:
             times = []
-            for number in range(rounds + max(20_000 // size, 1)):
-                sample = text(draw, size, joint)
+            for number in range(rounds + max(MANY // size, 1)):
+                batch = [text(draw, size, joint)] * len(ours.inputs)
                 pair = (
-                    seconds(ours, [np.array([sample], object)]),
-                    seconds(theirs, [openvino.Tensor([sample])]),
+                    seconds(ours, [np.array([sample], object) for sample in batch]),
+                    seconds(theirs, [openvino.Tensor([sample]) for sample in batch]),
                 )
                 if number:
                     times.append(pair)
             one, other = (statistics.median(side) * 1e3 for side in zip(*times, strict=True))
-            mark = "" if one / other <= TARGET else "  above the target"
-            print(f"{kind:<14}{form:<10}{size:>11,}{one:>11.3f}{other:>13.3f}{one / other:>8.1f}{mark}", flush=True)
+            mark = "" if one / other <= TARGET else " above the target"
+            numbers = f"{size:,} | {one:,.4g} | {other:,.4g} | {one / other:.1f}{mark}"
+            print(f"| {kind} | {form} | {numbers} |", flush=True)
 
 
 if __name__ == "__main__":

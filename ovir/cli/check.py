@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import ovir
 from ovir.checks.checker import check
-from ovir.checks.untrusted.gate import find_untrusted, is_no_model
+from ovir.checks.untrusted.paths import is_no_model
 from ovir.checks.untrusted.severities import SECURITY
 from ovir.cli.arguments import (
     add_command,
@@ -32,7 +32,7 @@ from ovir.cli.arguments import (
     write_html,
 )
 from ovir.cli.check_config import Settings, find_settings, must_be_reported, parse_codes
-from ovir.cli.check_untrusted import add_untrusted, check_each_untrusted, refuse_options
+from ovir.cli.check_untrusted import add_untrusted, check_each_untrusted, find_files_untrusted, refuse_options
 from ovir.cli.device import Verdict, add_device
 from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.opening import add_extension, load_extensions
@@ -366,7 +366,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         refuse_overwriting(arguments, settings.baseline)  # which a configuration file may name
         baseline = Baseline.read(settings.baseline)
-    files, diagnostics = find_untrusted(arguments.models) if arguments.untrusted else find_files(arguments.models)
+    files, diagnostics = find_files_untrusted(arguments.models) if arguments.untrusted else find_files(arguments.models)
     output.say(diagnostics)
     checked: list[str] = []
     known = 0

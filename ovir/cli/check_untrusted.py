@@ -7,7 +7,6 @@ import os
 from collections.abc import Generator, Sequence
 
 from ovir.checks.untrusted.budget import Budget, Options
-from ovir.checks.untrusted.gate import check_each
 from ovir.cli.arguments import raise_usage_error
 from ovir.cli.check_config import Settings
 from ovir.diagnostics.codes import CODES
@@ -50,6 +49,8 @@ def check_each_untrusted(
     names: Sequence[str], arguments: argparse.Namespace, settings: Settings
 ) -> Generator[tuple[list[Diagnostic], dict[str, float]]]:
     """Yield the diagnostics of each file in order, and the time that its check took."""
+    from ovir.checks.untrusted.gate import check_each  # trusted files do not need it
+
     memory = Budget.memory if arguments.memory is None else arguments.memory * 10**6
     options = Options(
         need_weights=not settings.no_weights,
@@ -61,6 +62,13 @@ def check_each_untrusted(
     processes = arguments.workers or os.cpu_count() or 1
     for verdict in check_each(names, arguments.weights, options, Budget(arguments.timeout, memory), processes):
         yield verdict.diagnostics, {"inference": 0.0, "process": verdict.seconds}
+
+
+def find_files_untrusted(given: Sequence[str]) -> tuple[list[tuple[str, bool]], list[Diagnostic]]:
+    """Return every file to check, with whether it was found in a folder; and the errors of paths."""
+    from ovir.checks.untrusted.gate import find_untrusted  # trusted files do not need it
+
+    return find_untrusted(given)
 
 
 _ALWAYS = frozenset({"OVIR001", "OVIR999"})

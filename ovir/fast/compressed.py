@@ -25,6 +25,8 @@ from ovir.ops.matmul import oriented
 
 _FEW = 8
 """With up to so many rows, the sums of each group of codes are scaled, and with more rows the codes."""
+_LARGEST_FACTOR = np.float32(2.0**90)
+"""Sums of larger numbers might overflow before they are scaled."""
 _BLOCK = 1 << 19
 """The number of weights of a block. Threads that work on smaller ones wait for each other, because each NumPy call
 takes the lock of the interpreter: with blocks of 1 << 17, a decoder takes 1.2 times as long."""
@@ -52,7 +54,7 @@ def compressed_matmul(op: CompressedMatMul, binder: Binder, a: Array) -> bool:
 class _Form(Protocol):
     """A matrix [length, columns] that is multiplied in blocks of columns."""
 
-    def prepared(self, x: Array) -> tuple[Array, ...]:
+    def terms(self, x: Array) -> tuple[Array, ...]:
         """Return arrays made from the rows [rows, length] that all blocks share."""
 
     def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
@@ -73,7 +75,7 @@ def _form(op: CompressedMatMul) -> _Form | None:
 def _multiply(form: _Form, x: Array, out: Array) -> None:
     length = x.shape[1]
     places = cuts(out.shape[1], -(-out.shape[1] * length // _BLOCK))
-    terms = form.prepared(x)
+    terms = form.terms(x)
 
     def run(start: int, stop: int) -> None:
         for place in places[start:stop]:
@@ -104,7 +106,7 @@ class _Widened:
         self._is_transposed = matrix.strides[0] < matrix.strides[1]
         self.matrix = matrix
 
-    def prepared(self, x: Array) -> tuple[Array, ...]:
+    def terms(self, x: Array) -> tuple[Array, ...]:
         return (x,)
 
     def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
@@ -127,7 +129,7 @@ class _Halves(_Widened):
         super().__init__(matrix)
         self._is_finite: bool | None = None
 
-    def prepared(self, x: Array) -> tuple[Array, ...]:
+    def terms(self, x: Array) -> tuple[Array, ...]:
         if self._is_finite is None:
             self._is_finite = _is_finite(self.matrix)
         scaled = x * half.OFFSET
@@ -145,8 +147,7 @@ def _is_finite(matrix: Array) -> bool:
     rows = matrix if matrix.flags.c_contiguous else matrix.T
     bits = rows.view(np.int16)
     blocks = cuts(len(bits), -(-bits.size // _BLOCK))
-    found = [bits[b].max() < 0x7C00 and bits[b].view(np.uint16).max() < 0xFC00 for b in blocks]
-    return all(found)
+    return all(bits[b].max() < 0x7C00 and bits[b].view(np.uint16).max() < 0xFC00 for b in blocks)
 
 
 # --------------------------------------------------------------------------- weights in groups of 4 or 8 bits
@@ -171,20 +172,23 @@ class _Groups:
         self._scale = np.ascontiguousarray(codes.scale.T) / np.float32(factor)
         self._zero_point = np.ascontiguousarray(zero_point.T, np.float32) if zero_point.any() else None
 
-    def prepared(self, x: Array) -> tuple[Array, ...]:
+    def terms(self, x: Array) -> tuple[Array, ...]:
+        """Return the rows in planes, and the sum of each group if the sums are scaled and not the codes."""
         rows = x.reshape(len(x), self._groups, self._size, self._planes)
         planes = np.ascontiguousarray(rows.transpose(3, 1, 0, 2))
-        return planes, planes.sum((0, 3))
+        is_small = x.max() < _LARGEST_FACTOR and x.min() > -_LARGEST_FACTOR
+        scales_sums = is_small and (len(x) <= _FEW or self._groups == 1)
+        return (planes, planes.sum((0, 3))) if scales_sums else (planes,)
 
     def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
-        planes, sums = terms
+        planes, *sums = terms
         codes = self._codes(self._numbers[block])
         scale = self._scale[:, block]
         zero_point = None if self._zero_point is None else self._zero_point[:, block]
-        if planes.shape[2] <= _FEW or self._groups == 1:
+        if sums:
             products = np.matmul(planes, codes.transpose(0, 2, 3, 1)).sum(0)  # [groups, rows, columns]
             if zero_point is not None:
-                products -= sums[:, :, np.newaxis] * zero_point[:, np.newaxis]
+                products -= sums[0][:, :, np.newaxis] * zero_point[:, np.newaxis]
             products *= scale[:, np.newaxis]
             products.sum(0, out=out)
             return
@@ -218,7 +222,7 @@ class _Slices:
     def __init__(self, weights: CompressedWeights) -> None:
         self._weights = weights
 
-    def prepared(self, x: Array) -> tuple[Array, ...]:
+    def terms(self, x: Array) -> tuple[Array, ...]:
         return (x,)
 
     def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:

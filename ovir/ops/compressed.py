@@ -59,6 +59,9 @@ class CompressedWeights(Protocol):
     def codes(self) -> Codes | None:
         """Return the codes of a matrix; None if the file holds them in another form."""
 
+    def stored(self) -> list[Array]:
+        """Return the arrays that the weights are decompressed from, as the file holds them."""
+
     def slices(self, which: Selection) -> Array:
         """Return slices along the first axis."""
 
@@ -163,6 +166,10 @@ class CompressedGroupedMatMul(Operator):
     def run(self, a: Array, offsets: Array | None = None) -> Array:
         matrices: Any = _Matrices(self.weights)
         return self._op.run(a, matrices, offsets)
+
+
+READERS = Decompress, CompressedGather, CompressedMatMul, CompressedGroupedMatMul
+"""The operations that have ``weights``."""
 
 
 class _Matrices:

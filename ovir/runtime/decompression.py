@@ -85,6 +85,12 @@ class ConstantWeights:
     def codes(self) -> Codes | None:
         return codes_of(self.port)
 
+    def stored(self) -> list[Array]:
+        layers = {self.port.layer, *_before(self.port.layer)}
+        layers |= {source.layer for layer in layers for source in _sources(layer)}
+        constants = [layer.operator for layer in layers if isinstance(layer.operator, Const)]
+        return [op.data if (stored := op.stored()) is None else stored for op in constants]
+
     def slices(self, which: Selection) -> Array:
         op = self.port.layer.operator
         if isinstance(op, Const):

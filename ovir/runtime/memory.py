@@ -14,6 +14,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import exact_size_text, size_text
 from ovir.graph.layers import Port
+from ovir.ops.compressed import READERS
 from ovir.runtime.plan import Plan, Step
 
 
@@ -22,7 +23,7 @@ class MemoryUse:
     """Bytes. What kernels allocate for themselves while they run is not counted."""
 
     weights: int
-    """Constants, as the run holds them: compressed weights are restored."""
+    """Constants as the run holds them: those that stay compressed as the file holds them, the others decompressed."""
     inputs: int
     activations: int
     """The most that lies between the layers at one time, outputs of the model included."""
@@ -42,8 +43,10 @@ def memory_use(plan: Plan, *, certain: bool = False) -> MemoryUse:
         for index, step in enumerate(plan.steps):
             walk.step(index, step)
     inputs = [_bytes(port) for port in plan.model.inputs]
+    operators = [step.operator for step in plan.steps]
+    compressed = [array for op in operators if isinstance(op, READERS) for array in op.weights.stored()]
     return MemoryUse(
-        _covered(plan.constants.values()) + walk.body_weights,
+        _covered([*plan.constants.values(), *compressed]) + walk.body_weights,
         sum(size or 0 for size in inputs),
         walk.most,
         walk.unknown + inputs.count(None),

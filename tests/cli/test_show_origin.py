@@ -12,6 +12,7 @@ import pytest
 from builder import Net
 
 import ovir
+from ovir import opset13 as ops
 from ovir.lowering.releases import RELEASES, oldest_release, release_text
 from ovir.runtime.memory import memory_use
 
@@ -114,6 +115,14 @@ def test_the_memory_of_a_run_is_what_it_takes() -> None:
     assert use.activations >= 800_000  # the input of a layer and its output
     result = 400_000  # of which the caller gets a copy
     assert use.activations <= peak <= use.inputs + 2 * use.activations + result  # binding has memory of its own
+
+
+def test_weights_that_stay_compressed_count_as_in_the_file() -> None:
+    x = ops.parameter([1, 1024], "f32")
+    codes = ops.constant(np.ones((1024, 1024)), "i8")
+    weights = ops.multiply(ops.convert(codes, "f16"), np.full((1024, 1), 0.5, np.float16))
+    model = ovir.Model([ops.matmul(x, ops.convert(weights, "f32"), False, True)], [x])
+    assert memory_use(ovir.compile_model(model).plan()).weights == 1024 * 1024 + 2 * 1024
 
 
 def test_show_memory(cli: Any, tmp_path: Path) -> None:

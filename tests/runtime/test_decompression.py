@@ -284,6 +284,19 @@ def test_products_with_codes_are_right_in_every_run(element_type: str, grouped: 
         np.testing.assert_allclose(request.infer([x])[0], once([x])[0], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("element_type", ["u4", "i4", "u8", "i8"])
+@pytest.mark.parametrize("large", [5e36, -1e37, np.inf, np.nan])
+def test_factors_that_codes_would_make_infinite(element_type: str, large: float) -> None:
+    net = Net()
+    x = net.parameter("x", "?,?")
+    net.result(net.op("MatMul", x, weights_of(net, element_type, grouped=True), transpose_b="true"))
+    data = np.ones((1, COLUMNS), np.float32)
+    data[0, 3] = large
+    decompressed_once, kept, _ = both_ways(net, {"x": data})
+    assert np.isfinite(kept).sum() == np.isfinite(decompressed_once).sum()
+    np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4)
+
+
 def test_a_product_that_does_not_fit_is_reported() -> None:
     net = Net()
     net.result(net.op("MatMul", net.parameter("x", "?,?"), weights_of(net, "u4"), transpose_b="true"))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tokenizer_texts import texts
 
 import ovir
+from benchmarks.tokenizer_texts import texts
 
 for _package in ("openvino_tokenizers", "tokenizers", "transformers", "sentencepiece", "regex"):
     pytest.importorskip(_package, reason=f"{_package}, which makes or runs tokenizers, is not installed")

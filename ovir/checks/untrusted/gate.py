@@ -11,8 +11,8 @@ from typing import Any
 
 from ovir.checks.untrusted.budget import Budget, Options
 from ovir.checks.untrusted.guard import Guard, Verdict
-from ovir.checks.untrusted.paths import find_models, path_fault
-from ovir.diagnostics.codes import NOT_IR, UNREADABLE
+from ovir.checks.untrusted.paths import find_models, is_no_model, path_fault
+from ovir.diagnostics.codes import UNREADABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
@@ -38,11 +38,6 @@ def check_untrusted(model: Any, weights: Any, options: Options, budget: Budget) 
         message = f"no OpenVINO IR was found: {plural(len(files), '.xml file')} with another root element than <net>"
         found.append(diagnose(UNREADABLE, message, Place(path)))
     return found
-
-
-def is_no_model(found: Sequence[Diagnostic]) -> bool:
-    """Return whether a file of a folder is harmless XML of another kind."""
-    return bool(found) and all(d.code == NOT_IR.id for d in found)
 
 
 def find_untrusted(given: Sequence[str]) -> tuple[list[tuple[str, bool]], list[Diagnostic]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 
 from ovir.checks.untrusted.budget import stored_size
-from ovir.diagnostics.codes import COMPRESSED, LINK, OUT_OF_PROPORTION, SPECIAL_FILE, UNREADABLE
+from ovir.diagnostics.codes import COMPRESSED, LINK, NOT_IR, OUT_OF_PROPORTION, SPECIAL_FILE, UNREADABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.wording import exact_size_text, size_text
 
@@ -87,6 +88,11 @@ def sparse_fault(path: str) -> Diagnostic | None:
 
 _LARGE = 1 << 26
 _TIMES = 16
+
+
+def is_no_model(found: Sequence[Diagnostic]) -> bool:
+    """Return whether a file of a folder is harmless XML of another kind."""
+    return bool(found) and all(d.code == NOT_IR.id for d in found)
 
 
 def weights_beside(path: str) -> str:

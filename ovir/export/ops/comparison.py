@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from ovir.export.exporters import exports
+from ovir.export.exporters import exports, exports_parts
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import aligned
 from ovir.ops.comparison import (
@@ -45,10 +43,7 @@ def not_equal(graph: Graph, op: NotEqual, a: Tensor, b: Tensor) -> Tensor:
     return graph.Not(graph.Equal(a, aligned(graph, op, a, b)))
 
 
-@exports(IsFinite, to="Abs and Less")
-def is_finite(graph: Graph, op: IsFinite, data: Tensor) -> Tensor:
-    """Export as the comparison of the magnitude with infinity, which is false for NaN."""
-    return graph.Less(graph.Abs(data), np.inf)
+exports_parts(IsFinite, to="Abs and Less")
 
 
 @exports(IsNaN, to="IsNaN")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
 
-import numpy as np
-
-from ovir.core.element_types import i64
+from ovir.core.element_types import f64, i64
 from ovir.core.shapes import UNKNOWN
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Operand, Tensor
 from ovir.export.parts import real_type
-from ovir.export.sizes import LAST, axes_from_front, compute, scalar_size_of, size_of, vector
+from ovir.export.sizes import axes_from_front, compute, scalar_size_of, size_of, vector
 from ovir.ops.fourier import DFT, IDFT, IRDFT, ISTFT, RDFT, STFT, FourierBase
 
 # --------------------------------------------------------------------------- along one axis
@@ -159,52 +156,10 @@ def stft(graph: Graph, op: STFT, signal: Tensor, window: Tensor, frame_size: Ten
     return graph.cast(made if rank == 2 else graph.Squeeze(made, [0]), signal.element_type)
 
 
-@exports(ISTFT, to="DFT and ConvTranspose", limits="frame_size and frame_step must be constant")
-def istft(
-    graph: Graph,
-    op: ISTFT,
-    data: Tensor,
-    window: Tensor,
-    frame_size: Tensor,
-    frame_step: Tensor,
-    signal_length: Tensor | None = None,
-) -> Tensor:
-    """Export as inverse DFT, and ConvTranspose to add the frames."""
-    size = int(graph.known(frame_size, "frame_size").item())
-    step = int(graph.known(frame_step, "frame_step").item())
-    rank = graph.rank(data)
-    spectra = graph.cast(data, real_type(data))
-    batch = spectra if rank == 4 else graph.Unsqueeze(spectra, [0])
-    frames = inverse_real(graph, graph.shaped(batch, [-1] * 4), 1, size)  # [batch, size, frames]
-    weights = graph.Reshape(_framed(graph, graph.cast(window, real_type(window)), graph.constant(size)), [-1, 1])
-    squares = graph.Expand(graph.Mul(weights, weights), graph.Shape(frames))
-    scale = graph.cast(graph.constant(np.float64(sqrt(size) if op.normalized else 1)), frames.element_type)
-    total = _added(graph, graph.Mul(graph.Mul(frames, weights), scale), size, step)
-    norm = _added(graph, squares, size, step)
-    none = graph.cast(graph.constant(0), norm.element_type)
-    is_empty = graph.Equal(norm, none)
-    one = graph.cast(graph.constant(1), norm.element_type)
-    signal = graph.Where(is_empty, none, graph.Div(total, graph.Where(is_empty, one, norm)))
-    signal = _cut(graph, op, signal, size, signal_length)
-    return graph.cast(signal if rank == 4 else graph.Squeeze(signal, [0]), data.element_type)
-
-
-def _cut(graph: Graph, op: ISTFT, signal: Tensor, size: int, signal_length: Tensor | None) -> Tensor:
-    """Return the wanted part of signals [batch, length]."""
-    removed = size // 2 if op.center else 0
-    if signal_length is None:
-        return graph.Slice(signal, [removed], [-removed or LAST], [1])
-    rest = graph.Slice(signal, [removed], [LAST], [1])
-    length = graph.cast(graph.Reshape(signal_length, [1]), i64)
-    rest = graph.Slice(rest, [0], length, [1])
-    missing = graph.Sub(length, graph.Shape(rest, start=1))
-    return graph.Pad(rest, graph.Concat(graph.constant([0, 0, 0]), missing, axis=0))
-
-
-def _added(graph: Graph, frames: Tensor, size: int, step: int) -> Tensor:
-    """Return the sums of overlapping frames [batch, size, frames], [batch, length]."""
-    place = np.eye(size, dtype=frames.element_type.to_dtype())[:, np.newaxis]
-    return graph.Squeeze(graph.ConvTranspose(frames, graph.constant(place), strides=[step], kernel_shape=[size]), [1])
+@exports(ISTFT, to="DFT and ConvTranspose", limits="frame_size and frame_step must be constant; not f64")
+def istft(graph: Graph, op: ISTFT, signal: Tensor, *others: Tensor | None) -> None:
+    """Leave f16 and f32 to the decomposition; that of f64 would take a product for each sample of a frame."""
+    graph.require(signal.element_type != f64, "onnxruntime has no ConvTranspose for f64")
 
 
 def _framed(graph: Graph, window: Tensor, size: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 import onnx_ir as ir
 
-from ovir.core.element_types import f32
+from ovir.core.element_types import f32, f64
 from ovir.core.shapes import PartialShape
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
@@ -108,18 +108,19 @@ def _by_parts(graph: Graph, x: Tensor, axes: Axes, variance: bool, eps: float, i
 
 
 @exports(GroupNormalization, to="InstanceNormalization of the groups, Mul and Add; f64: its formula")
-def group_normalization(graph: Graph, op: GroupNormalization, data: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+def group_normalization(
+    graph: Graph, op: GroupNormalization, data: Tensor, scale: Tensor, bias: Tensor
+) -> Tensor | None:
     """Export as the InstanceNormalization of groups, then scaled and shifted by channel."""
+    if data.element_type == f64:
+        return None  # onnxruntime normalizes in f32 only
     count = op.num_groups
 
     def function(x: Tensor) -> Tensor:
         shape = list(data.shape.to_tuple()) if data.shape.is_static else graph.Shape(x)
         groups = graph.Reshape(x, [0, count, -1])
-        if x.element_type == f32:
-            ones, zeros = np.ones(count, np.float32), np.zeros(count, np.float32)
-            normal = graph.InstanceNormalization(groups, ones, zeros, epsilon=op.epsilon)
-        else:
-            normal = _by_parts(graph, groups, [2], True, op.epsilon, True)
+        ones, zeros = np.ones(count, np.float32), np.zeros(count, np.float32)
+        normal = graph.InstanceNormalization(groups, ones, zeros, epsilon=op.epsilon)
         factor, shift = (graph.cast(per_channel(graph, p, data), x.element_type) for p in (scale, bias))
         return graph.Add(graph.Mul(graph.Reshape(normal, shape), factor), shift)
 

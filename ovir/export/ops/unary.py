@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import pi, sqrt
 
 import numpy as np
 
 from ovir.core.element_types import f32, f64, i8
-from ovir.export.exporters import exports
+from ovir.export.exporters import exports, exports_parts
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.parts import of_reals, saturated, wrapped
 from ovir.kernels.erf import ERF_FAR, ERF_NEAR
@@ -95,10 +94,7 @@ def rounded(graph: Graph, op: Round, data: Tensor) -> Tensor:
     return graph.Mul(graph.Where(is_up, graph.Add(whole, 1), whole), graph.Sign(data))
 
 
-@exports(Identity, to="Identity")
-def identity(graph: Graph, op: Identity, data: Tensor) -> Tensor:
-    """Export as Identity."""
-    return data
+exports_parts(Identity, to="Identity")
 
 
 # ----- real functions
@@ -130,7 +126,7 @@ def _inverse_hyperbolic_tangent(graph: Graph, x: Tensor) -> Tensor:
     return graph.Mul(graph.Log(graph.Div(graph.Add(x, 1), graph.Add(graph.Neg(x), 1))), 0.5)
 
 
-# ----- the error function in f64, for which onnxruntime has no kernel, and its inverse, which ONNX lacks
+# ----- the error function in f64, for which onnxruntime has no kernel
 
 
 def erf(graph: Graph, x: Tensor) -> Tensor:
@@ -160,36 +156,6 @@ def _polynomial(graph: Graph, coefficients: tuple[float, ...], x: Tensor) -> Ten
     for coefficient in rest[:0:-1]:
         result = graph.Mul(graph.Add(result, coefficient), x)
     return graph.Add(result, rest[0])
-
-
-def erfinv(graph: Graph, x: Tensor) -> Tensor:
-    """Return y with erf(y) = x for each element: infinite at -1 and 1, NaN outside."""
-    size = graph.Abs(x)
-    rest = graph.Sub(1, size)
-    y = _start(graph, size, rest)
-    for _ in range(2):
-        y = _refined(graph, y, size, rest)
-    ends = graph.Where(graph.Equal(size, 1), float("inf"), y)
-    return graph.Mul(graph.Sign(x), ends)
-
-
-def _start(graph: Graph, size: Tensor, rest: Tensor) -> Tensor:
-    """Return a closed formula that is right to 0.2 %."""
-    log = graph.Log(graph.Mul(rest, graph.Add(size, 1)))
-    a = 0.147
-    half = graph.Add(graph.Mul(log, 0.5), 2 / (pi * a))
-    root = graph.Sqrt(graph.Sub(graph.Mul(half, half), graph.Div(log, a)))
-    return graph.Sqrt(graph.Max(graph.Sub(root, half), 0))
-
-
-def _refined(graph: Graph, y: Tensor, size: Tensor, rest: Tensor) -> Tensor:
-    """Return y after a step that triples the number of correct digits."""
-    complement = _complement(graph, y)
-    # Near 1 the difference erf(y) - size is lost to rounding; the difference of the complements is not.
-    near, far = graph.Sub(_erf_of_size(graph, y, complement), size), graph.Sub(rest, complement)
-    error = graph.Where(graph.Less(y, 1), near, far)
-    step = graph.Mul(graph.Mul(error, graph.Exp(graph.Mul(y, y))), sqrt(pi) / 2)
-    return graph.Sub(y, graph.Div(step, graph.Add(graph.Mul(y, step), 1)))
 
 
 # ----- exporters of real functions
@@ -270,7 +236,4 @@ def inverse_hyperbolic_tangent(graph: Graph, op: Atanh, data: Tensor) -> Tensor:
     return graph.Where(graph.Greater(data, 0), most, graph.Where(graph.Less(data, 0), least, zero))
 
 
-@exports(ErfInv, to="polynomials, Exp, Log and Sqrt in f64")
-def inverse_error_function(graph: Graph, op: ErfInv, data: Tensor) -> Tensor:
-    """Export as a closed formula that is refined twice."""
-    return graph.cast(erfinv(graph, graph.cast(data, f64)), data.element_type)
+exports_parts(ErfInv, to="polynomials of Log and Sqrt")

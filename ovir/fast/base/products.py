@@ -110,7 +110,7 @@ def _as_one_matrix(a: Array, b: Array, out: Array) -> tuple[Array, Array, Array]
 
 
 def _parts(a: Array, b: Array, out: Array, workers: int) -> list[tuple[Array, Array, Array]]:
-    """Split a product into parts of about the same size, a few for each thread."""
+    """Split a product into parts of about the same size, one for each thread."""
     if out.ndim > 2 and out.shape[0] >= workers:
         places = cuts(out.shape[0], workers)
         return [(_along_batch(a, out.ndim, cut), _along_batch(b, out.ndim, cut), out[cut]) for cut in places]

@@ -7,9 +7,9 @@ from math import sqrt
 import numpy as np
 
 from ovir import opset9 as ops
-from ovir.core.element_types import i64
+from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import known, known_sizes, rank, scalar, size, tensor
+from ovir.lowering.parts import constant, joined, known, known_sizes, rank, scalar, size, tensor
 from ovir.lowering.registry import lowers, refuse
 from ovir.ops.fourier import IRDFT, ISTFT, RDFT, STFT
 
@@ -81,11 +81,12 @@ def stft(op: STFT, signal: Port, window: Port, frame_size: Port, frame_step: Por
 
 def _framed(window: Port, length: int) -> LayerOrPort:
     """Return the window in the middle of a frame, with zeros around it."""
-    (own,) = known_sizes(window.shape, "window")
-    if own == length:
+    missing = ops.subtract(ops.constant([length], i64), size(window, 0))
+    if constant(missing) == 0:
         return window
-    before = (length - own) // 2
-    return ops.pad(window, [before], [length - own - before], "constant", scalar(0, window.element_type))
+    before = ops.divide(missing, [2])
+    after = ops.subtract(missing, before)
+    return ops.pad(window, joined(before), joined(after), "constant", scalar(0, window.element_type))
 
 
 @lowers("ISTFT", 16)
@@ -99,27 +100,32 @@ def istft(
 ) -> LayerOrPort:
     """Add the weighted frames up by a transposed convolution, and divide by the sum of the squared windows."""
     (length,), (step,) = known(frame_size, "frame_size"), known(frame_step, "frame_step")
-    element_type = data.element_type
+    computed = f64 if data.element_type == f64 else f32
     whole: LayerOrPort = data if rank(data) == 4 else ops.unsqueeze(data, [0])
-    (count,) = known_sizes(tensor(whole).shape.slice(2, 3))
-    spectra = ops.transpose(whole, [0, 2, 1, 3])
-    weight = _framed(window, length)
+    spectra = ops.convert(ops.transpose(whole, [0, 2, 1, 3]), computed)
+    weight = ops.convert(_framed(window, length), computed)
     frames = ops.multiply(ops.irdft(spectra, [2], [length]), weight)
-    squares = ops.broadcast(ops.multiply(weight, weight), [1, count, length])
+    squares = ops.broadcast(ops.multiply(weight, weight), joined(1, size(whole, 2), length))
     total, divisor = (_overlapped(part, length, step) for part in (frames, squares))
     if op.normalized:
-        total = ops.multiply(total, scalar(sqrt(length), element_type))
-    is_empty = ops.equal(divisor, scalar(0, element_type))
-    ratio = ops.divide(total, ops.select(is_empty, scalar(1, element_type), divisor))
-    signal: LayerOrPort = ops.select(is_empty, scalar(0, element_type), ratio)
-    reached = (count - 1) * step + length
-    first = length // 2 if op.center else 0
-    wanted = reached - 2 * first if signal_length is None else known(signal_length, "signal_length")[0]
-    stop = min(first + wanted, reached)
-    signal = ops.strided_slice(signal, [0, first], [0, stop], [1, 1], [1, 0], [1, 0])
-    if wanted > stop - first:
-        signal = ops.pad(signal, [0, 0], [0, wanted - stop + first], "constant", scalar(0, element_type))
-    return signal if rank(data) == 4 else ops.squeeze(signal, [0])
+        total = ops.multiply(total, scalar(sqrt(length), computed))
+    is_empty = ops.equal(divisor, scalar(0, computed))
+    ratio = ops.divide(total, ops.select(is_empty, scalar(1, computed), divisor))
+    signal = _wanted(ops.select(is_empty, scalar(0, computed), ratio), length // 2 if op.center else 0, signal_length)
+    return ops.convert(signal if rank(data) == 4 else ops.squeeze(signal, [0]), data.element_type)
+
+
+def _wanted(signal: Layer, removed: int, signal_length: Port | None) -> Layer:
+    """Return signals [batch, time] without what centered frames reach beyond them, cut or padded to a length."""
+    if signal_length is None:
+        return ops.strided_slice(signal, [0, removed], [0, -removed], [1, 1], [1, 0], [1, int(not removed)])
+    wanted = ops.reshape(ops.convert(signal_length, i64), [1], special_zero=False)
+    rest = ops.strided_slice(signal, [0, removed], [0, 0], [1, 1], [1, 0], [1, 1])
+    kept = ops.strided_slice(rest, [0, 0], joined(0, wanted), [1, 1], [1, 0], [1, 0])
+    missing = ops.subtract(wanted, size(kept, 1))
+    if constant(missing) == 0:
+        return kept
+    return ops.pad(kept, [0, 0], joined(0, missing), "constant", scalar(0, tensor(signal).element_type))
 
 
 def _overlapped(frames: Layer, length: int, step: int) -> Layer:

@@ -1,9 +1,10 @@
-"""Texts in 25 scripts, with what tokenizers stumble over: emoji, marks, odd spaces, special tokens, very long and empty ones."""
+"""Texts in 25 scripts, with emoji, marks, odd spaces and special tokens; some are empty, some very long."""
 
 from __future__ import annotations
 
 import random
 import unicodedata
+from collections.abc import Callable
 
 SCRIPTS = {
     "latin": (0x61, 0x7A), "latin1": (0xC0, 0x24F), "greek": (0x391, 0x3C9), "cyrillic": (0x410, 0x44F),
@@ -161,7 +162,7 @@ def _text(draw: random.Random) -> str:
 
 
 def _word(draw: random.Random, script: str) -> str:
-    makers = [
+    makers: list[tuple[int, Callable[[], str]]] = [
         (35, lambda: draw.choice(WORDS[script])),
         (15, lambda: "".join(chr(draw.randint(*SCRIPTS[script])) for _ in range(draw.randint(1, 10)))),
         (20, lambda: draw.choice(ENGLISH)),
