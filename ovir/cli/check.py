@@ -44,7 +44,7 @@ from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import CODES, NOT_IR, UNREADABLE, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
-from ovir.diagnostics.wording import plural
+from ovir.diagnostics.wording import escaped, plural
 
 if TYPE_CHECKING:
     from ovir.reports.page import Page
@@ -211,7 +211,7 @@ def annotation(found: Diagnostic) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return escaped(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def _escaped_property(text: str) -> str:

@@ -353,6 +353,8 @@ def run(arguments: argparse.Namespace) -> int:
     executed = None if arguments.executed is None else read_executed(arguments.executed)
     sides = open_sides(arguments)
     model = sides.model
+    if executed is not None:
+        executed.require_made_from(model, arguments.executed)
     mode: LayerMode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
     has_workers = arguments.workers is not None or arguments.dask is not None
     if has_workers and (sides.is_recorded or (arguments.inputs is None and arguments.samples is None)):

@@ -170,6 +170,7 @@ def _executed(arguments: argparse.Namespace, recovered: Recovered) -> list[Overl
     model = recovered.model
     if not arguments.executed.startswith("openvino:"):
         graph = read_executed(arguments.executed)
+        graph.require_made_from(model, arguments.executed)
     elif recovered.errors or recovered.lacks_weights:
         print_message("the model has faults, or no weights: it is drawn, but not run")
         return []

@@ -90,13 +90,25 @@ class ExecutedGraph:
 
     def summary(self, model: LayerGraph) -> str:
         """Return in one line how many layers of a model became how many of the device, and how long they took."""
-        found = [item for layer, item in self.of(model).items() if layer.type not in ("Const", "Parameter", "Result")]
+        found = [item for layer, item in self.of(model).items() if layer.type not in _PASSIVE]
         ran = {item.by for item in found}
         time = "" if self.microseconds is None else f", {self.microseconds / 1000:.3g} ms"
         kinds = sorted({layer.precision for layer in ran if layer.precision is not None})
         return (
             f"executed: {plural(len(found), 'layer')} as {len(ran):,}, in {', '.join(kinds) or 'unknown types'}{time}"
         )
+
+    def require_made_from(self, model: LayerGraph, file: str) -> None:
+        """Raise ReadError if the graph in a file names no layer that computes something in a model."""
+        computing = {layer.name for layer in model.walk() if layer.type not in _PASSIVE}
+        if computing and not any(
+            name in computing
+            for executed in self.layers
+            for name in (*split_names(executed.originals, computing), executed.name)
+        ):
+            message = f"the executed graph of another model: it names none of the {plural(len(computing), 'layer')}"
+            hint = "layers are found by their names, in the file that the device compiled"
+            raise ReadError(diagnose(NOT_IR, message, Place(file), hint=hint))
 
     def of(self, model: LayerGraph) -> dict[Layer, Execution]:
         """Return how the layers of a model were executed; those that the device dropped or folded are missing."""
@@ -119,9 +131,11 @@ def _unnamed(model: LayerGraph, found: Mapping[Layer, Execution]) -> Iterator[tu
     inside: dict[Layer, Execution] = {}
     constant = all_constant_layers(model)
     for layer in reversed(list(model.layers)):
-        if layer in found or layer in constant or layer.type in ("Parameter", "Result") or layer.is_dead:
+        if layer in found or layer in constant or layer.type in _PASSIVE or layer.is_dead:
             continue
         readers = {reader.layer for port in layer.outputs for reader in port.readers}
+        if any(reader.type == "Result" for reader in readers):  # which computes nothing that could include others
+            continue
         executions = [found.get(reader) or inside.get(reader) for reader in readers]
         first = executions[0] if executions else None
         if first is not None and all(item is not None and item.by is first.by for item in executions):
@@ -132,15 +146,19 @@ def _unnamed(model: LayerGraph, found: Mapping[Layer, Execution]) -> Iterator[tu
 def split_names(text: str, known: Collection[str]) -> list[str]:
     """Split names at commas, so that as many as possible are known: names may have commas themselves."""
     pieces = text.split(",") if text else []
+    longest = max((name.count(",") for name in known), default=0) + 1
     names = []
     start = 0
     while start < len(pieces):
-        ends = range(len(pieces), start + 1, -1)
+        ends = range(min(len(pieces), start + longest), start + 1, -1)
         end = next((end for end in ends if ",".join(pieces[start:end]) in known), start + 1)
         names.append(",".join(pieces[start:end]))
         start = end
     return names
 
+
+_PASSIVE = frozenset({"Const", "Parameter", "Result"})
+"""Operations that compute nothing."""
 
 # --------------------------------------------------------------------------- the file
 

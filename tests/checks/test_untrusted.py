@@ -114,8 +114,13 @@ HOSTILE_XML: dict[str, tuple[str, str | bytes]] = {
     "path of Windows": ("OVIR009", with_rt_info('<input_model value="C:\\Users\\ann\\model.onnx"/>')),
     "share of Windows": ("OVIR009", with_rt_info('<input_model value="\\\\host\\share"/>')),
     "address": ("OVIR009", with_rt_info("<labels>https://example.com/labels.txt</labels>")),
+    "path in a variable": ("OVIR009", with_rt_info('<cache value="${HOME}/cache"/>')),
+    "script": ("OVIR009", with_rt_info('<link value="javascript:alert(1)"/>')),
+    "data in an address": ("OVIR009", with_rt_info('<link value="data:text/html;base64,PGI+"/>')),
     "turned name": ("OVIR010", changed('name="sum"', 'name="sum&#x202E;gnp.exe"')),
     "invisible name": ("OVIR010", changed('name="sum"', 'name="su&#x200B;m"')),
+    "name of a filler": ("OVIR010", changed('name="sum"', 'name="su&#x3164;m"')),
+    "name with a selector": ("OVIR010", changed('name="sum"', 'name="su&#xFE0F;m"')),
     "escape sequence": ("OVIR010", changed('name="sum"', 'name="&#x9B;31msum"')),
     "name of lines": ("OVIR010", changed('name="sum"', 'name="sum&#10;model.xml:1: no errors"')),
     "offset outside": ("OVIR502", changed('offset="0"', 'offset="4611686018427387904"')),
@@ -358,10 +363,34 @@ def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
     assert found.code == "OVIR001"
 
 
-@pytest.mark.parametrize("values", [{"seconds": 0.0}, {"seconds": float("nan")}, {"memory": 5}])
+@pytest.mark.parametrize(
+    "values", [{"seconds": 0.0}, {"seconds": float("nan")}, {"seconds": 1e308}, {"memory": 5}, {"memory": 1 << 62}]
+)
 def test_wrong_budgets(values: dict[str, Any]) -> None:
     with pytest.raises(ovir.InputError, match="budget"):
         Budget(**values)
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<a " + " ".join(f"a{i}=''" for i in range(100_000)) + "/>",
+        f'<a b="{"x" * (40 << 20)}"/>',
+        f"<!--{'x' * (40 << 20)}-->",
+    ],
+    ids=["attributes", "attribute", "comment"],
+)
+def test_what_would_take_a_reader_minutes_is_not_read(inside: str, tmp_path: Path, guard: Guard) -> None:
+    verdict = guard.check(str(written(tmp_path, with_rt_info(inside))))
+    assert errors(verdict.diagnostics) == {"OVIR001", "OVIR006"}
+    assert verdict.seconds < 10
+
+
+def test_nobody_can_ignore_that_a_file_is_not_read(tmp_path: Path) -> None:
+    many = " ".join(f"a{i}=''" for i in range(30_000))
+    path = written(tmp_path, with_rt_info(f"<a {many}/>"))
+    with Guard(Options(skip=("OVIR006",)), Budget()) as opened:
+        assert errors(opened.check(str(path)).diagnostics) == {"OVIR001"}
 
 
 def test_content_in_memory_is_refused() -> None:

@@ -241,6 +241,8 @@ def test_annotations_are_escaped() -> None:
     )
     noted = diagnose(UNREADABLE, "x", severity=ovir.Severity.INFO)
     assert annotation(noted) == "::notice title=OVIR101::x"
+    hostile = ovir.Diagnostic("OVIR101", ovir.Severity.INFO, "x\x1b[2J", file="a\x1b[31m\u202e\n.xml")
+    assert annotation(hostile) == r"::notice file=a\x1b[31m\u202e%0A.xml,title=OVIR101::x\x1b[2J"
 
 
 def test_json_and_sarif_in_one_run(cli: Any, project: Path) -> None:

@@ -93,6 +93,25 @@ def test_a_layer_with_readers_in_two_places_is_not_guessed() -> None:
     assert set(found) == {"one", "two"}
 
 
+def test_a_result_that_the_device_names_says_nothing_of_the_layers_before_it() -> None:
+    x: Any = ops.parameter([4], "f32", name="x")
+    model = ovir.Model([ops.result(ops.relu(x, name="a"), name="out")], [x])
+    found = parse_executed(graph(layer(0, "x", "x"), layer(1, "out", "out")), "exec.xml")
+    assert set(executions(model, found)) == {"x", "out"}
+
+
+def test_the_graph_of_another_model_is_refused() -> None:
+    found = parse_executed(graph(layer(0, "x", "x"), layer(1, "c", "c")), "exec.xml")
+    with pytest.raises(ovir.ReadError, match="another model: it names none of the 2 layers"):
+        found.require_made_from(chain("a", "b"), "exec.xml")
+    found.require_made_from(chain("a", "c"), "exec.xml")
+
+
+def test_a_layer_of_many_names_is_split_at_once() -> None:
+    names = [f"layer{number}" for number in range(20_000)]
+    assert split_names(",".join(names), set(names)) == names
+
+
 def test_runtime_information_and_older_names_of_types() -> None:
     said = "".join(
         f'<attribute name="{key}" version="0" value="{value}"/>'

@@ -148,13 +148,17 @@ def _values(root: etree._Element) -> Iterator[tuple[etree._Element, str]]:
 
 
 _NAMES = frozenset({"name", "names", "variable_id"})
-_MAY_BE_PATH = re.compile(r"[/\\]|\.(?:so|dll|dylib|pyd|exe)\b", re.IGNORECASE)
+_MAY_BE_PATH = re.compile(r"[/\\]|\.(?:so|dll|dylib|pyd|exe)\b|script:", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"']([^\"'\n]{3,1000})[\"']")
 _FOLDERS = "home|Users|root|tmp|usr|etc|var|opt|mnt|media|dev|proc|sys|srv|boot|private|Volumes|workspace"
 _PATHS = {
     "a library": re.compile(r"^[^\n]{1,1000}\.(?:so(?:\.\d+)*|dll|dylib|pyd|exe)$", re.IGNORECASE),
-    "an address": re.compile(r"^(?:[a-z][a-z0-9+.-]{1,20}://|file:)\S+$", re.IGNORECASE),
-    "a path": re.compile(rf"^(?:/(?:{_FOLDERS})/|~/|[A-Za-z]:[\\/]|\\\\\w)|(?:^|[\\/])\.\.[\\/]"),
+    "an address": re.compile(
+        r"^(?:(?:[a-z][a-z0-9+.-]{1,20}://|file:|data:\w+/)\S+$|(?:java|vb)script:)", re.IGNORECASE
+    ),
+    "a path": re.compile(
+        rf"^(?:/(?:{_FOLDERS})/|~/|[A-Za-z]:[\\/]|\\\\\w)|^(?:\$\w+|\$\{{\w+\}}|%\w+%)[\\/]|(?:^|[\\/])\.\.[\\/]"
+    ),
 }
 
 
@@ -164,8 +168,9 @@ def unsafe_name(context: Context) -> Iterator[Diagnostic]:
     found: list[tuple[etree._Element, str, str]] = []
     for element in context.root.iter(etree.Element):
         for key, value in element.attrib.items():
-            if key in _NAME_KEYS and not (text := str(value)).isprintable():
-                unsafe = next((c for c in text if unicodedata.category(c) in _UNSAFE), None)
+            text = str(value)
+            if key in _NAME_KEYS and not (text.isascii() and text.isprintable()):
+                unsafe = next((c for c in text if unicodedata.category(c) in _UNSAFE or c in _BLANK), None)
                 if unsafe is not None:
                     found.append((element, str(key), unsafe))
     if found:
@@ -179,3 +184,21 @@ def unsafe_name(context: Context) -> Iterator[Diagnostic]:
 
 _NAME_KEYS = frozenset({"name", "names", "type", "version", "output_names", "variable_id", "id"})
 _UNSAFE = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+_BLANK = frozenset(
+    map(
+        chr,
+        [
+            0x34F,
+            0x115F,
+            0x1160,
+            0x17B4,
+            0x17B5,
+            0x2800,
+            0x3164,
+            0xFFA0,
+            *range(0xFE00, 0xFE10),
+            *range(0xE0100, 0xE01F0),
+        ],
+    )
+)
+"""Letters and marks that show nothing: fillers, selectors of variants, the empty pattern of Braille."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass
 
@@ -22,10 +21,12 @@ class Budget:
     """Bytes of memory, besides what Python and its packages take and the pages of the weights."""
 
     def __post_init__(self) -> None:
-        if self.seconds is not None and not (0 < self.seconds < math.inf):
-            raise InputError.usage(f"the seconds of a budget must be a positive number, got {self.seconds}")
-        if self.memory < _LEAST:
-            raise InputError.usage(f"the memory of a budget must be at least {_LEAST} bytes, got {self.memory}")
+        if self.seconds is not None and not (0 < self.seconds <= _MOST_SECONDS):
+            message = f"the seconds of a budget must be a positive number of at most {_MOST_SECONDS:,}"
+            raise InputError.usage(f"{message}, got {self.seconds}")
+        if not (_LEAST <= self.memory <= _MOST):
+            message = f"the memory of a budget must be at least {_LEAST} and at most {_MOST} bytes"
+            raise InputError.usage(f"{message}, got {self.memory}")
 
     def seconds_for(self, weights: str) -> float:
         """Return the time for a model whose weights are in a file, which need not exist."""
@@ -57,5 +58,9 @@ def stored_size(state: os.stat_result) -> int:
 
 
 _LEAST = 1 << 24
+_MOST = 1 << 50
+"""Systems refuse limits near 2**63."""
+_MOST_SECONDS = 1_000_000
+"""Systems refuse to wait much longer."""
 _SECONDS = 30.0
 _SECONDS_PER_GB = 15.0

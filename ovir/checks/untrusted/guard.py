@@ -66,7 +66,7 @@ class Guard:
         if found is not None and end is not None and end["status"] == 0:
             return Verdict(found, end.get("seconds", 0.0), end.get("memory", 0))
         if expired.is_set() or (end is not None and end["status"] == -_SIGXCPU):
-            message = f"the check takes more than {seconds:.0f} s"
+            message = f"the check takes more than {seconds:.3g} s"
         else:
             died = "its process ended" if end is None else _ending(end["status"])
             message = f"the check did not finish: {died}, perhaps for lack of memory"

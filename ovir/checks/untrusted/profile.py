@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from ovir.checks.checker import check_here
@@ -10,7 +9,7 @@ from ovir.checks.untrusted.budget import Options
 from ovir.checks.untrusted.paths import path_fault, sparse_fault, weights_beside
 from ovir.checks.untrusted.severities import ALWAYS_ERRORS, LIMIT_OF_DIAGNOSTICS
 from ovir.checks.untrusted.xml_scan import scan
-from ovir.diagnostics.codes import CODES, OUT_OF_PROPORTION, TOO_LARGE, Severity
+from ovir.diagnostics.codes import CODES, OUT_OF_PROPORTION, OVER_BUDGET, TOO_LARGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.ir.weights import open_regular
 
@@ -21,29 +20,32 @@ def check_file(path: str, weights: str | None, options: Options) -> list[Diagnos
         return [fault]
     beside = weights_beside(path) if weights is None else weights
     bad_weights = (path_fault(beside) or sparse_fault(beside)) if options.need_weights else None
-    found = list(_of_bytes(path))
+    found, is_endless = _of_bytes(path)
     if bad_weights is not None:
         found.append(bad_weights)
-    found += check_here(
-        path,
-        weights,
-        need_weights=options.need_weights and bad_weights is None,
-        runtime=options.runtime,
-        device=options.device,
-        skip={*options.skip, TOO_LARGE.id},  # LARGE_TENSOR does not depend on the machine
-        untrusted=True,
-    )
+    if is_endless:  # with a code that nobody can ignore, because nothing else of the file is checked
+        found.append(diagnose(OVER_BUDGET, "the file is not read, because that would take too long", Place(path)))
+    else:
+        found += check_here(
+            path,
+            weights,
+            need_weights=options.need_weights and bad_weights is None,
+            runtime=options.runtime,
+            device=options.device,
+            skip={*options.skip, TOO_LARGE.id},  # LARGE_TENSOR does not depend on the machine
+            untrusted=True,
+        )
     raised = [replace(d, severity=Severity.ERROR) if d.code in ALWAYS_ERRORS else d for d in found]
     return _limited([d for d in raised if d.code not in options.skip], path)
 
 
-def _of_bytes(path: str) -> Iterator[Diagnostic]:
+def _of_bytes(path: str) -> tuple[list[Diagnostic], bool]:
     try:
         with open_regular(path) as file:
             data = file.read()
     except (OSError, ValueError):
-        return  # the reader gives the reason
-    yield from scan(data, path)
+        return [], False  # the reader gives the reason
+    return scan(data, path)
 
 
 def _limited(found: list[Diagnostic], path: str) -> list[Diagnostic]:

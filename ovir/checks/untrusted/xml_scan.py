@@ -25,8 +25,8 @@ MOST_OTHERS = 5_000_000
 """Elements of one tag. A file with more takes any reader minutes."""
 
 
-def scan(data: bytes, file: str) -> list[Diagnostic]:
-    """Return the diagnostics of the bytes of an .xml, at most one of each kind.
+def scan(data: bytes, file: str) -> tuple[list[Diagnostic], bool]:
+    """Return the diagnostics of the bytes of an .xml, at most one of each kind; and whether a reader takes too long.
 
     Nothing is reported about bytes that are no XML at all, which the reader refuses.
     """
@@ -35,7 +35,7 @@ def scan(data: bytes, file: str) -> list[Diagnostic]:
         message = f"the topology is in {encoding}; a scanner and a reader may see different texts in it"
         scanned.report(NOT_UTF8, "encoding", message, "save it as UTF-8", 1)
     scanned.parse(data)
-    return list(scanned.found.values())
+    return list(scanned.found.values()), scanned.is_endless
 
 
 def foreign_encoding(data: bytes) -> str | None:
@@ -75,6 +75,7 @@ class _Scan:
         self.depth = 0
         self.length = 0  # of the text since the last tag
         self.is_over = False  # whether the root element has ended
+        self.is_endless = False  # whether the file takes any reader minutes
         self.counts: Counter[str] = Counter()
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = False
@@ -93,6 +94,10 @@ class _Scan:
         try:
             for start in range(0, len(data), _CHUNK):
                 self.parser.Parse(data[start : start + _CHUNK], False)
+                # expat begins again at an incomplete tag or comment with each chunk: the time would be quadratic
+                if (length := start + _CHUNK - max(self.parser.CurrentByteIndex, 0)) > _LONGEST_TOKEN:
+                    self._long("a tag, a comment or an instruction", length)
+                    self._end_scan()
             self.parser.Parse(b"", True)
         except (expat.ExpatError, ValueError, _StopScanError):
             return  # the reader says what is wrong
@@ -109,10 +114,12 @@ class _Scan:
         if len(self.counts) > MOST_ATTRIBUTES:
             message = f"the file has more than {MOST_ATTRIBUTES:,} different tags"
             self.report(OUT_OF_PROPORTION, "tags", message)
-            raise _StopScanError
+            self._end_scan()
         if len(attributes) > MOST_ATTRIBUTES:
             message = f"<{tag}> has {plural(len(attributes), 'attribute')}, more than {MOST_ATTRIBUTES:,}"
             self.report(OUT_OF_PROPORTION, "attributes", message)
+            if len(attributes) > _ENDLESS_ATTRIBUTES:
+                self._end_scan()
         for key, value in attributes.items():
             if len(value) > LONGEST_TEXT:
                 self._long(f"the attribute '{key}'", len(value))
@@ -147,11 +154,19 @@ class _Scan:
     def _doctype(self, *_: object) -> None:
         raise _StopScanError  # the reader reports it; nothing of it is expanded here
 
+    def _end_scan(self) -> None:
+        self.is_endless = True
+        raise _StopScanError
+
     def _long(self, what: str, length: int) -> None:
         message = f"{what} has more than {LONGEST_TEXT:,} characters (here {size_text(length)})"
         self.report(OUT_OF_PROPORTION, "text", message)
 
 
 _CHUNK = 1 << 20
+_LONGEST_TOKEN = 1 << 24
+"""Bytes of a tag with its attributes, a comment or an instruction."""
+_ENDLESS_ATTRIBUTES = 20_000
+"""Attributes of one element, for each of which readers search the others."""
 _XINCLUDE = "http://www.w3.org/2001/XInclude"
 _NO_NEED = "IR does not need it; other programs may obey it: remove it"
