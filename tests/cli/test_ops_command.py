@@ -75,6 +75,7 @@ def test_the_page_of_an_operation(cli: Any) -> None:
     assert "See [TopK-3](#topk-3)." in out
 
 
+@pytest.mark.documents
 @pytest.mark.parametrize("name", [*OPERATIONS, *TOKENIZERS])
 def test_every_operation_has_a_page_and_an_example_that_runs(name: str) -> None:
     pytest.importorskip("onnx", reason="a page shows what the operation is exported to, which needs onnx")
