@@ -10,11 +10,13 @@ import os
 import pickle
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -181,11 +183,12 @@ class OldRuntime:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._messages,
+                start_new_session=True,
             )
         process = self.process
         assert process.stdin is not None
         assert process.stdout is not None
-        timer = threading.Timer(SECONDS, process.kill)
+        timer = threading.Timer(SECONDS, _kill, (process,))
         timer.start()
         try:
             pickle.dump(request, process.stdin, protocol=4)
@@ -202,9 +205,15 @@ class OldRuntime:
 
     def _stop(self) -> None:
         if (process := self.process) is not None:
-            process.kill()
+            _kill(process)
             process.communicate()
             self.process = None
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and those that it started, which would keep its pipes open."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def array_of(step: Mapping[str, Array], port: ovir.Port) -> Array:
