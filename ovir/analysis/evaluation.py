@@ -204,7 +204,7 @@ class ModelEvaluation:
         self.metric = metric
         self._scores: dict[str, Array] = {}
         self._items: dict[str, Any] = {}
-        """What a ``SetMetric`` keeps of each input."""
+        """The values that a ``SetMetric`` keeps for each input."""
         self.confusion: Counter[tuple[int, int]] = Counter()
         """For ``top1``: how many samples of a class are taken for a class."""
 

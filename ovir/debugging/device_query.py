@@ -8,7 +8,7 @@ from pathlib import Path
 from ovir.debugging.engines.process import EngineError, EngineMissingError, EngineProcess
 from ovir.diagnostics.codes import DEVICE_ANSWER
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.wording import plural
+from ovir.diagnostics.wording import and_others
 from ovir.model import Model
 
 
@@ -39,5 +39,5 @@ def _refused(model: Model, supported: set[str], description: str) -> Iterator[Di
         if layer.name not in supported and not layer.is_dead:
             by_type.setdefault(layer.type, []).append(layer.place)
     for kind, places in by_type.items():
-        more = f"; the same applies to {plural(len(places) - 1, 'more layer')}" if len(places) > 1 else ""
+        more = and_others(len(places) - 1, "more layer")
         yield diagnose(DEVICE_ANSWER, f"asked: {description} does not support this {kind}{more}", places[0])

@@ -81,6 +81,11 @@ def plural(amount: int, noun: str) -> str:
     return f"{amount:,} {_number_of(amount == 1, noun)}"
 
 
+def and_others(count: int, noun: str) -> str:
+    """Return the end of a message that applies to further things as well; nothing if there are none."""
+    return f"; the same applies to {plural(count, noun)}" if count else ""
+
+
 def _number_of(is_one: bool, noun: str) -> str:
     return noun if is_one else _IRREGULAR.get(noun, f"{noun}s")
 

@@ -13,7 +13,7 @@ from ovir.core.shapes import Dimension
 from ovir.diagnostics.codes import DEVICE_DOUBT, DEVICE_REFUSAL, DEVICE_TYPE, Code
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OvirError
-from ovir.diagnostics.wording import plural, size_text
+from ovir.diagnostics.wording import and_others, size_text
 from ovir.graph.layers import Layer, Port
 from ovir.lowering.releases import Release, own_element_types
 from ovir.model import Model
@@ -365,6 +365,6 @@ def _reported(context: Context, code: Code) -> Iterator[Diagnostic]:
         for case in limit.find(context):
             groups.setdefault(case.message, []).append(case)
         for message, cases in groups.items():
-            more = f"; the same applies to {plural(len(cases) - 1, 'more layer')}" if len(cases) > 1 else ""
+            more = and_others(len(cases) - 1, "more layer")
             hint = f"{cases[0].hint}; source: {limit.source}" if cases[0].hint else f"source: {limit.source}"
             yield diagnostic(code, f"{limit.device}: {message}{more}", cases[0].at, hint=hint)

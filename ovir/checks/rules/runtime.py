@@ -8,7 +8,7 @@ from ovir.checks.rule import Context, rule
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.codes import NEWER_THAN_RUNTIME
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.wording import plural
+from ovir.diagnostics.wording import and_others
 from ovir.graph.layers import Layer
 from ovir.ir.elements import line_of
 from ovir.lowering.decompose import why_not_lowered
@@ -55,7 +55,8 @@ def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
         if (opset_number(version) or 0) <= newest:
             known += ", but without this operation" + with_inputs(found[0])
         message = f"{kind} is declared in {version}; OpenVINO {release_text(release)} supports {known}"
-        yield diagnose(NEWER_THAN_RUNTIME, message + _more(found), found[0].place, hint=_help(found, release))
+        message += and_others(len(found) - 1, "more layer")
+        yield diagnose(NEWER_THAN_RUNTIME, message, found[0].place, hint=_help(found, release))
 
 
 def _help(layers: list[Layer], release: Release) -> str:
@@ -83,8 +84,5 @@ def _element_types(layers: Iterable[Layer], release: Release) -> Iterator[Diagno
         hint = f"OpenVINO supports {element_type} from release {release_text(ELEMENT_TYPES_SINCE[element_type])}"
         if any(layer.type == "Const" for layer in found):
             hint += f"; {_command(release, '--decompress ')} replaces compressed weights by numbers"
-        yield diagnose(NEWER_THAN_RUNTIME, message + _more(found), found[0].place, hint=hint)
-
-
-def _more(layers: list[Layer]) -> str:
-    return f"; the same applies to {plural(len(layers) - 1, 'more layer')}" if len(layers) > 1 else ""
+        message += and_others(len(found) - 1, "more layer")
+        yield diagnose(NEWER_THAN_RUNTIME, message, found[0].place, hint=hint)

@@ -24,7 +24,7 @@ from ovir.diagnostics.codes import (
     Severity,
 )
 from ovir.diagnostics.diagnostic import Diagnostic, Place
-from ovir.diagnostics.wording import plural
+from ovir.diagnostics.wording import and_others, plural
 from ovir.graph.layers import Layer, Port
 from ovir.ir.elements import line_of
 from ovir.ir.weights import are_equal, release_pages
@@ -72,7 +72,7 @@ def misaligned(context: Context) -> Iterator[Diagnostic]:
         constant, step = found[0]
         message = f"offset {constant.op.offset} is not a multiple of {step}, the size of {constant.op.element_type}"
         others = sum(len(constant.layers) for constant, _ in found) - 1
-        more = f"; the same applies to {plural(others, 'more constant')}" if others else ""
+        more = and_others(others, "more constant")
         yield diagnostic(MISALIGNED, message + more, constant.layer.data_place)
 
 

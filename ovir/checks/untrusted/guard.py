@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Self
 from ovir.checks.untrusted.budget import Budget, Options
 from ovir.checks.untrusted.paths import weights_beside
 from ovir.core.interrupts import interrupting_nobody_else, uninterrupted
+from ovir.core.processes import finish
 from ovir.diagnostics.codes import OVER_BUDGET, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 
@@ -138,12 +139,8 @@ class Guard:
         process = self._process
         if process is not None:
             self._kill()
-            process.wait()
+            finish(process)
             self._process = None
-            for pipe in (process.stdin, process.stdout):
-                with contextlib.suppress(OSError):  # what could not be written is not needed any more
-                    if pipe is not None:
-                        pipe.close()
 
     def __enter__(self) -> Self:
         return self

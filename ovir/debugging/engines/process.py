@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import re
@@ -23,6 +22,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.encoding import decode, encode
 from ovir.core.interrupts import interrupting_nobody_else, uninterrupted
+from ovir.core.processes import finish
 from ovir.debugging.engines.child import WireTensor, receive, send
 from ovir.diagnostics.codes import ENGINE, NO_ENGINE
 from ovir.diagnostics.diagnostic import diagnose
@@ -133,12 +133,8 @@ class EngineProcess:
         process = self._process
         if process is not None:
             process.kill()
-            process.wait()
+            finish(process)
             self._process = None
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):  # what could not be written is not needed any more
-                        pipe.close()
         if self._messages is not None:
             self._messages.close()
             self._messages = None

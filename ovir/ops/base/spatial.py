@@ -98,8 +98,8 @@ def output_dim(
 
 
 class UndilatedWindowBase(Operator):
-    """Base of operations with windows: Attributes have one item for each spatial axis; missing strides are 1, missing
-    pads 0."""
+    """Base of operations with windows, whose attributes have one item for each spatial axis; missing strides are 1,
+    missing pads 0."""
 
     bounded = False
     strides: tuple[int, ...] = attribute(default=(), minimum=1, specified=True, assumed="1 for each axis")
