@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ovir.analysis.changes import Change
     from ovir.analysis.diff import Affected, Diff, LayerDiff, diff
     from ovir.analysis.random_inputs import random_inputs
-    from ovir.build.creation import create_layer
+    from ovir.building.creation import create_layer
     from ovir.checks.checker import check
     from ovir.checks.untrusted.budget import Budget
     from ovir.core.element_types import ElementType
@@ -110,7 +110,7 @@ _NAMES = {
     "ovir.analysis.changes": ("Change",),
     "ovir.analysis.diff": ("Affected", "Diff", "LayerDiff", "diff"),
     "ovir.analysis.random_inputs": ("random_inputs",),
-    "ovir.build.creation": ("create_layer",),
+    "ovir.building.creation": ("create_layer",),
     "ovir.checks.checker": ("check",),
     "ovir.checks.untrusted.budget": ("Budget",),
     "ovir.core.element_types": ("ElementType",),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ovir.build.stubs import stub
+from ovir.building.stubs import stub
 from ovir.checks.rules.devices import LIMITS
 from ovir.cli.operation_markdown import operations_page
 from ovir.cli.operation_pages import entries
@@ -51,7 +51,7 @@ def opset_module(opset: int) -> str:
     lines = (
         f'"""The operations of opset{opset} as functions that create layers; opset{opset}.pyi has their signatures."""',
         "",
-        "from ovir.build.opset import contents",
+        "from ovir.building.opset import contents",
         "",
         "__all__, __getattr__, __dir__ = contents(__name__)",
         "",

@@ -71,7 +71,7 @@ class Model(LayerGraph):
     ) -> None: ...
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        from ovir.build.assembly import assembled, infer_assembled
+        from ovir.building.assembly import assembled, infer_assembled
 
         layers, name = assembled(arguments, keywords)
         super().__init__(layers, name=name)
@@ -392,7 +392,7 @@ def save_model(
 
 def _apply(type_name: str, *operands: Any) -> Layer:
     """Return a new layer that applies an operation to layers, ports, arrays or numbers."""
-    from ovir.build.creation import apply
+    from ovir.building.creation import apply
 
     return apply(type_name, *operands)
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ovir.build.bodies import IfLayer, IterationLayer, LoopLayer
-from ovir.build.values import Info, Shape, Tensor, TensorNames, Type
+from ovir.building.bodies import IfLayer, IterationLayer, LoopLayer
+from ovir.building.values import Info, Shape, Tensor, TensorNames, Type
 from ovir.graph.layers import Layer
 
 def abs(

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ovir.build.bodies import IfLayer, IterationLayer, LoopLayer
-from ovir.build.values import Info, Shape, Tensor, TensorNames, Type
+from ovir.building.bodies import IfLayer, IterationLayer, LoopLayer
+from ovir.building.values import Info, Shape, Tensor, TensorNames, Type
 from ovir.graph.layers import Layer
 from ovir.opset1 import (
     abs as abs, absolute as absolute, acos as acos, add as add, asin as asin, atan as atan, avg_pool as avg_pool,

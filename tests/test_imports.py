@@ -18,7 +18,7 @@ _BASE = {"core", "diagnostics"}
 _OPERATIONS = {*_BASE, "kernels"}
 _INFERENCE = {*_BASE, "ops", "graph"}
 _BUILDING = {*_INFERENCE, "inference"}
-_READING = {*_BUILDING, "build"}
+_READING = {*_BUILDING, "building"}
 _RUNNING = {*_READING, "ir", "fast"}
 _EDITING = {*_RUNNING, "lowering", "runtime"}
 _TOOLS = {*_EDITING, "model"}
@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "fast": {*_OPERATIONS, "ops"},
     "graph": _BASE,
     "inference": _INFERENCE,
-    "build": _BUILDING,
+    "building": _BUILDING,
     "ir": _READING,
     "lowering": _READING,
     "runtime": _RUNNING,
@@ -81,7 +81,7 @@ def modules() -> dict[str, Path]:
 def imported(tree: ast.AST, *, run_time_only: bool = False) -> Iterator[str]:
     """Yield the modules that a file imports, those inside of functions included, and those that its strings name.
 
-    A string such as ``"ovir.build.creation"`` is an argument of ``import_module``, here or where it is handed on.
+    A string such as ``"ovir.building.creation"`` is an argument of ``import_module``, here or where it is handed on.
     """
     pending = [tree]
     while pending:
@@ -122,11 +122,11 @@ def imports(*, run_time_only: bool = False) -> frozenset[tuple[str, str]]:
 def package(module: str) -> str:
     """Return the package of ovir that a module is in; ``ovir`` for those that are in none.
 
-    The modules of the opsets are the functions that ``build`` makes.
+    The modules of the opsets are the functions that ``building`` makes.
     """
     parts = module.split(".")
     if len(parts) == 2 and parts[1].startswith("opset"):
-        return "build"
+        return "building"
     return parts[1] if len(parts) > 1 and parts[1] in ALLOWED else parts[0]
 
 
@@ -186,8 +186,8 @@ def test_modules_for_operations_have_the_names_of_their_modules(folder: str, oth
         ("def f():\n    from ovir.core import values, shapes", ["ovir.core.values", "ovir.core.shapes"]),
         ("from ovir.core.values import Value", ["ovir.core.values"]),
         ("def f(name):\n    return import_module(f'ovir.cli.{name}')", ["ovir.cli"]),
-        ("provided = Provided('ovir.build.assembly')", ["ovir.build.assembly"]),
-        ("hint = 'ovir.Model is not in ovir.build.assembly'", []),
+        ("provided = Provided('ovir.building.assembly')", ["ovir.building.assembly"]),
+        ("hint = 'ovir.Model is not in ovir.building.assembly'", []),
     ],
 )
 def test_imports_are_found(text: str, expected: list[str]) -> None:

@@ -79,7 +79,7 @@ def test_a_command_imports_what_it_needs(arguments: tuple[str, ...], unused: set
 def test_reading_imports_neither_building_nor_editing_nor_running() -> None:
     modules = loaded(f"import ovir; ovir.read_model({DIGITS!r})")
     assert "ovir.ir.reader" in modules
-    assert not {name for name in modules if name.startswith(("ovir.build", "ovir.editing", "ovir.runtime"))}
+    assert not {name for name in modules if name.startswith(("ovir.building", "ovir.editing", "ovir.runtime"))}
 
 
 def test_only_annotations_of_attributes_are_evaluated() -> None:

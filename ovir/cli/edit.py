@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ovir.build.values import as_array
+from ovir.building.values import as_array
 from ovir.cli.arguments import add_command, add_json, add_model, output_file, parse_shapes, raise_usage_error
 from ovir.cli.opening import add_extension, constants_of_sizes, load_extensions
 from ovir.cli.output import DONE, print_diagnostics, saved_as_json, say, say_json

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ovir.build.creation import new_constant, new_operation, new_parameter, new_result
+from ovir.building.creation import new_constant, new_operation, new_parameter, new_result
 from ovir.core.arrays import Array
 from ovir.core.interrupts import temporary_folder
 from ovir.core.shapes import PartialShape

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 
-from ovir.build.creation import create_layer
+from ovir.building.creation import create_layer
 from ovir.core.arrays import Array
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer, Port

@@ -7,8 +7,8 @@ from typing import NoReturn
 
 from numpy.typing import ArrayLike
 
-from ovir.build.creation import constant_attributes, new_constant
-from ovir.build.values import as_array_like
+from ovir.building.creation import constant_attributes, new_constant
+from ovir.building.values import as_array_like
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
 from ovir.diagnostics.wording import plural

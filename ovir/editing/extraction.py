@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Generic, TypeVar, cast
 
-from ovir.build.creation import new_parameter, new_result
+from ovir.building.creation import new_parameter, new_result
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.editing.keys import TensorKeys, find_tensors, refuse
 from ovir.editing.transaction import infer_edited, owner_of, with_types

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from ovir.build.creation import new_result
+from ovir.building.creation import new_result
 from ovir.diagnostics.errors import NotFoundError
 from ovir.editing.keys import TensorKeys, find_tensors, refuse, refuse_unknown
 from ovir.editing.transaction import editing, owner_of

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ovir.build.creation import create_layer
+from ovir.building.creation import create_layer
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_shape

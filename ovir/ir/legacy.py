@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 import numpy as np
 from lxml import etree
 
-from ovir.build.creation import new_constant, new_operation
+from ovir.building.creation import new_constant, new_operation
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f16, f32, i32, i64, u32, u64
 from ovir.core.shapes import UINT64, parse_integer

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ovir import opset8 as ops
-from ovir.build.creation import create_layer
+from ovir.building.creation import create_layer
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import Dimension, PartialShape

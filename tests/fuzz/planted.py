@@ -26,7 +26,7 @@ if __name__ == "__main__":  # as a module of the repository, not of the tests
 import numpy as np
 
 import ovir
-from ovir.build.creation import create_layer
+from ovir.building.creation import create_layer
 from ovir.core.arrays import Array
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer

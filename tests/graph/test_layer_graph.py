@@ -91,7 +91,7 @@ print("ovir.model" in sys.modules)
     "code",
     [
         "import ovir; x = ovir.read_model({path!r}).inputs[0]",
-        "from ovir.build.creation import create_layer; x = create_layer('X', outputs=[('f32', [1, 2])])",
+        "from ovir.building.creation import create_layer; x = create_layer('X', outputs=[('f32', [1, 2])])",
         "from ovir import opset13; x = opset13.parameter([1, 2])",
     ],
 )

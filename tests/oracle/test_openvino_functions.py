@@ -13,7 +13,7 @@ import pytest
 from fuzz.cases import VERSIONS, make_case
 
 import ovir
-from ovir.build.python_code import Program
+from ovir.building.python_code import Program
 from ovir.core.shapes import PartialShape
 
 WORKER = Path(__file__).with_name("functions_worker.py")

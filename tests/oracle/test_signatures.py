@@ -17,7 +17,7 @@ OPSETS = range(1, 18)
 
 # OpenVINO creates another operation than the opset has: Range-1 and Interpolate-1.
 OLDER = {("range", n) for n in range(4, 12)} | {("interpolate", n) for n in range(4, 10)}
-# Functions of which OpenVINO shows no arguments, or several sets of them; tests/build calls these as OpenVINO does.
+# Functions of which OpenVINO shows no arguments, or several sets of them; tests/building calls these as OpenVINO does.
 UNKNOWN = {"assign", "constant", "if_op", "loop", "read_value", "tensor_iterator"}
 
 pytestmark = pytest.mark.oracle

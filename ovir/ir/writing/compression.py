@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.build.creation import new_constant, new_operation
+from ovir.building.creation import new_constant, new_operation
 from ovir.core import half
 from ovir.core.element_types import f8e4m3, f8e5m2, f16, f32, f64, i4, i8, nf4, u4, u8
 from ovir.core.parallel import run_blocks

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ovir.build.python_code import Program
+from ovir.building.python_code import Program
 from ovir.core.files import CODE, target_paths, writing_pair
 from ovir.core.interpreter import without_garbage_collection
 from ovir.diagnostics.codes import INFERENCE

@@ -45,7 +45,7 @@ class Traits:
     """The values that inputs may take, by the input's name; see ``ovir.ops.base.domains``."""
     arguments: ClassVar[str] = ""
     """The arguments of OpenVINO's function that creates layers, where they are not the inputs and attributes in their
-    usual order; see ``ovir.build.arguments``."""
+    usual order; see ``ovir.building.arguments``."""
     fillers: ClassVar[tuple[tuple[str, float, str], ...]] = ()
     """The constants that take the place of an optional input when a later one is given: the name of the input, the
     value, and the element type or the input that has the same one."""

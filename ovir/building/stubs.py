@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ovir import ops
-from ovir.build.arguments import REQUIRED, Argument, Kind, arguments_of
-from ovir.build.functions import documentation, handwritten
-from ovir.build.opset import functions
+from ovir.building.arguments import REQUIRED, Argument, Kind, arguments_of
+from ovir.building.functions import documentation, handwritten
+from ovir.building.opset import functions
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.ops.base.operator import Operator
@@ -50,8 +50,8 @@ def stub(opset: int) -> str:
         "from collections.abc import Sequence",
         "from typing import Any",
         "",
-        "from ovir.build.bodies import IfLayer, IterationLayer, LoopLayer",
-        "from ovir.build.values import Info, Shape, Tensor, TensorNames, Type",
+        "from ovir.building.bodies import IfLayer, IterationLayer, LoopLayer",
+        "from ovir.building.values import Info, Shape, Tensor, TensorNames, Type",
         "from ovir.graph.layers import Layer",
         *(line for first in sorted(imports) for line in _import_lines(first, sorted(imports[first]))),
         "",

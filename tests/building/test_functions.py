@@ -15,7 +15,7 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
-from ovir.build.opset import functions
+from ovir.building.opset import functions
 from ovir.ops.base.opsets import NEWEST_OPSET, OPERATIONS
 
 OPSETS = range(1, NEWEST_OPSET + 1)

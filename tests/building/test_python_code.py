@@ -17,7 +17,7 @@ from rebuilding import difference, rebuilt
 
 import ovir
 from ovir import opset13 as ops
-from ovir.build.python_code import Program, identifier
+from ovir.building.python_code import Program, identifier
 from ovir.core.arrays import Array
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "xml").glob("*.xml"))

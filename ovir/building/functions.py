@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ovir import ops
-from ovir.build.arguments import REQUIRED, Argument, Kind, arguments_of, inputs_of, signature_of
-from ovir.build.bodies import IfLayer, IterationLayer, LoopLayer
-from ovir.build.creation import (
+from ovir.building.arguments import REQUIRED, Argument, Kind, arguments_of, inputs_of, signature_of
+from ovir.building.bodies import IfLayer, IterationLayer, LoopLayer
+from ovir.building.creation import (
     Call,
     Options,
     constant_layer,
@@ -20,7 +20,7 @@ from ovir.build.creation import (
     ports_of,
     rt_info_of,
 )
-from ovir.build.values import Info, Shape, Tensor, TensorNames, Type, as_array, as_attribute, as_element_type
+from ovir.building.values import Info, Shape, Tensor, TensorNames, Type, as_array, as_attribute, as_element_type
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import as_shape
 from ovir.diagnostics.wording import did_you_mean

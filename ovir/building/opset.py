@@ -20,7 +20,7 @@ def contents(module: str) -> tuple[list[str], Callable[[str], Any], Callable[[],
         if name not in known:
             meant = did_you_mean(name, known, "{}")
             raise AttributeError(f"opset{opset} has no operation '{name}'{f'; {meant}' if meant else ''}")
-        from ovir.build.functions import make_function  # imports NumPy and the operations' base classes
+        from ovir.building.functions import make_function  # imports NumPy and the operations' base classes
 
         version = known[name]
         function = make_function(opset, name, version.type, version.opset)

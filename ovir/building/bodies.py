@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ovir.build.creation import Call, add_input, infer, port_of, ports_of
-from ovir.build.values import as_type
+from ovir.building.creation import Call, add_input, infer, port_of, ports_of
+from ovir.building.values import as_type
 from ovir.diagnostics.codes import BODY
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, LayerOrPort, Port

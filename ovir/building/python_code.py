@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ovir.build.arguments import REQUIRED, Argument, Kind, arguments_of, inputs_of
-from ovir.build.opset import functions
+from ovir.building.arguments import REQUIRED, Argument, Kind, arguments_of, inputs_of
+from ovir.building.opset import functions
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean, f32, i64, string
 from ovir.core.progress import counted

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from ovir.build.creation import Call, create, port_of
+from ovir.building.creation import Call, create, port_of
 from ovir.diagnostics.diagnostic import caller
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.connections import require_own_bodies, set_scopes

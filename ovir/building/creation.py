@@ -14,7 +14,17 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ovir import ops
-from ovir.build.values import Info, Shape, Tensor, TensorNames, Type, as_array, as_attribute, as_element_type, is_plain
+from ovir.building.values import (
+    Info,
+    Shape,
+    Tensor,
+    TensorNames,
+    Type,
+    as_array,
+    as_attribute,
+    as_element_type,
+    is_plain,
+)
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import as_shape
 from ovir.core.tensor_types import TensorType, array_text
