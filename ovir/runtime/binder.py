@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,12 +17,18 @@ from ovir.graph.layers import Port
 from ovir.runtime.arena import SlotMemory, Span, aligned_bytes
 from ovir.runtime.plan import Step, results_of
 
+T = TypeVar("T")
+
 Prepared = dict[tuple[str, str], Array]
 """The results of operations that prepare their constants, by the key of the layer and the name of the form."""
 
 
 class StepBinder:
-    """The binder of one step; see ``ovir.fast.base.binding.Binder``."""
+    """The binder of one step; see ``ovir.fast.base.binding.Binder``.
+
+    A step that is bound again, to other arrays of its inputs, makes the same requests in the same order, and gets the
+    same answers: its outputs and its workspace stay where they are.
+    """
 
     def __init__(
         self,
@@ -45,6 +51,26 @@ class StepBinder:
         self._prepared = prepared
         self._keeps_inputs = keeps_inputs
         self._workspace: list[Span] = []
+        self._answers: list[Any] = []
+        self._answered = 0
+        self._is_again = False
+
+    def bind_again(self, inputs: tuple[Array, ...]) -> None:
+        """Replace the calls by those for other arrays, of the same types and shapes."""
+        self.inputs = inputs
+        self.calls.clear()
+        self.outputs = [None] * len(self.outputs)
+        self._answered, self._is_again = 0, True
+        bind_step(self, self._step)
+
+    def _once(self, request: object, answer: Callable[[], T]) -> T:
+        """Return what this request was answered when the step was bound first."""
+        if self._answered == len(self._answers):
+            self._answers.append((request, answer()))
+        asked, found = self._answers[self._answered]
+        self._answered += 1
+        assert asked == request, (self._step.layer, asked, request)
+        return found  # type: ignore[no-any-return]
 
     def is_constant(self, index: int) -> bool:
         return index in self._constants
@@ -57,7 +83,7 @@ class StepBinder:
             return False
         slot = self._step.inputs[index]
         is_last = slot in self._step.release and self._step.inputs.count(slot) == 1
-        return is_last and self._memory.is_alone(slot) and self.inputs[index].flags.writeable
+        return is_last and self._once(slot, lambda: self._memory.is_alone(slot)) and self.inputs[index].flags.writeable
 
     def output_dtype(self, index: int = 0) -> np.dtype[Any]:
         return dtype_of(self._step.layer.outputs[index])
@@ -68,14 +94,15 @@ class StepBinder:
     def output(self, index: int = 0, order: Sequence[int] | None = None) -> Array:
         shape = self.output_shape(index)
         order = range(len(shape)) if order is None else order
-        laid = self._memory.allocate(self._step.outputs[index], [shape[a] for a in order], self.output_dtype(index))
-        array = laid.transpose(np.argsort(order).tolist())
-        self.outputs[index] = array
+        laid = [shape[a] for a in order]
+        dtype = self.output_dtype(index)
+        array = self._once((index, laid), lambda: self._memory.allocate(self._step.outputs[index], laid, dtype))
+        array = self.outputs[index] = array.transpose(np.argsort(order).tolist())
         return array
 
     def overwrite(self, index: int) -> Array:
         self.outputs[0] = self.inputs[index]
-        self._memory.share(self._step.outputs[0], [self._step.inputs[index]])
+        self._share(0, [self._step.inputs[index]])
         return self.inputs[index]
 
     def view(self, array: Array, index: int = 0) -> None:
@@ -85,21 +112,27 @@ class StepBinder:
             for slot, source in zip(self._step.inputs, self.inputs, strict=True)
             if np.may_share_memory(source, array)
         ]
-        self._memory.share(self._step.outputs[index], sources)
+        self._share(index, sources)
+
+    def _share(self, index: int, sources: Sequence[int]) -> None:
+        if not self._is_again:
+            self._memory.share(self._step.outputs[index], sources)
 
     def scratch(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
-        span, array = self._memory.take(shape, np.dtype(dtype))
+        return self._once((shape, dtype), lambda: self._take(shape, np.dtype(dtype)))
+
+    def _take(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+        span, array = self._memory.take(shape, dtype)
         self._workspace.append(span)
         return array
 
     def kept(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
-        size = prod(shape) * np.dtype(dtype).itemsize
-        memory = aligned_bytes(size)
-        memory.fill(0)
-        array: Array = memory.view(dtype).reshape(shape)
-        return array
+        return self._once((shape, dtype), lambda: _zeros(shape, np.dtype(dtype)))
 
     def prepared(self, form: str, make: Callable[[], Array]) -> Array:
+        return self._once(form, lambda: self._shared(form, make))
+
+    def _shared(self, form: str, make: Callable[[], Array]) -> Array:
         if self._prepared is None:
             return make()
         key = self._step.layer.key, form
@@ -113,7 +146,7 @@ class StepBinder:
     def undo(self) -> None:
         """Forget what an operation has asked for that turned out to have no fast form."""
         for index, slot in enumerate(self._step.outputs):
-            if self.outputs[index] is not None:
+            if self.outputs[index] is not None and not self._is_again:
                 self._memory.release(slot)
         self.outputs = [None] * len(self._step.outputs)
         self.calls.clear()
@@ -124,6 +157,13 @@ class StepBinder:
         for span in self._workspace:
             self._memory.arena.give(span)
         self._workspace.clear()
+
+
+def _zeros(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    memory = aligned_bytes(prod(shape) * dtype.itemsize)
+    memory.fill(0)
+    array: Array = memory.view(dtype).reshape(shape)
+    return array
 
 
 def bind_step(binder: StepBinder, step: Step) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from functools import partial
 from itertools import islice
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,19 +18,20 @@ from ovir.core.progress import counted, is_shown
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import ModelError, OvirError
+from ovir.fast.base.binding import run_calls
 from ovir.graph.layers import Layer, Port
 from ovir.inference.models import infer_for_call
 from ovir.runtime.arena import SlotMemory, Span
 from ovir.runtime.binder import Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
 from ovir.runtime.failures import failed, memory_errors_named, out_of_memory
-from ovir.runtime.free_steps import FreeStep, FreeStepContext
+from ovir.runtime.free_steps import FreeStep
 from ovir.runtime.listeners import Listener, ListenerFailed
 from ovir.runtime.memory import refuse_what_does_not_fit
 from ovir.runtime.plan import Plan, Step
 from ovir.runtime.state import Variables
 
-_LARGE = 1 << 18
-"""Bytes of an input that steps read where the caller has it, if they read only parts of it."""
+_LARGE: Final = 1 << 18
+"""Bytes of an input that steps read where the caller has it. To copy so many takes as long as to bind a step again."""
 
 # The size of NumPy's buffers, in elements. It first copies rows of a broadcast operand that are shorter than a buffer,
 # which takes as long as the operation itself.
@@ -66,8 +67,9 @@ def _sizes(port: Port) -> tuple[int, ...]:
 class Executor:
     """Runs a plan. Tensors whose shapes the plan knows have permanent arrays.
 
-    A step between such tensors is bound: it is a few calls of functions on these arrays. Any other step, such as one
-    with bodies, with variables or with tensors of unknown size, is one call that looks up its arrays in the slots
+    A step between such tensors is bound: it is a few calls of functions on these arrays. A step that reads a large
+    input where the caller has it is bound again when the caller brings another array. Any other step, such as one with
+    bodies, with variables or with tensors of unknown size, is one call that looks up its arrays in the slots
     (``FreeStep``).
     """
 
@@ -85,7 +87,13 @@ class Executor:
         self._fixed: set[int] = set(plan.constants)
         for slot, array in plan.constants.items():
             self._slots[slot] = array
-        self._free_steps = FreeStepContext(plan, self._slots, self._fixed, self._prepared)
+        self._lent: dict[int, Array] = {}
+        """The slots of inputs that are read where the caller has them, each with an array for those that are results of
+        the run before."""
+        self._lenders: dict[int, set[int]] = {}
+        """The slots in ``_lent`` in whose memory a slot lies."""
+        self._rebinding: list[tuple[set[int], Step, StepBinder]] = []
+        """The steps that are bound again when other arrays are lent, each with the slots in ``_lent`` that it reads."""
         self._bodies: list[Body] = []
         self._calls: list[Call] = []
         self._counts: list[tuple[int, int]] = []
@@ -117,17 +125,11 @@ class Executor:
 
     def _add_input(self, slot: int) -> None:
         port = self.plan.ports[slot]
-        if has_fixed_array(port) and not self._is_only_picked_from(slot):
-            self._slots[slot] = np.empty(port.shape.to_tuple(), dtype_of(port))
+        if has_fixed_array(port):
+            array = self._slots[slot] = np.empty(port.shape.to_tuple(), dtype_of(port))
             self._fixed.add(slot)
-
-    def _is_only_picked_from(self, slot: int) -> bool:
-        """Return whether copying a large input would take longer than the steps that read it."""
-        port = self.plan.ports[slot]
-        if prod(port.shape.to_tuple()) * dtype_of(port).itemsize < _LARGE:
-            return False
-        uses = [(step, i) for step in self.plan.steps for i, other in enumerate(step.inputs) if other == slot]
-        return all(position in step.operator.picks for step, position in uses)
+            if array.nbytes > _LARGE:
+                self._lent[slot], self._lenders[slot] = array, {slot}
 
     def _add(self, index: int, step: Step) -> None:
         bodies = {
@@ -163,7 +165,14 @@ class Executor:
             assert array is not None, step.layer
             self._slots[slot] = array
         self._fixed.update(step.outputs)
-        self._add_calls(step, binder.calls)
+        calls = binder.calls
+        if lenders := {lender for slot in step.inputs for lender in self._lenders.get(slot, ())}:
+            calls = [(run_calls, (binder.calls,))]  # a list that is filled again
+            self._rebinding.append((lenders, step, binder))
+            for slot in step.outputs:
+                sources = [i for i in step.inputs if np.may_share_memory(self._slots[i], self._slots[slot])]
+                self._lenders[slot] = {lender for i in sources for lender in self._lenders.get(i, ())}
+        self._add_calls(step, calls)
 
     def _add_free(self, step: Step, bodies: Mapping[str, Body]) -> None:
         """Add a step that looks up its arrays; outputs of static shape get permanent arrays."""
@@ -181,7 +190,7 @@ class Executor:
             kernel = partial(kernel, **found)
         release = tuple(slot for slot in step.release if slot not in self._fixed)
         emptying: list[Call] = [(_empty, (self._slots, release))] if release else []
-        self._add_calls(step, [(FreeStep(step, kernel, targets, self._free_steps), ())], emptying)
+        self._add_calls(step, [(FreeStep(step, kernel, targets, self._slots), ())], emptying)
 
     def _shared_results(self) -> list[Array | None]:
         """Return the arrays that hold the results for callers that share outputs, None for those not known yet.
@@ -253,16 +262,34 @@ class Executor:
         return [self._result(slot, None, share=False) for slot in self.plan.results]
 
     def _begin(self, inputs: Sequence[Array], listeners: Sequence[Listener]) -> None:
-        slots = self._slots
+        slots, lent = self._slots, set()
         for slot, array in zip(self.plan.parameters, inputs, strict=True):
-            if slot in self._fixed:
+            if array is slots[slot]:
+                continue
+            if slot in self._lent:
+                slots[slot] = _copied(array, self._lent[slot]) if self._is_result(array) else array
+                lent.add(slot)
+            elif slot in self._fixed:
                 np.copyto(slots[slot], array)
             else:
-                is_output = any(own is not None and np.may_share_memory(array, own) for own in self._shared)
-                slots[slot] = self._own_copy(slot, array) if is_output else array
+                slots[slot] = self._own_copy(slot, array) if self._is_result(array) else array
+        if lent:
+            self._bind_again(lent)
         for body in self._bodies:
             body.listeners = listeners
         np.setbufsize(_BUFFER)  # for this context; the caller restores it with the settings of errors
+
+    def _bind_again(self, lent: set[int]) -> None:
+        """Bind the steps that read these inputs to the arrays that the caller has lent."""
+        for lenders, step, binder in self._rebinding:
+            if not lent.isdisjoint(lenders):
+                binder.bind_again(tuple([self._slots[slot] for slot in step.inputs]))
+                for slot, array in zip(step.outputs, binder.outputs, strict=True):
+                    self._slots[slot] = array
+
+    def _is_result(self, array: Array) -> bool:
+        """Return whether an array lies in one that callers share, and this run overwrites."""
+        return any(own is not None and np.may_share_memory(array, own) for own in self._shared)
 
     def _steps(self, listeners: Sequence[Listener]) -> Iterator[Step]:
         """Run the steps, and yield each after its listeners have seen it."""
@@ -349,6 +376,11 @@ class Body:
             return self._executor.run(arrays, self.listeners, share=True)
         finally:
             self.is_running = False
+
+
+def _copied(array: Array, out: Array) -> Array:
+    np.copyto(out, array)
+    return out
 
 
 def _empty(slots: list[Any], release: Iterable[int]) -> None:

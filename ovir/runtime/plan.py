@@ -158,6 +158,7 @@ def with_checked_outputs(layer: Layer, kernel: Callable[..., Any]) -> Callable[.
     read-only inputs, and an output that shares memory with an input is copied, unless the class declares ``views``.
     """
     may_view = layer.operator is not None and layer.operator.views
+    kernel_name = f"{type(layer.operator).__name__}.run"
 
     def run(*arguments: Any, **keywords: Any) -> Any:
         if may_view:
@@ -166,10 +167,10 @@ def with_checked_outputs(layer: Layer, kernel: Callable[..., Any]) -> Callable[.
             result = _unshared(kernel(*map(_read_only, arguments), **keywords), arguments)
         outputs = result if type(result) is tuple else (result,)
         if len(outputs) != len(layer.outputs):
-            found = f"{type(layer.operator).__name__}.run gives {plural(len(outputs), 'output')}"
+            found = f"{kernel_name} gives {plural(len(outputs), 'output')}"
             raise OperatorError(f"{found}; the layer has {len(layer.outputs)}")
         for port, output in zip(layer.outputs, outputs, strict=True):
-            _check(layer, port, output)
+            require_promised(port, output, f"{kernel_name} gives")
         return result
 
     return run
@@ -193,11 +194,15 @@ def _unshared(result: Any, inputs: tuple[Any, ...]) -> Any:
     return result.copy() if shares else result
 
 
-def _check(layer: Layer, port: Port, output: Any) -> None:
-    name = f"{type(layer.operator).__name__}.run gives output {port.index} as"
-    promised = f"its infer promised {port.element_type}{port.shape}"
+def require_promised(port: Port, output: Any, found: str = "the kernel returned") -> None:
+    """Raise OperatorError if an output is not of the type and shape that inference has promised for its port.
+
+    ``found`` begins the message, and names what gave the output.
+    """
+    found = f"{found} output {port.index} as"
+    promised = f"inference has promised {port.element_type}{port.shape}"
     if not isinstance(output, (np.ndarray, np.generic)):
-        raise OperatorError(f"{name} {type(output).__name__}, which is not an array; {promised}")
+        raise OperatorError(f"{found} {type(output).__name__}, which is not an array; {promised}")
     try:
         element_type = str(ElementType.from_dtype(output.dtype))
     except ValueError:
@@ -205,4 +210,4 @@ def _check(layer: Layer, port: Port, output: Any) -> None:
     expected = port.element_type
     is_right_type = expected.is_dynamic or element_type == str(expected) or output.dtype == expected.to_dtype()
     if not (is_right_type and port.shape.contains(output.shape)):
-        raise OperatorError(f"{name} {element_type}[{','.join(map(str, output.shape))}]; {promised}")
+        raise OperatorError(f"{found} {element_type}[{','.join(map(str, output.shape))}]; {promised}")

@@ -38,9 +38,6 @@ class Traits:
     output's values apply to them too."""
     same_types: ClassVar[tuple[int, ...]] = ()
     """The inputs that have one element type, so that a number takes the type of the others."""
-    picks: ClassVar[tuple[int, ...]] = ()
-    """The inputs of which the operation reads each element once or not at all, so that copying them first may take
-    longer than the operation."""
     domains: ClassVar[Mapping[str, DomainRule]] = MappingProxyType({})
     """The values that inputs may take, by the input's name; see ``ovir.ops.base.domains``."""
     arguments: ClassVar[str] = ""

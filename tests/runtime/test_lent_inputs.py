@@ -1,0 +1,104 @@
+"""Large inputs, which steps read where the caller has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+
+ROWS, COLUMNS = 600, 160  # 384,000 bytes of f32
+MODELS: dict[str, Callable[[Any, Any], Any]] = {
+    "rows": lambda x, i: ops.gather(x, i, ops.constant(np.int64(0))),
+    "columns": lambda x, i: ops.gather(x, i, ops.constant(np.int64(1))),
+    "elements": lambda x, i: ops.gather_elements(x, ops.broadcast(i, ops.shape_of(x)), 1),
+    "elementwise": lambda x, i: ops.relu(ops.add(x, ops.convert(i, "f32"))),
+    "product": lambda x, i: ops.matmul(x, x, False, True),
+    "view": lambda x, i: ops.add(
+        ops.reshape(x, ops.constant(np.array([COLUMNS, ROWS])), False), ops.constant(np.float32(1))
+    ),
+    "views of a view": lambda x, i: ops.softmax(
+        ops.transpose(ops.transpose(x, ops.constant(np.array([1, 0]))), ops.constant(np.array([1, 0]))), 1
+    ),
+    "part": lambda x, i: ops.negative(ops.slice(x, *(ops.constant(np.array([n])) for n in (3, 500, 2, 0)))),
+    "itself": lambda x, i: x,
+    "sum of rows": lambda x, i: ops.reduce_sum(ops.concat([x, x], 1), ops.constant(np.array([0])), False),
+}
+
+
+def compiled(name: str, dtype: Any = np.float32) -> ovir.CompiledModel:
+    x, i = ops.parameter([ROWS, COLUMNS], dtype, name="x"), ops.parameter([COLUMNS], "i64", name="i")
+    return ovir.compile_model(ovir.Model([MODELS[name](x, i)], [x, i], name))
+
+
+def inputs(random: np.random.Generator) -> list[Any]:
+    return [random.standard_normal((ROWS, COLUMNS)).astype(np.float32), random.integers(0, COLUMNS, COLUMNS)]
+
+
+def expected(name: str, arrays: list[Any]) -> Any:
+    return compiled(name)(arrays)[0]
+
+
+@pytest.mark.parametrize("share", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_every_array_counts(name: str, share: bool) -> None:
+    random = np.random.default_rng(0)
+    request = compiled(name).create_infer_request()
+    first, second = inputs(random), inputs(random)
+    for arrays in (first, first, second, [second[0], first[1]], first):
+        np.testing.assert_array_equal(request.infer(arrays, share_outputs=share)[0], expected(name, arrays))
+    first[0] += 1  # in place
+    np.testing.assert_array_equal(request.infer(first, share_outputs=share)[0], expected(name, first))
+    read_only = first[0].copy()
+    read_only.flags.writeable = False
+    np.testing.assert_array_equal(request.infer([read_only, first[1]], share_outputs=share)[0], expected(name, first))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_inputs_are_never_written_to(name: str) -> None:
+    arrays = inputs(np.random.default_rng(1))
+    before = [array.copy() for array in arrays]
+    request = compiled(name).create_infer_request()
+    for _ in range(3):
+        request.infer(arrays, share_outputs=True)
+        for array, copy in zip(arrays, before, strict=True):
+            np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize("name", ["elementwise", "itself", "view", "columns"])
+def test_a_result_of_the_run_before_may_be_an_input(name: str) -> None:
+    random = np.random.default_rng(2)
+    request = compiled(name).create_infer_request()
+    arrays = inputs(random)
+    for _ in range(4):
+        wanted = expected(name, arrays)
+        result = request.infer(arrays, share_outputs=True)[0]
+        np.testing.assert_array_equal(result, wanted)
+        arrays = [result.reshape(ROWS, COLUMNS), arrays[1]]
+
+
+def test_two_inputs_may_be_one_array() -> None:
+    x, y = (ops.parameter([ROWS, COLUMNS], "f32", name=name) for name in "xy")
+    request = ovir.compile_model(ovir.Model([ops.add(x, y), ops.multiply(x, y)], [x, y], "two")).create_infer_request()
+    random = np.random.default_rng(3)
+    a, b = inputs(random)[0], inputs(random)[0]
+    for left, right in ((a, b), (a, a), (b, a), (b, b[::-1].copy())):
+        total, product = request.infer([left, right]).values()
+        np.testing.assert_array_equal(total, left + right)
+        np.testing.assert_array_equal(product, left * right)
+
+
+def test_large_inputs_are_not_copied() -> None:
+    """Copying the table would take a thousand times as long as picking a row of it."""
+    table, i = ops.parameter([4096, 1024], "f32", name="table"), ops.parameter([2], "i64", name="i")
+    request = ovir.compile_model(
+        ovir.Model([ops.gather(table, i, ops.constant(np.int64(0)))], [table, i], "rows")
+    ).create_infer_request()
+    array = np.zeros((4096, 1024), np.float32)
+    request.infer([array, np.array([1, 2])])
+    (executor,) = request._bindings._bound.values()
+    assert any(slot is array for slot in executor._slots)
