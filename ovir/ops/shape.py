@@ -285,7 +285,12 @@ class Squeeze1(AxesBase):
         if axes is None or not axes.size:
             return data.squeeze()
         chosen = self.normalize_axes(axes.ravel().tolist(), data.ndim, "axes", unique=False)
-        return data.squeeze(tuple({axis for axis in chosen if data.ndim and data.shape[axis] == 1}))
+        result = data.squeeze(tuple({axis for axis in chosen if data.ndim and data.shape[axis] == 1}))
+        if self.output_shapes and self.output_shapes[0].rank not in (None, result.ndim):
+            axis = next(axis for axis in chosen if data.shape[axis] != 1)
+            message = "dimension {} of data {} is {}; it has to be 1, because the result was inferred as {}"
+            self.fail(message, axis, data.shape, data.shape[axis], self.output_shapes[0])
+        return result
 
     def _squeezed(self, shape: PartialShape, axes: TensorType | None) -> PartialShape:
         if shape.rank is None:

@@ -36,8 +36,10 @@ class Plans(Protocol):
     def plan(self, keep: Collection[str] = ()) -> Plan:
         """Return the plan for inputs of all shapes, in which the layers in ``keep`` are steps."""
 
-    def plan_for(self, shapes: InputShapes, states: States, keep: Collection[str] = ()) -> Plan | None:
-        """Return the plan for one set of shapes; None if it is the plan for all shapes."""
+    def plan_for(
+        self, shapes: InputShapes, states: States, keep: Collection[str] = (), *, watched: bool = False
+    ) -> Plan | None:
+        """Return the plan for one set of shapes; None where the plan for all shapes has to be used."""
 
 
 class Bindings:
@@ -96,7 +98,7 @@ class Bindings:
         times = self._repeats_before_binding.pop(shapes, 1)
         try:
             states = dict(zip(self.plan.open_variables, shapes[1], strict=True))
-            plan = self._plans.plan_for(shapes[0], states, self.keep)
+            plan = self._plans.plan_for(shapes[0], states, self.keep, watched=self.watched)
         except ModelError:
             plan = None  # inference may refuse what never runs, such as a branch that is not taken
         self._repeats_before_binding[shapes] = inf if plan is None else 2 * times

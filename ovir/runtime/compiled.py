@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, SupportsIndex
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.connections import html_of_ports
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Port
 from ovir.inference.models import infer_for_call
 from ovir.runtime.binder import Prepared
@@ -117,10 +119,13 @@ class CompiledModel(PublicNames):
         self.diagnostics: list[Diagnostic] = []
         """What compiling found worth knowing."""
         self._lock = threading.RLock()
+        self._changing = threading.Lock()
+        """Held while the model is replaced by its copy, which waits for the runs of all requests."""
+        self._requests: WeakSet[InferRequest] = WeakSet()
         self._folded: Folded = WeakValueDictionary()
         self._plan: Plan | None = self._make_plan(model)  # raises what cannot run
         self._last_tapped: tuple[frozenset[str], Plan] = frozenset(), self._plan
-        self._plans: dict[object, Plan] = {}
+        self._plans: dict[object, Plan | None] = {}
         self.prepared: Prepared = {}
         """The results of operations that prepare constants, for the executors of all requests."""
         self._input_positions = {port: index for index, port in enumerate(model.inputs)}
@@ -142,7 +147,9 @@ class CompiledModel(PublicNames):
                 self._last_tapped = missing, self._make_plan(self.model, missing)
             return self._last_tapped[1]
 
-    def _make_plan(self, model: Model, keep: Collection[str] = (), original: Model | None = None) -> Plan:
+    def _make_plan(
+        self, model: Model, keep: Collection[str] = (), original: Model | None = None, running: Collection[str] = ()
+    ) -> Plan:
         model.require_depth()
         with without_garbage_collection(), stage("compiling"):
             return make_plan(
@@ -152,32 +159,47 @@ class CompiledModel(PublicNames):
                 folded=self._folded,
                 emulation=self.emulation,
                 original=original,
+                running=running,
             )
 
-    def plan_for(self, shapes: InputShapes, states: States, keep: Collection[str] = ()) -> Plan | None:
+    def plan_for(
+        self, shapes: InputShapes, states: States, keep: Collection[str] = (), *, watched: bool = False
+    ) -> Plan | None:
         """Return the plan for one set of shapes of the inputs and the variables; the plans of the latest sets are
-        cached. Raise ModelError if inference refuses the shapes."""
+        cached.
+
+        It is None if inference contradicts for these shapes what it has promised for all shapes, so that the run with
+        the plan for all shapes says which layer is at fault. If listeners have ``watched`` it, or if it is emulated,
+        real numbers that follow from sizes are computed in the run, as in the plan for all shapes. Raises ModelError if
+        inference refuses the shapes.
+        """
         with self._lock:
-            key = shapes, tuple(states.items()), frozenset(keep)
-            plan = self._plans.pop(key, None)
-            if plan is None:
-                plan = self._make_plan_for(shapes, states, keep)
-            self._plans[key] = plan
+            key = shapes, tuple(states.items()), frozenset(keep), watched
+            if key not in self._plans:
+                self._plans[key] = self._make_plan_for(shapes, states, keep, watched)
+            plan = self._plans[key] = self._plans.pop(key)
             while len(self._plans) > MOST_BINDINGS:
                 del self._plans[next(iter(self._plans))]
             return plan
 
-    def _make_plan_for(self, shapes: InputShapes, states: States, keep: Collection[str]) -> Plan:
+    def _make_plan_for(self, shapes: InputShapes, states: States, keep: Collection[str], watched: bool) -> Plan | None:
         if not states and all(port.shape.is_static for port in self.model.inputs):
             return self.plan(keep)
         with without_garbage_collection():
             model = self.model.clone()
             infer_for_call(model, shapes, states)
-            return self._make_plan(model, keep, self.model)
+            if not _keeps_promises(self.model, model):
+                return None
+            running = self.plan(keep).real_steps if watched or self.emulation is not None else ()
+            return self._make_plan(model, keep, self.model, running)
 
     def before_change(self) -> None:
-        """Replace the model by a copy of it, because it is about to be reshaped or edited."""
-        with self._lock:
+        """Replace the model by a copy of it, because it is about to be reshaped or edited, once no run is going on in
+        another thread."""
+        with self._changing, ExitStack() as stack:
+            for request in list(self._requests):
+                stack.enter_context(request.at_rest())
+            stack.enter_context(self._lock)
             self.model = self.model.clone()
             self._plan = None
             self._plans.clear()
@@ -257,7 +279,10 @@ class CompiledModel(PublicNames):
 
     def create_infer_request(self) -> InferRequest:
         """Return a new request with its own buffers and variables."""
-        return InferRequest(self)
+        with self._changing:
+            request = InferRequest(self)
+            self._requests.add(request)
+        return request
 
     def __call__(
         self,
@@ -272,6 +297,16 @@ class CompiledModel(PublicNames):
             if self._request is None:
                 self._request = self.create_infer_request()
         return self._request.infer(inputs, taps=taps, listeners=listeners, share_outputs=share_outputs)
+
+
+def _keeps_promises(model: LayerGraph, inferred: LayerGraph) -> bool:
+    """Return whether the types of a model's copy, which was inferred for some shapes, agree with those of the model."""
+    ports = (
+        (a, b)
+        for of, to in zip(model.layers, inferred.layers, strict=True)
+        for a, b in zip(of.outputs, to.outputs, strict=True)
+    )
+    return all(a.shape.compatible(b.shape) for a, b in ports)
 
 
 class InferRequest(PublicNames):
@@ -306,6 +341,8 @@ class InferRequest(PublicNames):
         """The compiled model that it runs."""
         self._variables = Variables()
         self._busy = threading.Lock()
+        self._thread = 0
+        """The thread that runs the request; 0 between the runs."""
         self._prepare()
 
     def _prepare(self) -> None:
@@ -333,7 +370,7 @@ class InferRequest(PublicNames):
 
         Raises InputError if an input does not match the model, and RunError if a layer fails.
         """
-        if not self._busy.acquire(blocking=False):
+        if not self._acquire():
             message = "this request is running; create_infer_request() makes another for another thread"
             raise InputError.usage(message, Place(self.compiled.model.path))
         try:
@@ -341,7 +378,27 @@ class InferRequest(PublicNames):
         except ListenerFailed as failed:
             raise failed.error from None
         finally:
+            self._thread = 0
             self._busy.release()
+
+    def _acquire(self) -> bool:
+        """Begin a run; return whether no other is going on."""
+        acquired = self._busy.acquire(blocking=False)
+        if not acquired and self._thread != threading.get_ident():
+            with self.compiled._changing:  # which may be what keeps the request from running
+                acquired = self._busy.acquire(blocking=False)
+        if acquired:
+            self._thread = threading.get_ident()
+        return acquired
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Keep other threads from running the request."""
+        if self._busy.locked() and self._thread == threading.get_ident():
+            yield  # a listener changes the model
+            return
+        with self._busy:
+            yield
 
     def _infer(self, inputs: Feeds, taps: Sequence[str], listeners: Sequence[Listener], share_outputs: bool) -> Results:
         compiled = self.compiled

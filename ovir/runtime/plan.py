@@ -109,6 +109,12 @@ class Plan:
         return found
 
     @cached_property
+    def real_steps(self) -> frozenset[str]:
+        """Return the full names of the layers with real outputs that run as steps, including the layers of bodies."""
+        names = {s.layer.key for s in self.steps if any(port.element_type.is_real for port in s.layer.outputs)}
+        return frozenset(names).union(*(body.real_steps for bodies in self.bodies.values() for body in bodies.values()))
+
+    @cached_property
     def step_names(self) -> frozenset[str]:
         """Return the full names of the layers that run as steps, including the layers of bodies, and of the
         parameters."""

@@ -44,15 +44,18 @@ def make_plan(
     folded: Folded | None = None,
     emulation: Emulation | None = None,
     original: LayerGraph | None = None,
+    running: Collection[str] = (),
 ) -> Plan:
     """Plan a model that has been inferred. If it is a copy of an ``original``, listeners see the layers of that one.
 
     Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they could be folded or
     nothing needs them. ``keep_compressed`` says which weights are decompressed at each use; None is the default rule.
+    Layers named in ``running`` are not folded.
     ``folded`` holds constants of other plans of the same model, and receives the constants of this one. With
     ``emulation`` tensors are rounded between the layers. A RunError names the first operation that ovir cannot execute.
     """
     builder = _Builder(model, keep, keep_compressed, WeakValueDictionary() if folded is None else folded, emulation)
+    builder.running = running
     if original is not None:
         builder.originals = {layer.key: layer for layer in original.layers}
     for layer in counted("compiling", model.layers):
@@ -126,6 +129,8 @@ class _Builder:
         self.originals: Mapping[str, Layer] = {}
         """The layers that listeners see, by key, if the model is a copy."""
         self.keep = keep
+        self.running: Collection[str] = ()
+        """The layers that are not folded."""
         self.keep_compressed = keep_compressed
         self.folded = folded
         self.slots: dict[Port, int] = {}
@@ -219,6 +224,8 @@ class _Builder:
         sources = [port.source for port in layer.inputs if port.source is not None]
         is_seen = self._kept(layer) or any(map(steps.is_constant, sources))
         is_known = all(steps.is_constant(port) or self.slots.get(port) in self.constants for port in sources)
+        if layer.key in self.running:
+            return False
         if layer not in self.decompressions.folded and not (is_seen and is_known and op.pure and not layer.bodies):
             return False
         steps.add_constant(layer)
@@ -250,6 +257,7 @@ class _Builder:
             folded=self.folded,
             emulation=None if self.emulated is None else self.emulated.emulation,
             original=original,
+            running=self.running,
         )
 
     def _fold(self, layer: Layer, op: Operator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> bool:
@@ -259,7 +267,7 @@ class _Builder:
             self.decompressed.update(outputs)
             self.independent.update(outputs)
             return True
-        if self._kept(layer) or not op.pure or layer.bodies:
+        if self._kept(layer) or layer.key in self.running or not op.pure or layer.bodies:
             return False
         decompressed = not self.decompressed.isdisjoint(inputs)
         if not all(slot in self.constants for slot in inputs):

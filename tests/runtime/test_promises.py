@@ -1,0 +1,98 @@
+"""What inference has promised of a tensor holds in every run, however often its shapes have been seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+
+
+def squeezed(x: Any) -> Any:
+    return ops.squeeze(x, ops.constant(np.array([0])))
+
+
+KINDS: dict[str, Callable[[Any], list[Any]]] = {
+    "result": lambda x: [squeezed(x)],
+    "sizes": lambda x: [ops.shape_of(squeezed(x))],
+    "both": lambda x: [(y := squeezed(x)), ops.shape_of(y)],
+    "chain": lambda x: [ops.relu(ops.add(squeezed(x), ops.constant(np.float32([1, 2, 3, 4]))))],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rows", [[3, 3, 3, 3], [1, 3, 1, 3], [2, 3, 2, 3, 2, 3], [1, 1, 3]])
+def test_one_answer_in_every_call(kind: str, rows: list[int]) -> None:
+    x = ops.parameter([-1, 4], "f32", name="x")
+    model = ovir.Model(KINDS[kind](x), [x], kind)
+    expected = [array.tolist() for array in ovir.compile_model(model)([np.ones((1, 4), np.float32)]).values()]
+    request = ovir.compile_model(model).create_infer_request()
+    for count in rows:
+        inputs = [np.ones((count, 4), np.float32)]
+        if count == 1:
+            assert [array.tolist() for array in request.infer(inputs).values()] == expected
+        else:
+            with pytest.raises(ovir.RunError, match=rf"Squeeze.*dimension 0 of data \[{count},4\] is {count}.*\[4\]"):
+                request.infer(inputs)
+
+
+@ovir.register("Liar", version="promises")
+class Liar(ovir.Operator):
+    """An operation whose kernel does not keep what its inference promises."""
+
+    def infer(self, x: Any) -> Any:
+        return ovir.TensorType(x.element_type, ovir.PartialShape([4]))
+
+    def run(self, x: Any) -> Any:
+        return x.copy()
+
+
+def test_kernels_of_users_are_held_against_their_inference() -> None:
+    x = ops.parameter([-1], "f32", name="x")
+    model = ovir.Model([ovir.create_layer("Liar", [x], version="promises")], [x], "lie")
+    request = ovir.compile_model(model).create_infer_request()
+    for count in (3, 4, 3, 3, 4):
+        inputs = [np.ones(count, np.float32)]
+        if count == 4:
+            assert request.infer(inputs)[0].shape == (4,)
+        else:
+            with pytest.raises(ovir.RunError, match=r"f32\[3\].*f32\[4\]"):
+                request.infer(inputs)
+
+
+def rotary(length: Any) -> Any:
+    """Return sines that follow from a size alone, as the positions of a decoder do."""
+    steps = ops.range(ops.constant(np.int64(0)), length, ops.constant(np.int64(1)), "f32")
+    return ops.sin(ops.multiply(steps, ops.constant(np.float32(0.37))))
+
+
+def positioned(function: Callable[[Any], Any]) -> ovir.Model:
+    x = ops.parameter([-1], "f32", name="x")
+    length = ops.gather(ops.shape_of(x), ops.constant(np.int64(0)), ops.constant(np.int64(0)))
+    return ovir.Model([ops.add(x, function(length))], [x], "positioned")
+
+
+@pytest.mark.parametrize("emulate", ["f16", "bf16"])
+def test_emulation_does_not_depend_on_the_order_of_sizes(emulate: str) -> None:
+    sizes = (900, 31, 5)
+    model = positioned(rotary)
+    found: dict[int, set[bytes]] = {size: set() for size in sizes}
+    for order in (sizes, sizes[::-1], (31, 31, 900, 900, 5, 5)):
+        request = ovir.compile_model(model, emulate=emulate).create_infer_request()
+        for size in order:
+            found[size].add(request.infer([np.zeros(size, np.float32)])[0].tobytes())
+    assert {size: len(results) for size, results in found.items()} == dict.fromkeys(sizes, 1)
+
+
+@pytest.mark.parametrize("sizes", [(3,), (3, 3), (3, 4, 4)])
+def test_watches_see_what_follows_from_sizes(sizes: tuple[int, ...]) -> None:
+    model = positioned(lambda length: ops.log(ops.subtract(ops.convert(length, "f32"), ops.constant(np.float32(9)))))
+    request = ovir.compile_model(model).create_infer_request()
+    for size in sizes:
+        watch = ovir.Watch("nan")
+        request.infer([np.zeros(size, np.float32)], listeners=[watch])
+        assert [event.type for event in watch.events][:1] == ["Log"]
