@@ -102,7 +102,9 @@ class HybridModel(CompiledModel):
     def options(self) -> dict[str, Any]:
         return {"threads": self.threads, "quantize_activations": self.quantize_activations}
 
-    def _make_plan(self, model: Model, keep: Collection[str] = (), original: Model | None = None) -> Plan:
+    def _make_plan(
+        self, model: Model, keep: Collection[str] = (), original: Model | None = None, running: Collection[str] = ()
+    ) -> Plan:
         with stage("loading onnx"):
             from ovir.export.hybrid.partition import PartRefused, find_parts, hybrid_model
             from ovir.export.model_exporter import layers_without_export
@@ -141,7 +143,9 @@ class HybridModel(CompiledModel):
         hint = "the engine 'numpy' may be faster"
         return [diagnose(SLOW_ENGINE, message, Place(self.model.path), hint=hint) for message in messages]
 
-    def plan_for(self, shapes: InputShapes, states: States, keep: Collection[str] = ()) -> None:
+    def plan_for(
+        self, shapes: InputShapes, states: States, keep: Collection[str] = (), *, watched: bool = False
+    ) -> None:
         """Return None: the parts run inputs of all shapes."""
 
 
