@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.parallel import threads
 from ovir.fast.base.binding import Binder
 from ovir.fast.base.coalesce import memory_order
-from ovir.fast.base.gather_blocks import UNSIGNED, Spread, layout_of, spread_of, take_blocks, take_cells
+from ovir.fast.base.gather_blocks import UNSIGNED, Layout, Spread, layout_of, spread_of, take_blocks, take_cells
 from ovir.fast.base.moves import bind_moves
 from ovir.fast.registry import fast
 from ovir.ops.gather import GatherBase, GatherElements, GatherND8
@@ -42,8 +43,7 @@ def gather(op: GatherBase, binder: Binder, data: Array, indices: Array, axis: Ar
         return bind_moves(op, binder, data, indices, axis)
     kernel = partial(op.run, data, indices, axis)
     if prod(binder.output_shape()) * data.itemsize > _LARGEST:
-        binder.call(_gather_large, data, indices, where, batch_dims, op.wraps, kernel, binder.output())
-        return True
+        return _bind_large(binder, data, indices, where, batch_dims, kernel, negative=op.wraps)
     # NumPy adds 64-bit integers with and without a sign as floats, and indices in another order would be copied.
     if indices.dtype == np.uint64 or not indices.flags.c_contiguous:
         return False
@@ -60,8 +60,7 @@ def gather_elements(op: GatherElements, binder: Binder, data: Array, indices: Ar
         return True
     axis, kernel = op.checked_axis(data, indices), partial(op.run, data, indices)
     if prod(binder.output_shape()) * data.itemsize > _LARGEST:
-        binder.call(_gather_elements_large, data, indices, axis, kernel, binder.output())
-        return True
+        return _bind_large_elements(binder, data, indices, axis, kernel)
     if indices.dtype == np.uint64 or not indices.flags.c_contiguous or not data.flags.c_contiguous:
         return False
     size, outer, inner = data.shape[axis], prod(data.shape[:axis]), prod(data.shape[axis + 1 :])
@@ -176,34 +175,72 @@ def _take_offset(
     take(positions, 0, target, "clip")
 
 
-def _gather_large(
-    data: Array, indices: Array, axis: int, batch_dims: int, negative: bool, kernel: Kernel, out: Array
-) -> None:
+def _bind_large(
+    binder: Binder, data: Array, indices: Array, axis: int, batch_dims: int, kernel: Kernel, *, negative: bool
+) -> bool:
+    """Bind a gather of slices in blocks, which threads share."""
     size, outer, inner = data.shape[axis], prod(data.shape[:axis]), prod(data.shape[axis + 1 :])
-    spread = spread_of(indices, size)
-    if spread is Spread.OUTSIDE or (spread is Spread.NEGATIVE and not negative):
-        np.copyto(out, kernel())
-        return
-    data = np.ascontiguousarray(data)
+    out = binder.output()
     rows = out.reshape(outer, -1, inner)
-    if batch_dims or outer == 1:
-        batch, between, rest = indices.shape[:batch_dims], data.shape[batch_dims:axis], indices.shape[batch_dims:]
-        repeated = np.broadcast_to(indices.reshape(batch + (1,) * len(between) + rest), batch + between + rest)
-        layout = layout_of(outer, size, prod(rest), 1, inner * data.itemsize, indices.dtype)
-        take_blocks(data.reshape(-1, inner), repeated.reshape(-1), spread, layout, rows[:, :, None])
+    if outer > 1 and not batch_dims:
+        binder.call(_take_cells, data, indices, (outer, size, inner), rows, negative, kernel, out)
+        return True
+    batch, between, rest = indices.shape[:batch_dims], data.shape[batch_dims:axis], indices.shape[batch_dims:]
+    repeated = np.broadcast_to(indices.reshape(batch + (1,) * len(between) + rest), batch + between + rest)
+    layout = layout_of(outer, size, prod(rest), 1, inner * data.itemsize, indices.dtype)
+    flat = (-1, inner)
+    binder.call(
+        _take_blocks, data, flat, repeated, layout, _buffers(binder, layout), rows[:, :, None], negative, kernel, out
+    )
+    return True
+
+
+def _bind_large_elements(binder: Binder, data: Array, indices: Array, axis: int, kernel: Kernel) -> bool:
+    """Bind a gather of elements in blocks, which threads share."""
+    size, outer, inner = data.shape[axis], prod(indices.shape[:axis]), prod(indices.shape[axis + 1 :])
+    out = binder.output()
+    layout = layout_of(outer, size, indices.shape[axis], inner, data.itemsize, indices.dtype)
+    rows = out.reshape(outer, -1, inner)
+    binder.call(_take_blocks, data, -1, indices, layout, _buffers(binder, layout), rows, True, kernel, out)
+    return True
+
+
+def _buffers(binder: Binder, layout: Layout) -> list[Array]:
+    return [binder.scratch([layout.length], layout.position_type) for _ in range(threads())]
+
+
+def _take_blocks(
+    data: Array,
+    flat: Any,
+    indices: Array,
+    layout: Layout,
+    buffers: list[Array],
+    rows: Array,
+    negative: bool,
+    kernel: Kernel,
+    out: Array,
+) -> None:
+    spread = spread_of(indices, layout.size)
+    if spread is Spread.PLAIN or (negative and spread is Spread.NEGATIVE):
+        take_blocks(data.reshape(flat), indices.reshape(-1), spread, layout, buffers, rows)
     else:
-        take_cells(data.reshape(outer, size, inner), indices.reshape(-1).astype(np.intp), rows, spread)
-
-
-def _gather_elements_large(data: Array, indices: Array, axis: int, kernel: Kernel, out: Array) -> None:
-    size, shape = data.shape[axis], indices.shape
-    spread = spread_of(indices, size)
-    if spread is Spread.OUTSIDE:
         np.copyto(out, kernel())
-        return
-    outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
-    layout = layout_of(outer, size, shape[axis], inner, data.itemsize, indices.dtype)
-    take_blocks(data.ravel(), indices.ravel(), spread, layout, out.reshape(outer, -1, inner))
+
+
+def _take_cells(
+    data: Array,
+    indices: Array,
+    shape: tuple[int, int, int],
+    rows: Array,
+    negative: bool,
+    kernel: Kernel,
+    out: Array,
+) -> None:
+    spread = spread_of(indices, shape[1])
+    if spread is Spread.PLAIN or (negative and spread is Spread.NEGATIVE):
+        take_cells(data.reshape(shape), indices.reshape(-1).astype(np.intp), rows, spread)
+    else:
+        np.copyto(out, kernel())
 
 
 fast(GatherND8)(bind_moves)
