@@ -22,6 +22,45 @@ def physical_memory() -> int | None:
         return None
 
 
+def free_memory() -> int | None:
+    """Return the bytes of memory that this process may still take, without swapping; None if the system does not
+    provide it."""
+    found = [_available(), *(_left_in_group(*names) for names in _GROUPS)]
+    return min((size for size in found if size is not None), default=physical_memory())
+
+
+_GROUPS = (
+    ("memory.max", "memory.current", "memory.stat"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
+)
+"""The files of Linux with the limit of a container, what it uses, and which of that can be dropped."""
+
+
+def _available() -> int | None:
+    for line in _text("/proc/meminfo").splitlines():
+        name, _, size = line.partition(":")
+        if name == "MemAvailable":
+            return int(size.split()[0]) << 10
+    return None
+
+
+def _left_in_group(limit: str, usage: str, statistics: str) -> int | None:
+    most, used = (_text(f"/sys/fs/cgroup/{name}").strip() for name in (limit, usage))
+    if not (most.isdecimal() and used.isdecimal()):
+        return None
+    counts = dict(line.split(" ", 1) for line in _text(f"/sys/fs/cgroup/{statistics}").splitlines())
+    droppable = int(counts.get("total_inactive_file", counts.get("inactive_file", 0)))
+    return max(int(most) - int(used) + droppable, 0)
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
     """Disable the garbage collector in a ``with`` block, because a model consists of many objects that all stay

@@ -8,19 +8,17 @@ to half of the time, and what turns them into f32 works in the cache.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from math import prod
 from typing import Protocol
 
 import numpy as np
 
-from ovir.core import half
 from ovir.core.arrays import Array
-from ovir.core.element_types import f16, u4, u8
-from ovir.core.parallel import run_blocks
+from ovir.core.element_types import u4, u8
+from ovir.core.parallel import run_blocks, threads
 from ovir.fast.base.binding import Binder, cuts
 from ovir.fast.registry import fast
-from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights
+from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights, blocks
 from ovir.ops.matmul import oriented
 
 _FEW = 8
@@ -32,22 +30,29 @@ _BLOCK = 1 << 19
 takes the lock of the interpreter: with blocks of 1 << 17, a decoder takes 1.2 times as long."""
 
 
+_PANEL = 1 << 21
+"""The number of weights that become f32 before all threads multiply them."""
+
+
 @fast(CompressedMatMul)
 def compressed_matmul(op: CompressedMatMul, binder: Binder, a: Array) -> bool:
     weights = op.weights
     x = oriented(a, op.transpose_a)
     if len(weights.shape) != 2 or not a.size or x.shape[-1] != weights.shape[1 if op.transpose_b else 0]:
         return False
-    form = _form(op)
-    if form is None:
+    if not (op.multiplies_codes or weights.has_slices):
         return False
     out = binder.output()
     if not x.flags.c_contiguous:
         copy = binder.scratch(x.shape)
         binder.call(np.copyto, copy, x)
         x = copy
-    length = x.shape[-1]
-    binder.call(_multiply, form, x.reshape(-1, length), out.reshape(prod(x.shape[:-1]), -1))
+    rows, result = x.reshape(-1, x.shape[-1]), out.reshape(prod(x.shape[:-1]), -1)
+    if not op.transpose_b:
+        binder.call(_multiply_panels, weights, rows, result)
+        return True
+    form = _Slices(weights) if weights.codes is None else _Groups(weights.codes)
+    binder.call(_multiply, form, rows, result)
     return True
 
 
@@ -59,17 +64,6 @@ class _Form(Protocol):
 
     def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
         """Write the product with a block of columns to ``out``."""
-
-
-def _form(op: CompressedMatMul) -> _Form | None:
-    codes = op.weights.codes
-    if codes is None or not op.multiplies_codes:
-        return _Slices(op.weights) if op.transpose_b else None
-    if codes.element_type.bits < 16:
-        return _Groups(codes)
-    numbers = codes.numbers.reshape(op.weights.shape)
-    matrix = numbers.T if op.transpose_b else numbers
-    return _Halves(matrix) if codes.element_type == f16 else _Widened(matrix)
 
 
 def _multiply(form: _Form, x: Array, out: Array) -> None:
@@ -96,58 +90,39 @@ def _workspace(shape: tuple[int, ...], dtype: type[np.generic] = np.float32) -> 
     return found[: prod(shape)].reshape(shape)
 
 
-# --------------------------------------------------------------------------- weights in f16 and bf16
+# --------------------------------------------------------------------------- weights in any form
 
 
-class _Widened:
-    """Weights of a type that NumPy converts fast, by rows or by columns."""
+class _Slices:
+    """Weights whose slices along the first axis are columns of the matrix."""
 
-    def __init__(self, matrix: Array) -> None:
-        self._is_transposed = matrix.strides[0] < matrix.strides[1]
-        self.matrix = matrix
+    def __init__(self, weights: CompressedWeights) -> None:
+        self._weights = weights
 
     def terms(self, x: Array) -> tuple[Array, ...]:
         return (x,)
 
     def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
-        np.matmul(terms[0], self.block(block, half.copy), out=out)
-
-    def block(self, block: slice, copy: Callable[[Array, Array], object]) -> Array:
-        """Return columns in f32, which ``copy(source, target)`` converts, in the order in which they lie in memory."""
-        source = self.matrix[:, block]
-        if self._is_transposed:
-            source = source.T
-        target = _workspace(source.shape)
-        copy(source, target)
-        return target.T if self._is_transposed else target
+        columns = _workspace((block.stop - block.start, self._weights.shape[1]))
+        self._weights.fill(block.start, columns)
+        np.matmul(terms[0], columns.T, out=out)
 
 
-class _Halves(_Widened):
-    """Weights in f16. Their bits, shifted into place, represent 2^-112 of them in f32; the rows make up for it."""
-
-    def __init__(self, matrix: Array) -> None:
-        super().__init__(matrix)
-        self._is_finite: bool | None = None
-
-    def terms(self, x: Array) -> tuple[Array, ...]:
-        if self._is_finite is None:
-            self._is_finite = _is_finite(self.matrix)
-        scaled = x * half.OFFSET
-        return (scaled, x) if self._is_finite and np.isfinite(scaled).all() else (x,)
-
-    def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
-        if len(terms) > 1:
-            np.matmul(terms[0], self.block(block, half.shift), out=out)
-        else:
-            np.matmul(terms[0], self.block(block, half.copy), out=out)
+def _multiply_panels(weights: CompressedWeights, x: Array, out: Array) -> None:
+    """Multiply with weights [length, columns], of which threads first make a panel of slices f32."""
+    out.fill(0)
+    for panel in blocks(weights.shape, _PANEL):
+        _add_product(x[:, panel], weights.slices(panel), out)
 
 
-def _is_finite(matrix: Array) -> bool:
-    """Return whether f16 have neither infinities nor NaN, whose bits are the largest of each sign."""
-    rows = matrix if matrix.flags.c_contiguous else matrix.T
-    bits = rows.view(np.int16)
-    blocks = cuts(len(bits), -(-bits.size // _BLOCK))
-    return all(bits[b].max() < 0x7C00 and bits[b].view(np.uint16).max() < 0xFC00 for b in blocks)
+def _add_product(x: Array, matrix: Array, out: Array) -> None:
+    places = cuts(out.shape[1], threads())
+
+    def run(start: int, stop: int) -> None:
+        for place in places[start:stop]:
+            out[:, place] += np.matmul(x, matrix[:, place])
+
+    run_blocks(run, len(places))
 
 
 # --------------------------------------------------------------------------- weights in groups of 4 or 8 bits
@@ -214,16 +189,3 @@ class _Groups:
             np.bitwise_and(numbers, 0xF0, out=moved.view(np.uint8))
             np.copyto(target[1], moved)
         return target
-
-
-class _Slices:
-    """Weights in any form; their slices along the first axis are columns."""
-
-    def __init__(self, weights: CompressedWeights) -> None:
-        self._weights = weights
-
-    def terms(self, x: Array) -> tuple[Array, ...]:
-        return (x,)
-
-    def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
-        np.matmul(terms[0], self._weights.slices(block).T, out=out)

@@ -74,7 +74,7 @@ def weights_of(model: LayerGraph) -> list[Weights]:
     for layer in model.walk():
         for port in _weight_inputs(layer):
             if port.source is not None and (chain := _constant_chain(port.source)) is not None:
-                constant = _main_constant(port.source)
+                constant = main_constant(port.source)
                 found.append(Weights(port, constant, _compression(port, constant, chain)))
     return found
 
@@ -85,7 +85,7 @@ def compression_of(output: Port) -> str:
     chain = _constant_chain(output)
     if chain is None:
         return "computed"
-    text = _compression(output, _main_constant(output), chain)
+    text = _compression(output, main_constant(output), chain)
     return str(output.element_type) if text == "none" else text
 
 
@@ -116,8 +116,9 @@ def _sources(layer: Layer) -> list[Port]:
     return [port.source for port in layer.inputs if port.source is not None]
 
 
-def _main_constant(port: Port) -> Layer:
-    """Return the constant that holds the numbers: at each layer, the way goes through its largest input."""
+def main_constant(port: Port) -> Layer:
+    """Return the constant that holds the numbers of a tensor that is computed from constants: at each layer, the way
+    goes through its largest input."""
     layer = port.layer
     while not isinstance(layer.operator, Const):
         layer = max(_sources(layer), key=_elements).layer
@@ -203,9 +204,9 @@ def _converted(layer: Layer, data: Array) -> Array:
 def codes_of(output: Port) -> Codes | None:
     """Return the codes of a matrix that is computed as compressors write it; None for any other tensor.
 
-    That is a Const of f16 or bf16; or a Const of 4 or 8 bits with the arithmetic ``(codes - zero_point) * scale``,
-    where each row, or each group of neighbors in a row, has a scale and a zero point, and a Reshape that joins the
-    groups. Converts to floating-point types may stand anywhere between.
+    That is a Const of 4 or 8 bits with the arithmetic ``(codes - zero_point) * scale``, where each row, or each group
+    of neighbors in a row, has a scale and a zero point, and a Reshape that joins the groups. Converts to floating-point
+    types may stand anywhere between.
     """
     port = _unconverted(output)
     if isinstance(port.layer.operator, Reshape) and (source := port.layer.inputs[0].source) is not None:
@@ -220,14 +221,13 @@ def codes_of(output: Port) -> Codes | None:
             factors[trait] = np.asarray(_array(other), np.float32)
             port = _unconverted(main)
     op = port.layer.operator
-    if not isinstance(op, Const) or op.element_type not in (f16, bf16, i4, u4, i8, u8):
+    if not isinstance(op, Const) or op.element_type not in (i4, u4, i8, u8):
         return None
     if port.shape != grouped or grouped.rank not in (2, 3) or output.shape.rank != 2:
         return None
     rows, *middle, size = grouped.to_tuple()
     groups = prod(middle)
-    is_plain = op.element_type.bits < 16 or all(value.ndim == 0 for value in factors.values())
-    if not is_plain or output.shape.to_tuple() != (rows, groups * size):
+    if output.shape.to_tuple() != (rows, groups * size):
         return None
     scale, zero_point = (_by_group(value, grouped.to_tuple()) for value in factors.values())
     numbers = _numbers(op, size)

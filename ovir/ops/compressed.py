@@ -65,6 +65,9 @@ class CompressedWeights(Protocol):
     def slices(self, which: Selection) -> Array:
         """Return slices along the first axis."""
 
+    def fill(self, first: int, out: Array) -> None:
+        """Fill an f32 array with the slices along the first axis from ``first`` on; threads share large ones."""
+
     def whole(self) -> Array:
         """Return all elements."""
 
@@ -125,8 +128,7 @@ class CompressedMatMul(Operator):
     @property
     def multiplies_codes(self) -> bool:
         """Return whether the fast form multiplies the codes of the file, without a copy in f32."""
-        codes = self.weights.codes
-        return codes is not None and (self.transpose_b or codes.element_type.bits == 16)
+        return self.transpose_b and self.weights.codes is not None
 
     def infer(self, a: TensorType) -> TensorType:
         return self._op.infer(a, _type_of(self.weights))

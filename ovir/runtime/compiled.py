@@ -24,6 +24,7 @@ from ovir.graph.layers import Port
 from ovir.inference.models import infer_for_call
 from ovir.runtime.binder import Prepared
 from ovir.runtime.bindings import MOST_BINDINGS, Bindings, InputShapes, States
+from ovir.runtime.decompression import fit_in_f32
 from ovir.runtime.emulation import Emulation, emulation_of
 from ovir.runtime.executor import Executor
 from ovir.runtime.inputs import Feeds, InputCollector
@@ -122,6 +123,7 @@ class CompiledModel(PublicNames):
         self._changing = threading.Lock()
         """Held while the model is replaced by its copy, which waits for the runs of all requests."""
         self._requests: WeakSet[InferRequest] = WeakSet()
+        self._fit = fit_in_f32(model)  # one answer for all plans, which themselves take memory
         self._folded: Folded = WeakValueDictionary()
         self._plan: Plan | None = self._make_plan(model)  # raises what cannot run
         self._last_tapped: tuple[frozenset[str], Plan] = frozenset(), self._plan
@@ -151,11 +153,12 @@ class CompiledModel(PublicNames):
         self, model: Model, keep: Collection[str] = (), original: Model | None = None, running: Collection[str] = ()
     ) -> Plan:
         model.require_depth()
-        with without_garbage_collection(), stage("compiling"):
+        with without_garbage_collection(), stage("compiling"), parallel.limit(self.threads):
             return make_plan(
                 model,
                 keep,
                 keep_compressed=self.keep_compressed if self.emulation is None else False,
+                fit=self._fit,
                 folded=self._folded,
                 emulation=self.emulation,
                 original=original,

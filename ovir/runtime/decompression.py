@@ -3,9 +3,8 @@
 A file computes (codes - zero_point) * scale in f16 and converts the result to f32. Devices that compute in f32 use f32
 for the arithmetic as well; the plan does the same, so that it neither rounds nor stores intermediate results.
 
-Large matrices of products and gathers stay as the file holds them, and each use decompresses the parts that it needs;
-all other weights are decompressed once, when the plan is made. ``keep_compressed`` changes this rule, which is in
-``_stays_compressed``.
+Weights are decompressed once, when the plan is made; or they stay as the file holds them, and each use decompresses the
+parts that it needs. The rule is in ``_stays_compressed``; ``keep_compressed`` changes it.
 """
 
 from __future__ import annotations
@@ -20,10 +19,12 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f16, f32
+from ovir.core.interpreter import free_memory
+from ovir.core.parallel import run_blocks
 from ovir.core.values import MAX_ELEMENTS
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.inference.layer_weights import codes_of
+from ovir.inference.layer_weights import codes_of, main_constant
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL
 from ovir.ops.compressed import (
@@ -35,22 +36,27 @@ from ovir.ops.compressed import (
     Selection,
     blocks,
 )
-from ovir.ops.convert import in_f32
+from ovir.ops.convert import fill_converted, in_f32
 from ovir.ops.gather import GatherBase
 from ovir.ops.infrastructure import Const
 from ovir.ops.matmul import GroupedMatMul, MatMul
 from ovir.runtime.plan import applied_operator
 
 LARGE = 1 << 20
-"""The number of elements of a matrix above which it stays compressed by default: 4 MiB in f32. Smaller ones are packed
-for products, which is faster."""
+"""The number of elements above which a matrix of codes of 4 or 8 bits stays compressed by default.
 
-_LARGE_CODES = 1 << 19
-"""The same number for codes of 4 and 8 bits, whose copies in f32 take most memory. Compared with ``LARGE``, a decoder
-with codes of 4 bits takes 0.55 of the memory and 1.05 of the time, BERT-base with 8 bits 0.41 and 1.1."""
+Products of one row and of 128 rows with codes, divided by the time with f32: 1.9 and 1.2 with fewer elements; with more
+1.0 to 1.3 for 8 bits, and 1.2 to 2.9 and 1.2 for 4 bits, which take a quarter and an eighth of the memory.
+"""
+
+_SHARE = 0.5
+"""The share of the free memory that weights of 16 bits may take in f32."""
 
 BLOCK = 1 << 18
 """The number of elements that are decompressed together, so that they and their sources stay in a cache."""
+
+_SHARED = 4
+"""The number of such blocks for which a further thread pays."""
 
 _MOST_LAYERS = 100
 """The largest number of layers that together decompress one result, each counted once for every reader among them.
@@ -98,10 +104,17 @@ class ConstantWeights:
         if not isinstance(which, slice):
             return _decompressed(self.port, which)
         out = np.empty((which.stop - which.start, *self.shape[1:]), np.float32)
-        for block in blocks(out.shape, BLOCK):
-            source = slice(which.start + block.start, which.start + block.stop)
-            np.copyto(out[block], _decompressed(self.port, source))
+        self.fill(which.start, out)
         return out
+
+    def fill(self, first: int, out: Array) -> None:
+        places = list(blocks(out.shape, BLOCK))
+
+        def run(start: int, stop: int) -> None:
+            for place in places[start:stop]:
+                _decompress(self.port, slice(first + place.start, first + place.stop), out[place])
+
+        run_blocks(run, len(places), _SHARED)
 
     @property
     def element_type(self) -> ElementType:
@@ -130,6 +143,17 @@ def _rows_from(port: Port) -> tuple[int, ...] | None:
     op = port.layer.operator
     assert op is not None
     return op.rows_from([source.type for source in _sources(port.layer)], port.shape)
+
+
+def _decompress(port: Port, which: slice, out: Array) -> None:
+    """Fill an f32 array with some slices of a port's tensor."""
+    while port.layer.operator is not None and port.layer.operator.converts:
+        port = _sources(port.layer)[0]
+    op = port.layer.operator
+    if isinstance(op, Const):
+        fill_converted(op.slices(which), port.element_type, f32, out)
+    else:
+        np.copyto(out, _decompressed(port, which))
 
 
 def _decompressed(port: Port, which: Selection | None) -> Array:
@@ -203,10 +227,24 @@ class Decompressions:
     """Layers that only feed these layers, so that the plan does not run them."""
 
 
+def fit_in_f32(model: LayerGraph) -> bool:
+    """Return whether all weights of 16 bits of a model, its bodies included, take at most half of the free memory in
+    f32."""
+    operators = [layer.operator for layer in model.walk()]
+    sizes = (prod(op.shape) for op in operators if isinstance(op, Const) and op.element_type in _NARROW)
+    needed, free = sum(sizes) * f32.bits // 8, free_memory()
+    return free is None or needed <= _SHARE * free
+
+
 def find_decompressions(
-    model: LayerGraph, is_tapped: Callable[[Layer], bool], keep_compressed: bool | None = None
+    model: LayerGraph,
+    is_tapped: Callable[[Layer], bool],
+    keep_compressed: bool | None = None,
+    *,
+    fit: bool = True,
 ) -> Decompressions:
-    """Return all compressed weights of the model; layers whose own output is tapped are not absorbed."""
+    """Return all compressed weights of the model; layers whose own output is tapped are not absorbed. ``fit`` says
+    whether there is memory for the weights of 16 bits in f32."""
     decompressing: dict[Layer, int] = {}  # how many layers run to decompress the output of each
     for layer in model.layers:
         if _is_decompression(layer, decompressing):
@@ -222,17 +260,22 @@ def find_decompressions(
             if layer in parts and not is_tapped(layer) and _readers(layer) <= ends.keys() | found.absorbed:
                 found.absorbed.add(layer)
 
+    ends: set[Layer] = set()
     for layer in decompressing:
         readers = _readers(layer) - decompressing.keys()
         if readers and _is_smaller(layer):
             weights = ConstantWeights(layer.outputs[0])
-            if _stays_compressed(weights, readers, keep_compressed):
+            if _stays_compressed(weights, readers, keep_compressed, fit):
                 kept[layer] = weights
+            elif not isinstance(layer.operator, Const):
+                ends.add(layer)
     absorb(kept)
     for layer in decompressing:
-        if layer in kept or layer in found.absorbed or not _converts_to_f32(layer):
+        if layer in kept or layer in found.absorbed:
             continue
-        if any(map(_is_arithmetic, _before(layer))):
+        before = _before(layer)
+        is_restored = _converts_to_f32(layer) and any(map(_is_arithmetic, before))
+        if is_restored or (layer in ends and ends.isdisjoint(before)):
             found.folded[layer] = ConstantWeights(layer.outputs[0])
     absorb(found.folded)
     for layer, weights in kept.items():
@@ -280,25 +323,26 @@ def _converts_to_f32(layer: Layer) -> bool:
     return layer.inputs[0].element_type in _NARROW and layer.outputs[0].element_type == f32
 
 
-def _stays_compressed(weights: ConstantWeights, readers: Collection[Layer], keep_compressed: bool | None) -> bool:
+def _stays_compressed(
+    weights: ConstantWeights, readers: Collection[Layer], keep_compressed: bool | None, fit: bool
+) -> bool:
     """Return whether weights that take less memory in the file stay as they are there.
 
-    With True that is so for all weights, with False for none. With None it is so for large ones of which gathers and
-    products decompress the parts that they need, so that runs take no longer, or not much.
+    With True that is so for all weights, with False for none. With None it is so for tables that are only gathered
+    from, for large matrices of codes of 4 and 8 bits that only gathers and products read, and for weights of 16 bits if
+    they do not fit in memory as f32.
     """
     if keep_compressed is not None:
         return keep_compressed
-    size = prod(weights.shape)
-    if size <= _LARGE_CODES:
-        return False
-    is_large = size > LARGE or (weights.codes is not None and weights.codes.element_type.bits < 16)
-    return is_large and all(_reads_parts(weights, reader) for reader in readers)
-
-
-def _reads_parts(weights: ConstantWeights, reader: Layer) -> bool:
-    positions = [port.index for port in reader.inputs if port.source is weights.port]
-    op = _operation_on(weights, reader, positions[0]) if len(positions) == 1 else None
-    return isinstance(op, CompressedGather) or (isinstance(op, CompressedMatMul) and op.multiplies_codes)
+    if not fit and main_constant(weights.port).outputs[0].element_type in _NARROW:
+        return True
+    operations = [_operation_on_all(weights, reader) for reader in readers]
+    if all(isinstance(op, CompressedGather) for op in operations):
+        return True
+    return prod(weights.shape) > LARGE and all(
+        isinstance(op, CompressedGather) or (isinstance(op, CompressedMatMul) and op.multiplies_codes)
+        for op in operations
+    )
 
 
 def _is_smaller(layer: Layer) -> bool:
@@ -346,13 +390,16 @@ def _sources(layer: Layer) -> list[Port]:
 def _replace_reader(found: Decompressions, weights: ConstantWeights, reader: Layer) -> bool:
     """Replace a layer that reads weights by an operation that decompresses a part of them at a time; return whether
     there is such an operation."""
-    positions = [port.index for port in reader.inputs if port.source is weights.port]
-    if len(positions) > 1 or reader in found.replacements:
-        return False
-    op = _operation_on(weights, reader, positions[0])
+    op = None if reader in found.replacements else _operation_on_all(weights, reader)
     if op is not None:
         found.replacements[reader] = Replacement(op, (weights.port,))
     return op is not None
+
+
+def _operation_on_all(weights: ConstantWeights, reader: Layer) -> Operator | None:
+    """Return the operation in place of that of a layer, if the layer reads the weights once."""
+    positions = [port.index for port in reader.inputs if port.source is weights.port]
+    return _operation_on(weights, reader, positions[0]) if len(positions) == 1 else None
 
 
 def _operation_on(weights: ConstantWeights, layer: Layer, position: int) -> Operator | None:

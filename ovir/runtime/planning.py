@@ -41,6 +41,7 @@ def make_plan(
     keep: Collection[str] = (),
     *,
     keep_compressed: bool | None = None,
+    fit: bool = True,
     folded: Folded | None = None,
     emulation: Emulation | None = None,
     original: LayerGraph | None = None,
@@ -49,12 +50,14 @@ def make_plan(
     """Plan a model that has been inferred. If it is a copy of an ``original``, listeners see the layers of that one.
 
     Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they could be folded or
-    nothing needs them. ``keep_compressed`` says which weights are decompressed at each use; None is the default rule.
-    Layers named in ``running`` are not folded.
+    nothing needs them. ``keep_compressed`` says which weights are decompressed at each use; None is the default rule,
+    for which ``fit`` says whether the weights of 16 bits fit in memory as f32. Layers named in ``running`` are not folded.
     ``folded`` holds constants of other plans of the same model, and receives the constants of this one. With
     ``emulation`` tensors are rounded between the layers. A RunError names the first operation that ovir cannot execute.
     """
-    builder = _Builder(model, keep, keep_compressed, WeakValueDictionary() if folded is None else folded, emulation)
+    builder = _Builder(
+        model, keep, keep_compressed, fit, WeakValueDictionary() if folded is None else folded, emulation
+    )
     builder.running = running
     if original is not None:
         builder.originals = {layer.key: layer for layer in original.layers}
@@ -70,7 +73,7 @@ def known_tensors(model: LayerGraph, skipped: Collection[Layer] = ()) -> dict[Po
     Tensors that follow from ``skipped`` layers are left out, as are tensors of dead layers, tensors inside of a
     decompression, and tensors that are too large or take too long to be folded.
     """
-    builder = _Builder(model, (), False, WeakValueDictionary())
+    builder = _Builder(model, (), False, True, WeakValueDictionary())
     for layer in model.layers:
         if layer not in skipped:
             builder.fold(layer)
@@ -121,6 +124,7 @@ class _Builder:
         model: LayerGraph,
         keep: Collection[str],
         keep_compressed: bool | None,
+        fit: bool,
         folded: Folded,
         emulation: Emulation | None = None,
     ) -> None:
@@ -132,6 +136,7 @@ class _Builder:
         self.running: Collection[str] = ()
         """The layers that are not folded."""
         self.keep_compressed = keep_compressed
+        self.fit = fit
         self.folded = folded
         self.slots: dict[Port, int] = {}
         self.ports: list[Port] = []
@@ -140,7 +145,7 @@ class _Builder:
         self.bodies: dict[int, dict[str, Plan]] = {}
         self.needed = self._needed()
         self.folding = FoldingBudget(model)
-        self.decompressions = find_decompressions(model, self._kept, keep_compressed)
+        self.decompressions = find_decompressions(model, self._kept, keep_compressed, fit=fit)
         self.decompressed: set[int] = set()
         """Slots of constants that decompression has made, or that are made from these."""
         self.independent: set[int] = set()
@@ -254,6 +259,7 @@ class _Builder:
             body,
             self.keep,
             keep_compressed=self.keep_compressed,
+            fit=self.fit,
             folded=self.folded,
             emulation=None if self.emulated is None else self.emulated.emulation,
             original=original,
