@@ -19,9 +19,10 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call
 from ovir.core.parallel import threads
-from ovir.fast.base.binding import Binder, call_elementwise, call_shares
+from ovir.fast.base.binding import Binder, call_elementwise, call_shares, tiled
 from ovir.fast.base.depthwise import bind_depthwise
 from ovir.fast.base.images import (
+    EXACT,
     Axis,
     channels_last,
     channels_last_order,
@@ -33,14 +34,18 @@ from ovir.fast.base.images import (
     plane_windows,
     position_rows,
     product_dtype,
+    redo_if_inexact,
     store_sums,
     windows,
 )
 from ovir.fast.base.products import SHARED, Product, bind_product, by_rows, filter_product, product_with
 from ovir.fast.base.tiles import bind_tiles, whole_tiles
 from ovir.fast.registry import fast
+from ovir.kernels.precision import native_dtype
 from ovir.ops.convolution import (
+    BinaryConvolution,
     Convolution,
+    ConvolutionBase,
     DeformableBase,
     ForwardConvolutionBase,
     GroupConvolution,
@@ -56,6 +61,14 @@ _FEW_CHANNELS = 16
 Without planes, omz_yolo_region_reorg takes 1.25 times as long, and mtcnn_pnet 1.19 times."""
 
 
+def _axes(op: ForwardConvolutionBase, data: Array, grouped: Array) -> list[Axis] | None:
+    """Return the axes of a convolution with filters [groups, outputs, inputs, *kernel]; None if ``run`` is better."""
+    spans = op.windows(data.shape[2:], grouped.shape[3:])
+    counts = op.window_counts(data.shape[2:], spans)
+    axes = [Axis(w.kernel, w.stride, w.dilation, w.pad_begin, n) for w, n in zip(spans, counts, strict=True)]
+    return None if any(a.pad_begin < 0 for a in axes) or is_mostly_padding(axes, data.shape[2:]) else axes
+
+
 @fast(Convolution, GroupConvolution, in_f32=True)
 def convolution(op: ForwardConvolutionBase, binder: Binder, *inputs: Array) -> bool:
     data, filters = inputs
@@ -66,10 +79,8 @@ def convolution(op: ForwardConvolutionBase, binder: Binder, *inputs: Array) -> b
     grouped = op.grouped(filters.astype(dtype, copy=False) if is_constant else filters)
     if is_constant and not np.isfinite(grouped).all():
         return False  # zeros around the data times infinity are NaN
-    spans = op.windows(data.shape[2:], grouped.shape[3:])
-    counts = op.window_counts(data.shape[2:], spans)
-    axes = [Axis(w.kernel, w.stride, w.dilation, w.pad_begin, n) for w, n in zip(spans, counts, strict=True)]
-    if any(a.pad_begin < 0 for a in axes) or is_mostly_padding(axes, data.shape[2:]):
+    axes = _axes(op, data, grouped)
+    if axes is None:
         return False
     image = computed_image(binder, data, dtype)
     out = binder.output(order=channels_last_order(data.ndim))
@@ -83,9 +94,41 @@ def convolution(op: ForwardConvolutionBase, binder: Binder, *inputs: Array) -> b
         is_exact = _bind_dense(binder, image, grouped, axes, sums)
     if out.dtype != dtype:
         binder.call(store_sums, sums, channels_last(out))
-    if not is_exact and data.dtype.kind not in "iu":
+    if data.dtype.kind in "iu":
+        _redo_wide_integers(binder, op, grouped[0, 0].size, inputs, out)
+    elif not is_exact:
         binder.call(_redo_if_not_finite, sums.reshape(-1), op.run, inputs, out)
     return True
+
+
+@fast(BinaryConvolution, in_f32=True)
+def binary_convolution(op: BinaryConvolution, binder: Binder, *inputs: Array) -> bool:
+    data, filters = inputs
+    if native_dtype(data.dtype) != data.dtype or not data.size or not filters.size or not binder.is_constant(1):
+        return False
+    grouped = op.grouped(filters)
+    axes = _axes(op, data, grouped)
+    if axes is None:
+        return False
+    image = channels_last(data)
+    is_one, signs = binder.scratch(image.shape, np.bool_), binder.scratch(image.shape)
+    call_elementwise(binder, np.greater, image, np.zeros((), data.dtype), is_one)
+    call_elementwise(binder, np.multiply, is_one, np.float32(2), signs)
+    call_elementwise(binder, np.subtract, signs, np.float32(1 + op.pad_value), signs)
+    out = channels_last(binder.output(order=channels_last_order(data.ndim)))
+    sums = binder.scratch(out.shape)
+    _bind_dense(binder, signs, grouped, axes, sums)
+    padding = op.pad_value * grouped.sum(axis=(0, 2, 3, 4))
+    call_elementwise(binder, np.add, sums, tiled(padding, sums), sums)
+    binder.call(store_sums, sums, out)
+    return True
+
+
+def _redo_wide_integers(binder: Binder, op: ConvolutionBase, count: int, inputs: Sequence[Array], out: Array) -> None:
+    """Bind ``redo_if_inexact`` where sums of ``count`` products of integers of the type of the inputs may be too large
+    for f64."""
+    if count << 2 * 8 * inputs[0].itemsize > EXACT:
+        binder.call(redo_if_inexact, count, op.run, inputs, out)
 
 
 def _redo_if_not_finite(flat: Array, run: Callable[..., Array], inputs: Sequence[Array], out: Array) -> None:
@@ -334,6 +377,8 @@ def transposed_convolution(op: TransposedConvolutionBase, binder: Binder, *input
         call_elementwise(binder, np.add, into, by_place[slice(None), *elements], into)
     if out.dtype != dtype:
         binder.call(store_sums, sums, channels_last(out))
+    if data.dtype.kind in "iu":
+        _redo_wide_integers(binder, op, depth * prod(kernel), inputs, out)
     return True
 
 
@@ -341,7 +386,7 @@ _SAMPLE_BYTES = 4 << 20
 """The samples of a block stay in a cache until the product has used them."""
 
 
-@fast(DeformableBase)
+@fast(DeformableBase, in_f32=True)
 def deformable_convolution(op: DeformableBase, binder: Binder, *inputs: Array) -> bool:
     data, _, filters, *_ = inputs
     if data.dtype not in (np.float32, np.float64) or not data.size or not filters.size or 0 in binder.output_shape():

@@ -6,7 +6,7 @@ and copies of their filters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -54,11 +54,25 @@ def channels_last_order(rank: int) -> tuple[int, ...]:
 
 
 def product_dtype(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Return the type in which BLAS multiplies and adds elements of a type without losing digits that ``run`` keeps;
-    None if there is none."""
-    if dtype.kind in "iu" and dtype.itemsize <= 2:
-        return np.dtype(np.float64)  # exact for 2^21 products
+    """Return the type in which BLAS multiplies and adds elements of a type; None if there is none.
+
+    It is f64 for integers, whose sums are right where ``redo_if_inexact`` finds them small enough.
+    """
+    if dtype.kind in "iu":
+        return np.dtype(np.float64)
     return dtype if dtype in (np.float32, np.float64) else None
+
+
+def redo_if_inexact(count: int, run: Callable[..., Array], inputs: Sequence[Array], out: Array) -> None:
+    """Compute ``out`` again by ``run`` if sums of ``count`` products of data and filters, the first two inputs, may be
+    too large for f64."""
+    largest = (max(int(array.max()), -int(array.min())) for array in inputs[:2])
+    if prod(largest) * count > EXACT:
+        np.copyto(out, run(*inputs))
+
+
+EXACT = 1 << 47
+"""f64 holds all integers up to 2^53, which leaves room for the sums and quarters of tiles."""
 
 
 def computed_image(binder: Binder, data: Array, dtype: np.dtype[Any]) -> Array:

@@ -1,0 +1,57 @@
+"""Convolutions of integers, which are computed in f64 where that is exact, and of bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from binding import Bound, bound_results
+
+from ovir.ops.convolution import (
+    BinaryConvolution,
+    Convolution,
+    ConvolutionBackpropData,
+    GroupConvolution,
+    GroupConvolutionBackpropData,
+)
+
+WINDOW: dict[str, Any] = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1)}
+
+
+@pytest.mark.parametrize("constants", [{1}, set()])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint32, np.int64, np.uint64])
+@pytest.mark.parametrize(
+    ("op", "channels", "filters"),
+    [
+        (Convolution(**WINDOW), 48, (48, 48, 3, 3)),  # large enough for tiles
+        (Convolution(**WINDOW | {"strides": (2, 2)}), 3, (8, 3, 3, 3)),
+        (Convolution(**WINDOW), 5, (4, 5, 1, 1)),
+        (GroupConvolution(**WINDOW), 6, (2, 4, 3, 3, 3)),
+        (GroupConvolution(**WINDOW), 4, (4, 1, 1, 3, 3)),
+        (ConvolutionBackpropData(**WINDOW | {"strides": (2, 2)}), 4, (4, 3, 4, 4)),
+        (GroupConvolutionBackpropData(**WINDOW), 4, (2, 2, 3, 3, 3)),
+    ],
+)
+def test_integers_wrap_around(op: Any, channels: int, filters: Any, dtype: Any, constants: set[int]) -> None:
+    rng, info = np.random.default_rng(0), np.iinfo(dtype)
+    weights = rng.integers(0, 100, filters).astype(dtype)
+    small = rng.integers(0, 100, (2, channels, 18, 18)).astype(dtype)
+    large = rng.integers(info.min, info.max, small.shape, dtype, endpoint=True)
+    bound = Bound(op, (small, weights), [op.run(small, weights)], constants)
+    assert bound.has_form
+    for data in (small, large, small):
+        np.testing.assert_array_equal(bound.run((data, weights))[0], op.run(data, weights))
+
+
+@pytest.mark.parametrize("pad_value", [0.0, -1.0, 1.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.int64])
+@pytest.mark.parametrize("filters", [(48, 48, 3, 3), (1, 8, 3, 3), (16, 3, 1, 1)])
+def test_bits(filters: tuple[int, ...], dtype: Any, pad_value: float) -> None:
+    op, rng = BinaryConvolution(**WINDOW, pad_value=pad_value), np.random.default_rng(0)
+    data = rng.integers(0, 2, (2, filters[1], 12, 13)).astype(dtype)
+    bits = rng.integers(0, 2, filters).astype(np.uint8)
+    expected = op.run(data, bits)
+    got = bound_results(op, (data, bits), [expected], {1})
+    assert got is not None
+    np.testing.assert_array_equal(got[0], expected)
