@@ -3,6 +3,7 @@
 # PYTHON_ARGCOMPLETE_OK: argcomplete looks for this word at the beginning of what a console script imports.
 
 import atexit
+import gc
 import os
 import sys
 
@@ -12,6 +13,7 @@ _status = 130
 def command() -> None:
     """Run the command line of this process and exit."""
     global _status
+    gc.disable()  # until the modules of the command are imported: all of them stay, and are many objects
     atexit.register(_leave)  # as the first one, which is called last
     try:
         from ovir.cli.signals import requests

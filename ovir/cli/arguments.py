@@ -7,11 +7,11 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import ovir
 from ovir.cli.output import print_message
+from ovir.cli.terminal import terminal_width
 from ovir.core.files import is_special, unwritable
 from ovir.core.progress import stage
 from ovir.core.shapes import PartialShape
@@ -39,17 +39,6 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise InputError.usage(message, hint=f"`{self.prog} --help` lists what it takes")
-
-
-@cache
-def terminal_width() -> int:
-    """Return the number of columns of the terminal, 80 if there is none."""
-    if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) > 0:
-        return int(columns)
-    try:
-        return os.get_terminal_size().columns or 80
-    except OSError:  # stdout is not a terminal
-        return 80
 
 
 def add_command(

@@ -30,7 +30,6 @@ from ovir.cli.opening import add_extension, load_extensions, load_user_module
 from ovir.cli.other_side import add_device, config_of, is_recorded, open_other
 from ovir.cli.output import DONE, WRONG, say, say_json, say_table
 from ovir.cli.progress import advance
-from ovir.cli.run_many import print_failures
 from ovir.core.arrays import Array
 from ovir.core.progress import stage
 from ovir.diagnostics.errors import OvirError
@@ -79,6 +78,8 @@ def evaluation_as_json(sides: Sequence[EvaluatedSide]) -> dict[str, Any]:
 
 def print_evaluation(sides: Sequence[EvaluatedSide]) -> None:
     """Print the same for people."""
+    from ovir.cli.run_many import print_failures  # `ovir --help` does not need it
+
     for side in sides:
         say(readable(f"{side.name}: {_value_text(side.evaluation)}"))
     if len(sides) == 2:

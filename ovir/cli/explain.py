@@ -7,9 +7,9 @@ import re
 import sys
 from typing import Any
 
-from ovir.cli.arguments import add_command, raise_usage_error, terminal_width
+from ovir.cli.arguments import add_command, raise_usage_error
 from ovir.cli.output import say, say_table
-from ovir.cli.terminal import has_colors, lines_for_terminal
+from ovir.cli.terminal import has_colors, lines_for_terminal, terminal_width
 from ovir.diagnostics.codes import CODES, Code, section
 from ovir.diagnostics.wording import did_you_mean
 

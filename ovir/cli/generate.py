@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ovir.cli.arguments import add_command, add_json, amount, file_name, natural, positive, raise_usage_error
 from ovir.cli.opening import add_extension, load_extensions
@@ -22,8 +22,11 @@ from ovir.cli.output import (
 from ovir.cli.terminal import last_line
 from ovir.diagnostics.wording import escaped, plural, readable
 from ovir.export.hybrid.compile_model import ENGINES
-from ovir.generation.generate import MAX_TOKENS, Generated, generate
-from ovir.generation.token_comparison import TokenComparison
+from ovir.generation.sampling import MAX_TOKENS
+
+if TYPE_CHECKING:
+    from ovir.generation.generate import Generated
+    from ovir.generation.token_comparison import TokenComparison
 
 
 def add_to(commands: Any) -> None:
@@ -78,6 +81,8 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from ovir.generation.generate import generate  # `ovir --help` does not need it
+
     config = config_of(arguments.config)
     if arguments.prompt is None:
         raise_usage_error("--prompt is missing: give the text to continue, or - to read it from stdin")

@@ -20,7 +20,6 @@ from ovir.diagnostics.errors import InputError, ModelError, RunError
 from ovir.diagnostics.wording import escaped, plural, readable
 from ovir.graph.names import input_named
 from ovir.io.images import ENDINGS, LAYOUTS, RESIZES, Preparation, load_image
-from ovir.io.input_files import takes_text
 from ovir.model import Model
 
 if TYPE_CHECKING:
@@ -157,6 +156,8 @@ def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
     feeds: dict[int, Array] = {}
     images = 0
     for text in arguments.input:
+        from ovir.io.input_files import takes_text  # without --input, no module for files is needed
+
         name, source = split_name(model, text)
         if name is not None and takes_text(model) and not _NAME.fullmatch(name):
             name, source = None, text  # what stands before "=" is no name but part of a text
@@ -186,6 +187,8 @@ def _named(model: Model, name: str | None) -> int:
         return input_named(model, name) if name is not None else 0
     except InputError as error:
         if len(model.inputs) == 1:
+            from ovir.io.input_files import takes_text
+
             hint = """; a text with = is put in quotes and brackets: ["a = b"]""" if takes_text(model) else ""
             error.add_note(f"  hint: the name of the only input may be left out{hint}")
         raise
@@ -303,7 +306,7 @@ def add_input_files(parser: argparse.ArgumentParser) -> None:
 def input_files(model: Model, arguments: argparse.Namespace, *, without: str | None = None) -> list[InputFile]:
     """Return the files that ``--inputs`` names, apart from what is in ``without``; print how many others there are."""
     from ovir.io.images import ENDINGS
-    from ovir.io.input_files import find_inputs_and_others
+    from ovir.io.input_files import find_inputs_and_others, takes_text
 
     files, others = find_inputs_and_others(
         arguments.inputs, preparation(arguments), without=without, are_texts=takes_text(model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import importlib
 import os
 import re
@@ -168,6 +169,9 @@ def _run(argv: Sequence[str] | None) -> int:
         return stop.code if isinstance(stop.code, int) else UNUSABLE
     except InputError as error:
         return _failed(error, argparse.Namespace())
+    if not gc.isenabled():  # as ovir.__main__ leaves it
+        gc.freeze()
+        gc.enable()
     try:
         arguments.command_line = ["ovir", *(sys.argv[1:] if argv is None else map(str, argv))]
         refuse_overwriting(arguments)

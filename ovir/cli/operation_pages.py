@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, dynamic, f8e4m3, f8e5m2, f16, f32, i32, i64, nf4
 from ovir.core.shapes import Dimension, PartialShape
@@ -14,7 +14,6 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import ELEMENT_TYPE
 from ovir.diagnostics.errors import OperatorError
 from ovir.export.exporters import NOT_EXPORTED, exported_as
-from ovir.lowering.constructs import CONSTRUCTS, Construct
 from ovir.lowering.registry import decomposition_of, why_without
 from ovir.lowering.releases import IR_VERSION_11, OPERATIONS_SINCE, Release, release_of_opset, release_text
 from ovir.ops import find, resolve
@@ -23,6 +22,9 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS, canonical_type
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Parameter
+
+if TYPE_CHECKING:
+    from ovir.lowering.constructs import Construct
 
 _KEYWORDS = ("bodies", "variable")
 """Parameters of ``infer`` that are no inputs."""
@@ -128,6 +130,8 @@ def described(entry: OperationEntry) -> dict[str, Any]:
     cls = entry.cls
     if cls is None:
         raise ValueError(f"ovir has no class for {entry.title}")
+    from ovir.lowering.constructs import CONSTRUCTS  # imports many operations, which the list does not need
+
     return {
         "documentation": documentation(cls),
         "source": source(cls),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
 from ovir.cli.tables import Table
-from ovir.cli.terminal import bold, has_colors, last_line
+from ovir.cli.terminal import bold, has_colors, last_line, terminal_width
 from ovir.core.files import target_paths
 from ovir.core.progress import stage
 from ovir.diagnostics.codes import CODES, NO_ENGINE, UNWRITABLE, USAGE, Severity
@@ -98,7 +97,7 @@ def say_table(
         say(title)
     with stage("laying out"):
         is_terminal = sys.stdout.isatty()
-        width = shutil.get_terminal_size().columns if is_terminal else None
+        width = terminal_width() if is_terminal else None
         table = Table(columns, ([escaped(str(cell)) for cell in row] for row in rows), width=width, least=least)
         head, *lines = table.lines()
         say(bold(head) if has_colors(sys.stdout) else head)

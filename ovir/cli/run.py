@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ovir.analysis.metrics import top_scores
 from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
 from ovir.cli.arguments import (
     add_command,
@@ -44,7 +43,6 @@ from ovir.core.arrays import Array
 from ovir.core.files import replaced_file
 from ovir.core.progress import stage
 from ovir.core.shapes import PartialShape
-from ovir.debugging.watch import Watch, WatchedConstant, WatchedInput, WatchEvent
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import escaped, plural, readable, shortened
 from ovir.model import Model
@@ -55,7 +53,7 @@ from ovir.runtime.results import Results
 if TYPE_CHECKING:
     from ovir.analysis.profile import Profile, RunTimes, Timing
     from ovir.analysis.random_inputs import RandomInput
-    from ovir.debugging.watch import Watch
+    from ovir.debugging.watch import Watch, WatchedConstant, WatchedInput, WatchEvent
     from ovir.reports.page import Page
 
 IN_FULL = 1024
@@ -185,12 +183,16 @@ class Report:
         say_json(document)
 
     def _top(self, index: int) -> dict[str, Any]:
+        from ovir.analysis.metrics import top_scores  # most runs do not need it
+
         rows = top_scores(self.results[index], self.top) if self.top is not None else None
         return {} if rows is None else {"top": [[score._asdict() for score in row] for row in rows]}
 
 
 def _print_scores(name: str, array: Array, count: int) -> None:
     """Print the highest scores of each row, if the output has rows of scores."""
+    from ovir.analysis.metrics import top_scores  # most runs do not need it
+
     rows = top_scores(array, count)
     if rows is None:
         return

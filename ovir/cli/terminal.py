@@ -28,6 +28,16 @@ def has_colors(stream: TextIO) -> bool:
     return moves_cursor(stream) and not os.environ.get("NO_COLOR")
 
 
+def terminal_width() -> int:
+    """Return the number of columns of the terminal, 80 if there is none. Unlike that of shutil, it imports nothing."""
+    if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) > 0:
+        return int(columns)
+    try:
+        return os.get_terminal_size().columns or 80
+    except OSError:  # stdout is not a terminal
+        return 80
+
+
 class LastLine:
     """The line of the terminal below all that has been printed; on it, stderr shows what is going on.
 

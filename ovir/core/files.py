@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import glob
 import io
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -84,7 +82,7 @@ def replaced_files(paths: Sequence[Path], doing: str, *, hint: str | None = None
             with io.BufferedWriter(_Stream(place, "wb")) as stream:
                 yield [stream]
             return
-        token = secrets.token_hex(_TOKEN)
+        token = os.urandom(_TOKEN).hex()
         files = []
         for place in names:
             files.append(_Replacement(place, token, follows_link=len(names) == 1))
@@ -165,8 +163,11 @@ def older_files(paths: Sequence[Path]) -> dict[str, str]:
     There are such files only if nothing is at the first path.
     """
     first, *_ = names = [os.fspath(path) for path in paths]
-    pattern = _beside(first, "?" * (2 * _TOKEN), "old")
-    found = sorted(glob.glob(pattern)) if not os.path.lexists(first) else []
+    if os.path.lexists(first):
+        return {}
+    from glob import glob  # only needed here
+
+    found = sorted(glob(_beside(first, "?" * (2 * _TOKEN), "old")))
     if not found:
         return {}
     token = found[-1].split(".")[-2]

@@ -20,13 +20,11 @@ from ovir.diagnostics.wording import plural
 from ovir.export.hybrid.compile_model import compile_model, require_engine
 from ovir.generation.decoders import Decoder, in_ovir, on_engine
 from ovir.generation.folder import DECODER, Settings, Tokens, model_file
-from ovir.generation.sampling import Sampling
+from ovir.generation.sampling import MAX_TOKENS, Sampling
 from ovir.generation.streaming import TextStream
 from ovir.generation.token_comparison import TokenComparison
 from ovir.model import Model, read_model
 
-MAX_TOKENS = 100
-"""How many tokens are generated unless the arguments say otherwise."""
 Folder = str | os.PathLike[str]
 
 

@@ -10,6 +10,9 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import InputError
 
+MAX_TOKENS = 100
+"""How many tokens are generated unless the arguments say otherwise."""
+
 
 @dataclass(frozen=True)
 class Sampling:

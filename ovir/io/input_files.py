@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import glob
 import os
 import posixpath
@@ -20,7 +19,6 @@ from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import plural, shortened
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.names import distinct_names, input_named
-from ovir.io.coco import read_boxes
 from ovir.io.images import ENDINGS as IMAGES
 from ovir.io.images import Preparation, load_classes, load_image
 from ovir.io.tensor_files import array_of_texts, load_npz, load_tensor, read_texts, with_element_type
@@ -249,6 +247,8 @@ def read_labels(
     if os.path.isdir(path):
         loaders = {file.name: _file_loader(file.path, output) for file in find_inputs(path)}
     elif boxes and path.lower().endswith(".json"):
+        from ovir.io.coco import read_boxes  # hardly ever needed
+
         loaders = {name: _constant(array) for name, array in read_boxes(path).items()}
     elif path.lower().endswith(".npz"):
         loaders = {name: _constant(array) for name, array in load_npz(path).items()}
@@ -355,6 +355,8 @@ def read_table(path: str, *, texts: bool = False, boxes: bool = False) -> dict[s
 
 def _rows(path: str) -> list[tuple[int, list[str]]]:
     """Return the cells of each row that is not empty, with its line."""
+    import csv  # not needed for inputs
+
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             first = file.readline()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -166,6 +165,8 @@ _SIZES = ((1, 224, 128), (1, 512, 512), (1, 64, 64), (1, 1, 1), (2, 32, 32))
 def fixing_shapes(context: Context) -> tuple[Model, str] | None:
     """Return the model with inputs of known sizes, and the command that makes it, if inference accepts one of a few
     choices."""
+    from shlex import quote  # hardly ever needed
+
     for sizes in _SIZES:
         shapes = _shapes(context.model, sizes)
         try:
@@ -173,8 +174,8 @@ def fixing_shapes(context: Context) -> tuple[Model, str] | None:
             fixed.reshape(shapes)
         except OvirError:
             continue
-        options = " ".join(f"--shape {shlex.quote(f'{name}={shape}')}" for name, shape in shapes.items())
-        return fixed, f"ovir edit {shlex.quote(context.file or 'model.xml')} {options} -o fixed.xml"
+        options = " ".join(f"--shape {quote(f'{name}={shape}')}" for name, shape in shapes.items())
+        return fixed, f"ovir edit {quote(context.file or 'model.xml')} {options} -o fixed.xml"
     return None
 
 
