@@ -15,6 +15,7 @@ from tokenizers_operations import run, strings
 
 import ovir
 from ovir.core.arrays import Array
+from ovir.tokenizers.base import unpacked
 
 
 def model(**options: Any) -> tuple[Any, Array]:
@@ -83,3 +84,12 @@ def test_ties_are_broken_as_in_openvino_tokenizers(seed: int) -> None:
     ]
     assert {len(row) for row in expected} == {1, 2}
     assert ids(np.frombuffer(proto.SerializeToString(), np.uint8), pairs) == expected
+
+
+@pytest.mark.parametrize("kind", ["SentencepieceDetokenizer", "SentencepieceStreamDetokenizer"])
+@pytest.mark.parametrize("outside", [-(2**31), -1, 1000, 2**31 - 1])
+def test_ids_outside_the_vocabulary_have_no_text(kind: str, outside: int) -> None:
+    processor, proto = model()
+    row = processor.encode("the dog")
+    known, found = (run(kind, proto, np.int32([numbers] * 2), outputs=3) for numbers in (row, [outside, *row, outside]))
+    assert unpacked(*found) == unpacked(*known) != [b"", b""]
