@@ -1,4 +1,4 @@
-"""Patterns of PCRE2 and RE2, which the operations hold, for the package ``regex``."""
+"""Patterns of PCRE2, which the operations hold, for the package ``regex``."""
 
 from __future__ import annotations
 
@@ -72,6 +72,9 @@ def pcre(pattern: str) -> Any:
 
     Raises OperatorError if there is none.
     """
+    require_packages("the tokenizer", "tokenizers", "regex")
+    import regex
+
     outside = {
         r"\s": f"[{_SPACE}]",
         r"\S": f"[^{_SPACE}]",
@@ -80,20 +83,6 @@ def pcre(pattern: str) -> Any:
         r"\h": r"[\p{Zs}\t\u180e]",
     }
     inside = {r"\s": _SPACE, r"\w": _WORD, "[:space:]": _SPACE, "[:punct:]": r"\p{P}$+<=>^`|~"}
-    return _compiled(pattern, outside, inside)
-
-
-@lru_cache(maxsize=256)
-def re2(pattern: str) -> Any:
-    """Return a pattern of RE2, whose classes are ASCII, as a pattern of ``regex``."""
-    space = r"\t\n\f\r "
-    return _compiled(pattern, {r"\s": f"[{space}]", r"\S": f"[^{space}]"}, {r"\s": space})
-
-
-def _compiled(pattern: str, outside: dict[str, str], inside: dict[str, str]) -> Any:
-    require_packages("the tokenizer", "tokenizers", "regex")
-    import regex
-
     parts = []
     in_class = False
     for found in _TOKENS.finditer(pattern):

@@ -170,7 +170,7 @@ def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 class _Detokenizer(_SentencePiece):
-    """Base of operations from ids [batch, length] to strings."""
+    """Base of operations from ids [batch, length] to strings. Ids outside the vocabulary have no text."""
 
     input_counts = (2,)
 
@@ -183,9 +183,9 @@ class _Detokenizer(_SentencePiece):
 
     def run(self, model: Array, ids: Array) -> tuple[Array, ...]:
         processor = self.prepared(_SentencePiece.processor, model)
-        size = processor.get_piece_size()
-        self.require(not ids.size or (ids.min() >= 0 and ids.max() < size), "ids must be in [0, {}]", size - 1)
-        return packed((self._text(processor, row) for row in ids.tolist()), (len(ids),))
+        known = range(processor.get_piece_size())
+        rows = ([number for number in row if number in known] for row in ids.tolist())
+        return packed((self._text(processor, row) for row in rows), (len(ids),))
 
     def _text(self, processor: Any, ids: list[int]) -> bytes:
         raise NotImplementedError

@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, dynamic, i32
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import UNKNOWN, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
@@ -115,7 +115,8 @@ class CombineSegments(TokenizerOperator):
 class RaggedToDense(TokenizerOperator):
     """Rows of a ragged tensor padded or cut to one length, and a mask of the elements that are no padding.
 
-    Inputs are the ragged tensor, the length, and the value of padding.
+    Inputs are the ragged tensor, the length, and the value of padding. Where there are no rows, the length may be below
+    0, as the largest of no lengths is; it is then 0.
     """
 
     value_inputs = (3,)
@@ -129,15 +130,16 @@ class RaggedToDense(TokenizerOperator):
         self.require_rows(inputs, 0)
         self.require_integers("the length", inputs[3].element_type)
         self.require_one_element("the length", inputs[3].shape)
-        length = self.count_of("the length", inputs[3])
         rows = inputs[0].shape
+        length = UNKNOWN if rows.size() == 0 else self.count_of("the length", inputs[3])
         shape = PartialShape() if rows.rank is None else PartialShape([*rows, length])
         return TensorType(inputs[2].element_type, shape), TensorType(boolean, shape)
 
     def run(
         self, begins: Array, ends: Array, elements: Array, length: Array, default: Array, *side: Array
     ) -> tuple[Array, Array]:
-        size = length.item()
+        size = length.item() if begins.size else max(length.item(), 0)
+        self.check_count("the length", size)
         pads_right = bool(side[0].item()) if side else self.pad_right
         dense = np.full((begins.size, size), default.item(), elements.dtype)
         mask = np.zeros(dense.shape, np.bool_)

@@ -22,7 +22,7 @@ from ovir.tokenizers.base import (
     text_of,
     unpacked,
 )
-from ovir.tokenizers.patterns import pcre, re2, searched
+from ovir.tokenizers.patterns import pcre, searched
 
 Piece = tuple[int, int, bool]
 """The begin and the end of a part of a string, and whether it is a match, or is left as it is from then on."""
@@ -100,12 +100,12 @@ class SpecialTokensSplit(_Split):
         return *self._infer(inputs, len(inputs) - 1), TensorType(boolean, ANY_LENGTH)
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
-        pattern = re2(text_of(inputs[-1]).decode())
+        pattern = pcre(text_of(inputs[-1]).decode())
 
         def pieces(text: bytes) -> Iterator[Piece]:
-            decoded = text.decode(errors="surrogateescape")
-            places = _around_tokens(pattern, decoded)
-            pairs = iter(places if text.isascii() else _in_bytes(decoded, places))
+            seen, characters = searched(text)
+            places = _around_tokens(pattern, seen)
+            pairs = iter(places if text.isascii() else _in_bytes(characters, places))
             at = 0
             for (start, begin), (end, stop) in zip(pairs, pairs, strict=True):
                 if at < start:

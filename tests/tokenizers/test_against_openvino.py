@@ -7,12 +7,14 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ovir
 from benchmarks.tokenizer_texts import texts
+from ovir.core.arrays import Array
 
 for _package in ("openvino_tokenizers", "tokenizers", "transformers", "sentencepiece", "regex"):
     pytest.importorskip(_package, reason=f"{_package}, which makes or runs tokenizers, is not installed")
@@ -26,36 +28,81 @@ KINDS = (
 BATCHES = 150
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("tokenizers")
-    (path / "batches.pickle").write_bytes(pickle.dumps(batches()))
-    return path
+STRIPPED = ("gpt2-stripped", "qwen2-stripped", "llama2-stripped", "bert-stripped", "t5-stripped", "xlm-r-stripped")
+SPACES = [*map(chr, (9, 10, 11, 12, 13, 0x1C, 0x1F, 32, 0x85, 0xA0, 0x1680, 0x180E, *range(0x2000, 0x200C))), "\u2028",
+          "\u2029", "\u202f", "\u205f", "\u2060", "\u3000", "\ufeff"]  # fmt: skip
+"""All spaces of Unicode, and characters that are taken for spaces elsewhere."""
 
 
 def batches() -> list[list[str]]:
-    """Return batches in which a text is not empty; OpenVINO cannot run the tokenizer of pairs on others."""
+    """Return batches in which a text is not empty; OpenVINO makes one row of others, or cannot run them."""
     draw = random.Random(5)
     sizes = [1 if draw.random() < 0.7 else draw.randint(2, 12) for _ in range(BATCHES)]
     drawn = iter(texts(sum(sizes)))
     return [[next(drawn) for _ in range(size - 1)] + [next(drawn) + "a"] for size in sizes]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_ids_masks_and_texts(folder: Path, kind: str) -> None:
+def beside_spaces() -> list[list[str]]:
+    """Return texts with special tokens that have spaces beside them."""
+    tokens = [f"<{sides}>" for sides in ("00", "01", "10", "11")]
+    forms = ("{s}{t}{s}", "a{s}{s}{t} {s}b", "é {s}{t}{s} é", "{t}{s}{t}", "{s}x{t}x{s}")
+    return [[form.format(s=space, t=token) for form in forms] for space in SPACES for token in tokens]
+
+
+def any_ids() -> list[Array]:
+    """Return batches of ids, of which many are beyond the vocabulary, which has some 2,500."""
+    draw = np.random.default_rng(7)
+    ends = (3, 2600, 5000, 2**20, 2**31)
+    return [draw.integers(0, end, (rows, length)) for end in ends for rows in (1, 3) for length in (1, 9)]
+
+
+def ran(folder: Path, kind: str, batches: list[list[str]]) -> tuple[Any, Any, Any, Any]:
+    """Return tokenizer and detokenizer in ovir, and what OpenVINO made of texts and of ids."""
+    (folder / "batches.pickle").write_bytes(pickle.dumps(batches))
+    (folder / "ids.pickle").write_bytes(pickle.dumps(any_ids()))
     subprocess.run([sys.executable, "-W", "ignore", WORKER, folder, kind], check=True)
-    expected = pickle.loads((folder / f"{kind}.pickle").read_bytes())
-    tokenizer = ovir.compile_model(folder / f"{kind}_tokenizer.xml")
-    detokenizer = ovir.compile_model(folder / f"{kind}_detokenizer.xml")
-    for batch, (outputs, decoded) in zip(batches(), expected, strict=True):
+    models = [ovir.compile_model(folder / f"{kind}_{part}.xml") for part in ("tokenizer", "detokenizer")]
+    return *models, *pickle.loads((folder / f"{kind}.pickle").read_bytes())
+
+
+def require_equal(tokenizer: Any, batches: list[list[str]], expected: Any) -> None:
+    for batch, (outputs, _) in zip(batches, expected, strict=True):
         found = tokenizer([np.array(part, object) for part in (batch, batch[::-1])[: len(tokenizer.inputs)]])
         assert [array.dtype for array in found.values()] == [array.dtype for array in outputs]
         for name, one, other in zip(found, found.values(), outputs, strict=True):
             assert np.array_equal(one, other), (name, batch)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_masks_and_texts(tmp_path: Path, kind: str) -> None:
+    some = [*batches(), *([[""]] if kind != "bert-pair" else [])]
+    tokenizer, detokenizer, expected, texts_of_ids = ran(tmp_path, kind, some)
+    require_equal(tokenizer, some, expected)
+    for batch, (outputs, decoded) in zip(some, expected, strict=True):
         assert detokenizer([outputs[0]])[0].tolist() == decoded, batch
+    for ids, decoded in zip(any_ids(), texts_of_ids, strict=True):
+        assert detokenizer([ids])[0].tolist() == decoded, ids
+        assert detokenizer([-1 - ids])[0].tolist() == [""] * len(ids)
+    require_rows_of_empty_texts(tokenizer)
 
 
-def test_files_have_no_faults(folder: Path) -> None:
-    subprocess.run([sys.executable, "-W", "ignore", WORKER, folder, "gpt2"], check=True)
+def require_rows_of_empty_texts(tokenizer: Any) -> None:
+    """Hold the rows of several empty texts, or of none, against the row of one."""
+    one, *others = (tokenizer([np.array([""] * count, object)] * len(tokenizer.inputs)) for count in (1, 0, 2, 8))
+    for count, found in zip((0, 2, 8), others, strict=True):
+        for name, array in found.items():
+            if array.ndim == 2:  # no shape
+                assert (len(array), array.dtype) == (count, one[name].dtype)
+                assert all(row.tolist() == one[name][0].tolist() for row in array)
+
+
+@pytest.mark.parametrize("kind", STRIPPED)
+def test_spaces_beside_special_tokens(tmp_path: Path, kind: str) -> None:
+    tokenizer, _, expected, _ = ran(tmp_path, kind, beside_spaces())
+    require_equal(tokenizer, beside_spaces(), expected)
+
+
+def test_files_have_no_faults(tmp_path: Path) -> None:
+    ran(tmp_path, "gpt2", [])
     for part in ("tokenizer", "detokenizer"):
-        assert [d for d in ovir.check(folder / f"gpt2_{part}.xml") if d.severity == ovir.Severity.ERROR] == []
+        assert [d for d in ovir.check(tmp_path / f"gpt2_{part}.xml") if d.severity == ovir.Severity.ERROR] == []

@@ -199,6 +199,16 @@ def test_special_tokens_are_left_as_they_are() -> None:
     assert words(again)[0] == words(found)[0]
 
 
+@pytest.mark.parametrize("space", [*" \t\n\v\f\r\x85\xa0\u1680\u180e\u2000\u2003\u2028\u2029\u202f\u205f\u3000"])
+def test_all_spaces_of_unicode_beside_special_tokens(space: str) -> None:
+    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
+    source = f"a{space}<l>{space}b{space}{space}<r>{space}é{space}<b> {space}"
+    pattern = text(r"(?:\s*)(<l>)|(<r>)(?:\s*)|(?:\s*)(<b>)(?:\s*)")
+    found = run("SpecialTokensSplit", *rows([source]), pattern, outputs=6)
+    (row,) = words(found)
+    assert [word.decode() for word in row] == ["a", "<l>", f"{space}b{space * 2}", "<r>", "é", "<b>"]
+
+
 def test_strings_that_older_files_leave_as_they_are() -> None:
     pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
     found = run("RegexSplit", *rows(["a b", "<a b>"]), text(" "), *strings("<a b>"), outputs=5)
@@ -330,6 +340,13 @@ def test_rows_are_padded(right: str, expected: list[list[int]]) -> None:
     dense, mask = run("RaggedToDense", *ragged([1, 2], [3]), np.int32(3), np.int32(9), outputs=2, pad_right=right)
     assert dense.tolist() == expected
     assert mask.tolist() == (np.array(expected) != 9).tolist()
+
+
+def test_the_largest_of_no_lengths() -> None:
+    dense, mask = run("RaggedToDense", i32(), i32(), i32(), np.int32(-(2**31)), np.int32(9), outputs=2)
+    assert (dense.shape, mask.shape) == ((0, 0), (0, 0))
+    with pytest.raises(ovir.RunError, match="the length must not be negative, got -1"):
+        run("RaggedToDense", *ragged([1]), np.int32(-1), np.int32(9), outputs=2)
 
 
 # --------------------------------------------------------------------------- what goes wrong
