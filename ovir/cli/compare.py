@@ -260,10 +260,10 @@ def _executed_columns(found: Comparison) -> Sequence[str]:
 
 
 def _executed_cells(found: Comparison, layer: LayerDifference) -> Sequence[str]:
-    """Return the element type in which the device computes a layer, if its executed graph is known."""
+    """Return the element types in which the device computes a layer, if its executed graph is known."""
     if not _executed_columns(found):
         return ()
-    return ("-" if layer.execution is None else layer.execution.by.precision or "-",)
+    return ("-" if layer.execution is None else layer.execution.by.types or "-",)
 
 
 def _not_compared(layers: Sequence[NotCompared]) -> Iterator[str]:
