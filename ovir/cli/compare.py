@@ -87,6 +87,9 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
     if first is None and not found.within and found.layers:
         yield _FAILED if found.failed else _ADVICE[found.mode]
     beyond = [tensor.element_type for tensor in _tensors(found) if not tensor.within]
+    if rounded := next((item for item in _tensors(found) if item.tolerance.rounded_to is not None), None):
+        kind = rounded.tolerance.rounded_to
+        yield f"the model rounds to {kind}, which a device in f32 does not: later tensors have the tolerance of {kind}"
     if found.precision in _NARROW and ("f32" in beyond or "f64" in beyond):
         yield f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32"
 

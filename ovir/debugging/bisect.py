@@ -416,10 +416,8 @@ class Judge:
             return Verdict(within=False, problem=error.diagnostic.message)
         worst: tuple[Port, TensorComparison] | None = None
         for port, actual, reference in zip(model.outputs, found, expected, strict=True):
-            terms, steps = depths.of_port(port.source) if port.source is not None else (0.0, 0.0)
-            tolerance = self._criterion.between(
-                element_type_of(port, reference), actual, self._device.precision, terms, steps
-            )
+            kind, depth = element_type_of(port, reference), depths.of_port(port.source)
+            tolerance = self._criterion.between(kind, actual, self._device.precision, depth)
             compared = self._criterion.compare(actual, reference, tolerance)
             if worst is None or severity(compared) > severity(worst[1]):
                 worst = port, compared
