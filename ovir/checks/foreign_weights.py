@@ -71,7 +71,8 @@ _FOLLOWING = (
 def report_foreign_weights(context: Context, mark: WeightsMark | None, diagnostics: Diagnostics) -> None:
     """Replace the diagnostics that follow from the weights of another model by one error, if the evidence is clear.
 
-    It is if the .xml has a ``mark`` with another size, which reading has reported, or another checksum.
+    It is if the .xml has a ``mark`` with another size, which reading has reported, or another checksum. A mark that
+    matches proves that the weights belong to the .xml, however odd they are.
     """
     if context.weights.missing:
         return
@@ -88,6 +89,8 @@ def report_foreign_weights(context: Context, mark: WeightsMark | None, diagnosti
         return
     if context.has_only_zeros and (zeros := [d for d in diagnostics if d.code == ZERO_WEIGHTS.id]):
         _leave_out_what_follows(zeros[0], diagnostics)
+        return
+    if mark is not None:
         return
     constants = [layer for layer in context.by_type.get("Const", ()) if _has_bytes(layer)]
     past_end = [layer for layer in constants if _end(layer) > context.weights.data.size]

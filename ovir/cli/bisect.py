@@ -112,6 +112,8 @@ def _head(found: Bisection) -> Iterator[str]:
         yield f"first diverging layer: {shown}"
     if (problem := first.verdict.problem) is not None:
         yield f"there the other side fails: {problem}"
+    if (before := found.beyond_before) is not None:
+        yield f"tensors differ before: after {before.type} '{before.name}' (id {before.id})"
     if (again := found.recovered) is not None:
         seen = "all tensors that were compared agree" if missing else "all tensors agree"
         yield f"errors are not monotone: after {again.type} '{again.name}' (id {again.id}) {seen} again"

@@ -87,6 +87,9 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
     if first is None and not found.within and found.layers:
         yield _FAILED if found.failed else _ADVICE[found.mode]
     beyond = [tensor.element_type for tensor in _tensors(found) if not tensor.within]
+    if rounded := next((item for item in _tensors(found) if item.tolerance.rounded_to is not None), None):
+        kind = rounded.tolerance.rounded_to
+        yield f"the model rounds to {kind}, which a device in f32 does not: later tensors have the tolerance of {kind}"
     if found.precision in _NARROW and ("f32" in beyond or "f64" in beyond):
         yield f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32"
 
@@ -260,10 +263,10 @@ def _executed_columns(found: Comparison) -> Sequence[str]:
 
 
 def _executed_cells(found: Comparison, layer: LayerDifference) -> Sequence[str]:
-    """Return the element type in which the device computes a layer, if its executed graph is known."""
+    """Return the element types in which the device computes a layer, if its executed graph is known."""
     if not _executed_columns(found):
         return ()
-    return ("-" if layer.execution is None else layer.execution.by.precision or "-",)
+    return ("-" if layer.execution is None else layer.execution.by.types or "-",)
 
 
 def _not_compared(layers: Sequence[NotCompared]) -> Iterator[str]:

@@ -46,6 +46,11 @@ class Verdict:
     problem: str | None = None
     """How the other side failed, which counts as a difference."""
 
+    @property
+    def fails(self) -> bool:
+        """Return whether the other side computed nothing to compare."""
+        return self.problem is not None and self.comparison is None
+
 
 @dataclass(frozen=True)
 class Probe:
@@ -173,8 +178,18 @@ class Bisection:
 
     @property
     def first(self) -> Probe | None:
-        """Return the shortest beginning beyond the tolerance; its last layer is the first that is seen to differ."""
-        return next((probe for probe in self.probes if not probe.verdict.within), None)
+        """Return the shortest beginning at which the other side fails, or else the shortest beyond the tolerance.
+
+        Its last layer is the first that is seen to fail or to differ.
+        """
+        beyond = [probe for probe in self.probes if not probe.verdict.within]
+        return next((probe for probe in beyond if probe.verdict.fails), beyond[0] if beyond else None)
+
+    @property
+    def beyond_before(self) -> Probe | None:
+        """Return the shortest beginning beyond the tolerance if the other side fails at a longer one."""
+        shortest = next((probe for probe in self.probes if not probe.verdict.within), None)
+        return None if shortest is self.first else shortest
 
     @property
     def recovered(self) -> Probe | None:
@@ -230,7 +245,7 @@ def bisect(
 
     On a device, ovir runs and compares beginnings of the model, about as many as the logarithm of the number of layers.
     A device computes a beginning as it computes the whole model, except for what it would have joined with later
-    layers.
+    layers. If the device fails, as by a crash, the search is for the first layer at which it fails.
 
     A second model, an ONNX model and a recording have tensors of a whole run, which are compared in order. Where they
     do not have all tensors, several layers are ``suspects``: those between the tensors that agree and the first one
@@ -296,7 +311,8 @@ def _on_device(
         if is_saved:
             if progress is not None:
                 progress(len(search.layers) - length, len(search.layers), "looking for the smallest part")
-            reproducer = run_on(device, smallest_part(search.part(length), judge))
+            part = smallest_part(search.part(length), judge, fails=search.seeks_failure)
+            reproducer = run_on(device, part)
     found.runs = judge.runs
     return reproducer
 
@@ -313,6 +329,8 @@ class PrefixSearch:
     The beginning of n layers has all tensors as outputs that later layers, or Results, read. Layers are ordered
     topologically, so it is well defined for models with branches. A device computes it with the fusions of the whole
     model, except at its end.
+
+    Once the device fails at a beginning, only failures count: tensors of shorter ones may differ for other reasons.
     """
 
     def __init__(self, whole: Candidate, judge: Judge, progress: Progress | None = None) -> None:
@@ -320,19 +338,21 @@ class PrefixSearch:
         self.whole = whole
         self.layers = candidates.layers_of(whole)
         self.probes: dict[int, Probe] = {}
+        self.seeks_failure = False
         self._judge = judge
         self._progress = progress
 
     def run(self) -> int | None:
         """Return the length of the shortest beginning that diverges; None if the whole model does not diverge."""
-        if self._agrees(len(self.layers)):
+        if not self._diverges(len(self.layers)):
             return None
         first = self._first(0, len(self.layers))
         for _ in range(MOST_EXTRA):
             middle = self._widest_gap()
             if middle is None:
                 break
-            if not self._agrees(middle) and middle < first:
+            sought_failure = self.seeks_failure
+            if self._diverges(middle) and (middle < first or self.seeks_failure != sought_failure):
                 first = self._first(0, middle)
         return first
 
@@ -352,12 +372,14 @@ class PrefixSearch:
                 done = len(self.layers) - (diverging - agreeing)
                 self._progress(done, len(self.layers), plural(self._judge.runs, "run"))
 
-        return least(agreeing, diverging, lambda count: not self._agrees(count), narrowed=narrowed)
+        return least(agreeing, diverging, self._diverges, narrowed=narrowed)
 
-    def _agrees(self, count: int) -> bool:
+    def _diverges(self, count: int) -> bool:
         if count not in self.probes:
             self.probes[count] = Probe.of(count, self.whole.model.layer(self.layers[count - 1]), self._verdict(count))
-        return self.probes[count].verdict.within
+        verdict = self.probes[count].verdict
+        self.seeks_failure |= verdict.fails
+        return verdict.fails if self.seeks_failure else not verdict.within
 
     def _verdict(self, count: int) -> Verdict:
         part = self.part(count)
@@ -394,10 +416,8 @@ class Judge:
             return Verdict(within=False, problem=error.diagnostic.message)
         worst: tuple[Port, TensorComparison] | None = None
         for port, actual, reference in zip(model.outputs, found, expected, strict=True):
-            terms, steps = depths.of_port(port.source) if port.source is not None else (0.0, 0.0)
-            tolerance = self._criterion.between(
-                element_type_of(port, reference), actual, self._device.precision, terms, steps
-            )
+            kind, depth = element_type_of(port, reference), depths.of_port(port.source)
+            tolerance = self._criterion.between(kind, actual, self._device.precision, depth)
             compared = self._criterion.compare(actual, reference, tolerance)
             if worst is None or severity(compared) > severity(worst[1]):
                 worst = port, compared
@@ -406,12 +426,16 @@ class Judge:
         return Verdict(worst[1].within, worst[0].any_name, worst[1])
 
 
-def smallest_part(whole: Candidate, judge: Judge) -> Candidate:
-    """Return the smallest part of a diverging model that still diverges for the values that its inputs have in it."""
+def smallest_part(whole: Candidate, judge: Judge, *, fails: bool = False) -> Candidate:
+    """Return the smallest part of a diverging model that still diverges for the values that its inputs have in it.
+
+    A part of a model at which the device ``fails`` must fail, too.
+    """
 
     def attempt(candidate: Candidate, _: str) -> bool:
         try:
-            return not judge(candidate.model, candidate.feeds).within
+            verdict = judge(candidate.model, candidate.feeds)
+            return verdict.fails if fails else not verdict.within
         except RunError:  # ovir cannot run it alone
             return False
 

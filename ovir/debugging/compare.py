@@ -15,7 +15,7 @@ from ovir.core.html import html_table
 from ovir.debugging.comparison_setup import Against, GivenInputs, InputSet, Progress, as_model, open_side, sets_for
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, Side
-from ovir.debugging.tensor_comparison import Criterion, TensorComparison, Tolerance, noise, severity
+from ovir.debugging.tensor_comparison import Criterion, Depth, TensorComparison, Tolerance, noise, severity
 from ovir.debugging.walk import Depths, Walk, WalkPlan, element_type_of, local
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError, RunError
@@ -85,6 +85,8 @@ class TensorDifference:
             "rtol": self.tolerance.rtol,
             "atol": self.tolerance.atol,
         }
+        if self.tolerance.rounded_to is not None:
+            found["rounded_to"] = self.tolerance.rounded_to
         if self.agreement is not None:
             found |= {"top1": self.agreement.top1, "top5": self.agreement.top5}
         if self.sets > 1:
@@ -496,7 +498,7 @@ class Session:
         self._plan = WalkPlan(model, with_constants=side.with_constants)
         self._done = self._total = 0
         self._noise: dict[Port, float] = {}
-        self._scales: dict[Layer, tuple[float, float]] = {}
+        self._depths: dict[Layer, Depth] = {}
         self.found = Findings([layer.key for layer in self._plan.layers])
 
     def run(self, sets: Sequence[InputSet], mode: LayerMode | None) -> Comparison:
@@ -555,8 +557,8 @@ class Session:
 
         def steps() -> Iterator[SeenStep]:
             for step in walk:
-                scale = depths.of(step)
-                self._scales[step.layer] = scale if side.accumulates else local(step)
+                depth = depths.of(step)
+                self._depths[step.layer] = depth if side.accumulates else local(step)
                 yield step
                 self._advance(step.layer)
 
@@ -621,9 +623,9 @@ class Session:
             return TensorComparison(reference.size, within=False, beyond=reference.size, problem=problem)
         return self._criterion.compare(actual, reference, tolerance, counts_errors=counts_errors)
 
-    def _tolerance(self, port: Port, reference: Array, actual: Array, scale: tuple[float, float]) -> Tolerance:
+    def _tolerance(self, port: Port, reference: Array, actual: Array, depth: Depth) -> Tolerance:
         """Return the tolerance for a tensor."""
-        return self._criterion.between(element_type_of(port, reference), actual, self._side.precision, *scale)
+        return self._criterion.between(element_type_of(port, reference), actual, self._side.precision, depth)
 
     # ----- layers
 
@@ -653,7 +655,7 @@ class Session:
 
     def _compare_one(self, number: int, step: SeenStep, position: int, actual: Array) -> TensorComparison:
         port, reference = step.layer.outputs[position], step.outputs[position]
-        tolerance = self._tolerance(port, reference, actual, self._scales[step.layer])
+        tolerance = self._tolerance(port, reference, actual, self._depths[step.layer])
         found = self._found(port, actual, reference, tolerance)
         tally = self.found.tally(step.layer, position)
         tally.add(number, found, tolerance, _type_of(port, reference), reference.shape)

@@ -10,8 +10,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.debugging.tensor_comparison import Criterion, TensorComparison
-from ovir.debugging.walk import Depths
+from ovir.debugging.tensor_comparison import Criterion, Depth, TensorComparison
+from ovir.debugging.walk import Depths, deepest
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import plural
 from ovir.export.exported import Exported
@@ -117,12 +117,12 @@ def _compared(
         found = session.run({name: array for name, array in feeds.items() if name in kept}, wanted)
         values = {variable.name: variable.value for variable in request.query_state()}
         references = [*results.values(), *(values[name] for name in exported.state_outputs)]
-        scales = [depths.found.of_port(port.source) for port in model.outputs if port.source is not None]
-        scales += [depths.longest()] * len(exported.state_outputs)
-        for name, actual, reference, scale in zip(wanted, found, references, scales, strict=True):
+        ways = [depths.found.of_port(port.source) for port in model.outputs]
+        ways += [deepest(depths.all)] * len(exported.state_outputs)
+        for name, actual, reference, depth in zip(wanted, found, references, ways, strict=True):
             assert reference is not None
             element_type = ElementType.from_dtype(reference.dtype)
-            tolerance = criterion.tolerance(element_type, *scale)
+            tolerance = criterion.tolerance(element_type, depth)
             yield VerifiedOutput(name, element_type, call, criterion.compare(actual, reference, tolerance))
         after = [values.get(name) for name in exported.state_inputs]
         if any(new is not None and new.shape != old.shape for new, old in zip(after, states, strict=True)):
@@ -134,15 +134,11 @@ class _Depths:
 
     def __init__(self) -> None:
         self.found = Depths()
-        self._all: list[tuple[float, float]] = [(0.0, 0.0)]
+        self.all: list[Depth] = []
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
         pass
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         if layer.owner is not None and not layer.scope:
-            self._all.append(self.found.of(SeenStep(layer, [np.asarray(a) for a in inputs], list(outputs))))
-
-    def longest(self) -> tuple[float, float]:
-        """Return the largest ``terms`` and ``steps`` so far."""
-        return max(terms for terms, _ in self._all), max(steps for _, steps in self._all)
+            self.all.append(self.found.of(SeenStep(layer, [np.asarray(a) for a in inputs], list(outputs))))

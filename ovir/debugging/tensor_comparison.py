@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
 from ovir.core.blas import single_thread
-from ovir.core.element_types import ElementType
+from ovir.core.element_types import ElementType, bf16, f16
 from ovir.diagnostics.errors import InputError
 
 _BLOCK = 1 << 16  # elements that are compared at a time: the workspace stays in a cache
@@ -30,9 +30,28 @@ class Tolerance:
 
     rtol: float = 0.0
     atol: float = 0.0
+    rounded_to: str | None = None
+    """The element type whose tolerance this is if values were rounded to it on their way to the tensor."""
 
 
 EXACT = Tolerance()
+
+
+class Depth(NamedTuple):
+    """What a tensor has gone through on its way from the inputs."""
+
+    terms: float = 0.0
+    """The number of products that each element is the sum of."""
+    steps: float = 0.0
+    """The number of layers."""
+    rounded_to: ElementType | None = None
+    """The coarser of f16 and bf16 to which a layer rounds its results; None if none does. Devices that compute in f32
+    leave this rounding out."""
+
+    def through(self, results: Iterable[ElementType]) -> Depth:
+        """Return the depth after a layer with results of these element types."""
+        kinds = [*(kind for kind in results if kind in (f16, bf16)), *([self.rounded_to] if self.rounded_to else [])]
+        return self._replace(rounded_to=max(kinds, key=lambda kind: _ROUNDING[str(kind)], default=None))
 
 
 def default_tolerance(element_type: ElementType, terms: float = 1, steps: float = 1) -> Tolerance:
@@ -334,9 +353,7 @@ class Criterion:
             )
         return cls(metric=name, limit=limit)
 
-    def between(
-        self, element_type: ElementType, actual: Array, precision: str | None, terms: float, steps: float
-    ) -> Tolerance:
+    def between(self, element_type: ElementType, actual: Array, precision: str | None, depth: Depth) -> Tolerance:
         """Return the tolerance for a tensor of ``element_type`` that another side has computed.
 
         Of the element types of both sides, the coarser one counts, and so does ``precision``, in which the other side
@@ -345,14 +362,18 @@ class Criterion:
         kinds = [element_type, ElementType.from_dtype(actual.dtype)]
         if element_type.is_real and precision is not None:
             kinds.append(ElementType.parse(precision))
-        return max((self.tolerance(kind, terms, steps) for kind in kinds), key=lambda item: item.rtol)
+        return max((self.tolerance(kind, depth) for kind in kinds), key=lambda item: item.rtol)
 
-    def tolerance(self, element_type: ElementType, terms: float, steps: float) -> Tolerance:
+    def tolerance(self, element_type: ElementType, depth: Depth) -> Tolerance:
         """Return the tolerance for a tensor; see ``default_tolerance``."""
         if self.metric is not None:
             return EXACT
         if self.rtol is None and self.atol is None:
-            return default_tolerance(element_type, terms, steps)
+            own = default_tolerance(element_type, depth.terms, depth.steps)
+            if depth.rounded_to is None or not element_type.is_real:
+                return own
+            rounded = default_tolerance(depth.rounded_to, depth.terms, depth.steps)
+            return own if own.rtol >= rounded.rtol else replace(rounded, rounded_to=str(depth.rounded_to))
         rtol, atol = self.rtol or 0.0, self.atol or 0.0
         return Tolerance(rtol if element_type.is_real else 0.0, atol)
 

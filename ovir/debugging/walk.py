@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
 import numpy as np
@@ -12,6 +12,7 @@ from ovir.core.blas import single_thread
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.debugging.tensor_comparison import Depth
 from ovir.diagnostics.codes import Code
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.kernel_warnings import reporting_to
@@ -114,26 +115,49 @@ def _products(layer: Layer, inputs: Sequence[tuple[int, ...]], outputs: Sequence
 
 
 class Depths:
-    """For each tensor: the longest path of layers to it, and the longest sum of reduction lengths."""
+    """For each tensor: the longest path of layers to it, the longest sum of reduction lengths, and what it was rounded
+    to on the way."""
 
     def __init__(self) -> None:
-        self._known: dict[Port, tuple[float, float]] = {}
+        self._known: dict[Port, Depth] = {}
+        self._constant: set[Port] = set()
 
-    def of(self, step: SeenStep) -> tuple[float, float]:
-        """Return ``terms`` and ``steps`` for the outputs of a layer, and keep them for the layers after it."""
-        sources = [self.of_port(port.source) for port in step.layer.inputs if port.source is not None]
-        terms = max((terms for terms, _ in sources), default=0.0)
-        steps = max((steps for _, steps in sources), default=0.0)
-        if step.layer.operator is None or not step.layer.operator.views:
-            terms, steps = terms + reduction_length(step), steps + 1
-        self._known.update((port, (terms, steps)) for port in step.layer.outputs)
-        return terms, steps
+    def of(self, step: SeenStep) -> Depth:
+        """Return the depth of the outputs of a layer, and keep it for the layers after it."""
+        layer = step.layer
+        ports = [port.source for port in layer.inputs if port.source is not None]
+        sources = [self.of_port(port) for port in ports]
+        found = deepest(sources)
+        if layer.operator is None or not layer.operator.views:
+            found = found._replace(terms=found.terms + reduction_length(step), steps=found.steps + 1)
+        if ports and all(port.layer.type == "Const" or port in self._constant for port in ports):
+            self._constant.update(layer.outputs)  # weights, which both sides have alike
+        else:
+            found = found.through(_result_types(layer))
+        self._known.update((port, found) for port in layer.outputs)
+        return found
 
-    def of_port(self, port: Port) -> tuple[float, float]:
-        """Return ``terms`` and ``steps`` for a tensor; 0 for inputs and constants."""
-        return self._known.get(port, (0.0, 0.0))
+    def of_port(self, port: Port | None) -> Depth:
+        """Return the depth of a tensor, which is 0 for inputs and constants."""
+        return Depth() if port is None else self._known.get(port, Depth())
 
 
-def local(step: SeenStep) -> tuple[float, float]:
-    """Return ``terms`` and ``steps`` for a layer whose inputs have no error."""
-    return reduction_length(step), 1.0
+def deepest(depths: Iterable[Depth]) -> Depth:
+    """Return the depth of what is computed from tensors of these depths."""
+    known = list(depths)
+    found = Depth(max((x.terms for x in known), default=0.0), max((x.steps for x in known), default=0.0))
+    return found.through(x.rounded_to for x in known if x.rounded_to is not None)
+
+
+def _result_types(layer: Layer) -> Iterator[ElementType]:
+    """Yield the element types of the results of a layer, and of those in its bodies."""
+    yield from (port.element_type for port in layer.outputs)
+    for body in layer.bodies.values():
+        for inner in body.layers:
+            if inner.type not in ENDS:
+                yield from _result_types(inner)
+
+
+def local(step: SeenStep) -> Depth:
+    """Return the depth for a layer whose inputs have no error."""
+    return Depth(reduction_length(step), 1.0).through(_result_types(step.layer))

@@ -14,6 +14,7 @@ from typing import Any
 
 from lxml import etree
 
+from ovir.core.element_types import ELEMENT_TYPES
 from ovir.diagnostics.codes import NOT_IR, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ReadError
@@ -36,12 +37,19 @@ class ExecutedLayer:
     """The names of layers that it was made from, joined by commas, which names may have as well."""
     precision: str | None = None
     """The element type in which it computes, such as ``bf16``."""
+    weights: str | None = None
+    """The element type of its weights if that is another one."""
     output_precisions: str | None = None
     layouts: str | None = None
     primitive: str | None = None
     """The implementation, such as ``brgconv_avx512_I8``."""
     microseconds: float | None = None
     """The time that it took; None if it was not measured."""
+
+    @property
+    def types(self) -> str | None:
+        """Return in which type it computes, and that of its weights if it is another one; None if it is not known."""
+        return self.precision if self.weights is None else f"{self.precision}, weights in {self.weights}"
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ class Execution:
         return self.with_layers[0] if layer.name != self.with_layers[0] else None
 
     def __str__(self) -> str:
-        precision = f"computed in {self.by.precision}" if self.by.precision else f"computed as {self.by.type}"
+        precision = f"computed in {self.by.types}" if self.by.types else f"computed as {self.by.type}"
         return precision if self.is_named else f"{precision}, as part of '{self.with_layers[0]}'"
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,6 +76,7 @@ class Execution:
             "name": self.by.name,
             "type": self.by.type,
             "precision": self.by.precision,
+            "weights": self.by.weights,
             "primitive": self.by.primitive,
             "microseconds": self.by.microseconds,
             "with": list(self.with_layers),
@@ -192,21 +201,33 @@ def parse_executed(content: bytes, name: str) -> ExecutedGraph:
     return ExecutedGraph(tuple(sorted(layers, key=lambda layer: layer.order)))
 
 
+def refuse_executed(root: etree._Element, place: Place) -> None:
+    """Raise ReadError for the topology of an executed graph, whose layers have no versions of operations."""
+    layers = root.findall("layers/layer")
+    if not any(layer.get("version") for layer in layers) and any(_layer(layer) is not None for layer in layers):
+        message = "this is an executed graph: it says what a device ran in place of a model, and is no model itself"
+        hint = "give the model; `ovir view` and `ovir compare` read this file with --executed, beside the model"
+        raise ReadError(diagnose(NOT_IR, message, place, hint=hint))
+
+
 def _layer(element: etree._Element) -> ExecutedLayer | None:
     """Return the layer of an element; None for one that does not say how it was executed."""
     said = _attributes(element)
     if "originalLayersNames" not in said and "execOrder" not in said:
         return None
     order, time = said.get("execOrder", ""), said.get("execTimeMcs", "")
+    kind, primitive = said.get("layerType") or element.get("type") or "", said.get("primitiveType")
+    precision, weights = _precisions(kind, primitive or "", said.get("runtimePrecision", ""))
     return ExecutedLayer(
         name=element.get("name") or "",
-        type=said.get("layerType") or element.get("type") or "",
+        type=kind,
         order=int(order) if order.isdecimal() and order.isascii() else 0,
         originals=said.get("originalLayersNames", ""),
-        precision=_precision(said.get("runtimePrecision", "")),
+        precision=precision,
+        weights=weights,
         output_precisions=_precision(said.get("outputPrecisions", "")),
         layouts=said.get("outputLayouts") or None,
-        primitive=said.get("primitiveType") or None,
+        primitive=primitive or None,
         microseconds=_time(time),
     )
 
@@ -220,6 +241,22 @@ def _attributes(element: etree._Element) -> dict[str, str]:
         if (key := attribute.get("name") or attribute.tag) and (value := attribute.get("value")) is not None:
             found.setdefault(str(key), value)
     return found
+
+
+def _precisions(kind: str, primitive: str, said: str) -> tuple[str | None, str | None]:
+    """Return the element type in which an executed layer computes, and that of its weights if it is another one.
+
+    The name of a primitive ends with the type of the data, where ``I8`` stands for u8. OpenVINO's CPU plugin calls the
+    narrower type of data and weights the ``runtimePrecision`` of a layer.
+    """
+    narrower, last = _precision(said), primitive.rpartition("_")[2]
+    data = "u8" if last == "I8" else _precision(last)
+    if not any(data == known.name for known in ELEMENT_TYPES):
+        return narrower, None
+    return data, narrower if kind in _WITH_WEIGHTS and narrower != data else None
+
+
+_WITH_WEIGHTS = frozenset({"Convolution", "Deconvolution", "FullyConnected", "GatherMatmul", "MatMul"})
 
 
 def _precision(text: str) -> str | None:

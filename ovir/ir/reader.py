@@ -35,6 +35,7 @@ from ovir.graph.layers import Layer
 from ovir.inference.models import infer_into
 from ovir.ir.edges import Gaps, connect, parse_edges
 from ovir.ir.elements import line_of, read_model_info, tag_of
+from ovir.ir.executed import refuse_executed
 from ovir.ir.extensions import missing_extensions
 from ovir.ir.layer_reader import LayerReader
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
@@ -144,6 +145,7 @@ class _Reader(Generic[G]):
     def document(self, root: etree._Element) -> G:
         """Read the whole file: layers and edges, pre-processing, and which weights are missing."""
         version = self._version(root)
+        refuse_executed(root, self.at(root))
         model = self.network(root, "", version, Gaps())
         self.diagnostics.extend(missing_extensions(model))
         if (pre_process := root.find("pre-process")) is not None and self.need_weights:

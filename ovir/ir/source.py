@@ -60,7 +60,19 @@ def parse_xml(model: Source, diagnostics: Diagnostics) -> Parsed:
 
 def _parse(data: bytes, encoding: str | None, name: str | None, diagnostics: Diagnostics) -> etree._Element:
     _check_doctype(data, encoding, name, diagnostics)
-    return etree.fromstring(data, xml_parser(encoding))
+    root = etree.fromstring(data, xml_parser(encoding))
+    if b"xmlns" in data.replace(b"\0", b""):  # which turns UTF-16 and UTF-32 into ASCII
+        _drop_default_namespaces(root)
+    return root
+
+
+def _drop_default_namespaces(root: etree._Element) -> None:
+    """Give elements without a prefix the plain names by which OpenVINO finds them, whatever ``xmlns="..."`` says."""
+    plain = [element for element in root.iter() if element.prefix is None and str(element.tag)[0] == "{"]
+    for element in plain:
+        element.tag = etree.QName(element).localname
+    if plain:
+        etree.cleanup_namespaces(root)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from builder import Net
 
 import ovir
 from ovir.cli.main import main
+from ovir.ir.weights import WeightsMark
 
 
 def reductions(seed: int, axes: int = 5) -> Net:
@@ -135,6 +137,42 @@ def test_a_single_impossible_number_is_named() -> None:
     assert found.hint == (
         "layer 1 'const1' (Const, opset1) holds 4439296554855099675: its offset is wrong, or the .bin belongs to another model"
     )
+
+
+def marked(net: Net, weights: bytes) -> bytes:
+    """A topology with the mark of weights that ovir has saved."""
+    return f"{net.xml()}{WeightsMark(len(weights), zlib.crc32(weights))}".encode()
+
+
+@pytest.mark.parametrize("odd", ["axes", "open ends", "not a number", "unused", "past the end"])
+def test_a_mark_that_matches_ends_the_matter(odd: str) -> None:
+    """The weights are what the .xml was saved with, whatever they hold."""
+    net = reductions(1)
+    weights = bytes(net.blob)
+    if odd == "open ends":
+        for end in (2**62, -(2**62), 2**61):
+            ends = [net.const(np.array([number])) for number in (0, end, 1)]
+            net.result(net.op("Slice", net.parameter(f"x{end}", "8"), *ends, opset=8))
+        nan = net.const(np.full(4, np.nan, np.float32))
+        net.result(net.op("Add", net.parameter("y", "4"), nan))
+        weights = bytes(net.blob)
+    elif odd == "not a number":
+        weights = np.full(len(weights) // 4, np.nan, np.float32).tobytes()
+    elif odd == "unused":
+        weights += other_weights(400)
+    else:
+        weights = other_weights(len(weights) - (70 if odd == "past the end" else 0))
+    before = {found.code for found in ovir.check(net.xml(), weights)}
+    found = ovir.check(marked(net, weights), weights)
+    assert {item.code for item in found} >= before - {"OVIR517"}
+    assert "OVIR517" not in {item.code for item in found}
+    assert not any("belongs to another model" in (item.hint or "") for item in found)
+
+
+def test_a_mark_of_other_weights_is_an_error() -> None:
+    net = reductions(1)
+    (found,) = ovir.check(marked(net, bytes(len(net.blob))), bytes(net.blob))
+    assert found.code == "OVIR517"
 
 
 def test_an_empty_file() -> None:

@@ -54,7 +54,8 @@ def looping(tmp_path: Path) -> list[Path]:
         product = ops.matmul(
             loop.get_iter_value(step, -1), np.eye(4, 6, dtype=np.float32), False, False, name="product"
         )
-        out = ops.softmax(ops.relu(product, name=name), 1, name="soft", tensor_names="soft")
+        rounded = ops.convert(ops.convert(product, "f16"), "f32")
+        out = ops.softmax(ops.relu(rounded, name=name), 1, name="soft", tensor_names="soft")
         ovir.save_model(ovir.Model([out], [x]), path)
     return paths
 

@@ -16,11 +16,14 @@ from large_models import branches, chain, transformer
 
 import ovir
 from ovir import opset13 as ops
+from ovir.cli.main import main
 from ovir.core.arrays import Array
 from ovir.debugging.bisect import MOST_EXTRA, Judge, PrefixSearch, smallest_part
 from ovir.debugging.candidates import Candidate
 from ovir.debugging.devices import OvirDevice
 from ovir.debugging.tensor_comparison import Criterion
+from ovir.diagnostics.codes import ENGINE
+from ovir.diagnostics.diagnostic import diagnose
 from ovir.graph.layers import LayerOrPort
 
 MAKERS = {maker.__name__: maker for maker in (chain, branches, transformer)}
@@ -68,6 +71,48 @@ def test_a_device_that_fails(fault: str, problem: str, device: pytest.MonkeyPatc
     assert found.part is not None
     assert [layer.type for layer in found.part.model.layers] == ["Parameter", "Tanh", "Result"]
     assert not (tmp_path / "part_actual.npz").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["die", "refuse"])
+@pytest.mark.parametrize(("failing", "wrong"), [(25, 4), (4, 25), (25, 23)])
+def test_a_failure_counts_before_a_difference(
+    fault: str, failing: int, wrong: int, device: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A crash is the finding, wherever other tensors differ."""
+    device.setenv("OVIR_TEST_FAULT", f"{fault}:Tanh,wrong:Ceiling")
+    model = chain(30, {failing: _tanh, wrong: lambda x: ops.ceiling(x, name="rounds")})
+    ovir.save_model(model, tmp_path / "model.xml")
+    files = [str(tmp_path / name) for name in ("model.xml", "part.xml")]
+    assert main(["bisect", files[0], "--against", "openvino:CPU", "-o", files[1]]) == 1
+    text = capsys.readouterr().out
+    assert "first diverging layer: Tanh 'culprit'" in text
+    assert "there the other side fails: " in text
+    assert ("tensors differ before: after " in text) == (wrong < failing)
+    part = ovir.read_model(tmp_path / "part.xml")
+    assert [layer.type for layer in part.layers] == ["Parameter", "Tanh", "Result"]
+
+
+def test_a_failure_that_only_a_beginning_shows() -> None:
+    """The device fails at a layer only if it is the last one."""
+
+    class Failing(OvirDevice):
+        def run(self, model: ovir.Model, inputs: Sequence[Array]) -> list[Array]:
+            if any(port.source is not None and port.source.layer.name == "culprit" for port in model.outputs):
+                raise ovir.RunError(diagnose(ENGINE, "the process ended with signal SIGSEGV"))
+            faulty = model.clone()
+            _add_to(faulty, "relu2")
+            return super().run(faulty, inputs)
+
+    x = ops.parameter([2, 3], "f32", name="x")
+    y: LayerOrPort = x
+    for i in range(16):
+        y = ops.relu(y, name="culprit" if i == 7 else f"relu{i}")
+    whole = Candidate(ovir.Model([y], [x]))
+    search = PrefixSearch(whole, Judge(Failing(whole.model), Criterion()))
+    length = search.run()
+    assert length == 8
+    assert search.probes[length].verdict.fails
 
 
 def test_a_missing_engine(device: pytest.MonkeyPatch) -> None:

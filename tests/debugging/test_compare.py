@@ -250,6 +250,52 @@ def test_half_precision_has_its_own_tolerance() -> None:
     assert not ovir.compare(small_net(), small_net(element_type="f16"), inputs=[X], rtol=1e-6)
 
 
+def _converted(kind: str, where: str) -> ovir.Model:
+    """Return a model in f32 that rounds to another type in one place."""
+    x = ops.parameter([4, 4], "f32", name="x")
+    y: ovir.Layer = x
+    weights: ovir.Layer = ops.constant(np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4))
+    if where == "weights":
+        weights = ops.convert(ops.convert(weights, kind), "f32")
+    elif where == "input":
+        y = ops.convert(ops.convert(y, kind), "f32")
+    else:
+        inner = [ops.parameter([4, 4], "f32", name=name) for name in ("yes", "no")]
+        y = ops.if_op(ops.less(ops.reduce_max(x, [0, 1], False), np.float32(9)))
+        y.set_then_body(ovir.Model([ops.convert(ops.convert(inner[0], kind), "f32")], [inner[0]]))
+        y.set_else_body(ovir.Model([ops.relu(inner[1])], [inner[1]]))
+        y.set_input(x.output(0), *inner)
+        y.set_output(*(body.outputs[0].layer for body in y.bodies.values()))
+    return ovir.Model([ops.relu(ops.matmul(y, weights, False, False), name="end")], [x])
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "rounded_to"),
+    [
+        ("f16", "input", "f16"),
+        ("bf16", "input", "bf16"),
+        ("f32", "input", None),
+        ("f64", "input", None),
+        ("f16", "body", "f16"),
+        ("bf16", "body", "bf16"),
+        ("f16", "weights", None),
+        ("bf16", "weights", None),
+    ],
+)
+def test_rounding_on_the_way_has_its_tolerance(kind: str, where: str, rounded_to: str | None) -> None:
+    """A device that computes in f32 does not round to f16; weights are the same on both sides."""
+    model = _converted(kind, where)
+    without = _converted("f32", where)
+    inputs = {"x": np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)}
+    tensors = dict(zip(["end"], ovir.compile_model(without)(inputs).values(), strict=True))
+    (end,) = [layer for layer in ovir.compare(model, tensors, inputs=inputs).layers if layer.name == "end"]
+    assert end.tensor.tolerance.rounded_to == rounded_to
+    assert end.to_dict().get("rounded_to") == rounded_to
+    assert end.within == (where != "weights")
+    (exact,) = [layer for layer in ovir.compare(model, tensors, inputs=inputs, rtol=1e-6).layers if layer.name == "end"]
+    assert exact.tensor.tolerance.rounded_to is None
+
+
 def test_models_with_other_inputs_are_refused() -> None:
     y, z = (ops.parameter([2], "i64", name=name, tensor_names=name) for name in "yz")
     other = ovir.Model([ops.add(y, z)], [y, z])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
+from ovir.cli.main import main
 from ovir.debugging.executing import execute
 from ovir.ir.executed import ExecutedGraph, parse_executed, read_executed, split_names
 
@@ -125,6 +127,48 @@ def test_runtime_information_and_older_names_of_types() -> None:
     text = graph(f'<layer id="0" name="n" type="ExecutionNode"><rt_info>{said}</rt_info></layer>')
     (only,) = parse_executed(text, "exec.xml").layers
     assert (only.type, only.order, only.precision, only.microseconds) == ("ReLU", 3, "f16", None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "primitive", "said", "text"),
+    [
+        ("Convolution", "brgconv_avx512_f32", "f16", "computed in f32, weights in f16"),
+        ("Convolution", "brgconv_avx512_1x1_I8", "i8", "computed in u8, weights in i8"),
+        ("Convolution", "brgconv_avx512_i8", "i8", "computed in i8"),
+        ("Convolution", "jit_avx512_1x1_I8", "u8", "computed in u8"),
+        ("Convolution", "convolution_gpu_bfyx_f16__f32", "f32", "computed in f32"),
+        ("FullyConnected", "undef_f32", "u4", "computed in f32, weights in u4"),
+        ("FullyConnected", "brgemm_avx512_amx_bf16", "nf4", "computed in bf16, weights in nf4"),
+        ("Subgraph", "jit_avx512_f32", "u8", "computed in f32"),
+        ("Eltwise", "jit_avx512_f16", "f16", "computed in f16"),
+        ("Convolution", "jit", "bf16", "computed in bf16"),
+        ("Convolution", "undef", "FP16", "computed in f16"),
+        ("Reorder", "jit_uni_f32", "", "computed in f32"),
+        ("Reorder", "", "", "computed as Reorder"),
+    ],
+)
+def test_types_of_data_and_weights(kind: str, primitive: str, said: str, text: str) -> None:
+    """The primitive names the type of the data, ``runtimePrecision`` the narrower one of data and weights."""
+    item = layer(0, "a", "a", said, layerType=kind, primitiveType=primitive)
+    (found,) = parse_executed(graph(item), "exec.xml").of(chain("a")).values()
+    assert str(found) == text
+
+
+@pytest.mark.parametrize("command", ["check", "diff", "edit", "extract", "infer", "python", "run", "show", "view"])
+def test_an_executed_graph_is_no_model(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = layer(0, "a", "a").partition("<data")[2].replace("/></layer>", "")
+    as_info = "".join(
+        f'<attribute name="{key}" value="{value}"/>' for key, value in re.findall('([a-zA-Z]+)="(.*?)"', said)
+    )
+    in_info = f'<layer id="1" name="b" type="Eltwise"><rt_info>{as_info}</rt_info></layer>'
+    for number, text in enumerate((graph(layer(0, "a", "a"), layer(1, "b", "b")), graph(in_info))):
+        path = tmp_path / f"{number}.xml"
+        path.write_bytes(text)
+        more = {"diff": [DIGITS], "edit": ["-o", tmp_path / "x.xml"], "extract": ["-o", tmp_path / "x.xml"]}
+        assert main([command, str(path), *map(str, more.get(command, []))]) == 2
+        (line,) = [line for line in "".join(capsys.readouterr()).splitlines() if "error[" in line]
+        assert "OVIR105" in line
+        assert "this is an executed graph" in line
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

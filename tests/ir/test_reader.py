@@ -452,3 +452,24 @@ def test_bodies_that_are_nested_in_memory_have_the_same_limit(action: Callable[[
         model = outer
     with pytest.raises(ovir.ModelError, match=f"bodies are nested more than {MAX_DEPTH} deep"):
         action(model)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("where", ["<net ", "<layers", "<layer ", "<data ", "<rt_info", "<edges", "<edge "])
+def test_default_namespaces_say_nothing(where: str, encoding: str) -> None:
+    """OpenVINO finds elements by their names as they are written."""
+    net = small()
+    net.result(net.op("ReduceSum", net.parameter("x", "2,3"), net.const([1]), keep_dims="true", name="sum"))
+    text = net.xml().replace("<data ", '<rt_info a:b="1"><attribute name="kept" value="1"/></rt_info><data ', 1)
+    text = re.sub(r"<\?xml.*?\?>", "", text).replace("<net ", '<net xmlns:a="urn:a" ', 1)
+    named = text.replace(where, f'{where.rstrip()} xmlns="urn:names" ')
+    assert named != text
+    plain, model = (ovir.read_model(xml.encode(encoding), weights=bytes(net.blob)) for xml in (text, named))
+    assert ovir.diff(plain, model).is_equal
+    assert model.layers[0].rt_info == plain.layers[0].rt_info
+    assert not ovir.check(named.encode(encoding), bytes(net.blob))
+
+
+def test_elements_with_a_prefix_are_others() -> None:
+    text = replaced("<net ", '<net xmlns:a="urn:a" ').replace(b"layers>", b"a:layers>")
+    assert {found.code for found in ovir.check(text)} == {"OVIR109"}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builder import Net
 
 import ovir
 from ovir import opset13 as ops
@@ -148,3 +149,15 @@ def test_onnx_models_that_cannot_be_compared(tmp_path: Path) -> None:
     q, r = (ops.parameter([2, 4], "f32", name=name) for name in "qr")
     with pytest.raises(ovir.InputError, match="its input 'x' is no input of the IR, whose inputs are 'q', 'r'"):
         ovir.compare(ovir.Model([ops.add(q, r)], [q, r]), onnx_model(tmp_path))
+
+
+@pytest.mark.parametrize("operation", ["ReLU", "Sigmoid", "Exp", "Sqrt"])
+def test_files_of_version_10_in_f16_have_its_tolerance(operation: str, tmp_path: Path) -> None:
+    """OpenVINO shows their inputs as f32, and computes them in f32 without rounding to f16."""
+    net = Net(version=10)
+    net.result(net.op(operation, net.parameter("x", "1,64", "f16"), name="layer"), "out")
+    path = net.write(tmp_path)
+    found = ovir.compare(path, config=F32)
+    assert found, found.to_dict()
+    assert found.outputs[0].tensor.tolerance.rounded_to == "f16"
+    assert not ovir.compare(path, config=F32, rtol=1e-6)

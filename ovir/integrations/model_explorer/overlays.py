@@ -99,8 +99,8 @@ def of_executed(model: Model, executed: ExecutedGraph) -> list[Overlay]:
             fused[layer.key] = Item(into, VIOLET)
         elif by.microseconds is not None:
             times[layer.key] = Item(by.microseconds / 1000)
-        if by.precision is not None:
-            precisions[layer.key] = Item(by.precision, _PRECISIONS.get(by.precision, GRAY))
+        if by.types is not None:
+            precisions[layer.key] = Item(by.types, _PRECISIONS.get(by.precision or "", GRAY))
         primitives[layer.key] = Item(f"{by.type}: {by.primitive}" if by.primitive else by.type, GRAY)
     return [
         Overlay("executed: time (ms)", times, _WARM, sums=True),

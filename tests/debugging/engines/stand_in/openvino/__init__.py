@@ -1,7 +1,8 @@
 """A stand-in for the package openvino, for tests of what happens around it: ovir, with faults that a device may have.
 
-OVIR_TEST_FAULT is ``KIND:TYPE``. For models that have a layer of this type: ``die`` ends the process, ``hang`` never answers,
-``refuse`` fails to compile, ``wrong`` adds 1 to the outputs of these layers. ``missing:`` acts as if the package did not exist.
+OVIR_TEST_FAULT is ``KIND:TYPE``, or several of these with commas. For models that have a layer of this type: ``die`` ends the process,
+``hang`` never answers, ``refuse`` fails to compile, ``wrong`` adds 1 to the outputs of these layers. ``missing:`` acts as if the package did
+not exist.
 """
 
 import os
@@ -12,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-KIND, _, TYPE = os.environ.get("OVIR_TEST_FAULT", "").partition(":")
-if KIND == "missing":
+FAULTS = [tuple(fault.split(":")) for fault in os.environ.get("OVIR_TEST_FAULT", "").split(",") if fault]
+if ("missing", "") in FAULTS:
     raise ModuleNotFoundError("No module named 'openvino'", name="openvino")
 
 import ovir  # noqa: E402
@@ -127,16 +128,19 @@ class Core:
             if name != "INFERENCE_PRECISION_HINT":
                 raise RuntimeError(f"Exception from core.cpp:1:\nUnsupported property {name}")
         model = ovir.read_model(path) if isinstance(path, str) else path
-        layers = [layer for layer in model.layers if layer.type == TYPE]
-        if layers and KIND == "die":
+        for kind, type_ in FAULTS:
+            self._act(model, kind, type_)
+        return Compiled(model, config)
+
+    def _act(self, model: ovir.Model, kind: str, type_: str) -> None:
+        layers = [layer for layer in model.layers if layer.type == type_]
+        if layers and kind == "die":
             print("the device says goodbye", file=sys.stderr, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
-        if layers and KIND == "hang":
+        if layers and kind == "hang":
             time.sleep(1000)
-        if layers and KIND == "refuse":
-            raise RuntimeError(f"{TYPE} is\nnot supported")
-        if KIND == "wrong":
-            for layer in layers:
-                port = layer.outputs[0]
-                model.insert_after(port, ops.add(port, ops.constant(np.ones((), port.element_type.to_dtype()))))
-        return Compiled(model, config)
+        if layers and kind == "refuse":
+            raise RuntimeError(f"{type_} is\nnot supported")
+        for layer in layers:
+            port = layer.outputs[0]
+            model.insert_after(port, ops.add(port, ops.constant(np.ones((), port.element_type.to_dtype()))))
