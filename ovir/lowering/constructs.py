@@ -20,12 +20,14 @@ from ovir.core.element_types import boolean, i4, i8, i32, i64, u4, u8
 from ovir.core.shapes import Dimension
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.decompose import decomposed
+from ovir.lowering.einsum import needs_products, products
 from ovir.lowering.parts import constant, older, scalar
 from ovir.lowering.registry import refuse
 from ovir.lowering.releases import Release
 from ovir.ops.convolution import ForwardConvolutionBase
 from ovir.ops.fourier import FourierBase
 from ovir.ops.interpolate import Interpolate4Base
+from ovir.ops.matmul import Einsum
 
 Changes: TypeAlias = Mapping[Port, Layer]
 """New layers by the port whose tensor they take the place of: an input of the layer or of one that reads it, or an
@@ -445,6 +447,22 @@ def _resized_at_the_end(layer: Layer) -> Changes:
 
 def _may_differ(before: Dimension, after: Dimension) -> bool:
     return not (before.is_static and after.is_static and before.length == after.length)
+
+
+@fails_at(
+    "Einsum",
+    first=(2021, 1),
+    last=(2025, 3),
+    reason='it does not decompose equations with "...", diagonals, scalars or different sizes of a letter: "evaluate() '
+    'is not implemented"',
+)
+def other_equations(layer: Layer) -> Changes:
+    """Multiply matrices."""
+    op, inputs = layer.operator, [port.source for port in layer.inputs if port.source is not None]
+    if not isinstance(op, Einsum) or not needs_products(op, inputs):
+        return {}
+    found = products(op, inputs)
+    return {layer.outputs[0]: found if isinstance(found, Layer) else ops.convert(found, found.element_type)}
 
 
 @fails_at(
