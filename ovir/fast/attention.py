@@ -153,17 +153,17 @@ class _Heads:
             ]
             shares.append(share)
         call_shares(binder, shares)
-        return self._seen(places[0][1], causal=causal)
+        return self._seen(places[0][1].stop, causal=causal)
 
-    def _seen(self, rows: slice, *, causal: bool) -> int:
-        """Return the number of keys that a block reads: those after its last query are masked for all of its rows."""
-        return min(rows.stop, self.keys.shape[-1]) if causal else self.keys.shape[-1]
+    def _seen(self, end: int, *, causal: bool) -> int:
+        """Return the number of keys that a block of rows up to ``end`` reads: later ones are masked for all of them."""
+        return min(end, self.keys.shape[-1]) if causal else self.keys.shape[-1]
 
     def _block(
         self, h: slice, r: slice, memory: Array, bias: Array | None, weights: Array | None, causal: bool
     ) -> list[Call]:
         """Return the calls for some heads and some rows."""
-        seen = self._seen(r, causal=causal)
+        seen = self._seen(r.stop, causal=causal)
         queries, out = self.queries[h][..., r, :], self.out[h][..., r, :]
         shape = (*queries.shape[:-1], seen)
         scores = memory[: prod(shape)].reshape(shape)

@@ -76,13 +76,11 @@ def products(op: Einsum, inputs: Sequence[Port]) -> LayerOrPort:
     while operands:
         after = operands.pop(0)
         needed = {*result, *(label for operand in operands for label in operand.labels)}
-        found = _product(
-            *(
-                each.summed([label for label in each.labels if label not in needed and label not in other.labels])
-                for each, other in ((found, after), (after, found))
-            ),
-            needed,
+        left, right = (
+            each.summed([label for label in each.labels if label not in needed and label not in other.labels])
+            for each, other in ((found, after), (after, found))
         )
+        found = _product(left, right, needed)
     return found.summed([label for label in found.labels if label not in result]).ordered(result)
 
 
