@@ -89,7 +89,7 @@ def with_releases(text: str) -> str:
         rows.append(f"| {release_text(release)} | {' | '.join(', '.join(cell) for cell in cells)} |")
     found = ["| operation | releases | what fails | what is done |", "|---|---|---|---|"]
     for construct in CONSTRUCTS:
-        types = ", ".join(sorted(construct.types))
+        types = ", ".join(sorted(construct.types)) or "any"
         releases = " to ".join(dict.fromkeys(map(release_text, (construct.first, construct.last))))
         done = (construct.rewrite.__doc__ or "").strip().rstrip(".")
         found.append(f"| {types} | {releases} | {construct.reason} | {done[:1].lower() + done[1:]} |")

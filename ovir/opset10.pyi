@@ -129,7 +129,7 @@ def unique(
     Further outputs are the index in data of the first occurrence of each distinct element (or slice), the index in the
     first output of each element of data, and the number of occurrences of each distinct element. If ``sorted``, the
     elements are in ascending order and slices in lexicographic order; otherwise both are in the order of their first
-    occurrence. Each NaN is distinct.
+    occurrence. Each NaN is distinct, and comes after all numbers if the elements are sorted.
 
     Create Unique of opset10.
     """

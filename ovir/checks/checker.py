@@ -161,8 +161,9 @@ def _collect(
                 check_names(document.model, diagnostics)
             clock("inference", timed.seconds)
         with stage("applying rules") as timed:
+            failing = frozenset(d.layer for d in diagnostics if d.layer is not None and _is_refusal(d))
             context = Context(
-                document.root, document.file, document.weights, document.model, runtime, device, untrusted
+                document.root, document.file, document.weights, document.model, runtime, device, untrusted, failing
             )
             _apply_rules(context, skip, diagnostics)
             if FOREIGN_WEIGHTS.id not in skip:
@@ -238,7 +239,6 @@ _GAP_CODES = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
 def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnostics) -> None:
     import ovir.checks.rules  # noqa: F401  # registers them; only here are they needed
 
-    failing = {d.layer for d in diagnostics if d.layer is not None and _is_refusal(d)}
     has_gaps = any(d.severity is Severity.ERROR and d.code.startswith(_GAP_CODES) for d in diagnostics)
     for code, rule in counted("applying rules", RULES.items()):
         if code in skip or (has_gaps and code in NEED_WHOLE_GRAPH):
@@ -246,7 +246,7 @@ def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnosti
         if code in FOR_STRANGERS and not context.untrusted:
             continue
         try:
-            diagnostics.extend(d for d in rule(context) if not (_is_advice(d) and d.layer in failing))
+            diagnostics.extend(d for d in rule(context) if not (_is_advice(d) and d.layer in context.failing))
         except MemoryError:
             raise  # of the whole check, not of this rule
         except Exception as error:  # a fault of ovir itself must not hide other diagnostics

@@ -39,6 +39,8 @@ class Context:
     """The device that is meant to run the model: CPU, GPU or NPU."""
     untrusted: bool = False
     """Whether the rules for files from strangers are applied as well."""
+    failing: frozenset[str] = frozenset()
+    """The titles of the layers that cannot be used as they are."""
 
     @cached_property
     def models(self) -> list[Model]:

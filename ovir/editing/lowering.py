@@ -68,6 +68,8 @@ def _avoid_failures(graph: LayerGraph, release: Release, refused: list[Diagnosti
     """Rewrite what the release reads and fails to run."""
     taken = {layer.name for layer in graph.layers}
     for layer in list(graph.layers):
+        if is_newer(layer, newest_opset_for(layer, release)):
+            continue  # it is refused already
         try:
             changes = changes_for(layer, release)
         except NotLowered as error:

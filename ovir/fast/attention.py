@@ -74,7 +74,8 @@ def _bind(op: ScaledDotProductAttention | GroupedAttention, binder: Binder, inpu
         None if m is None else np.broadcast_to(m, (*batch, rows, keys))[start]
         for m in _bound_mask(op, binder, mask, query.dtype)
     )
-    heads.bind(binder, bias, weights, causal=op.causal)
+    if heads.bind(binder, bias, weights, causal=op.causal) < keys:
+        binder.call(lose_if_unmasked, query, key, value, factor, totals)
     call_elementwise(binder, np.divide, out, totals, out)
     binder.call(redo_if_lost, totals.reshape(-1), op.run, binder.inputs, whole)
     return True
@@ -96,6 +97,22 @@ def _bound_mask(
     return None, weights
 
 
+def lose_if_unmasked(query: Array, key: Array, value: Array, factor: float, totals: Array) -> None:
+    """Mark the results as lost if a key that blocks pass over may count although it is masked.
+
+    A masked score is -inf and its weight 0, unless the score is NaN or too large a number, or the value is not finite.
+    """
+    lengths = _length(query) * _length(key) * max(abs(factor), 1)  # no product of two rows is larger
+    if not (lengths < np.finfo(totals.dtype).max and _length(value) < np.inf):
+        totals[...] = np.nan
+
+
+def _length(array: Array) -> float:
+    """Return the length of all elements as a vector, which is not finite if one of them is not."""
+    flat = array.transpose(memory_order(array)).reshape(-1)
+    return sqrt(np.dot(flat, flat))
+
+
 @dataclass(frozen=True)
 class _Heads:
     """The arrays of bound attention, whose first axis is the longest part of the batch: queries [heads, ..., rows,
@@ -109,8 +126,11 @@ class _Heads:
     ones: Array
     """As many rows of a single 1 as there are keys."""
 
-    def bind(self, binder: Binder, bias: Array | None, weights: Array | None, *, causal: bool) -> None:
-        """Bind the products, the exponentials of the scores and their sums, block by block; threads share blocks."""
+    def bind(self, binder: Binder, bias: Array | None, weights: Array | None, *, causal: bool) -> int:
+        """Bind the products, the exponentials of the scores and their sums, block by block; threads share blocks.
+
+        Return the number of keys that all blocks read.
+        """
         *heads, rows, _ = self.queries.shape
         keys = self.keys.shape[-1]
         each = prod(heads[1:]) * keys
@@ -133,13 +153,17 @@ class _Heads:
             ]
             shares.append(share)
         call_shares(binder, shares)
+        return self._seen(places[0][1].stop, causal=causal)
+
+    def _seen(self, end: int, *, causal: bool) -> int:
+        """Return the number of keys that a block of rows up to ``end`` reads: later ones are masked for all of them."""
+        return min(end, self.keys.shape[-1]) if causal else self.keys.shape[-1]
 
     def _block(
         self, h: slice, r: slice, memory: Array, bias: Array | None, weights: Array | None, causal: bool
     ) -> list[Call]:
         """Return the calls for some heads and some rows."""
-        # Keys after the last of these queries are masked for all of them.
-        seen = min(r.stop, self.keys.shape[-1]) if causal else self.keys.shape[-1]
+        seen = self._seen(r.stop, causal=causal)
         queries, out = self.queries[h][..., r, :], self.out[h][..., r, :]
         shape = (*queries.shape[:-1], seen)
         scores = memory[: prod(shape)].reshape(shape)

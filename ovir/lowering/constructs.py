@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from math import prod
+from math import copysign, isfinite, isnan, prod
 from typing import TypeAlias
 
 import numpy as np
@@ -19,13 +19,16 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, i4, i8, i32, i64, u4, u8
 from ovir.core.shapes import Dimension
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.decompose import decomposed
+from ovir.lowering.decompose import decomposed, is_newer, new_layers, refusing_misfits
+from ovir.lowering.einsum import needs_products, products
 from ovir.lowering.parts import constant, older, scalar
-from ovir.lowering.registry import refuse
-from ovir.lowering.releases import Release
+from ovir.lowering.registry import NotLowered, refuse
+from ovir.lowering.releases import Release, newest_opset_for
+from ovir.ops.activation import Clamp
 from ovir.ops.convolution import ForwardConvolutionBase
 from ovir.ops.fourier import FourierBase
 from ovir.ops.interpolate import Interpolate4Base
+from ovir.ops.matmul import Einsum
 
 Changes: TypeAlias = Mapping[Port, Layer]
 """New layers by the port whose tensor they take the place of: an input of the layer or of one that reads it, or an
@@ -37,6 +40,7 @@ class Construct:
     """A construct that releases from ``first`` to ``last`` fail at."""
 
     types: frozenset[str]
+    """The operations that may be it; empty if all may be."""
     first: Release
     last: Release
     reason: str
@@ -53,10 +57,24 @@ def changes_for(layer: Layer, release: Release) -> Changes:
     Raises NotLowered with the reason if there is nothing that the release runs.
     """
     for construct in CONSTRUCTS:
-        concerns = layer.type in construct.types and construct.first <= release <= construct.last
-        if concerns and (changes := construct.rewrite(layer)):
-            return changes
+        concerns = not construct.types or layer.type in construct.types
+        if concerns and construct.first <= release <= construct.last:
+            with refusing_misfits():
+                if changes := construct.rewrite(layer):
+                    return changes
     return {}
+
+
+def why_not_lowered(layer: Layer, release: Release) -> NotLowered | None:
+    """Return why a layer cannot be rewritten for a release, with what helps; None if it can or need not be."""
+    newest = newest_opset_for(layer, release)
+    try:
+        parts = [layer] if not is_newer(layer, newest) else new_layers(decomposed(layer, newest))
+        for part in parts:
+            changes_for(part, release)
+    except NotLowered as error:
+        return error
+    return None
 
 
 def _given(layer: Layer, index: int) -> Array | None:
@@ -69,7 +87,7 @@ Rewrite: TypeAlias = Callable[[Layer], Changes]
 
 
 def fails_at(*types: str, first: Release, last: Release, reason: str) -> Callable[[Rewrite], Rewrite]:
-    """Register how to rewrite a construct that releases fail at for a reason."""
+    """Register how to rewrite a construct that releases fail at for a reason, of any operation if none is given."""
 
     def add(rewrite: Rewrite) -> Rewrite:
         CONSTRUCTS.append(Construct(frozenset(types), first, last, reason, rewrite))
@@ -445,6 +463,69 @@ def _resized_at_the_end(layer: Layer) -> Changes:
 
 def _may_differ(before: Dimension, after: Dimension) -> bool:
     return not (before.is_static and after.is_static and before.length == after.length)
+
+
+@fails_at(
+    "Einsum",
+    first=(2021, 1),
+    last=(2025, 3),
+    reason='it does not decompose equations with "...", diagonals, scalars or different sizes of a letter: "evaluate() '
+    'is not implemented"',
+)
+def other_equations(layer: Layer) -> Changes:
+    """Multiply matrices."""
+    op, inputs = layer.operator, [port.source for port in layer.inputs if port.source is not None]
+    if not isinstance(op, Einsum) or not needs_products(op, inputs):
+        return {}
+    found = products(op, inputs)
+    return {layer.outputs[0]: found if isinstance(found, Layer) else ops.convert(found, found.element_type)}
+
+
+_NOT_FINITE = "it reads attributes that are infinite or NaN as 0"
+
+
+@fails_at("Clamp", first=(2021, 1), last=(2026, 3), reason=_NOT_FINITE)
+def clamp_without_an_end(layer: Layer) -> Changes:
+    """Take the maximum with the other end, or the minimum."""
+    op, data = layer.operator, layer.inputs[0].source
+    if not isinstance(op, Clamp) or data is None or (isfinite(op.min) and isfinite(op.max)):
+        return {}
+    low, high = op.ends(data.element_type)
+    found: LayerOrPort = data
+    if isfinite(op.min):
+        found = ops.maximum(found, ops.constant(low, data.element_type))
+    if isfinite(op.max):
+        found = ops.minimum(found, ops.constant(high, data.element_type))
+    return {layer.outputs[0]: found if isinstance(found, Layer) else ops.convert(data, data.element_type)}
+
+
+_ENDS = frozenset(
+    ("clip", "confidence_threshold", "iou_threshold", "max_delta_log_wh", "nms_thresh", "nms_threshold",
+     "objectness_score", "post_threshold", "score_threshold")
+)  # fmt: skip
+"""The attributes, by their names in files, that numbers are only compared with."""
+
+
+@fails_at(first=(2021, 1), last=(2026, 3), reason=_NOT_FINITE)
+def attribute_that_is_not_finite(layer: Layer) -> Changes:
+    """Give thresholds and the like the largest finite number, and refuse other attributes."""
+    op = layer.operator
+    if op is None or not op.opset:
+        return {}
+    changes = {}
+    for name, spec in op.attributes.items():
+        values = getattr(op, spec.field)
+        found = [v for v in (values if isinstance(values, tuple) else (values,)) if isinstance(v, float)]
+        if all(map(isfinite, found)):
+            continue
+        if name not in _ENDS or isnan(found[0]):
+            refuse(f"reads its attribute '{name}' of {spec.format(values)} as 0", "give it a finite number")
+        changes[name] = copysign(float(np.finfo(np.float32).max), found[0])
+    if not changes:
+        return {}
+    finite = older(op, op.opset, *(port.source for port in layer.inputs), **changes)
+    first, *others = layer.outputs
+    return {first: finite, **{port: ops.convert(finite.outputs[port.index], port.element_type) for port in others}}
 
 
 @fails_at(

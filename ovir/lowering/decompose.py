@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from ovir.diagnostics.codes import INTERNAL
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layers import Layer, LayerOrPort, Port, attach
 from ovir.lowering.registry import NotLowered, decomposition_of, refuse, why_without
-from ovir.lowering.releases import Release, newest_opset_for, opset_number
+from ovir.lowering.releases import opset_number
 
 
 def is_newer(layer: Layer, opset: int) -> bool:
@@ -44,17 +45,6 @@ def decomposed(layer: Layer, opset: int, read: Collection[Port] | None = None) -
     return [replaced.get(port, port) for port in ports]
 
 
-def why_not_lowered(layer: Layer, release: Release) -> str | None:
-    """Return the reason why a layer that is newer than a release cannot be decomposed; None if it can."""
-    newest = newest_opset_for(layer, release)
-    if is_newer(layer, newest):
-        try:
-            decomposed(layer, newest)
-        except NotLowered as error:
-            return error.reason
-    return None
-
-
 def _decomposed_once(layer: Layer, read: Collection[Port]) -> list[Port | None]:
     op = layer.operator
     if op is None:
@@ -64,12 +54,19 @@ def _decomposed_once(layer: Layer, read: Collection[Port]) -> list[Port | None]:
         refuse(why_without(type(op)))
     sources = [port.source for port in layer.inputs]
     types = [port.type for port in layer.inputs]
-    try:
+    with refusing_misfits():
         tensors = function(op.applied(types, [port.type for port in layer.outputs]), *sources)
         if isinstance(tensors, Layer):
             return list(tensors.outputs)
         items = [tensors] if isinstance(tensors, Port) else tensors
         return [_port(item, port in read) for item, port in zip(items, layer.outputs, strict=True)]
+
+
+@contextmanager
+def refusing_misfits() -> Iterator[None]:
+    """Refuse a layer if its parts cannot be made, as when its declared types contradict each other."""
+    try:
+        yield
     except (ModelError, InputError) as error:
         if error.diagnostic.code == INTERNAL.id:
             raise

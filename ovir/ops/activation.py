@@ -95,11 +95,16 @@ class Clamp(UnaryActivationBase):
         return super().infer(data)
 
     def run(self, data: Array, *parameters: Array | None) -> Array:
-        low, high = self.min, self.max
-        if self.output_types[0].is_integral:
-            least, greatest = integer_range(data.dtype)
-            low, high = (int(min(max(bound, least), greatest)) for bound in (np.ceil(low), np.floor(high)))
+        low, high = self.ends(self.output_types[0])
         return stored(np.asarray(np.clip(as_native(data), low, high)), data.dtype)
+
+    def ends(self, element_type: ElementType) -> tuple[float, float]:
+        """Return the least and the largest result of an element type."""
+        if not element_type.is_integral:
+            return self.min, self.max
+        least, greatest = integer_range(element_type.to_dtype())
+        low, high = (int(min(max(bound, least), greatest)) for bound in (np.ceil(self.min), np.floor(self.max)))
+        return low, high
 
 
 @operator("Sigmoid", opset=1)

@@ -161,6 +161,67 @@ def resized(*sizes: int, axes: list[int]) -> Callable[[], Made]:
     return made
 
 
+def sums(equation: str, *shapes: list[int]) -> Callable[[], Made]:
+    """Return a maker of an Einsum; -1 in a shape is 3 in the run."""
+
+    def made() -> Made:
+        inputs = [opset8.parameter(shape, "f32", name=f"x{index}") for index, shape in enumerate(shapes)]
+        arrays = {f"x{index}": numbers(*(3 if n < 0 else n for n in shape)) for index, shape in enumerate(shapes)}
+        return ovir.Model([opset8.einsum(inputs, equation, name="sums")], inputs), arrays
+
+    return made
+
+
+EQUATIONS = {
+    equation: sums(equation, *shapes)
+    for equation, shapes in {
+        "b...i,b...i->b...": ([2, 3, 4, 5], [2, 3, 4, 5]),
+        "...ij,...jk->...ik": ([2, 3, 4, 5], [3, 5, 2]),
+        "...ij,jk": ([-1, 2, 4], [4, -1]),
+        "...,a...->a...": ([2, 1], [4, 1, 3]),
+        "a...->...a": ([-1, 2, -1],),
+        "...a->...": ([2, -1],),
+        "i...i->i...": ([3, 2, 4, 3],),
+        "iji,j->i": ([-1, 2, -1], [2]),
+        "iiji->ji": ([3, 3, 2, 3],),
+        "bii,bjj->b": ([2, 3, 3], [2, 4, 4]),
+        "ii->": ([3, 3],),
+        "i->i": ([3],),
+        "ij,kj->ik": ([2, 1], [3, 4]),
+        "ij,ij,jk->ikj": ([2, 1], [1, 4], [4, 3]),
+        "ab...,c,b...->ca": ([2, -1, 2, 2], [2], [-1, 1, 2]),
+        ",ij->ij": ([], [2, 3]),
+        ",->": ([], []),
+    }.items()
+}
+
+
+def clamped(low: float, high: float, kind: str) -> Callable[[], Made]:
+    def made() -> Made:
+        x = opset8.parameter([6], kind, name="x")
+        values = [-7, -1, 0, 1, 3, 100] if kind.startswith("i") else [-np.inf, -1, np.nan, 0.25, 3, np.inf]
+        return ovir.Model([opset8.clamp(x, low, high, name="clamped")], [x]), {
+            "x": np.array(values, kind.replace("f", "float").replace("i", "int"))
+        }
+
+    return made
+
+
+ENDS = {
+    f"{low} {high} {kind}": clamped(low, high, kind)
+    for low, high in ((-1.5, np.inf), (-np.inf, 2.5), (-np.inf, np.inf))
+    for kind in ("f16", "f32", "i32", "i8")
+}
+
+
+def clipped(cell: bool) -> Made:
+    sizes = {"X": [2, 3], "H": [2, 4], "C": [2, 4]}
+    x, h, c = (opset8.parameter(size, "f32", name=name) for name, size in sizes.items())
+    weights = numbers(16, 3), numbers(16, 4), numbers(16)
+    found = opset8.lstm_cell(x, h, c, *weights, 4, clip=np.inf, name="cell")
+    return ovir.Model(list(found.outputs) if cell else [found], [x, h, c]), {n: numbers(*s) for n, s in sizes.items()}
+
+
 def scalar_axis() -> Made:
     x = opset8.parameter([2, 5], "f32", name="x")
     return ovir.Model([opset8.unsqueeze(x, np.int64(1), name="unsqueezed")], [x]), {"x": numbers(2, 5)}
@@ -198,6 +259,10 @@ REWRITTEN = {
     "transform_of_unknown_sizes": ("2022.3", transform(lambda x: opset9.rdft(x, [1]), 7)),
     "transform_of_pairs": ("2022.1", transform(lambda x: opset8.dft(x, [-1]), 6, 2)),
     "inverse_transform_of_pairs": ("2022.1", transform(lambda x: opset8.idft(x, [1]), 5, 2)),
+    **{f"clamp_without_an_end {ends}": ("2025.4", make) for ends, make in ENDS.items()},
+    "attribute_that_is_not_finite": ("2024.6", lambda: clipped(cell=True)),
+    "attribute_that_is_not_finite, of one output": ("2022.3", lambda: clipped(cell=False)),
+    **{f"other_equations {equation}": ("2025.3", make) for equation, make in EQUATIONS.items()},
     "inverse_transform_to_numbers": ("2022.3", transform(lambda x: opset9.irdft(x, [-1], [8]), 5, 2)),
 }
 
@@ -224,7 +289,8 @@ def test_the_newest_release_needs_no_rewrite(name: str) -> None:
 
 def test_every_rewrite_is_tested() -> None:
     refusing = {"tensor_of_size_0", "variable_of_unknown_sizes"}
-    assert {construct.rewrite.__name__ for construct in CONSTRUCTS} <= {*REWRITTEN, *refusing}
+    tested = {name.split()[0].strip(",") for name in REWRITTEN}
+    assert {construct.rewrite.__name__ for construct in CONSTRUCTS} <= {*tested, *refusing}
 
 
 def test_what_no_rewrite_helps_is_refused() -> None:
@@ -233,6 +299,78 @@ def test_what_no_rewrite_helps_is_refused() -> None:
     with pytest.raises(ovir.ExportError, match="not with a size of 0"):
         model.lower("2022.3")
     assert model.lower("2023.3") == []
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_attributes_that_are_not_finite_are_refused_where_they_are_computed_with(value: float) -> None:
+    x = opset8.parameter([2, 3], "f32", name="x")
+    model = ovir.Model([opset8.elu(x, value, name="elu")], [x])
+    with pytest.raises(ovir.ExportError, match=f"'elu'.*reads its attribute 'alpha' of {value} as 0"):
+        model.lower("2025.4")
+    assert model.lower("2026.4") == []
+
+
+def of_size_0() -> ovir.Model:
+    x = opset8.parameter([0, 3], "f32", name="x")
+    return ovir.Model([opset8.relu(x)], [x])
+
+
+def grown_state() -> ovir.Model:
+    x = opset8.parameter([-1, 3], "f32", name="x")
+    read = opset8.read_value(x, "v", "f32", [-1, 3], name="read")
+    return ovir.Model([opset8.relu(read)], [x], sinks=[opset8.assign(read, "v")])
+
+
+def transformed(make: Callable[[Layer], Layer]) -> ovir.Model:
+    x = opset8.parameter([2, -1, 2], "f32", name="x")
+    return ovir.Model([make(x), make(opset8.relu(x))], [x])
+
+
+def swapped_codes() -> ovir.Model:
+    x = opset8.parameter([2], "i4", name="x")
+    return ovir.Model([opset8.concat([x, opset8.constant([1, 2], "i4", name="codes")], 0)], [x])
+
+
+def infinite() -> ovir.Model:
+    x = opset8.parameter([2, 3], "f32", name="x")
+    branches = [opset8.parameter([2, 3], "f32", name=name) for name in "ab"]
+    condition = opset8.parameter([], "boolean", name="condition")
+    chosen = opset8.if_op(condition, name="chosen")
+    then, other = (
+        ovir.Model([make], [inner])
+        for make, inner in zip(
+            (opset8.elu(branches[0], np.inf, name="elu"), opset8.abs(branches[1])), branches, strict=True
+        )
+    )
+    chosen.set_then_body(then)
+    chosen.set_else_body(other)
+    chosen.set_input(x, then.inputs[0], other.inputs[0])
+    return ovir.Model([chosen.set_output(then.outputs[0], other.outputs[0])], [x, condition])
+
+
+@pytest.mark.parametrize(
+    ("make", "release"),
+    [
+        (of_size_0, "2022.3"),
+        (grown_state, "2022.3"),
+        (lambda: transformed(lambda x: opset8.dft(x, [1])), "2022.3"),
+        (lambda: transformed(lambda x: opset9.irdft(x, [1])), "2022.1"),
+        (swapped_codes, "2023.0"),
+        (infinite, "2024.6"),
+    ],
+)
+def test_the_check_lists_what_an_edit_refuses(make: Callable[[], ovir.Model], release: str, tmp_path: Path) -> None:
+    model = make()
+    ovir.save_model(model, tmp_path / "model.xml")
+    with pytest.raises(ovir.ExportError) as error:
+        model.lower(release)
+    found = [d for d in ovir.check(tmp_path / "model.xml", runtime=release) if d.code == "OVIR701"]
+    reasons = {d.message.rpartition(", but ")[2].rpartition(": ")[2] for d in error.value.diagnostics}
+    assert reasons
+    for reason in reasons:
+        assert any(reason in d.message + (d.hint or "") for d in found), [str(d) for d in found]
+    newest = [d for d in ovir.check(tmp_path / "model.xml", runtime="2026.4") if d.code == "OVIR701"]
+    assert newest == []
 
 
 def test_variables_of_unknown_sizes_are_refused_where_they_fail() -> None:

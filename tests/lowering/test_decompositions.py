@@ -123,3 +123,18 @@ def test_op_cases_agree(kind: str, birth: int) -> None:
         except ovir.ExportError:
             continue
         assert_close(list(ovir.compile_model(lowered)(feeds).values()), wanted)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+def test_unique_numbers_come_before_nan(kind: str, ordered: bool) -> None:
+    x = ovir.opset10.parameter([-1], kind, name="x")
+    model = ovir.Model(list(ovir.opset10.unique(x, sorted=ordered, name="unique").outputs), [x])
+    lowered = model.clone()
+    lowered.lower("2021.4")
+    numbers = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1.5, -1.5, 60000.0]
+    for count in range(1, 20):
+        data = np.random.default_rng(count).choice(numbers, count).astype(kind.replace("f", "float"))
+        found, wanted = (list(ovir.compile_model(each)([data]).values()) for each in (lowered, model))
+        for got, expected in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(got, expected)

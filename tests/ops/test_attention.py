@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import ml_dtypes
@@ -9,9 +10,13 @@ import numpy as np
 import pytest
 from tensors import tensor
 
+import ovir
+from ovir import opset13 as ops
 from ovir.core.element_types import boolean, f16, i32
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
+from ovir.export.model_exporter import export_model
+from ovir.export.session import OnnxRuntimeSession
 from ovir.fast import attention
 from ovir.ops.attention import ScaledDotProductAttention
 
@@ -74,6 +79,61 @@ def test_a_row_without_a_key_is_nan() -> None:
     q, k, v = normal(1, 2, 4), normal(1, 3, 4), normal(1, 3, 4)
     result = ScaledDotProductAttention().run(q, k, v, np.array([[True, True, True], [False, False, False]]))
     np.testing.assert_array_equal(np.isnan(result[0, :, 0]), [False, True])
+
+
+def masked(mask: str, rows: int) -> ovir.Model:
+    """Return attention of some rows that reads six keys and masks those after each row in one of several ways."""
+    inputs = [ops.parameter([1, 2, size, 4], "f32", name=name) for name, size in zip("qkv", (rows, 6, 6), strict=True)]
+    seen = np.tri(rows, 6, dtype=np.bool_)
+    masks = {"boolean": seen, "added": np.where(seen, 0, -np.inf).astype(np.float32)}
+    found = [ops.constant(masks[mask])] if mask in masks else []
+    return ovir.Model([ops.scaled_dot_product_attention(*inputs, *found, causal=mask == "causal", name="o")], inputs)
+
+
+def _exported(model: ovir.Model, opset: int) -> Any:
+    exported = export_model(model, opset)
+    session = OnnxRuntimeSession(exported)
+    return lambda arrays: session.run(arrays, exported.outputs)[0]
+
+
+def _lowered(model: ovir.Model) -> Any:
+    model.lower("2022.3")
+    return lambda arrays: ovir.compile_model(model)(arrays)["o"]
+
+
+FORMS: dict[str, Any] = {
+    "reference": lambda model: (
+        lambda arrays: model.layer("o").operator.run(
+            *arrays.values(), *(port.source.type.constant for port in model.layer("o").inputs[3:])
+        )
+    ),
+    "fast": lambda model: lambda arrays: ovir.compile_model(model)(arrays)["o"],
+    "lowered": _lowered,
+    "opset 17": lambda model: _exported(model, 17),
+    "opset 23": lambda model: _exported(model, 23),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("rows", [6, 3])
+@pytest.mark.parametrize("mask", ["causal", "boolean", "added"])
+@pytest.mark.parametrize("form", FORMS)
+def test_masked_numbers_that_are_not_finite(form: str, mask: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "_BLOCK", 12)
+    monkeypatch.setattr(attention, "_LEAST_ROWS", 2)
+    compute = FORMS[form](masked(mask, rows))
+    bias = np.where(np.tri(rows, 6, dtype=np.bool_), 0, -np.inf)
+    for where, place, number in product("kv", (2, 5), (np.nan, np.inf, -np.inf, 1e30)):
+        if form == "opset 23" and where == "k" and not np.isnan(number):
+            continue  # Attention of ONNX adds the lowest number, not -inf
+        arrays = {name: normal(1, 2, size, 4) for name, size in zip("qkv", (rows, 6, 6), strict=True)}
+        arrays[where][0, 0, place] = number
+        if where == "k":
+            arrays["q"][0, 0] = np.abs(arrays["q"][0, 0]) * 1e10
+        scores = (arrays["q"] * np.float32(0.5)) @ arrays["k"].swapaxes(-1, -2) + bias
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        expected = weights / weights.sum(-1, keepdims=True) @ arrays["v"]
+        np.testing.assert_allclose(compute(arrays), expected, rtol=1e-4, atol=1e-4, err_msg=f"{where} {place} {number}")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.wording import and_others
 from ovir.graph.layers import Layer
 from ovir.ir.elements import line_of
-from ovir.lowering.decompose import why_not_lowered
+from ovir.lowering.constructs import why_not_lowered
 from ovir.lowering.releases import (
     ELEMENT_TYPES_SINCE,
     IR_VERSION_11,
@@ -28,7 +28,8 @@ from ovir.ops.base.opsets import opset_range
 
 @rule(NEWER_THAN_RUNTIME)
 def newer_than_runtime(context: Context) -> Iterator[Diagnostic]:
-    """Report what the given release rejects, each kind once, at its first layer; nothing if no release is given.
+    """Report what the given release rejects or cannot be made to run, each kind once, at its first layer; nothing if
+    no release is given.
 
     Dead layers count as well, because a release rejects them before it drops them.
     """
@@ -41,6 +42,7 @@ def newer_than_runtime(context: Context) -> Iterator[Diagnostic]:
         hint = f"{since}; {_command(context.runtime)} writes version 10"
         yield diagnose(NEWER_THAN_RUNTIME, message, place, hint=hint)
     yield from _opsets(context.layers, context.runtime)
+    yield from _failures((x for x in context.layers if x.place.layer not in context.failing), context.runtime)
     yield from _element_types(context.layers, context.runtime)
 
 
@@ -59,12 +61,25 @@ def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
         yield diagnose(NEWER_THAN_RUNTIME, message, found[0].place, hint=_help(found, release))
 
 
+def _failures(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
+    """Yield what the release reads and fails to run, if no other layers compute the same."""
+    refused: dict[tuple[str, str, str], list[Layer]] = {}
+    for layer in layers:
+        is_known = (opset_number(layer.version) or 0) <= newest_opset_for(layer, release)
+        if is_known and (error := why_not_lowered(layer, release)) is not None:
+            refused.setdefault((layer.type, error.reason, error.hint), []).append(layer)
+    for (_, reason, hint), found in refused.items():
+        message = f"OpenVINO {release_text(release)} reads this layer, but {reason}"
+        message += and_others(len(found) - 1, "more layer")
+        yield diagnose(NEWER_THAN_RUNTIME, message, found[0].place, hint=hint or None)
+
+
 def _help(layers: list[Layer], release: Release) -> str:
     """Return the hint that names the command which rewrites the layers, or says why one of them cannot be."""
     for layer in layers:
-        if (reason := why_not_lowered(layer, release)) is not None:
+        if (error := why_not_lowered(layer, release)) is not None:
             which = "this layer" if layer is layers[0] else layer.title
-            return f"{which} cannot be rewritten: {reason}"
+            return f"{which} cannot be rewritten: {error.reason}"
     each = "this layer" if len(layers) == 1 else "these layers"
     return f"{_command(release)} rewrites {each}"
 

@@ -16,7 +16,7 @@ _ABSORBED = 1e3
 @exports(
     ScaledDotProductAttention,
     to="Attention from opset 23 on; for other types, ranks and inputs MatMul, Add or Where, Softmax and MatMul",
-    limits="rows that attend to nothing are 0 where Attention computes them",
+    limits="where Attention computes them, rows that attend to nothing are 0, and masked scores of +inf count",
 )
 def attention(
     graph: Graph,

@@ -9,7 +9,7 @@ import numpy as np
 from ovir import opset8 as ops
 from ovir.core.element_types import boolean
 from ovir.graph.layers import Layer, Port
-from ovir.lowering.parts import number, rank, scalar, size, sizes
+from ovir.lowering.parts import number, rank, scalar, size, sizes, tensor
 from ovir.lowering.registry import lowers
 from ovir.ops.attention import ScaledDotProductAttention
 
@@ -29,13 +29,11 @@ def attention(
 ) -> Layer:
     """Multiply queries and keys, mask the scores, and average the values by their softmax."""
     scores = ops.matmul(_scaled(query, scale), key, transpose_a=False, transpose_b=True)
-    lowest = scalar(-np.inf, query.element_type)
-    if op.causal:
-        scores = ops.select(_causal(query, key), scores, lowest)
-    elif mask is not None and mask.element_type == boolean:
-        scores = ops.select(mask, scores, lowest)
-    elif mask is not None and number(mask) != 0:
-        scores = ops.add(scores, mask)
+    attended = _causal(query, key) if op.causal else mask
+    if attended is not None and tensor(attended).element_type == boolean:
+        attended = ops.select(attended, scalar(0, query.element_type), scalar(-np.inf, query.element_type))
+    if attended is not None and number(attended) != 0:
+        scores = ops.add(scores, attended)
     return ops.matmul(_softmax(scores, sink), value, transpose_a=False, transpose_b=False)
 
 

@@ -43,7 +43,8 @@ def unique(op: Unique, data: Port, axis: Port | None = None) -> Tensors:
     if op.sorted:
         values = ops.gather(elements, chosen, 0)
         number = ops.squeeze(size(values, 0), [0])
-        order = ops.topk(values, number, axis=0, mode="min", sort="value", index_element_type="i64")
+        keys = _ranks(values, number) if data.element_type.is_real else values
+        order = ops.topk(keys, number, axis=0, mode="min", sort="value", index_element_type="i64")
         chosen = ops.gather(chosen, order[1], 0)
     owner = ops.convert(ops.equal(ops.unsqueeze(first, [1]), ops.unsqueeze(chosen, [0])), i64)
     numbers = ops.range(scalar(0, i64), ops.squeeze(size(chosen, 0), [0]), scalar(1, i64), i64)
@@ -55,3 +56,11 @@ def unique(op: Unique, data: Port, axis: Port | None = None) -> Tensors:
         lambda: ops.convert(inverse, index),
         lambda: ops.convert(ops.reduce_sum(owner, [0], keep_dims=False), total),
     ]
+
+
+def _ranks(values: Layer, count: Layer) -> Layer:
+    """Return different integers in the order of different real numbers; each NaN comes after all other numbers."""
+    is_before = ops.less(ops.unsqueeze(values, [0]), ops.unsqueeze(values, [1]))
+    ranks = ops.reduce_sum(ops.convert(is_before, i64), [1], keep_dims=False)
+    last = ops.range(count, ops.add(count, count), scalar(1, i64), i64)
+    return ops.select(ops.equal(values, values), ranks, last)
