@@ -51,8 +51,8 @@ def make_plan(
 
     Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they could be folded or
     nothing needs them. ``keep_compressed`` says which weights are decompressed at each use; None is the default rule,
-    for which ``fit`` says whether the weights of 16 bits fit in memory as f32. Layers named in ``running`` are not folded.
-    ``folded`` holds constants of other plans of the same model, and receives the constants of this one. With
+    for which ``fit`` says whether the weights of 16 bits fit in memory as f32. Layers named in ``running`` are not
+    folded. ``folded`` holds constants of other plans of the same model, and receives the constants of this one. With
     ``emulation`` tensors are rounded between the layers. A RunError names the first operation that ovir cannot execute.
     """
     builder = _Builder(
