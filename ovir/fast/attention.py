@@ -157,7 +157,8 @@ class _Heads:
 
     def _seen(self, end: int, *, causal: bool) -> int:
         """Return the number of keys that a block of rows up to ``end`` reads: later ones are masked for all of them."""
-        return min(end, self.keys.shape[-1]) if causal else self.keys.shape[-1]
+        count: int = self.keys.shape[-1]
+        return min(end, count) if causal else count
 
     def _block(
         self, h: slice, r: slice, memory: Array, bias: Array | None, weights: Array | None, causal: bool
