@@ -20,7 +20,7 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer
 from ovir.model import Model
 from ovir.ops.base.operator import Operator
-from ovir.ops.infrastructure import Const
+from ovir.ops.infrastructure import Const, Parameter
 
 Sources = list[tuple[int, int]]
 """For each input of a layer the number of the layer that feeds it and the index of the output; -1 for none."""
@@ -178,9 +178,14 @@ def settings_of(layer: Layer) -> dict[str, Any]:
     """Return the attributes that matter for what a layer computes, with defaults for those that the file leaves out.
 
     Unknown attributes of known operations do not count, because readers ignore them; nor do pads where ``auto_pad``
-    replaces them, and the place of a constant in the weights.
+    replaces them, and the place of a constant in the weights. A Parameter in a body has the shape that it is fed.
     """
-    return dict(layer.attributes) if layer.operator is None else _settings_of_operator(layer.operator)
+    if layer.operator is None:
+        return dict(layer.attributes)
+    found = _settings_of_operator(layer.operator)
+    if isinstance(layer.operator, Parameter) and layer.scope:
+        found["shape"] = layer.outputs[0].shape
+    return found
 
 
 def _settings_of_operator(op: Operator) -> dict[str, Any]:

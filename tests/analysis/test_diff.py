@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
+from bodies import conditional
 from builder import ITERATOR, RELU, RESULT, document, layer_text
 from diff_graphs import Graph, network, scrambled, statuses, whats
 
@@ -423,3 +425,25 @@ def test_a_body_that_changes_affects_what_reads_it() -> None:
     found = ovir.diff(model(1), model(2))
     assert whats(found, ["loop/body/n0"]) == ["attribute shape: [1,4] -> [2,4]"]
     assert [item.b.key for item in found.affected] == ["loop/body/n1"]
+
+
+def narrowed_bodies() -> ovir.Model:
+    """Return a model with a loop whose body declares larger shapes than the loop gives it."""
+    x = ovir.opset13.parameter([2, 3, 4], "f32", name="x")
+    state, part = (ovir.opset13.parameter([-1, ovir.Dimension(), 4], "f32", name=name) for name in ("state", "part"))
+    inner = ovir.Model([ovir.opset13.add(state, part, name="next")], [state, part])
+    loop = ovir.opset13.tensor_iterator(name="loop")
+    loop.set_body(inner)
+    loop.set_sliced_input(part, x, 0, 1, 1, -1, 1)
+    loop.set_merged_input(state, ovir.opset13.constant(np.zeros((2, 1, 4), np.float32)), inner.outputs[0])
+    return ovir.Model([loop.get_iter_value(inner.outputs[0], -1)], [x])
+
+
+@pytest.mark.parametrize("make", [narrowed_bodies, conditional])
+def test_what_saving_changes_in_bodies_is_no_difference(make: Callable[[], ovir.Model], tmp_path: Path) -> None:
+    model = make()
+    for body in list(model.graphs())[1:]:
+        for layer in body.inputs:
+            layer.layer.operator.shape = ovir.PartialShape([-1] * len(layer.type.shape))  # type: ignore[union-attr]
+    ovir.save_model(model, tmp_path / "model.xml")
+    assert not ovir.diff(model, ovir.read_model(tmp_path / "model.xml"))

@@ -119,6 +119,18 @@ def test_one_hot_of_each_type(kind: str, opset: int) -> None:
 
 
 @both_opsets
+@pytest.mark.parametrize("kind", ["boolean", "i32", "f32", "f64"])
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("index", [0, 3, -1, 4])
+def test_one_hot_of_a_scalar(index: int, axis: int, kind: str, opset: int) -> None:
+    net = Net()
+    made = net.op(
+        "OneHot", net.parameter("x", "", "i64"), net.const(4), net.const(1, kind), net.const(0, kind), axis=axis
+    )
+    check(net, made, [np.array(index)], opset)
+
+
+@both_opsets
 @pytest.mark.parametrize("alpha", [0, -0.5, 0.5])
 @pytest.mark.parametrize("beta", [0, -0.75, 0.75])
 def test_normalization_with_numbers_that_are_not_positive(alpha: float, beta: float, opset: int) -> None:

@@ -27,7 +27,13 @@ exports_parts(Eye, to="Equal of two Ranges", limits="negative sizes count as 0")
 
 @exports(OneHot1, OneHot16, to="OneHot")
 def one_hot(graph: Graph, op: OneHot1, indices: Tensor, depth: Tensor, on_value: Tensor, off_value: Tensor) -> Tensor:
-    """Export as OneHot, with negative indices moved beyond the last one where they set nothing."""
+    """Export as OneHot, with negative indices moved beyond the last one where they set nothing.
+
+    OneHot of ONNX takes no scalar, which becomes a list of one index.
+    """
+    if indices.rank == 0:
+        listed = graph.shaped(graph.Reshape(indices, [1]), [1])
+        return graph.Reshape(one_hot(graph, op, listed, depth, on_value, off_value), [-1])
     size = graph.cast(as_scalar(graph, depth), i64)
     chosen = graph.shaped(graph.cast(indices, i64), indices.shape)
     may_wrap = getattr(op, "negative_indices_mode", "") == "normalize"
