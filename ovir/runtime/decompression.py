@@ -51,6 +51,8 @@ Products of one row and of 128 rows with codes, divided by the time with f32: 1.
 
 _SHARE = 0.5
 """The share of the free memory that weights of 16 bits may take in f32."""
+_ALWAYS = 1 << 20
+"""The bytes that they may take in any case: to ask the system takes longer than to compile a small model."""
 
 BLOCK = 1 << 18
 """The number of elements that are decompressed together, so that they and their sources stay in a cache."""
@@ -232,8 +234,8 @@ def fit_in_f32(model: LayerGraph) -> bool:
     f32."""
     operators = [layer.operator for layer in model.walk()]
     sizes = (prod(op.shape) for op in operators if isinstance(op, Const) and op.element_type in _NARROW)
-    needed, free = sum(sizes) * f32.bits // 8, free_memory()
-    return free is None or needed <= _SHARE * free
+    needed = sum(sizes) * f32.bits // 8
+    return needed <= _ALWAYS or (free := free_memory()) is None or needed <= _SHARE * free
 
 
 def find_decompressions(
