@@ -13,12 +13,13 @@ from typing import Protocol
 
 import numpy as np
 
+from ovir.core import half
 from ovir.core.arrays import Array
 from ovir.core.element_types import u4, u8
-from ovir.core.parallel import run_blocks, threads
+from ovir.core.parallel import run_blocks
 from ovir.fast.base.binding import Binder, cuts
 from ovir.fast.registry import fast
-from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights, blocks
+from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights
 from ovir.ops.matmul import oriented
 
 _FEW = 8
@@ -30,29 +31,21 @@ _BLOCK = 1 << 19
 takes the lock of the interpreter: with blocks of 1 << 17, a decoder takes 1.2 times as long."""
 
 
-_PANEL = 1 << 21
-"""The number of weights that become f32 before all threads multiply them."""
-
-
 @fast(CompressedMatMul)
 def compressed_matmul(op: CompressedMatMul, binder: Binder, a: Array) -> bool:
     weights = op.weights
     x = oriented(a, op.transpose_a)
     if len(weights.shape) != 2 or not a.size or x.shape[-1] != weights.shape[1 if op.transpose_b else 0]:
         return False
-    if not (op.multiplies_codes or weights.has_slices):
+    form = _form(op)
+    if form is None:
         return False
     out = binder.output()
     if not x.flags.c_contiguous:
         copy = binder.scratch(x.shape)
         binder.call(np.copyto, copy, x)
         x = copy
-    rows, result = x.reshape(-1, x.shape[-1]), out.reshape(prod(x.shape[:-1]), -1)
-    if not op.transpose_b:
-        binder.call(_multiply_panels, weights, rows, result)
-        return True
-    form = _Slices(weights) if weights.codes is None else _Groups(weights.codes)
-    binder.call(_multiply, form, rows, result)
+    binder.call(_multiply, form, x.reshape(-1, x.shape[-1]), out.reshape(prod(x.shape[:-1]), -1))
     return True
 
 
@@ -64,6 +57,17 @@ class _Form(Protocol):
 
     def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
         """Write the product with a block of columns to ``out``."""
+
+
+def _form(op: CompressedMatMul) -> _Form | None:
+    weights = op.weights
+    if weights.numbers is not None:
+        return _Narrow(weights.numbers.T if op.transpose_b else weights.numbers)
+    if not op.transpose_b:
+        return None
+    if weights.codes is not None:
+        return _Groups(weights.codes)
+    return _Slices(weights) if weights.has_slices else None
 
 
 def _multiply(form: _Form, x: Array, out: Array) -> None:
@@ -90,7 +94,7 @@ def _workspace(shape: tuple[int, ...], dtype: type[np.generic] = np.float32) -> 
     return found[: prod(shape)].reshape(shape)
 
 
-# --------------------------------------------------------------------------- weights in any form
+# --------------------------------------------------------------------------- weights in any form, and of 16 bits
 
 
 class _Slices:
@@ -108,21 +112,36 @@ class _Slices:
         np.matmul(terms[0], columns.T, out=out)
 
 
-def _multiply_panels(weights: CompressedWeights, x: Array, out: Array) -> None:
-    """Multiply with weights [length, columns], of which threads first make a panel of slices f32."""
-    out.fill(0)
-    for panel in blocks(weights.shape, _PANEL):
-        _add_product(x[:, panel], weights.slices(panel), out)
+class _Narrow:
+    """A matrix in f16 or bf16, by rows or by columns.
+
+    The bits of finite f16, shifted into place, represent 2^-112 of them in f32; the rows make up for it.
+    """
+
+    def __init__(self, matrix: Array) -> None:
+        self._is_transposed = matrix.strides[0] < matrix.strides[1]
+        self._matrix = matrix
+        self._is_finite: bool | None = None if matrix.dtype == np.float16 else False
+
+    def terms(self, x: Array) -> tuple[Array, ...]:
+        if self._is_finite is None:
+            self._is_finite = _is_finite(self._matrix)
+        scaled = x * half.OFFSET if self._is_finite else x
+        return (x, scaled) if self._is_finite and np.isfinite(scaled).all() else (x,)
+
+    def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
+        source = self._matrix[:, block].T if self._is_transposed else self._matrix[:, block]
+        target = _workspace(source.shape)
+        (half.shift if len(terms) > 1 else half.copy)(source, target)
+        np.matmul(terms[-1], target.T if self._is_transposed else target, out=out)
 
 
-def _add_product(x: Array, matrix: Array, out: Array) -> None:
-    places = cuts(out.shape[1], threads())
-
-    def run(start: int, stop: int) -> None:
-        for place in places[start:stop]:
-            out[:, place] += np.matmul(x, matrix[:, place])
-
-    run_blocks(run, len(places))
+def _is_finite(matrix: Array) -> bool:
+    """Return whether f16 have neither infinities nor NaN, whose bits are the largest of each sign."""
+    rows = matrix if matrix.flags.c_contiguous else matrix.T
+    bits = rows.view(np.int16)
+    blocks = cuts(len(bits), -(-bits.size // _BLOCK))
+    return all(bits[b].max() < 0x7C00 and bits[b].view(np.uint16).max() < 0xFC00 for b in blocks)
 
 
 # --------------------------------------------------------------------------- weights in groups of 4 or 8 bits

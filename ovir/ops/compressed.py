@@ -59,6 +59,10 @@ class CompressedWeights(Protocol):
     def codes(self) -> Codes | None:
         """Return the codes of a matrix; None if the file holds them in another form."""
 
+    @property
+    def numbers(self) -> Array | None:
+        """Return the elements of a matrix in f16 or bf16; None if the file holds them in another form."""
+
     def stored(self) -> list[Array]:
         """Return the arrays that the weights are decompressed from, as the file holds them."""
 

@@ -54,10 +54,10 @@ _SHARE = 0.5
 _ALWAYS = 1 << 20
 """The bytes that they may take in any case: to ask the system takes longer than to compile a small model."""
 
-BLOCK = 1 << 18
+BLOCK = 1 << 19
 """The number of elements that are decompressed together, so that they and their sources stay in a cache."""
 
-_SHARED = 4
+_SHARED = 2
 """The number of such blocks for which a further thread pays."""
 
 _MOST_LAYERS = 100
@@ -92,6 +92,11 @@ class ConstantWeights:
     @cached_property
     def codes(self) -> Codes | None:
         return codes_of(self.port)
+
+    @property
+    def numbers(self) -> Array | None:
+        op = _unconverted(self.port).layer.operator
+        return op.data if isinstance(op, Const) and op.element_type in _NARROW and len(self.shape) == 2 else None
 
     def stored(self) -> list[Array]:
         layers = {self.port.layer, *_before(self.port.layer)}
@@ -147,10 +152,16 @@ def _rows_from(port: Port) -> tuple[int, ...] | None:
     return op.rows_from([source.type for source in _sources(port.layer)], port.shape)
 
 
-def _decompress(port: Port, which: slice, out: Array) -> None:
-    """Fill an f32 array with some slices of a port's tensor."""
+def _unconverted(port: Port) -> Port:
+    """Return the port that the Converts of a decompression before a port start from."""
     while port.layer.operator is not None and port.layer.operator.converts:
         port = _sources(port.layer)[0]
+    return port
+
+
+def _decompress(port: Port, which: slice, out: Array) -> None:
+    """Fill an f32 array with some slices of a port's tensor."""
+    port = _unconverted(port)
     op = port.layer.operator
     if isinstance(op, Const):
         fill_converted(op.slices(which), port.element_type, f32, out)

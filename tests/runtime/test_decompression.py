@@ -174,25 +174,23 @@ def test_products_with_kept_weights(
     np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("element_type", "limit"), [("u4", "_LARGE_CODES"), ("i8", "_LARGE_CODES"), ("f16", "LARGE")])
-def test_the_size_from_which_a_matrix_stays_compressed(
-    element_type: str, limit: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(decompression, "_LARGE_CODES", 1 << 17)
-    monkeypatch.setattr(decompression, "LARGE", 1 << 19)
-    for columns, stays in ((64, False), (128, True)):
-        rows = getattr(decompression, limit) // 64
-        x = ops.parameter([-1, columns], "f32")
-        weights = ops.constant(np.ones((rows, columns)), element_type)
-        if element_type != "f16":
-            weights = ops.multiply(ops.convert(weights, "f16"), np.full((rows, 1), 0.5, np.float16))
-        weights = ops.convert(weights, "f32")
-        model = ovir.Model([ops.matmul(x, weights, False, True)], [x])
-        (step,) = ovir.compile_model(model).plan().steps
-        assert (len(step.inputs) == 1) == stays
+@pytest.mark.parametrize("element_type", ["u4", "i4", "u8", "i8", "f16", "bf16"])
+@pytest.mark.parametrize("free", [0, 1 << 40])
+def test_what_stays_compressed_by_default(element_type: str, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decompression, "LARGE", 1 << 17)
+    monkeypatch.setattr(decompression, "free_memory", lambda: free)
+    for rows in (1 << 11, 1 << 12):
+        codes = [ops.convert(ops.constant(np.ones((rows, 64)), element_type), "f16") for _ in range(2)]
+        table, matrix = (ops.convert(ops.multiply(c, np.full((rows, 1), 0.5, np.float16)), "f32") for c in codes)
+        x, ids = ops.parameter([-1, 64], "f32"), ops.parameter([-1], "i64")
+        results = [ops.matmul(x, matrix, False, True), ops.gather(table, ids, np.int64(0))]
+        steps = ovir.compile_model(ovir.Model(results, [x, ids])).plan().steps
+        kept = {step.layer.type: isinstance(step.operator, compressed_operations.READERS) for step in steps}
+        is_code = element_type[0] in "iu"
+        assert kept == {"MatMul": rows * 64 > decompression.LARGE if is_code else not free, "Gather": True}
 
 
-def test_large_matrices_stay_compressed_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_matrices_of_codes_stay_compressed_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     net = Net()
     x = net.parameter("x", "?,256")
     for name, element_type in (("a", "u4"), ("b", "i8"), ("c", "nf4")):
@@ -201,12 +199,40 @@ def test_large_matrices_stay_compressed_by_default(monkeypatch: pytest.MonkeyPat
     net.result(net.op("ReduceSum", weights_of(net, "u4"), net.const(np.int64([0])), name="d"))
     sizes = []
     for large in (ROWS * COLUMNS, ROWS * COLUMNS - 1):
-        monkeypatch.setattr(decompression, "_LARGE_CODES", large)
+        monkeypatch.setattr(decompression, "LARGE", large)
         steps = net.compiled().plan().steps
         sizes.append({step.layer.name: len(step.inputs) for step in steps})
     assert sizes[0] == {"a": 2, "b": 2, "c": 2}
     assert sizes[1] == {"a": 1, "b": 1, "c": 2}  # weights of other codes, and other readers, are decompressed once
     assert [len(step.inputs) for step in net.compiled(keep_compressed=False).plan().steps] == [2, 2, 2]
+
+
+def test_free_memory_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = ops.convert(ops.constant(np.ones((300, 300), np.float16)), "f32")
+    x = ops.parameter([-1, 300], "f32")
+    compiled = ovir.compile_model(ovir.Model([ops.matmul(x, weights, False, True)], [x]))
+    monkeypatch.setattr(decompression, "free_memory", lambda: 0)
+    for rows in (1, 2, 2, 3, 3):
+        compiled(np.ones((rows, 300), np.float32))
+        plan = compiled.plan_for(((rows, 300),), {})
+        assert plan is not None
+        assert [array.dtype for array in plan.constants.values()] == [np.float32]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (ROWS, 1), (COLUMNS,)])
+@pytest.mark.parametrize("element_type", ["f16", "bf16", "f32"])
+@pytest.mark.parametrize("name", ["Multiply", "Subtract"])
+def test_factors_of_weights_that_are_no_codes(name: str, element_type: str, shape: tuple[int, ...]) -> None:
+    x = ops.parameter([2, COLUMNS], "f32")
+    numbers = np.random.default_rng(0).integers(-9, 9, (ROWS, COLUMNS)).astype(np.float64)
+    factor = np.random.default_rng(1).choice([0.5, 2, 4], shape)
+    layer, function = (ops.multiply, np.multiply) if name == "Multiply" else (ops.subtract, np.subtract)
+    stored = ops.constant(numbers.astype(ElementType.parse(element_type).to_dtype()), element_type)
+    weights = layer(ops.convert(stored, "f32"), ops.constant(factor.astype(np.float32)))
+    model = ovir.Model([ops.matmul(x, weights, False, True)], [x])
+    for keep_compressed in (None, True, False):
+        result = ovir.compile_model(model, keep_compressed=keep_compressed)(np.ones((2, COLUMNS), np.float32))[0]
+        np.testing.assert_array_equal(result, [function(numbers, factor).sum(1)] * 2)
 
 
 def test_products_with_groups_whose_zero_points_share_bytes_with_other_rows() -> None:
