@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import RLock
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import ENGINE
+from ovir.diagnostics.codes import CODES, ENGINE, SLOW_ENGINE
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
-from ovir.diagnostics.errors import RunError
+from ovir.diagnostics.errors import InputError, ModelError, RunError
+from ovir.diagnostics.kernel_warnings import report
 from ovir.export.exported import Exported
 from ovir.export.model_exporter import export_part, is_known_size
 from ovir.export.onnx_graph import Graph
@@ -22,6 +25,7 @@ from ovir.graph.order import trace_back
 from ovir.model import Model
 from ovir.ops.base.operator import Operator
 from ovir.ops.state import AssignBase, ReadValueBase, Variable
+from ovir.runtime.compiled import CompiledModel
 
 _ENDS = "Parameter", "Result"
 
@@ -89,6 +93,48 @@ class PartRefused(Exception):  # noqa: N818  (another division of the model foll
         self.reason = reason
 
 
+class NumpyPart:
+    """A part of a model in NumPy, for values that onnxruntime does not compute with. It is compiled when it first
+    runs."""
+
+    def __init__(self, model: Model, part: HybridPart, threads: int | None) -> None:
+        self._model = model
+        self._part = part
+        self._threads = threads
+        self._compiled: CompiledModel | None = None
+        self._lock = RLock()
+        """Requests of several threads share the part, whose one request runs one call at a time."""
+        sources = [port.source for layer in part.exported for port in layer.inputs]
+        own = {port for layer in part.exported for port in layer.outputs}
+        known = dict.fromkeys(s for s in sources if s is not None and s not in own and s not in part.inputs)
+        self._known = {port: port.type.constant for port in known}
+        """What the part takes for constants, because inference knows it."""
+        model.add_dependent(self)
+
+    def before_change(self) -> None:
+        """Compile the part, because the model is about to be reshaped or edited."""
+        with suppress(ModelError, InputError):
+            self._compile()
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Return the outputs of the part; raise RunError for values that NumPy does not compute with either.
+
+        Raises ModelError if inference, which knows less of the inputs of the part, refuses its layers.
+        """
+        with self._lock:
+            results = self._compile()([*inputs, *self._known.values()])
+        for found in results.diagnostics:
+            report(f"{found.layer}: {found.message}", code=CODES[found.code])
+        return list(results.values())
+
+    def _compile(self) -> CompiledModel:
+        with self._lock:
+            if self._compiled is None:
+                model = self._model.extract([*self._part.inputs, *self._known], self._part.outputs)
+                self._compiled = CompiledModel(model, threads=self._threads)
+            return self._compiled
+
+
 class OnnxRuntimePart(Operator):
     """A part of a model that onnxruntime runs."""
 
@@ -103,6 +149,7 @@ class OnnxRuntimePart(Operator):
         outputs: Sequence[str],
         types: Sequence[TensorType],
         layers: Mapping[str, Layer],
+        in_numpy: NumpyPart,
     ) -> None:
         """``layers`` are the layers of the part by the names of their nodes."""
         self._session = session
@@ -110,6 +157,7 @@ class OnnxRuntimePart(Operator):
         self._types = tuple(types)
         self._inputs = inputs
         self._outputs = outputs
+        self._in_numpy = in_numpy
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         return self._types
@@ -118,7 +166,11 @@ class OnnxRuntimePart(Operator):
         try:
             found = self._session.run(dict(zip(self._inputs, inputs, strict=True)), self._outputs)
         except RunError as error:
-            raise self._placed(error) from None
+            try:
+                found = self._in_numpy.run(inputs)
+            except (ModelError, InputError):
+                raise self._placed(error) from None
+            report(error.diagnostic.message, "NumPy computes this part", code=SLOW_ENGINE)
         dtypes = [tensor.element_type.to_dtype() for tensor in self._types]
         return tuple(a if a.dtype == dtype else a.astype(dtype) for a, dtype in zip(found, dtypes, strict=True))
 
@@ -127,7 +179,7 @@ class OnnxRuntimePart(Operator):
         message = error.diagnostic.message
         named = re.search(r"Name:'([^']*)'", message)
         layer = self._layers.get(named[1]) if named else None
-        hint = "run it with the engine numpy, which says what is wrong with the values"
+        hint = "run it with the engine numpy, which computes with such values or says what is wrong with them"
         return RunError(diagnose(ENGINE, message, layer.place if layer else None, hint=hint))
 
 
@@ -206,7 +258,8 @@ def _part_layer(model: Model, part: HybridPart, number: int, graph: Graph, threa
     by_key = {layer.key: layer for layer in part.layers}
     nodes = ((node.name, node.metadata_props.get("ovir.layer", "")) for node in exported.onnx.graph.all_nodes())
     layers = {name: by_key[key] for name, key in nodes if name is not None and key in by_key}
-    operator = OnnxRuntimePart(session, exported.inputs, exported.outputs, types, layers)
+    in_numpy = NumpyPart(model, part, threads)
+    operator = OnnxRuntimePart(session, exported.inputs, exported.outputs, types, layers, in_numpy)
     name = f"part of {len(part.layers)} layers from '{part.layers[0].name}' on"
     return _layer(number, name, operator, [port.type for port in part.inputs], part.outputs, model.path)
 
