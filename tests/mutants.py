@@ -22,7 +22,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import ovir
-from ovir.analysis.random_inputs import fix_shapes, generate_inputs
+from ovir.analysis.input_sizes import fix_shapes
+from ovir.analysis.random_inputs import generate_inputs
 
 SECONDS = 5
 MEMORY = 1 << 30  # bytes more than a process has from the start

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ovir.analysis.input_sizes import with_sizes
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32
 from ovir.core.progress import counted, stage
-from ovir.core.shapes import Dimension, PartialShape, ShapeLike, as_shape
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.errors import ModelError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import distinct_names
 from ovir.model import Model
@@ -77,12 +76,6 @@ class _Asked:
                     yield from self.of.get(layer.outputs[item.external], ())
 
 
-BATCH, OTHER = 1, 8
-"""The sizes that are tried first: for the first axis, and for the others."""
-SIZES = (1, 3, 2, 4, 16, 32, 64, 128, 224, 256, 512, 1024, 5, 6, 7, 9, 10, 12, 14, 20, 24)
-"""The sizes that are tried next, in this order, until inference accepts one."""
-
-
 @dataclass(frozen=True)
 class RandomInput:
     """A random input, and the domain of its values (None: unrestricted)."""
@@ -95,81 +88,6 @@ class RandomInput:
         shape = ",".join(map(str, self.array.shape))
         within = f", values {self.domain} for {self.domain.why}" if self.domain else ""
         return f"{self.port.any_name} {self.port.element_type}[{shape}]{within}"
-
-
-def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> dict[int, tuple[int, ...]]:
-    """Give every input a static shape and return the chosen shapes by position of the input.
-
-    ``given`` are shapes that the caller has chosen. The first axis becomes 1 and others 8, or the size that a given
-    input has on that axis; if inference rejects that, each dynamic dimension becomes the first of ``SIZES`` that it
-    accepts. If no sizes are accepted, raise ModelError and leave the model unchanged.
-    """
-    before = {i: port.shape for i, port in enumerate(model.inputs)}
-    fixed = {i: as_shape(shape) for i, shape in (given or {}).items()}
-    open_inputs = [i for i, shape in before.items() if i not in fixed and not shape.is_static]
-    if not open_inputs and all(before[i] == shape for i, shape in fixed.items()):
-        return {}
-    likely = _sizes_by_axis(before, fixed)
-    first_choice = {i: _first_choice(before[i], likely) for i in open_inputs}
-    try:
-        model.reshape({**fixed, **first_choice})
-    except ModelError as refused:
-        if not open_inputs or not _search(model, {**before, **fixed}, open_inputs, likely):
-            model.reshape(before)
-            raise refused from None
-    return {i: model.inputs[i].shape.to_tuple() for i in open_inputs}
-
-
-def _sizes_by_axis(before: Mapping[int, PartialShape], fixed: Mapping[int, PartialShape]) -> dict[int, int]:
-    """Return, for each axis, the size of a given input whose dimension there was dynamic."""
-    sizes: dict[int, int] = {}
-    for i, shape in fixed.items():
-        for axis, dim in enumerate(shape.dims if shape.rank is not None else ()):
-            if dim.is_static and not before[i][axis].is_static:
-                sizes.setdefault(axis, dim.lower)
-    return sizes
-
-
-def _candidates(dim: Dimension, axis: int, likely: Mapping[int, int]) -> list[int]:
-    usual = BATCH if axis == 0 else OTHER
-    wanted = dict.fromkeys([likely.get(axis, usual), usual, BATCH, OTHER, *SIZES])
-    return [size for size in wanted if dim.contains(size)] or [max(dim.lower, 1) if dim.contains(1) else dim.lower]
-
-
-def _first_choice(shape: PartialShape, likely: Mapping[int, int]) -> PartialShape:
-    if shape.rank is None:
-        shape = PartialShape([-1, -1])
-    return PartialShape(dim if dim.is_static else _candidates(dim, axis, likely)[0] for axis, dim in enumerate(shape))
-
-
-def _search(
-    model: Model, shapes: dict[int, PartialShape], open_inputs: Sequence[int], likely: Mapping[int, int]
-) -> bool:
-    """Fix one dimension after another, with later ones open; return whether all could be fixed."""
-    for i in open_inputs:
-        if shapes[i].rank is None and not _first_accepted(model, shapes, i, _ranks()):
-            return False
-        for axis, dim in enumerate(shapes[i]):
-            trials = (shapes[i].with_dim(axis, size) for size in _candidates(dim, axis, likely))
-            if not dim.is_static and not _first_accepted(model, shapes, i, trials):
-                return False
-    return True
-
-
-def _ranks() -> Iterator[PartialShape]:
-    return (PartialShape([-1] * rank) for rank in (2, 4, 1, 3, 5, 0))
-
-
-def _first_accepted(model: Model, shapes: dict[int, PartialShape], i: int, trials: Iterator[PartialShape]) -> bool:
-    """Set the input's entry in ``shapes`` to the first of the trials that inference accepts."""
-    for trial in trials:
-        try:
-            model.reshape({**shapes, i: trial})
-        except ModelError:
-            continue
-        shapes[i] = trial
-        return True
-    return False
 
 
 def generate_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = None) -> list[RandomInput]:
@@ -262,8 +180,11 @@ def random_inputs(model: Model | str | os.PathLike[str], seed: int = 0) -> dict[
         from ovir.model import read_model  # a convenience only
 
         model = read_model(model)
-    if not all(port.shape.is_static for port in model.inputs):
-        model = model.clone()
-        fix_shapes(model)
+    model, _ = with_sizes(model)
+    return named_inputs(model, seed)
+
+
+def named_inputs(model: Model, seed: int) -> dict[str, Array]:
+    """Return a random array for each input of a model of static inputs, by the input's name."""
     made = generate_inputs(model, seed)
     return dict(zip(distinct_names(model.inputs), (item.array for item in made), strict=True))

@@ -110,6 +110,7 @@ def _verified(model: Model, exported: Exported, arguments: argparse.Namespace) -
     from ovir.debugging.export_check import verify_export
 
     inputs = collect(model, arguments)
+    inputs.warn()
     if arguments.save_inputs is not None:
         save_inputs(arguments.save_inputs, model, inputs)
     arrays: Sequence[Array] = [inputs.feeds[index] for index in range(len(model.inputs))]

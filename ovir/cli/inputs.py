@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ovir.cli.arguments import file_name, natural, output_file, positive, raise_usage_error, split_name
 from ovir.cli.opening import constants_at_fault
-from ovir.cli.output import print_message
+from ovir.cli.output import print_diagnostics, print_message
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, ENGINE, INTERNAL, NO_ENGINE, NOT_SUPPORTED, OUT_OF_MEMORY, TOO_LARGE
@@ -23,6 +23,7 @@ from ovir.io.images import ENDINGS, LAYOUTS, RESIZES, Preparation, load_image
 from ovir.model import Model
 
 if TYPE_CHECKING:
+    from ovir.analysis.input_sizes import NarrowTensor
     from ovir.analysis.random_inputs import RandomInput
     from ovir.debugging.comparison_setup import GivenInputs
     from ovir.io.input_files import InputFile
@@ -36,8 +37,17 @@ class RunInputs:
     feeds: dict[int, Array]
     made: list[RandomInput] = field(default_factory=list)
     """Those that are random."""
+    narrow: list[NarrowTensor] = field(default_factory=list)
+    """Tensors that are too small for the layers that read them, with the sizes that were chosen."""
     chosen: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Shapes that were chosen for inputs of dynamic shape."""
+
+    def warn(self) -> None:
+        """Print a warning if windows exceed the tensors of the sizes that were chosen."""
+        if self.narrow:
+            from ovir.analysis.input_sizes import about_narrow
+
+            print_diagnostics(about_narrow(self.narrow))
 
     def hint_at_choices(self, model: Model, error: RunError) -> None:
         """Add to the error of a run which constants it is about, or that it may be due to what was chosen or drawn."""
@@ -129,7 +139,8 @@ def save_inputs(path: str, model: Model, inputs: RunInputs) -> None:
 
 
 def _with_random(model: Model, feeds: dict[int, Array], missing: Sequence[int], seed: int) -> RunInputs:
-    from ovir.analysis.random_inputs import fix_shapes, generate_inputs  # given inputs do not need it
+    from ovir.analysis.input_sizes import fix_shapes
+    from ovir.analysis.random_inputs import generate_inputs  # given inputs do not need it
 
     # A given array of a wrong shape is rejected later, as without random inputs.
     shapes = {i: (model.inputs[i].shape, PartialShape(array.shape)) for i, array in feeds.items()}
@@ -143,10 +154,10 @@ def _with_random(model: Model, feeds: dict[int, Array], missing: Sequence[int], 
     made = generate_inputs(model, seed, missing)
     for item in made:
         index = model.inputs.index(item.port)
-        was_chosen = " (size chosen)" if index in chosen else ""
+        was_chosen = " (size chosen)" if index in chosen.shapes else ""
         print_message(f"random input: {readable(str(item))}{was_chosen}")
         feeds[index] = item.array
-    return RunInputs(feeds, made, chosen)
+    return RunInputs(feeds, made, chosen.narrow, chosen.shapes)
 
 
 # --------------------------------------------------------------------------- what is given

@@ -418,6 +418,7 @@ def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     model = open_runnable(arguments)
     inputs = collect(model, arguments)
+    inputs.warn()
     if arguments.save_inputs is not None:
         save_inputs(arguments.save_inputs, model, inputs)
     try:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ovir.analysis.input_sizes import NarrowTensor, about_narrow
 from ovir.core.arrays import Array
 from ovir.core.files import target_paths
 from ovir.debugging import candidates
@@ -288,6 +289,7 @@ def bisect(
                 search = TensorSearch(whole, side, criterion)
                 search.run(found, progress)
                 reproducer = search.reproducer
+            found.diagnostics = [*load.diagnostics, *found.diagnostics]
             found.runs += runs
             found.sets, found.searched_set, runs = len(sets), number, found.runs
             if not found.within:
@@ -313,7 +315,7 @@ def _on_device(
                 progress(len(search.layers) - length, len(search.layers), "looking for the smallest part")
             part = smallest_part(search.part(length), judge, fails=search.seeks_failure)
             reproducer = run_on(device, part)
-    found.runs = judge.runs
+    found.runs, found.diagnostics = judge.runs, list(about_narrow(judge.narrow))
     return reproducer
 
 
@@ -397,6 +399,8 @@ class Judge:
 
     def __init__(self, device: Device, criterion: Criterion) -> None:
         self.runs = 0
+        self.narrow: list[NarrowTensor] = []
+        """The tensors of the first run that were too small for the layers that read them."""
         self._device = device
         self._criterion = criterion
 
@@ -407,6 +411,7 @@ class Judge:
         for step in walk:
             depths.of(step)
         expected = walk.finish()
+        self.narrow = self.narrow if self.runs else depths.narrow
         self.runs += 1
         try:
             found = self._device.run(model, feeds)

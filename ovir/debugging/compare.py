@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ovir.analysis.input_sizes import about_narrow
 from ovir.analysis.metrics import top_scores
 from ovir.core.arrays import Array
 from ovir.core.html import html_table
@@ -525,7 +526,7 @@ class Session:
         """Compare the outputs for sets of inputs, which are numbered from ``first`` on."""
         self._total += len(self._plan.layers) * len(sets)
         for number, inputs in enumerate(sets, first):
-            self._compare_outputs(number, inputs())
+            self._compare_outputs(number, self._load(inputs))
 
     def compare_layers_on_device(
         self, sets: Sequence[InputSet], mode: LayerMode, first: int = 0, *, runs_whole: bool
@@ -538,7 +539,12 @@ class Session:
         """Compare the layers for sets of inputs, which are numbered from ``first`` on."""
         self._total += len(self._plan.layers) * len(sets)
         for number, inputs in enumerate(sets, first):
-            self._compare_layers(number, inputs(), with_outputs=with_outputs)
+            self._compare_layers(number, self._load(inputs), with_outputs=with_outputs)
+
+    def _load(self, inputs: InputSet) -> list[Array]:
+        arrays = inputs()
+        self.found.diagnostics.update(dict.fromkeys(inputs.diagnostics))
+        return arrays
 
     # ----- one set of inputs
 
@@ -548,6 +554,7 @@ class Session:
         for step in walk:
             depths.of(step)
             self._advance(step.layer)
+        self.found.diagnostics.update(dict.fromkeys(about_narrow(depths.narrow)))
         self._take_outputs(number, inputs, walk, depths)
 
     def _compare_layers(self, number: int, inputs: list[Array], *, with_outputs: bool = False) -> None:
@@ -564,6 +571,7 @@ class Session:
 
         for answer in side.layer_outputs(inputs, steps()):
             self._take(number, answer)
+        self.found.diagnostics.update(dict.fromkeys(about_narrow(depths.narrow)))
         if with_outputs:
             self._take_outputs(number, inputs, walk, depths)
 

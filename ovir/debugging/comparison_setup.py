@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from ovir.analysis.random_inputs import random_inputs
+from ovir.analysis.input_sizes import ChosenSizes, with_sizes
+from ovir.analysis.random_inputs import named_inputs
 from ovir.core.arrays import Array
 from ovir.debugging.devices import DeviceSide, EngineDevice, OvirDevice
 from ovir.debugging.engines.process import EngineProcess
 from ovir.debugging.sides import LayerMode, Partners, Side
 from ovir.debugging.tensor_sides import OnnxModel, Recorded, SecondModel
+from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError
 from ovir.io.input_files import InputFile, find_inputs, takes_text
 from ovir.io.tensor_files import open_npz
@@ -36,9 +38,39 @@ class InputSet:
     name: str
     """The name in results, such as ``a/x.npz`` or ``input 2``."""
     load: Callable[[], list[Array]]
+    sized: SizedModel | None = None
+    """The model of static inputs for which random inputs are drawn."""
 
     def __call__(self) -> list[Array]:
         return self.load()
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """Return which sizes were chosen, if any were."""
+        return [] if self.sized is None else list(self.sized.sizes.note(self.sized.model))
+
+
+class SizedModel:
+    """A model of static inputs, for which sizes are chosen once, when they are needed."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    @cached_property
+    def _sized(self) -> tuple[Model, ChosenSizes]:
+        return with_sizes(self._model)
+
+    @property
+    def model(self) -> Model:
+        return self._sized[0]
+
+    @property
+    def sizes(self) -> ChosenSizes:
+        return self._sized[1]
+
+    def random(self, seed: int) -> list[Array]:
+        """Return random inputs by position."""
+        return _collected(self._model, named_inputs(self.model, seed))
 
 
 def input_sets(model: Model, inputs: GivenInputs, samples: int | None, seed: int) -> list[InputSet]:
@@ -52,7 +84,8 @@ def input_sets(model: Model, inputs: GivenInputs, samples: int | None, seed: int
         raise InputError.usage(f"samples must be an integer of at least 1, got {samples!r}")
     if inputs is None:
         seeds = range(seed, seed + (samples or 1))
-        return [InputSet(f"seed {number}", partial(_random, model, number)) for number in seeds]
+        sized = SizedModel(model)
+        return [InputSet(f"seed {number}", partial(sized.random, number), sized) for number in seeds]
     if samples is not None:
         raise InputError.usage("samples are random inputs: give either samples or inputs")
     given: Any = _found(model, inputs) if isinstance(inputs, (str, os.PathLike)) else inputs
@@ -67,10 +100,6 @@ def input_sets(model: Model, inputs: GivenInputs, samples: int | None, seed: int
 
 def _found(model: Model, path: str | os.PathLike[str]) -> list[InputFile]:
     return find_inputs(path, are_texts=takes_text(model))
-
-
-def _random(model: Model, seed: int) -> list[Array]:
-    return _collected(model, random_inputs(model, seed))
 
 
 def _loaded(model: Model, file: InputFile) -> list[Array]:

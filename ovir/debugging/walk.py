@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from ovir.analysis.input_sizes import NarrowTensor, narrow_axes
 from ovir.core.arrays import Array
 from ovir.core.blas import single_thread
 from ovir.core.element_types import ElementType
@@ -120,11 +121,14 @@ class Depths:
 
     def __init__(self) -> None:
         self._known: dict[Port, Depth] = {}
+        self.narrow: list[NarrowTensor] = []
+        """The tensors that were too small for the layers that read them."""
         self._constant: set[Port] = set()
 
     def of(self, step: SeenStep) -> Depth:
         """Return the depth of the outputs of a layer, and keep it for the layers after it."""
-        layer = step.layer
+        layer, shapes = step.layer, step.input_shapes
+        self.narrow.extend(narrow_axes(layer, shapes[0]) if shapes else ())
         ports = [port.source for port in layer.inputs if port.source is not None]
         sources = [self.of_port(port) for port in ports]
         found = deepest(sources)

@@ -38,6 +38,13 @@ class ConvolutionBase(SlidingWindowBase):
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
         return output.size() * inputs["filters"].slice(self.weights_from).size()
 
+    def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:
+        data, filters = inputs[0].shape, self.named(inputs)["filters"].shape
+        if data.rank is None or filters.rank is None:
+            return {}
+        kernel = filters.slice(filters.rank - data.rank + 2)
+        return self.window_sizes(kernel.to_tuple()) if kernel.is_static else {}
+
     def merged_types(self, data: TensorType, filters: TensorType) -> ElementType:
         """Return the element type that data and filters share, which must be numeric."""
         element_type = self.merge_types(data.element_type, filters.element_type, names=("data", "filters"))
@@ -241,6 +248,9 @@ class TransposedConvolutionBase(ConvolutionBase):
 
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
         return inputs["data"].size() * inputs["filters"].slice(self.weights_from).size()
+
+    def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:
+        return dict.fromkeys(super().least_sizes(inputs), 2)  # the windows lie in the output
 
     def grouped(self, filters: Array) -> Array:
         raise NotImplementedError

@@ -6,7 +6,7 @@ applies them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
@@ -41,6 +41,16 @@ class InterpolateBase(Operator):
     def by_scales(self) -> bool:
         """Return whether the target holds scales instead of sizes."""
         return False
+
+    def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:
+        return dict.fromkeys(self.spatial_axes(inputs), 2)
+
+    def spatial_axes(self, inputs: Sequence[TensorType]) -> Iterable[int]:
+        """Return the axes that are resized, without those of batch and channels; none if they are unknown."""
+        axes = self.named(inputs).get("axes")
+        if axes is None:
+            return range(2, inputs[0].shape.rank or 0)
+        return [] if axes.constant is None else axes.constant.ravel().tolist()
 
     def _infer(self, data: TensorType, axes: list[int] | None, target: TensorType, name: str) -> TensorType:
         """Infer the output from the sizes or scales in ``target``, the input called ``name``.
@@ -161,6 +171,9 @@ class Interpolate1(InterpolateBase):
 
     value_inputs = (1,)
     exact_inputs = (1,)
+
+    def spatial_axes(self, inputs: Sequence[TensorType]) -> Iterable[int]:
+        return self.axes
 
     def infer(self, data: TensorType, target_spatial_shape: TensorType) -> TensorType:
         self.require_integers("target_spatial_shape", target_spatial_shape.element_type)

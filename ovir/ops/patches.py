@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -51,6 +51,10 @@ class ExtractImagePatches(Operator):
         windows = [shape[2 + axis].map(partial(self._windows, axis=axis)) for axis in (0, 1)]
         channels = shape[1] * (self.sizes[0] * self.sizes[1])
         return TensorType(data.element_type, PartialShape([shape[0], channels, *windows]))
+
+    def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:
+        axes = enumerate(zip(self.sizes, self.strides, self.rates, strict=True), 2)
+        return {axis: max(extent(size, rate), stride) for axis, (size, stride, rate) in axes}
 
     def _windows(self, size: int, axis: int) -> int:
         covered = extent(self.sizes[axis], self.rates[axis]) if self.auto_pad == "valid" else 1

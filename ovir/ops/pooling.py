@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from math import prod
 
@@ -51,6 +52,9 @@ class PoolBase(UndilatedWindowBase):
             self.per_axis(axes)
             return PartialShape([UNKNOWN] * (axes + 2))
         return PartialShape([data[0], data[1], *self.output_dims(data.slice(2), self.kernel, self.rounding_type)])
+
+    def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:
+        return self.window_sizes(self.kernel)
 
     def _require_images(self, data: PartialShape) -> None:
         """Raise for a batch or channels of size 0, which OpenVINO refuses in inference and in runs."""
@@ -264,6 +268,10 @@ class AdaptivePoolBase(Operator):
 
     domains = by_input(output_shape=SMALL)
     value_inputs = (1,)
+
+    def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:
+        counts = inputs[1].constant if len(inputs) > 1 else None
+        return {} if counts is None else dict(enumerate(counts.ravel().tolist(), 2))
 
     def pooled(self, data: TensorType, output_shape: TensorType) -> PartialShape:
         """Return the shape of the output."""

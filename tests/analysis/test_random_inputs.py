@@ -9,7 +9,8 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.analysis.random_inputs import fix_shapes, generate_inputs, input_domains
+from ovir.analysis.input_sizes import fix_shapes
+from ovir.analysis.random_inputs import generate_inputs, input_domains
 from ovir.ops.base.domains import Domain
 
 
@@ -130,7 +131,7 @@ def test_sizes() -> None:
     for name, shape in (("a", "?,?"), ("b", "?,2..5,3"), ("c", "2,16..,..4"), ("d", "")):
         net.result(net.op("ReLU", net.parameter(name, shape)))
     model = net.model()
-    assert fix_shapes(model) == {0: (1, 8), 1: (1, 3, 3), 2: (2, 16, 1)}
+    assert fix_shapes(model).shapes == {0: (1, 8), 1: (1, 3, 3), 2: (2, 16, 1)}
     assert [str(port.shape) for port in model.inputs] == ["[1,8]", "[1,3,3]", "[2,16,1]", "[]"]
 
 
@@ -140,7 +141,7 @@ def test_sizes_that_inference_asks_for() -> None:
     window = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
     net.result(net.op("Convolution", x, net.const(np.zeros((4, 3, 9, 9), np.float32)), **window))
     model = net.model()
-    assert fix_shapes(model) == {0: (1, 3, 16, 16)}
+    assert fix_shapes(model).shapes == {0: (1, 3, 16, 16)}
 
 
 def test_sizes_follow_those_of_given_inputs() -> None:
@@ -148,7 +149,7 @@ def test_sizes_follow_those_of_given_inputs() -> None:
     a, b = net.parameter("a", "?,?"), net.parameter("b", "?,?")
     net.result(net.op("Add", a, b))
     model = net.model()
-    assert fix_shapes(model, {0: (4, 6)}) == {1: (4, 6)}
+    assert fix_shapes(model, {0: (4, 6)}).shapes == {1: (4, 6)}
 
 
 def test_a_shape_that_fits_nothing_leaves_the_model_as_it_was() -> None:

@@ -120,6 +120,12 @@ class UndilatedWindowBase(Operator):
         strides, dilations, begin, end = filled
         return strides, dilations, begin, end
 
+    def window_sizes(self, kernel: Sequence[int]) -> dict[int, int]:
+        """Return what ``least_sizes`` returns for windows of a kernel: they cover no more than the data."""
+        strides, dilations, _, _ = self.per_axis(len(kernel))
+        axes = enumerate(zip(kernel, strides, dilations, strict=True), 2)
+        return {axis: max(extent(taps, dilation), stride) for axis, (taps, stride, dilation) in axes}
+
     def output_dims(
         self, spatial: PartialShape, kernel: Sequence[Dimension | int], rounding: str = "floor"
     ) -> list[Dimension]:

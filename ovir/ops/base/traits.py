@@ -88,6 +88,10 @@ class Traits:
         passed = (*self.carries, *self.passes)
         return wanted if position in passed or passed == ALL else None
 
+    def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:
+        """Return, for axes of input 0, the size that a window, stride or resize needs to have any effect there."""
+        return {}
+
     # ----- what the layer amounts to
 
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension | None:

@@ -1,0 +1,310 @@
+"""Sizes for the dynamic inputs of a model: small ones in which windows, strides and resizes still have an effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ovir.core.shapes import Dimension, PartialShape, ShapeLike, as_shape
+from ovir.diagnostics.codes import CHOSEN_SIZES, NARROW_TENSOR
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import ModelError
+from ovir.diagnostics.wording import and_others
+from ovir.graph.constant_layers import all_constant_layers
+from ovir.graph.layers import Layer
+from ovir.model import Model
+
+BATCH, OTHER = 1, 8
+"""The sizes that are tried first: for the first axis, and for the others."""
+SIZES = (1, 3, 2, 4, 16, 32, 64, 128, 224, 256, 512, 1024, 5, 6, 7, 9, 10, 12, 14, 20, 24)
+"""The sizes that are tried next, in this order, until inference accepts one."""
+IMAGES = (224, 256, 299, 300, 320, 384, 416, 448, 512, 513, 600, 608, 640, 736, 768, 800, 896, 960, 1024, 1280)
+"""The sizes that are tried for all axes together: constants of a model, such as anchors, may imply one of them."""
+LARGER = (16, 32, 48, 64, 96, 128, 160, 192, *IMAGES, 2048, 4096, 8192, 16384, 32768)
+"""The sizes that are tried in this order while a window exceeds its tensor."""
+MOST_BYTES = 1 << 30
+"""The bytes of all tensors together for which a larger size is still chosen."""
+PATIENCE = 6
+"""The search ends after so many larger sizes for which no fewer windows exceed their tensors."""
+
+
+@dataclass(frozen=True)
+class NarrowTensor:
+    """An axis of a tensor that is smaller than what a window, stride or resize needs to have an effect."""
+
+    layer: Layer
+    axis: int
+    size: int
+    needed: int
+
+    def __str__(self) -> str:
+        kind = "the resize" if self.layer.type == "Interpolate" else "the window or stride"
+        return f"{kind} takes {self.needed} elements along axis {self.axis} of its input, which has {self.size}"
+
+
+@dataclass(frozen=True)
+class ChosenSizes:
+    """The shapes that were chosen for dynamic inputs."""
+
+    shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """By position of the input."""
+    narrow: list[NarrowTensor] = field(default_factory=list)
+    """The tensors that are too small for a layer nonetheless."""
+
+    def note(self, model: Model) -> Iterator[Diagnostic]:
+        """Yield a note about the sizes that were chosen, and how to give others."""
+        if self.shapes:
+            texts = [f"{model.inputs[i].any_name}={','.join(map(str, shape))}" for i, shape in self.shapes.items()]
+            message = f"sizes were chosen for the random inputs: {' '.join(texts)}"
+            hint = f"give others as in: {' '.join(f'--shape {text}' for text in texts)}"
+            yield diagnose(CHOSEN_SIZES, message, Place(model.path), hint=hint)
+
+
+def about_narrow(found: Sequence[NarrowTensor]) -> Iterator[Diagnostic]:
+    """Yield one warning about tensors that are too small for the layers that read them, if there are any."""
+    if found:
+        others = and_others(len({item.layer for item in found}) - 1, "more layer")
+        message = f"{found[0]}: its result hardly depends on what it computes{others}"
+        yield diagnose(NARROW_TENSOR, message, found[0].layer.place, hint="give larger inputs, or sizes with --shape")
+
+
+def narrow_axes(layer: Layer, shape: Sequence[int]) -> Iterator[NarrowTensor]:
+    """Yield the dynamic axes of the first input that are too small for a layer if it has this shape."""
+    if layer.operator is None or not layer.inputs or not shape:
+        return
+    for axis, needed in layer.operator.least_sizes([port.type for port in layer.inputs]).items():
+        if not layer.inputs[0].shape[axis].is_static and shape[axis] < needed:
+            yield NarrowTensor(layer, axis, shape[axis], needed)
+
+
+def with_sizes(model: Model) -> tuple[Model, ChosenSizes]:
+    """Return the model, or a copy for which sizes are chosen if it is dynamic. Raise ModelError if none fit."""
+    if all(port.shape.is_static for port in model.inputs):
+        return model, ChosenSizes()
+    model = model.clone()
+    return model, fix_shapes(model)
+
+
+def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> ChosenSizes:
+    """Give every input a static shape and return what was chosen.
+
+    ``given`` are shapes that the caller has chosen. The first axis becomes 1 and others 8, or the size that a given
+    input has on that axis; if inference rejects that, each dynamic dimension becomes the first of ``SIZES`` that it
+    accepts, or all become a size that constants imply, or one of ``IMAGES``. Where a window, stride or resize exceeds
+    its tensor, the dimensions that the tensor depends on become the first of these sizes, and of ``LARGER``, in which
+    all lie inside, or most. If no sizes are accepted, raise ModelError and leave the model unchanged.
+    """
+    before = {i: port.shape for i, port in enumerate(model.inputs)}
+    fixed = {i: as_shape(shape) for i, shape in (given or {}).items()}
+    open_inputs = [i for i, shape in before.items() if i not in fixed and not shape.is_static]
+    if not open_inputs and all(before[i] == shape for i, shape in fixed.items()):
+        return ChosenSizes()
+    likely = _sizes_by_axis(before, fixed)
+    windows, implied = list(_windows(model)), _implied(model)
+    shapes = {**before, **fixed}
+    first_choice = {i: _first_choice(before[i], likely) for i in open_inputs}
+    try:
+        model.reshape({**fixed, **first_choice})
+    except ModelError as refused:
+        if not open_inputs or not (
+            _search(model, dict(shapes), open_inputs, likely) or _search_images(model, shapes, open_inputs, implied)
+        ):
+            model.reshape(before)
+            raise refused from None
+    narrow = _narrow(windows)
+    if narrow and open_inputs:
+        narrow = _enlarge(model, shapes, open_inputs, windows, narrow, implied)
+    return ChosenSizes({i: model.inputs[i].shape.to_tuple() for i in open_inputs}, narrow)
+
+
+def _sizes_by_axis(before: Mapping[int, PartialShape], fixed: Mapping[int, PartialShape]) -> dict[int, int]:
+    """Return, for each axis, the size of a given input whose dimension there was dynamic."""
+    sizes: dict[int, int] = {}
+    for i, shape in fixed.items():
+        for axis, dim in enumerate(shape.dims if shape.rank is not None else ()):
+            if dim.is_static and not before[i][axis].is_static:
+                sizes.setdefault(axis, dim.lower)
+    return sizes
+
+
+def _candidates(dim: Dimension, axis: int, likely: Mapping[int, int]) -> list[int]:
+    usual = BATCH if axis == 0 else OTHER
+    wanted = dict.fromkeys([likely.get(axis, usual), usual, BATCH, OTHER, *SIZES])
+    return [size for size in wanted if dim.contains(size)] or [max(dim.lower, 1) if dim.contains(1) else dim.lower]
+
+
+def _first_choice(shape: PartialShape, likely: Mapping[int, int]) -> PartialShape:
+    if shape.rank is None:
+        shape = PartialShape([-1, -1])
+    return PartialShape(dim if dim.is_static else _candidates(dim, axis, likely)[0] for axis, dim in enumerate(shape))
+
+
+# --------------------------------------------------------------------------- sizes that inference accepts
+
+
+def _search(
+    model: Model, shapes: dict[int, PartialShape], open_inputs: Sequence[int], likely: Mapping[int, int]
+) -> bool:
+    """Fix one dimension after another, with later ones open; return whether all could be fixed."""
+    for i in open_inputs:
+        if shapes[i].rank is None and not _first_accepted(model, shapes, i, _ranks()):
+            return False
+        for axis, dim in enumerate(shapes[i]):
+            trials = (shapes[i].with_dim(axis, size) for size in _candidates(dim, axis, likely))
+            if not dim.is_static and not _first_accepted(model, shapes, i, trials):
+                return False
+    return True
+
+
+def _ranks() -> Iterator[PartialShape]:
+    return (PartialShape([-1] * rank) for rank in (2, 4, 1, 3, 5, 0))
+
+
+def _first_accepted(model: Model, shapes: dict[int, PartialShape], i: int, trials: Iterator[PartialShape]) -> bool:
+    """Set the input's entry in ``shapes`` to the first of the trials that inference accepts."""
+    for trial in trials:
+        if _accepts(model, {**shapes, i: trial}):
+            shapes[i] = trial
+            return True
+    return False
+
+
+def _search_images(
+    model: Model, shapes: Mapping[int, PartialShape], open_inputs: Sequence[int], implied: Iterable[int]
+) -> bool:
+    """Give all dimensions but those of batches one size; return whether inference accepts one."""
+    if any(shapes[i].rank is None for i in open_inputs):
+        return False
+    axes = [(i, axis) for i in open_inputs for axis, dim in enumerate(shapes[i]) if axis and not dim.is_static]
+    static = {i: _first_choice(shape, {}) for i, shape in shapes.items()}
+    return any(_accepts(model, _resized(static, shapes, axes, size)) for size in dict.fromkeys([*implied, *IMAGES]))
+
+
+def _implied(model: Model) -> list[int]:
+    """Return the sizes that constants imply where they meet a dynamic dimension, as anchors and positions do, and
+    multiples of these, because windows move by more than one element."""
+    found: dict[int, None] = {}
+    for layer in model.layers:
+        if layer.type in _MEETING and len(layer.inputs) == 2:
+            one, other = (port.shape for port in layer.inputs)
+            if one.rank is not None and other.rank is not None and one.is_static != other.is_static:
+                pairs = zip(reversed(one.dims), reversed(other.dims), strict=False)
+                sizes = (a.lower if a.is_static else b.lower for a, b in pairs if a.is_static != b.is_static)
+                found.update((size, None) for size in sizes if size > 1)
+    return [size * factor for size in found for factor in _FACTORS]
+
+
+_MEETING = ("Add", "Subtract", "Multiply", "Divide")
+_FACTORS = (1, 2, 4, 8, 16, 32)
+
+
+def _accepts(model: Model, shapes: Mapping[int, PartialShape]) -> bool:
+    try:
+        model.reshape(shapes)
+    except ModelError:
+        return False
+    return True
+
+
+def _resized(
+    static: Mapping[int, PartialShape], shapes: Mapping[int, PartialShape], axes: Iterable[tuple[int, int]], size: int
+) -> dict[int, PartialShape]:
+    """Return shapes in which axes have a size, or the size nearest to it that ``shapes`` allow there."""
+    found = dict(static)
+    for i, axis in axes:
+        dim = shapes[i][axis]
+        fitting = max(size, dim.lower) if dim.upper is None else min(max(size, dim.lower), dim.upper)
+        found[i] = found[i].with_dim(axis, fitting)
+    return found
+
+
+# --------------------------------------------------------------------------- windows inside their tensors
+
+
+Window = tuple[Layer, int, int]
+"""A layer, an axis of its first input that is dynamic in the model, and the size that it needs there."""
+
+
+def _windows(model: Model) -> Iterator[Window]:
+    """Yield the windows, strides and resizes along dynamic axes."""
+    for layer in model.walk():
+        if layer.operator is None or not layer.inputs or layer.is_dead:
+            continue
+        for axis, needed in layer.operator.least_sizes([port.type for port in layer.inputs]).items():
+            if not layer.inputs[0].shape[axis].is_static:
+                yield layer, axis, needed
+
+
+def _narrow(windows: Iterable[Window]) -> list[NarrowTensor]:
+    """Return the windows that exceed tensors of the present shapes."""
+    sizes = ((layer, axis, layer.inputs[0].shape[axis], needed) for layer, axis, needed in windows)
+    return [
+        NarrowTensor(a, i, dim.lower, needed) for a, i, dim, needed in sizes if dim.is_static and dim.lower < needed
+    ]
+
+
+def _enlarge(
+    model: Model,
+    shapes: Mapping[int, PartialShape],
+    open_inputs: Sequence[int],
+    windows: Sequence[Window],
+    narrow: list[NarrowTensor],
+    implied: Iterable[int],
+) -> list[NarrowTensor]:
+    """Choose larger sizes for the dimensions that narrow tensors depend on; return the tensors that remain narrow."""
+    static = {i: port.shape for i, port in enumerate(model.inputs)}
+    axes = _axes_behind(model, static, shapes, open_inputs, narrow)
+    if not axes:
+        model.reshape(static)
+        return narrow
+    best, tried, waited = static, static, 0
+    least = _promising(min(static[i][axis].lower for i, axis in axes), narrow)
+    for size in sorted({*LARGER, *implied}):
+        trial = _resized(static, shapes, [(i, axis) for i, axis in axes if static[i][axis].lower < size], size)
+        if size < least or trial == tried or not _accepts(model, trial):
+            continue
+        if _bytes(model) > MOST_BYTES:
+            break
+        tried, found, waited = trial, _narrow(windows), waited + 1
+        if _lack(found) < _lack(narrow):
+            best, narrow, waited = trial, found, 0
+        if not narrow or waited == PATIENCE:
+            break
+        least = _promising(size, found)
+    model.reshape(best)
+    return narrow
+
+
+def _lack(narrow: Sequence[NarrowTensor]) -> tuple[int, int]:
+    """Return how many tensors are too small, and how many elements they lack."""
+    return len(narrow), sum(item.needed - item.size for item in narrow)
+
+
+def _promising(size: int, narrow: Sequence[NarrowTensor]) -> int:
+    """Return the least size that may suffice for a narrow tensor, if sizes are proportional."""
+    return min((size * (item.needed - 1) // max(item.size, 1) for item in narrow), default=0)
+
+
+def _axes_behind(
+    model: Model,
+    static: Mapping[int, PartialShape],
+    shapes: Mapping[int, PartialShape],
+    open_inputs: Sequence[int],
+    narrow: Sequence[NarrowTensor],
+) -> list[tuple[int, int]]:
+    """Return the axes of inputs, with their positions, on which narrow tensors depend."""
+    found = []
+    for i in open_inputs:
+        for axis, dim in enumerate(shapes[i] if shapes[i].rank is not None else ()):
+            if dim.is_static or not _accepts(model, {**static, i: static[i].with_dim(axis, dim)}):
+                continue
+            if any(not item.layer.inputs[0].shape[item.axis].is_static for item in narrow):
+                found.append((i, axis))
+    return found
+
+
+def _bytes(model: Model) -> int:
+    """Return the bytes of all tensors of known size that depend on inputs."""
+    constant = all_constant_layers(model)
+    ports = (port for layer in model.layers if layer not in constant for port in layer.outputs)
+    return sum(size.lower * port.element_type.bits // 8 for port in ports if (size := port.shape.size()).is_static)
