@@ -47,8 +47,8 @@ def minimum(a: Array, b: Array, out: Array) -> object:
     return np.minimum(a, b, out=out)
 
 
-Spare = Callable[[], Array]
-"""Returns one more array like the output, for what lies between the passes."""
+Spare = Callable[..., Array]
+"""Returns one more array like the output, or of a given type, for what lies between the passes."""
 Passes = Callable[..., list[Call]]
 """``passes(x, *others, y, spare)`` returns the calls that fill ``y`` from the other arrays."""
 

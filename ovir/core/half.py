@@ -29,6 +29,8 @@ def copy(source: Array, target: Array) -> None:
             return _widen(source, target)
         if source.dtype == np.float32 and target.dtype == np.float16:
             return _narrow(source, target)
+        if target.dtype == np.float16 and source.dtype not in (np.float16, np.float64):
+            return _narrow(source.astype(np.float32), target)  # what f32 cannot hold is infinite in f16
     np.copyto(target, source, casting="unsafe")
     return None
 

@@ -57,7 +57,7 @@ def _passes_of(operation: Any) -> Callable[[Maker], Maker]:
     return add
 
 
-@fast(ActivationBase, in_f32=True)
+@fast(ActivationBase, in_f32=True, by_element=True)
 def activation(op: ActivationBase, binder: Binder, *inputs: Array) -> bool:
     data, *others = inputs
     if data.dtype not in (np.float32, np.float64) or not all(map(binder.is_constant, range(1, len(inputs)))):

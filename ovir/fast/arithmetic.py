@@ -15,22 +15,22 @@ from ovir.fast.registry import fast
 from ovir.ops.arithmetic import Divide, Maximum, Minimum, Multiply, Power, SquaredDifference
 
 
-@fast(Multiply, in_f32=True)
+@fast(Multiply, in_f32=True, by_element=True)
 def multiply(op: Multiply, binder: Binder, *inputs: Array) -> bool:
     return inputs[0].itemsize > 1 and bind_binary(op, binder, np.multiply, *inputs)
 
 
-@fast(Divide, in_f32=True)
+@fast(Divide, in_f32=True, by_element=True)
 def divide(op: Divide, binder: Binder, *inputs: Array) -> bool:
     return not op.is_integral and bind_binary(op, binder, np.divide, *inputs)
 
 
-@fast(SquaredDifference, in_f32=True)
+@fast(SquaredDifference, in_f32=True, by_element=True)
 def squared_difference(op: SquaredDifference, binder: Binder, *inputs: Array) -> bool:
     return bind_binary(op, binder, _squared_difference, *inputs)
 
 
-@fast(Maximum, Minimum, in_f32=True)
+@fast(Maximum, Minimum, in_f32=True, by_element=True)
 def choice(op: Maximum | Minimum, binder: Binder, *inputs: Array) -> bool:
     choose, b = maximum if isinstance(op, Maximum) else minimum, inputs[1]
     has_no_nan = b.dtype.kind in "iu" or (binder.is_constant(1) and not np.isnan(b).any())
@@ -56,7 +56,7 @@ def _chosen(choose: Callable[[Array, Array, Array], object], a: Array, b: Array,
 # --------------------------------------------------------------------------- powers
 
 
-@fast(Power, in_f32=True)
+@fast(Power, in_f32=True, by_element=True)
 def power(op: Power, binder: Binder, *inputs: Array) -> bool:
     a, b = inputs
     if binder.is_constant(1) and b.size == 1 and b.ndim <= a.ndim and a.dtype in (np.float32, np.float64):

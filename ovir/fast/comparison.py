@@ -10,7 +10,7 @@ from ovir.fast.registry import fast
 from ovir.ops.comparison import FloatTestBase
 
 
-@fast(FloatTestBase)
+@fast(FloatTestBase, in_f32=True, by_element=True)
 def float_test(op: FloatTestBase, binder: Binder, *inputs: Array) -> bool:
     if inputs[0].dtype not in (np.float32, np.float64):
         return False

@@ -1,4 +1,4 @@
-"""Conversions in one pass."""
+"""Conversions in one pass, or by a table of all numbers of a small type."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ovir.core.element_types import (
     i16,
     i32,
     i64,
+    string,
     u8,
     u16,
     u32,
@@ -20,6 +21,7 @@ from ovir.core.element_types import (
 )
 from ovir.fast.base.binding import Binder, call_elementwise
 from ovir.fast.base.coalesce import memory_order
+from ovir.fast.base.tables import bind_table
 from ovir.fast.registry import fast
 from ovir.ops.convert import ConversionBase, ConvertPromoteTypes, fill_converted
 
@@ -33,10 +35,15 @@ def conversion(op: ConversionBase, binder: Binder, *inputs: Array) -> bool:
     if source == target:
         binder.view(data)
         return True
-    if not {source, target} <= _NATIVE:
+    if string in (source, target) or target.is_dynamic:
         return False
+    is_native = {source, target} <= _NATIVE
+    if not is_native and target.bits <= 16 and bind_table(op, binder, inputs):
+        return True
     out = binder.output(order=memory_order(data))
-    if target == boolean:
+    if not is_native:
+        call_elementwise(binder, lambda x, y: fill_converted(x, source, target, y), data, out, heavy=True)
+    elif target == boolean:
         call_elementwise(binder, np.not_equal, data, np.zeros((), data.dtype), out)
     elif target.is_integral and source.is_real:
         call_elementwise(binder, lambda x, y: fill_converted(x, source, target, y), data, out)

@@ -11,7 +11,7 @@ from ovir.kernels.precision import native_dtype
 from ovir.ops.base.elementwise import HELD_IN_BYTES, BinaryBase
 
 
-@fast(BinaryBase, in_f32=True)
+@fast(BinaryBase, in_f32=True, by_element=True)
 def binary(op: BinaryBase, binder: Binder, *inputs: Array) -> bool:
     function = getattr(type(op), "function", None)
     return function is not None and bind_binary(op, binder, function, *inputs)

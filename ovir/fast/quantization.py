@@ -15,7 +15,7 @@ from ovir.fast.registry import fast
 from ovir.ops.quantization import RANGES, FakeQuantize
 
 
-@fast(FakeQuantize, in_f32=True)
+@fast(FakeQuantize, in_f32=True, by_element=True)
 def fake_quantize(op: FakeQuantize, binder: Binder, *inputs: Array) -> bool:
     x, *given = inputs
     if x.dtype not in (np.float32, np.float64) or not x.size or not all(map(binder.is_constant, range(1, 5))):

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder
-from ovir.fast.base.widened import bind_widened, is_narrow
+from ovir.fast.base.tables import bind_table
+from ovir.fast.base.widened import bind_in_blocks, bind_widened, is_narrow
 from ovir.ops.base.operator import Operator
 
 FastForm = Callable[..., bool]
@@ -17,9 +18,10 @@ F = TypeVar("F", bound=FastForm)
 
 _forms: dict[type[Operator], FastForm] = {}
 _in_f32: set[FastForm] = set()
+_by_element: set[FastForm] = set()
 
 
-def fast(*operations: type[Operator], in_f32: bool = False) -> Callable[[F], F]:
+def fast(*operations: type[Operator], in_f32: bool = False, by_element: bool = False) -> Callable[[F], F]:
     """Register a function as the fast form of operations, and of the classes derived from them.
 
     The function is called as ``function(op, binder, *inputs)``, with the operation as it is applied
@@ -28,6 +30,10 @@ def fast(*operations: type[Operator], in_f32: bool = False) -> Callable[[F], F]:
     False means that there is no fast form for these arrays, so that ``run`` is called.
 
     With ``in_f32``, f16 and bf16 are converted to f32 before the calls, and the outputs are rounded after them.
+
+    ``by_element`` says that an element of the output depends only on the elements of the inputs that NumPy broadcasts
+    to its place. Then f16 and bf16 are converted block by block, and numbers of at most 16 bits may be looked up in a
+    table of the results of all.
     """
 
     def add(function: F) -> F:
@@ -37,6 +43,8 @@ def fast(*operations: type[Operator], in_f32: bool = False) -> Callable[[F], F]:
             _forms[operation] = function
         if in_f32:
             _in_f32.add(function)
+        if by_element:
+            _by_element.add(function)
         return function
 
     return add
@@ -62,9 +70,13 @@ def bind(op: Operator, binder: Binder, *inputs: Array) -> bool:
     form = fast_form(type(op))  # type: ignore[arg-type]  # a class is hashable
     if form is None:
         return False
-    if form in _in_f32 and any(is_narrow(array.dtype) for array in inputs):
-        return bind_widened(form, op, binder, inputs)
-    return form(op, binder, *inputs)
+    by_element, narrow = form in _by_element, any(is_narrow(array.dtype) for array in inputs)
+    if by_element and narrow and bind_table(op, binder, inputs):
+        return True
+    if form in _in_f32 and narrow:
+        in_blocks = by_element and getattr(op, "auto_broadcast", "numpy") != "pdpd"
+        return (bind_in_blocks if in_blocks else bind_widened)(form, op, binder, inputs)
+    return form(op, binder, *inputs) or (by_element and bind_table(op, binder, inputs))
 
 
 _OPERATIONS = "ovir.ops."

@@ -13,7 +13,7 @@ from ovir.kernels.erf import erf_passes
 from ovir.ops.unary import Erf, ExactUnaryBase, Round, UnaryBase
 
 
-@fast(UnaryBase, in_f32=True)
+@fast(UnaryBase, in_f32=True, by_element=True)
 def unary(op: UnaryBase, binder: Binder, *inputs: Array) -> bool:
     def passes(x: Array, y: Array, spare: Spare) -> list[Call]:
         return [(type(op).function, (x, y))]
@@ -24,12 +24,12 @@ def unary(op: UnaryBase, binder: Binder, *inputs: Array) -> bool:
     return True
 
 
-@fast(Round, in_f32=True)
+@fast(Round, in_f32=True, by_element=True)
 def round_(op: Round, binder: Binder, *inputs: Array) -> bool:
     return op.mode == "half_to_even" and unary(op, binder, *inputs)
 
 
-@fast(Erf, in_f32=True)
+@fast(Erf, in_f32=True, by_element=True)
 def erf(op: Erf, binder: Binder, *inputs: Array) -> bool:
     if inputs[0].dtype not in (np.float32, np.float64):
         return False

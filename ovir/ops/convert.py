@@ -259,7 +259,7 @@ def fill_converted(x: Array, source: ElementType, target: ElementType, out: Arra
 def _truncated(x: Array, target: ElementType) -> Array:
     """Convert real numbers to integers of which the low bits count, through 32 bits where they suffice."""
     if is_foreign(x.dtype) or x.dtype == np.float16:
-        x = x.astype(np.float32)
+        x = half.converted(x, np.dtype(np.float32))
     if target.bits == 64 or target == i32:
         return x
     return x.astype(np.int32 if target.bits < 32 else np.int64)

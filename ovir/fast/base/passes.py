@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -64,8 +65,8 @@ class _Spare:
         self._binder, self._memory, self._like, self._largest = binder, memory, like, largest
         self._used = 0
 
-    def __call__(self) -> Array:
+    def __call__(self, dtype: Any = None) -> Array:
         if self._used == len(self._memory):
-            self._memory.append(self._binder.scratch((self._largest,), self._like.dtype))
+            self._memory.append(self._binder.scratch((self._largest,), dtype or self._like.dtype))
         self._used += 1
         return self._memory[self._used - 1][: self._like.size].reshape(self._like.shape)
