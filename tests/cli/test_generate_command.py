@@ -55,7 +55,7 @@ def test_the_prompt_from_stdin(
 def test_a_terminal_is_not_given_control_characters(
     folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ovir.cli.generate.generate", _generate_controls)
+    monkeypatch.setattr("ovir.generation.generate.generate", _generate_controls)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     main(["generate", folder, "--prompt", PROMPT])
     assert capsys.readouterr().out == "a\tb\nc\\x1b[31m é\n"

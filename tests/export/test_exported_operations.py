@@ -1,16 +1,12 @@
-"""Random models of every operation version, and real models, are exported and compute what ovir computes."""
+"""Random models of every operation version are exported and compute what ovir computes."""
 
 from __future__ import annotations
-
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from fuzz.cases import VERSIONS, make_case
 
 import ovir
-from ovir.diagnostics.codes import INTERNAL
 
 pytestmark = pytest.mark.slow
 
@@ -20,8 +16,7 @@ for package in ("onnx", "onnx_ir", "onnxruntime"):
 from export_comparison import check_exported  # noqa: E402  (it imports these packages)
 
 from ovir.export.exporters import IN_PARTS_BY_NUMPY, NOT_EXPORTED, exporter_of, rows  # noqa: E402
-from ovir.export.session import OnnxRuntimeSession  # noqa: E402
-from ovir.export.support import OLDEST_OPSET, default_opset  # noqa: E402
+from ovir.export.support import default_opset  # noqa: E402
 from ovir.ops import find  # noqa: E402
 
 EXPORTED = [
@@ -94,27 +89,3 @@ def test_operation(index: int, kind: str, birth: int, opset: int) -> None:
 def test_the_operations_that_are_not_exported_are_those_with_a_reason() -> None:
     left = {name.rpartition("-")[0] for name, target, _ in rows() if target == NOT_EXPORTED}
     assert IN_PARTS_BY_NUMPY.keys() == left
-
-
-SHARED = Path(os.environ.get("OVIR_SHARED", Path(__file__).parents[3] / "shared"))
-FILES = sorted(path for kind in ("models", "irs") for path in SHARED.glob(f"{kind}/*/model.xml"))
-
-
-@pytest.mark.skipif(not FILES, reason="there are no shared models beside the repository (or at OVIR_SHARED)")
-def test_real_models_are_exported_or_refused(tmp_path: Path) -> None:
-    wrong = []
-    for path in FILES:
-        weights = next((p for name in ("model", "model.synth") if (p := path.with_name(f"{name}.bin")).exists()), None)
-        try:
-            model = ovir.read_model(path, weights)
-        except ovir.OvirError:
-            continue  # the file is refused
-        for opset in (OLDEST_OPSET, default_opset()):
-            try:
-                exported = ovir.export_onnx(model, tmp_path / "model.onnx", opset)
-                OnnxRuntimeSession(exported, threads=1)
-            except ovir.ExportError as error:
-                wrong += [str(found) for found in error.diagnostics if found.code == INTERNAL.id]
-            except ovir.RunError as error:
-                wrong.append(f"{path}: {error}")
-    assert wrong == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import zlib
 from pathlib import Path
@@ -523,32 +522,3 @@ def _results(model: ovir.Model, feeds: dict[str, Any]) -> list[object]:
         return [(str(array.dtype), array.shape, array.tobytes()) for array in ovir.compile_model(model)(feeds).values()]
     except ovir.OvirError as error:
         return [error.diagnostic.message]
-
-
-_SHARED = Path(os.environ.get("OVIR_SHARED", Path(__file__).parents[3] / "shared"))
-_FILES = [path for kind in ("models", "irs", "opcases/cases") for path in sorted((_SHARED / kind).rglob("model.xml"))]
-"""Real models and operation cases, which are not part of the repository."""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not _FILES, reason="there are no shared models beside the repository (or at OVIR_SHARED)")
-def test_shared_models_are_the_same_after_a_round_trip(tmp_path: Path) -> None:
-    faults = [fault for path in _FILES for fault in _faults(path, tmp_path)]
-    assert faults == []
-
-
-def _faults(path: Path, folder: Path) -> list[str]:
-    beside = path.with_name("model.synth.bin")
-    try:
-        model = ovir.read_model(path, beside if beside.exists() else None, legacy_io=True)
-    except ovir.OvirError:
-        return []  # whether it can be read is tested elsewhere
-    ovir.save_model(model, folder / "one.xml")
-    again = ovir.read_model(folder / "one.xml")
-    ovir.save_model(again, folder / "two.xml")
-    kept = described(again)[1:] == described(model)[1:]  # sections of rt_info of old files get their present names
-    faults = [] if kept else [f"{path}: the model differs"]
-    for end in (".xml", ".bin"):
-        if (folder / f"one{end}").read_bytes() != (folder / f"two{end}").read_bytes():
-            faults.append(f"{path}: the second {end} differs")
-    return faults

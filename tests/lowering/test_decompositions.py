@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -97,32 +96,6 @@ def test_a_version_has_a_decomposition_or_a_reason() -> None:
         and why_without(operation).startswith("no older operations")  # type: ignore[arg-type]
     ]
     assert unexplained == []
-
-
-# --------------------------------------------------------------------------- op cases, where they are
-
-OP_CASES = Path(__file__).parents[3] / "shared" / "opcases" / "cases"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not OP_CASES.is_dir(), reason="the op cases are not here")
-@pytest.mark.parametrize(("kind", "birth"), [version[1:] for version in DECOMPOSED], ids=lambda value: str(value))
-def test_op_cases_agree(kind: str, birth: int) -> None:
-    if (kind, birth) in DIFFERENT:
-        pytest.skip(DIFFERENT[kind, birth])
-    for folder in sorted((OP_CASES / f"{kind}-opset{birth}").glob("*/")):
-        try:
-            model = ovir.read_model(folder / "model.xml")
-            feeds = ovir.random_inputs(model, seed=0)
-            wanted = list(ovir.compile_model(model)(feeds).values())
-        except ovir.OvirError:
-            continue
-        lowered = model.clone()
-        try:
-            lowered.lower("2021.4")
-        except ovir.ExportError:
-            continue
-        assert_close(list(ovir.compile_model(lowered)(feeds).values()), wanted)
 
 
 @pytest.mark.parametrize("ordered", [True, False])
