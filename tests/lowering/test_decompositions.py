@@ -63,8 +63,9 @@ def test_results_agree(index: int, kind: str, birth: int) -> None:
                     known = {i: port.shape for i, port in enumerate(lowered.inputs) if port.shape.rank}
                     lowered.reshape({i: [-1, *shape.dims[1:]] for i, shape in known.items()})
                 try:
+                    ovir.compile_model(lowered.clone())(feeds)  # may break what inference promises of dynamic sizes
                     lowered.lower(opset)
-                except ovir.ExportError:
+                except (ovir.RunError, ovir.ExportError):
                     continue
                 found = list(ovir.compile_model(lowered)(feeds).values())
                 assert_close(found, wanted)

@@ -101,7 +101,7 @@ def bind_in_blocks(form: Callable[..., bool], op: Any, binder: Binder, inputs: S
     out = binder.output(order=memory_order(largest) if largest.shape == shape else None)
     takes = True
 
-    def passes(*arrays: Array) -> list[Call]:
+    def passes(*arrays: Any) -> list[Call]:
         nonlocal takes
         *given, target, spare = arrays
         block = _Block(binder, given, target, spare)
