@@ -20,8 +20,9 @@ def squeeze_15(op: Squeeze15, data: Port, axes: Port | None = None) -> LayerOrPo
             refuse(f"which axes of {shape} have the size 1 is unknown", "--shape gives inputs exact sizes")
     if shape.rank is None or (axes is not None and given is None):
         return older(op, 1, data, *([] if axes is None else [axes]))
-    chosen = range(shape.rank) if given is None or not given.size else {int(axis) % shape.rank for axis in given.flat}
-    if given is None and shape.is_dynamic:
+    named = [] if given is None else [int(axis) % shape.rank for axis in given.flat]
+    if not named and shape.is_dynamic:
         return older(op, 1, data)
+    chosen = set(named) or range(shape.rank)
     found = [axis for axis in chosen if shape[axis].contains(1)]
     return older(op, 1, data, found) if found else data
