@@ -1,9 +1,10 @@
-"""The models of ``benchmarks.regressions``: a case is a line of ``CASES``, and those of a kind share a function."""
+"""The models of ``regressions`` and ``operations``: a case is a line of ``CASES``; those of a kind share a function."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,17 +60,9 @@ def convolutions(groups: int) -> Made:
     return _made(build, image=_numbers(1, 32, 112, 112))
 
 
-def elementwise(dtype: Any) -> Made:
-    return _made(lambda x: ops.sigmoid(ops.add(ops.multiply(x, x), x)), x=_numbers(8, 64, 48, 48, dtype=dtype))
-
-
-def normalization(dtype: Any) -> Made:
-    def build(x: Any) -> Any:
-        normal = ops.softmax(ops.mvn(x, np.array([2, 3]), True, 1e-5, "inside_sqrt"), 1)
-        pooled = opset14.max_pool(normal, [2, 2], [1, 1], [0, 0], [0, 0], [2, 2])[0]
-        return ops.reduce_mean(pooled, [2, 3])
-
-    return _made(build, x=_numbers(8, 64, 48, 48, dtype=dtype))
+def elementwise(function: Callable[[Any], Any], dtype: Any = np.float32) -> Made:
+    """Compute a function of a million numbers."""
+    return _made(function, x=_numbers(8, 64, 48, 48, dtype=dtype))
 
 
 def transformer(form: str) -> Made:
@@ -111,8 +104,19 @@ CASES: Mapping[str, Callable[[], Made]] = {
     },
     "convolutions": partial(convolutions, 1),
     "depthwise convolutions": partial(convolutions, 32),
-    **{f"elementwise {dtype}": partial(elementwise, dtype) for dtype in ("float32", "float16")},
-    **{f"normalization {dtype}": partial(normalization, dtype) for dtype in ("float32", "float16")},
+    **{
+        f"{name}, {dtype}": partial(elementwise, function, dtype)
+        for dtype in ("float32", "float16")
+        for name, function in {
+            "sum": lambda x: ops.add(ops.multiply(x, x), x),
+            "Sigmoid": ops.sigmoid,
+            "Gelu": lambda x: ops.gelu(x, "erf"),
+            "Softmax": lambda x: ops.softmax(x, 1),
+            "MVN": lambda x: ops.mvn(x, np.array([2, 3]), True, 1e-5, "inside_sqrt"),
+            "MaxPool": lambda x: opset14.max_pool(x, [2, 2], [1, 1], [1, 1], [1, 1], [3, 3])[0],
+            "ReduceMean": lambda x: ops.reduce_mean(x, [2, 3]),
+        }.items()
+    },
     "encoder f32": partial(transformer, "f32"),
     "encoder f16": partial(transformer, "f16"),
     "decoder": partial(step_of_decoder, 6),
@@ -129,9 +133,11 @@ COMMANDS = {
 """Whole processes, by name: arguments of Python, with models by their names in braces."""
 
 
-def write(case: str, path: Any) -> None:
-    """Write the model of a case to a path, and its inputs beside it."""
+def write(case: str, folder: Path) -> Path:
+    """Write the model of a case and its inputs to a new folder, and return the path of the model."""
+    folder.mkdir()
     model, inputs = CASES[case]()
-    ovir.save_model(model, path)
+    ovir.save_model(model, folder / "model.xml")
     arrays: Inputs = dict(inputs)
-    np.savez(path.with_suffix(".npz"), **arrays)
+    np.savez(folder / "inputs.npz", **arrays)
+    return folder / "model.xml"

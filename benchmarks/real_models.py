@@ -103,11 +103,8 @@ def _heads(x: Layer, count: int, size: int, length: int = 0) -> Layer:
     return ops.transpose(ops.reshape(x, [0, length, count, size], True), [0, 2, 1, 3])
 
 
-def _attention(x: Layer, weights: Weights, width: int, heads: int, other: Layer = None, inputs: int = 0) -> Layer:
-    """Return the multi-head attention of x to itself, or to another sequence of the given width."""
-    other = x if other is None else other
-    q = _heads(_dense(x, weights, width, width), heads, width // heads)
-    k, v = (_heads(_dense(other, weights, inputs or width, width), heads, width // heads) for _ in range(2))
+def _attention(x: Layer, weights: Weights, width: int, heads: int) -> Layer:
+    q, k, v = (_heads(_dense(x, weights, width, width), heads, width // heads) for _ in range(3))
     mixed = ops.transpose(ops.scaled_dot_product_attention(q, k, v), [0, 2, 1, 3])
     return _dense(ops.reshape(mixed, [0, 0, width], True), weights, width, width)
 
@@ -197,7 +194,7 @@ def vit_base(weights: Weights) -> Made:
     return ovir.Model([_dense(first, weights, width, 1000)], [image], "vit_base"), inputs
 
 
-# --------------------------------------------------------------------------- text and sound
+# --------------------------------------------------------------------------- text
 
 
 def encoder(weights: Weights, width: int, heads: int, layers: int, length: int = 128) -> Made:
@@ -218,30 +215,6 @@ def bert_base(weights: Weights) -> Made:
         x = _layer_norm(ops.add(x, _mlp(x, weights, width)), width)
     inputs = {"tokens": np.arange(length, dtype=np.int64)[np.newaxis] * 37 % 30_522}
     return ovir.Model([x], [tokens], "bert_base"), inputs
-
-
-def whisper_base(weights: Weights) -> Made:
-    """Return Whisper's encoder for 30 seconds of sound, and its decoder for a prompt of eight tokens."""
-    width, heads, vocabulary = 512, 8, 51_865
-    mel = _input("mel", [1, 80, 3000], "f32")
-    tokens = _input("tokens", [1, 8], "i64")
-    x: Layer = ops.gelu(ops.convolution(mel, weights(width, 80, 3, inputs=240), [1], [1], [1], [1]), "erf")
-    x = ops.gelu(ops.convolution(x, weights(width, width, 3, inputs=3 * width), [2], [1], [1], [1]), "erf")
-    x = ops.add(ops.transpose(x, [0, 2, 1]), weights(1, 1500, width, inputs=1, form="f32"))
-    for _ in range(6):
-        x = _block(x, weights, width, heads)
-    sound = _layer_norm(x, width)
-    words = weights(vocabulary, width, inputs=width)
-    y: Layer = ops.gather(words, tokens, np.array(0))
-    y = ops.add(y, weights(1, 8, width, inputs=1, form="f32"))
-    for _ in range(6):
-        y = ops.add(y, _attention(_layer_norm(y, width), weights, width, heads))
-        y = ops.add(y, _attention(_layer_norm(y, width), weights, width, heads, sound))
-        y = ops.add(y, _mlp(_layer_norm(y, width), weights, width))
-    logits = ops.matmul(_layer_norm(y, width), words, False, True)
-    sounds = np.random.default_rng(1).standard_normal((1, 80, 3000), np.float32)
-    inputs = {"mel": sounds, "tokens": np.arange(8, dtype=np.int64)[np.newaxis]}
-    return ovir.Model([logits], [mel, tokens], "whisper_base"), inputs
 
 
 def decoder(
@@ -348,7 +321,6 @@ _OTHERS: dict[str, Maker] = {
     "mobilenet_v2": mobilenet_v2,
     "vit_base": vit_base,
     "bert_base": bert_base,
-    "whisper_base": whisper_base,
 }
 _DECODERS: dict[str, Maker] = {
     "decoder_0_5b": partial(decoder, width=896, wide=4864, layers=24, heads=14, groups=2),

@@ -5,9 +5,9 @@
 The new state is the working tree, the old one the commit BASE of the repository, by default that in the file
 ``base_commit``. ``benchmarks/cases.py`` has the cases; the new state writes the models, and both read them. Each state
 runs in processes of its own, in turns, and a figure is the smallest time of all rounds: minima of alternating rounds
-hold on a busy machine, where single times and medians do not. What is slower by more than the factor is measured
-again, alone and in more rounds. The exit status is 1 if a second measurement confirms it. Prints a table for the text
-of the commit that raises the base.
+hold on a busy machine, where single times and medians do not. What seems to be slower by more than the factor
+is measured again, alone and in more rounds; the exit status is 1 if it stays so. Prints a table for the text of the
+commit that raises the base.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import cases
@@ -40,7 +40,7 @@ class State:
         self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self._run("-m", "compileall", "-q", str(tree / "ovir"))
 
-    def measure(self, names: Iterable[str], models: Mapping[str, Path]) -> None:
+    def measure(self, names: set[str], models: Mapping[str, Path]) -> None:
         """Measure some cases and commands once, and keep what is faster than before."""
         chosen = {str(path): name for name, path in models.items() if name in names}
         for path, found in json.loads(self._run("-P", str(CHILD), *chosen) if chosen else "{}").items():
@@ -58,34 +58,55 @@ class State:
     def _run(self, *words: str) -> str:
         command = [sys.executable, *words]
         done = subprocess.run(command, capture_output=True, text=True, env=self._environment, cwd=tempfile.gettempdir())
-        sys.stderr.write(done.stderr)
         if done.returncode:
-            raise SystemExit(f"{' '.join(words)} failed in {self._environment['PYTHONPATH']}")
+            raise SystemExit(f"{' '.join(words)} failed in {self._environment['PYTHONPATH']}:\n{done.stderr[-2000:]}")
         return done.stdout
 
 
-def compared(folder: Path, names: list[str], models: Mapping[str, Path], seconds: float) -> tuple[Times, Times]:
-    """Return the times of the old state, in a folder, and of the new one, measured in turns for some seconds, but three
-    rounds at least."""
-    states = [State(folder, folder / "bytecode"), State(ROOT, folder / "new-bytecode")]
-    start, rounds = time.perf_counter(), 0
-    while rounds < 3 or (time.perf_counter() - start) * (rounds + 1) / rounds < seconds:
-        for state in states if rounds % 2 else reversed(states):
+def slower(states: Sequence[State], over: float) -> dict[str, float]:
+    """Return the figures whose ratio new / old is above a number, the largest one first."""
+    old, new = (state.times for state in states)
+    found = {figure: new[figure] / old[figure] for figure in new.keys() & old.keys()}
+    return {figure: ratio for figure, ratio in sorted(found.items(), key=lambda item: -item[1]) if ratio > over}
+
+
+def rounds(least: int, seconds: float) -> Iterator[int]:
+    """Count rounds until another one would take more than some seconds in all, but to the least number."""
+    start, number = time.perf_counter(), 0
+    while number < least or (time.perf_counter() - start) * (number + 1) / number < seconds:
+        yield number
+        number += 1
+
+
+def compare(states: Sequence[State], models: Mapping[str, Path], names: set[str], options: argparse.Namespace) -> None:
+    """Measure the old and the new state in turns, and then again, in more rounds, what seems to be slower."""
+
+    def measure(number: int, names: set[str]) -> set[str]:
+        for state in states if number % 2 else reversed(states):
             state.measure(names, models)
-        rounds += 1
-    return states[0].times, states[1].times
+        return names & _cases(slower(states, options.over))
+
+    suspects: set[str] = set()
+    for number in rounds(3, options.seconds):
+        suspects = measure(number, names)
+    if suspects:
+        print(f"measured again: {', '.join(sorted(suspects))}", flush=True)
+    for number in rounds(10, options.seconds):
+        if not suspects:
+            break
+        suspects = measure(number, suspects)
+
+
+def _cases(figures: Iterable[str]) -> set[str]:
+    return {figure.rpartition(": ")[0] for figure in figures}
 
 
 def extract(commit: str, repository: Path, target: Path) -> str:
     """Write the package of a commit to a folder, and return the short name of the commit."""
     git = ["git", "-C", str(repository)]
-    archive = subprocess.run(
-        [*git, "archive", commit, "ovir", "docs/diagnostics.md"], stdout=subprocess.PIPE, check=True
-    )
-    subprocess.run(["tar", "-x", "-C", str(target)], input=archive.stdout, check=True)
-    return subprocess.run(
-        [*git, "rev-parse", "--short", commit], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    archive = subprocess.check_output([*git, "archive", commit, "ovir", "docs/diagnostics.md"])
+    subprocess.run(["tar", "-x", "-C", str(target)], input=archive, check=True)
+    return subprocess.check_output([*git, "rev-parse", "--short", commit], text=True).strip()
 
 
 def main() -> int:
@@ -96,28 +117,22 @@ def main() -> int:
     parser.add_argument("--over", type=float, default=1.5, help="the largest ratio that passes")
     parser.add_argument("--repository", type=Path, default=ROOT, help="the folder of a repository that has the base")
     options = parser.parse_args()
-    names = [name for name in (*cases.CASES, *cases.COMMANDS) if re.search(options.only, name)]
+    names = {name for name in (*cases.CASES, *cases.COMMANDS) if re.search(options.only, name)}
     with tempfile.TemporaryDirectory(prefix="ovir-regressions-") as name:
         folder = Path(name)
         base = extract(options.base, options.repository, folder)
-        models = {case: folder / f"{number}.xml" for number, case in enumerate(cases.CASES)}
-        for case, path in models.items():
-            cases.write(case, path)
-        old, new = compared(folder, names, models, options.seconds)
-        if missing := set(names) - {figure.rpartition(": ")[0] for figure in new}:
-            raise SystemExit(f"not measured: {', '.join(sorted(missing))}")
-        found = {figure: new[figure] / old[figure] for figure in new.keys() & old.keys()}
-        slower = {figure for figure, ratio in found.items() if ratio > options.over}
-        if slower:
-            print(f"a second measurement of {', '.join(sorted(slower))}", flush=True)
-            old, again = compared(folder, [figure.rpartition(": ")[0] for figure in slower], models, options.seconds)
-            found |= {figure: min(found[figure], again[figure] / old[figure]) for figure in slower}
-    slower = {figure for figure in slower if found[figure] > options.over}
+        models = {case: cases.write(case, folder / str(number)) for number, case in enumerate(cases.CASES)}
+        states = State(folder, folder / "bytecode"), State(ROOT, folder / "new-bytecode")
+        compare(states, models, names, options)
+    new = states[1].times
+    if missing := names - _cases(new):
+        raise SystemExit(f"not measured: {', '.join(sorted(missing))}")
     print(f"| new / {base} | new, ms | figure |\n|---|---|---|")
-    for figure, ratio in sorted(found.items(), key=lambda item: -item[1]):
-        print(f"| {ratio:.2f} | {new[figure] * 1e3:.3f} | {figure}{', slower' if figure in slower else ''} |")
-    print(f"{len(slower)} of {len(found)} figures are above {options.over}")
-    return 1 if slower else 0
+    for figure, ratio in slower(states, 0).items():
+        print(f"| {ratio:.2f} | {new[figure] * 1e3:.3f} | {figure} |")
+    worse = slower(states, options.over)
+    print(f"{len(worse)} of {len(new)} figures are above {options.over}{': ' * bool(worse)}{', '.join(worse)}")
+    return 1 if worse else 0
 
 
 if __name__ == "__main__":

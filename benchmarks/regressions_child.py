@@ -38,7 +38,7 @@ def figures(path: Path) -> dict[str, float]:
         model = ovir.read_model(path)
         found["read"] = min(timed(lambda: ovir.read_model(path)) for _ in range(2))
         found["infer shapes"] = min(timed(model.infer_shapes) for _ in range(2))
-    archive = np.load(path.with_suffix(".npz"))
+    archive = np.load(path.with_name("inputs.npz"))
     inputs = {name: archive[name] for name in archive.files}
     request: Any = None
 

@@ -13,7 +13,7 @@ import openvino as ov
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.tokenizer_kinds import KINDS
+from tests.tokenizer_kinds import KINDS
 
 
 def main(folder: Path, kind: str) -> None:
