@@ -1,25 +1,35 @@
-"""Helpers of the benchmarks: one-layer models on both sides, and timing in turns."""
+"""What all benchmarks share: models on both sides, timing in turns, and tables."""
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
+import re
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import exp, log
+from datetime import date
+from importlib.metadata import version
+from math import exp, isfinite, log
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 import openvino
 
 import ovir
+from benchmarks.figures import ROOT, write_table
 from ovir.core.arrays import Array
 
 Run = Callable[[], Any]
-DOCS = Path(__file__).parents[1] / "docs"
+Row = Sequence[str | float]
+Rows = Iterator[Row]
+PRECISE = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
 
 PEAK = """
 import re
@@ -28,6 +38,8 @@ def peak():  # in KiB; unlike ru_maxrss, without the memory of the process that 
         return int(re.search(r"VmHWM:\\s*(\\d+)", file.read())[1])
 """
 """Code of a function that returns the peak of the memory of a process, for processes that measure themselves."""
+
+# --------------------------------------------------------------------------- timing
 
 # One measurement lasts at least this long, so that the clock and a single interruption do not matter.
 MIN_SECONDS = 0.003
@@ -40,8 +52,7 @@ def infer_requests(model: openvino.Model, inputs: Sequence[Array], core: openvin
         path = Path(folder) / "model.xml"
         openvino.save_model(model, path, compress_to_fp16=False)
         ours = ovir.compile_model(path).create_infer_request()
-        compiled = core.compile_model(core.read_model(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    theirs = compiled.create_infer_request()
+        theirs = core.compile_model(core.read_model(path), "CPU", PRECISE).create_infer_request()
     arrays = list(inputs)
     return {
         "ovir": lambda: ours.infer(arrays, share_outputs=True),
@@ -49,21 +60,8 @@ def infer_requests(model: openvino.Model, inputs: Sequence[Array], core: openvin
     }
 
 
-@contextmanager
-def with_bytecode() -> Iterator[dict[str, str]]:
-    """Yield an environment for processes that run ovir from its compiled bytecode, as an installed package is run.
-
-    The bytecode is in a folder of its own, and the first process of a kind writes it.
-    """
-    with tempfile.TemporaryDirectory() as bytecode:
-        root = Path(__file__).parents[1]
-        environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONPYCACHEPREFIX": bytecode}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        yield environment
-
-
-def in_turns(runs: Mapping[str, Run], rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of each run in each round; all run in each round, so that a busy moment affects all."""
+def in_turns(runs: Mapping[str, Run], rounds: int) -> dict[str, float]:
+    """Return the median seconds of each run; all run in each round, so that a busy moment affects all."""
     repeats = {}
     for name, run in runs.items():
         run()
@@ -72,10 +70,11 @@ def in_turns(runs: Mapping[str, Run], rounds: int) -> dict[str, list[float]]:
     gc.disable()
     for _ in range(rounds):
         for name, run in runs.items():
-            run()  # once to refill the caches after the other side
+            if repeats[name] > 1:
+                run()  # once to refill the caches after the other side
             times[name].append(_seconds(run, repeats[name]))
     gc.enable()
-    return times
+    return {name: median(found) for name, found in times.items()}
 
 
 def _seconds(run: Run, repeat: int) -> float:
@@ -85,30 +84,22 @@ def _seconds(run: Run, repeat: int) -> float:
     return (time.perf_counter() - begin) / repeat
 
 
-def figures(name: str, page: str = "performance.md") -> list[str]:
-    """Return the lines between the comments ``begin: name`` and ``end: name`` of a page of docs."""
-    return _around_figures(name, page)[1].splitlines()
+def output(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    """Run a process of Python in the root of the project, and return what it prints."""
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment, cwd=ROOT)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    return done.stdout
 
 
-def write_figures(name: str, lines: Sequence[str], page: str = "performance.md") -> None:
-    """Replace the lines between the comments ``begin: name`` and ``end: name`` of a page of docs."""
-    before, _, after = _around_figures(name, page)
-    (DOCS / page).write_text("".join([before, *(f"{line}\n" for line in lines), after]), encoding="utf-8")
-
-
-def _around_figures(name: str, page: str) -> tuple[str, str, str]:
-    """Return a page of docs in three parts: to the first comment, between the comments, from the last comment on."""
-    text = (DOCS / page).read_text(encoding="utf-8")
-    begin, end = f"<!-- begin: {name} -->\n", f"<!-- end: {name} -->"
-    before, _, rest = text.partition(begin)
-    between, found, after = rest.partition(end)
-    if not found:
-        raise SystemExit(f"{DOCS / page} has no place for the figures of {name}")
-    return before + begin, between, found + after
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    return exp(sum(map(log, values)) / len(values))
+@contextmanager
+def with_bytecode() -> Iterator[dict[str, str]]:
+    """Yield an environment for processes that run ovir from its compiled bytecode, as an installed package is run."""
+    with tempfile.TemporaryDirectory() as bytecode:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": bytecode}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        output(["-m", "compileall", "-q", "ovir"], environment)
+        yield environment
 
 
 def largest_difference(ours: Array, theirs: Array) -> float:
@@ -116,8 +107,116 @@ def largest_difference(ours: Array, theirs: Array) -> float:
     compare."""
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return float("inf")
+    if ours.dtype.kind not in "f":
+        return 0.0 if np.array_equal(ours, theirs) else float("inf")
     a, b = ours.astype(np.float64), theirs.astype(np.float64)
-    if not np.array_equal(np.isfinite(a), np.isfinite(b)):
-        return float("inf")
     finite = np.isfinite(a)
+    if not np.array_equal(finite, np.isfinite(b)):
+        return float("inf")
     return float(np.abs(a[finite] - b[finite]).max(initial=0) / max(np.abs(b[finite]).max(initial=0), 1e-30))
+
+
+# --------------------------------------------------------------------------- tables
+
+
+def folder_of_models(parser: argparse.ArgumentParser) -> None:
+    default = ROOT.parent / "shared" / "models"
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=default, help="holds NAME/model.xml and NAME/inputs.npz"
+    )
+
+
+def folder_to_keep(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", nargs="?", type=Path, help="keeps the models that are made")
+
+
+def report(
+    doc: str | None,
+    table: str,
+    head: Sequence[str],
+    measure: Callable[[argparse.Namespace], Rows],
+    *,
+    rounds: int,
+    only: str = "",
+    page: str = "performance.md",
+    means: Sequence[str] = (),
+    keep: Callable[[dict[str, float]], bool] = lambda row: True,
+    options: Callable[[argparse.ArgumentParser], object] = lambda parser: None,
+) -> None:
+    """Print what ``measure`` finds as a table in Markdown, and with ``--write`` write it to a page of docs.
+
+    The geometric mean and the largest number of the columns ``means`` follow the rows. The page gets only rows that
+    ``keep`` chooses by their numbers, but all are printed, and count.
+    """
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options(parser)
+    parser.add_argument("--only", default=only, metavar="REGEX", help="what is measured, by its name")
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--write", action="store_true", help=f"write the table to docs/{page}")
+    given = parser.parse_args()
+    busy, own = _processor_seconds(), sum(os.times()[:4])
+    start = time.perf_counter()
+    written = [_line(head), _line(["---"] * len(head))]
+    print(*written, sep="\n")
+    found: list[dict[str, float]] = []
+    for row in measure(given):
+        line = _line(row)
+        print(line, flush=True)
+        found.append({name: number for name, number in zip(head, row, strict=True) if isinstance(number, float)})
+        if keep(found[-1]):
+            written.append(line)
+    for title, summarize in SUMMARIES.items() if means else ():
+        columns = {name: [row[name] for row in found if name in row] for name in means}
+        row = [title, *(_of(summarize, columns.get(name)) for name in head[1:])]
+        written.append(_line(row))
+        print(written[-1])
+    others = _processor_seconds() - busy - (sum(os.times()[:4]) - own)
+    share = max(others, 0) / (time.perf_counter() - start) / (os.cpu_count() or 1)
+    state = f"{_state()} Other programs took {share:.0%} of the processor's time."
+    print(f"\n{state} Measured in {time.perf_counter() - start:.0f} s.")
+    if given.write:
+        write_table(table, [state, "", *written], page)
+
+
+def _of(summarize: Callable[[Sequence[float]], float], values: Sequence[float] | None) -> str | float:
+    return summarize(values) if values else ""
+
+
+def _line(cells: Iterable[str | float]) -> str:
+    return f"| {' | '.join(cell if isinstance(cell, str) else shown(cell) for cell in cells)} |"
+
+
+def shown(number: float) -> str:
+    """Return a number with three significant digits, but no more than its integers."""
+    if not isfinite(number) or 0 < abs(number) < 1e-3:
+        return f"{number:.0e}"
+    digits = max(2 - int(np.floor(np.log10(abs(number) or 1))), 0)
+    return f"{number:,.{min(digits, 3)}f}"
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    return exp(sum(map(log, values)) / len(values))
+
+
+SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {"geometric mean": geometric_mean, "largest": max}
+
+
+def _state() -> str:
+    """Say what was measured, when and where."""
+    git = ["git", "-C", str(ROOT)]
+    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    changed = subprocess.run([*git, "status", "--porcelain", "ovir", "benchmarks"], capture_output=True).stdout
+    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    machine = f"{cpu[1] if cpu else 'unknown processor'}, {os.cpu_count()} cores, Python {sys.version.split()[0]}"
+    packages = {"NumPy": "numpy", "OpenVINO": "openvino", "onnxruntime": "onnxruntime"}
+    versions = ", ".join(f"{name} {version(package).partition('-')[0]}" for name, package in packages.items())
+    return (
+        f"Measured at commit {commit or 'unknown'}{' with changes' if changed else ''} on {date.today()}: "
+        f"{machine}, {versions}."
+    )
+
+
+def _processor_seconds() -> float:
+    """Return how long all processors have been busy."""
+    user, nice, system, _, _, irq, soft, *_ = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])
+    return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")

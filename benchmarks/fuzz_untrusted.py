@@ -31,18 +31,9 @@ NUMBERS = [
     *("2..5", "..", "9223372036854775807,9223372036854775807", ",".join(["1"] * 65), ",".join(["2"] * 64), "9" * 5000),
 ]  # fmt: skip
 TEXTS = [
-    "&#x202E;",
-    "&#9;",
-    "&#10;",
-    "../../x.so",
-    "x" * 100_000,
-    "opset99",
-    "extension",
-    "string",
-    "u4",
-    "Loop",
-    "Const",
-]
+    *("&#x202E;", "&#9;", "&#10;", "../../x.so", "x" * 100_000),
+    *("opset99", "extension", "string", "u4", "Loop", "Const"),
+]  # fmt: skip
 
 Mutation = Callable[[bytes, random.Random], bytes]
 
@@ -226,13 +217,10 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
     seeds = read_seeds(arguments.folders)
-    count = arguments.processes
+    count, seconds = arguments.processes, 60 * arguments.minutes
     with ThreadPoolExecutor(count) as pool:
-        total = _joined(
-            pool.map(
-                lambda part: fuzz(seeds, 60 * arguments.minutes, first=arguments.first + part, step=count), range(count)
-            )
-        )
+        parts = pool.map(lambda part: fuzz(seeds, seconds, first=arguments.first + part, step=count), range(count))
+        total = _joined(parts)
     for fault in total.faults[:20]:
         print(fault)
     print(f"{total.files:,} files of {len(seeds)} models, {total.errors:,} with errors, {len(total.faults)} faults")

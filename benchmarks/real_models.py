@@ -1,18 +1,13 @@
 """Models of real size with random weights, made with ovir's builders, in the shapes of well-known networks.
 
-    python -m benchmarks.real_models FOLDER [--only REGEX]
-
-writes ``<name>/model.xml``, ``<name>/model.bin`` and ``<name>/inputs.npz`` for each name of ``MODELS``. The form of the
-weights follows the name: f32, f16, int8 (asymmetric, a scale for each row), int4_sym and int4_asym (groups of 128).
+The form of the weights follows the name of a model: f32, f16, int8 (asymmetric, a scale for each row), int4_sym and
+int4_asym (groups of 128).
 """
 
 from __future__ import annotations
 
-import argparse
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -108,11 +103,8 @@ def _heads(x: Layer, count: int, size: int, length: int = 0) -> Layer:
     return ops.transpose(ops.reshape(x, [0, length, count, size], True), [0, 2, 1, 3])
 
 
-def _attention(x: Layer, weights: Weights, width: int, heads: int, other: Layer = None, inputs: int = 0) -> Layer:
-    """Return the multi-head attention of x to itself, or to another sequence of the given width."""
-    other = x if other is None else other
-    q = _heads(_dense(x, weights, width, width), heads, width // heads)
-    k, v = (_heads(_dense(other, weights, inputs or width, width), heads, width // heads) for _ in range(2))
+def _attention(x: Layer, weights: Weights, width: int, heads: int) -> Layer:
+    q, k, v = (_heads(_dense(x, weights, width, width), heads, width // heads) for _ in range(3))
     mixed = ops.transpose(ops.scaled_dot_product_attention(q, k, v), [0, 2, 1, 3])
     return _dense(ops.reshape(mixed, [0, 0, width], True), weights, width, width)
 
@@ -202,112 +194,15 @@ def vit_base(weights: Weights) -> Made:
     return ovir.Model([_dense(first, weights, width, 1000)], [image], "vit_base"), inputs
 
 
-def swin_tiny(weights: Weights) -> Made:
-    image, inputs = _image(224)
-    width, size = 96, 56
-    filters = weights(width, 3, 4, 4, inputs=48)
-    x: Layer = ops.convolution(image, filters, [4, 4], [0, 0], [0, 0], [1, 1])
-    x = _layer_norm(ops.reshape(ops.transpose(x, [0, 2, 3, 1]), [1, size * size, width], False), width)
-    for stage, (count, heads) in enumerate(((2, 3), (2, 6), (6, 12), (2, 24))):
-        if stage:
-            x = ops.reshape(x, [1, size // 2, 2, size // 2, 2, width], False)
-            x = ops.reshape(ops.transpose(x, [0, 1, 3, 4, 2, 5]), [1, size * size // 4, 4 * width], False)
-            x = _dense(_layer_norm(x, 4 * width), weights, 4 * width, 2 * width, False)
-            width, size = 2 * width, size // 2
-        for index in range(count):
-            shift = 3 if index % 2 and size > 7 else 0
-            x = ops.add(x, _window_attention(_layer_norm(x, width), weights, width, heads, size, shift))
-            x = ops.add(x, _mlp(_layer_norm(x, width), weights, width))
-    mean = ops.reduce_mean(_layer_norm(x, width), [1])
-    return ovir.Model([_dense(mean, weights, width, 1000)], [image], "swin_tiny"), inputs
+# --------------------------------------------------------------------------- text
 
 
-def _window_attention(x: Layer, weights: Weights, width: int, heads: int, size: int, shift: int) -> Layer:
-    """Return the attention inside of windows of 7x7 places, which are shifted cyclically."""
-    count = size // 7
-    x = ops.reshape(x, [1, size, size, width], False)
-    x = ops.roll(x, [-shift, -shift], [1, 2]) if shift else x
-    x = ops.transpose(ops.reshape(x, [count, 7, count, 7, width], False), [0, 2, 1, 3, 4])
-    x = ops.reshape(x, [count * count, 49, width], False)
-    q, k, v = (_heads(_dense(x, weights, width, width), heads, width // heads) for _ in range(3))
-    scores = ops.matmul(ops.multiply(q, np.float32((width / heads) ** -0.5)), k, False, True)
-    scores = ops.add(scores, weights(1, heads, 49, 49, inputs=1, form="f32"))
-    if shift:
-        scores = ops.reshape(scores, [1, count * count, heads, 49, 49], False)
-        scores = ops.reshape(ops.add(scores, _window_mask(count, shift)), [count * count, heads, 49, 49], False)
-    mixed = ops.transpose(ops.matmul(ops.softmax(scores, -1), v, False, False), [0, 2, 1, 3])
-    x = _dense(ops.reshape(mixed, [count * count, 49, width], False), weights, width, width)
-    x = ops.transpose(ops.reshape(x, [count, count, 7, 7, width], False), [0, 2, 1, 3, 4])
-    x = ops.reshape(x, [1, size, size, width], False)
-    x = ops.roll(x, [shift, shift], [1, 2]) if shift else x
-    return ops.reshape(x, [1, size * size, width], False)
-
-
-def _window_mask(count: int, shift: int) -> Array:
-    """Return -100 for pairs of places that are neighbors only because of the cyclic shift."""
-    size = 7 * count
-    part = np.searchsorted([size - 7, size - shift], np.arange(size), "right")
-    parts = (part[:, np.newaxis] * 3 + part).reshape(count, 7, count, 7).swapaxes(1, 2).reshape(count * count, 49)
-    differs = parts[:, np.newaxis] != parts[:, :, np.newaxis]
-    return np.where(differs, np.float32(-100), np.float32(0))[np.newaxis, :, np.newaxis]
-
-
-def sd_unet(weights: Weights) -> Made:
-    """Return a UNet like that of Stable Diffusion 1.5, with 860 million parameters."""
-    sample, inputs = _image(64, 4)
-    step = _input("step", [1, 320], "f32")  # the sines of the time step
-    words = _input("words", [1, 77, 768], "f32")
-    random = np.random.default_rng(2)
-    inputs |= {"step": random.random((1, 320), np.float32), "words": random.standard_normal((1, 77, 768), np.float32)}
-    time = _dense(ops.swish(_dense(step, weights, 320, 1280)), weights, 1280, 1280)
-    res, mix = partial(_unet_residual, weights, time), partial(_unet_transformer, weights, words)
-    x: Layer = _conv(sample, weights, 4, 320, 3)
-    size, channels, skipped = 64, 320, [(x, 320)]
-    for stage, outputs in enumerate((320, 640, 1280, 1280)):
-        for _ in range(2):
-            x, channels = res(x, channels, outputs), outputs
-            x = mix(x, channels, size) if stage < 3 else x
-            skipped.append((x, channels))
-        if stage < 3:
-            x, size = _conv(x, weights, channels, channels, 3, 2), size // 2
-            skipped.append((x, channels))
-    x = res(mix(res(x, 1280, 1280), 1280, size), 1280, 1280)
-    for stage, outputs in enumerate((1280, 1280, 640, 320)):
-        for _ in range(3):
-            skip, more = skipped.pop()
-            x, channels = res(ops.concat([x, skip], 1), channels + more, outputs), outputs
-            x = mix(x, channels, size) if stage else x
-        if stage < 3:
-            size *= 2
-            x = ops.interpolate(x, np.array([size, size]), "nearest", "sizes", axes=np.array([2, 3]))
-            x = _conv(x, weights, channels, channels, 3)
-    x = _conv(ops.swish(_group_norm(x, 320)), weights, 320, 4, 3)
-    return ovir.Model([x], [sample, step, words], "sd_unet"), inputs
-
-
-def _group_norm(x: Layer, channels: int) -> Layer:
-    return ops.group_normalization(x, 1 + _bias(channels), _bias(channels), 32, 1e-5)
-
-
-def _unet_residual(weights: Weights, time: Layer, x: Layer, inputs: int, outputs: int) -> Layer:
-    inner = _conv(ops.swish(_group_norm(x, inputs)), weights, inputs, outputs, 3)
-    shift = ops.reshape(_dense(ops.swish(time), weights, 1280, outputs), [1, outputs, 1, 1], False)
-    inner = _conv(ops.swish(_group_norm(ops.add(inner, shift), outputs)), weights, outputs, outputs, 3)
-    return ops.add(inner, x if inputs == outputs else _conv(x, weights, inputs, outputs))
-
-
-def _unet_transformer(weights: Weights, words: Layer, image: Layer, width: int, size: int) -> Layer:
-    x = _conv(_group_norm(image, width), weights, width, width)
-    x = ops.transpose(ops.reshape(x, [1, width, size * size], False), [0, 2, 1])
-    x = ops.add(x, _attention(_layer_norm(x, width), weights, width, 8))
-    x = ops.add(x, _attention(_layer_norm(x, width), weights, width, 8, words, 768))
-    wide = ops.split(_dense(_layer_norm(x, width), weights, width, 8 * width), -1, 2)
-    x = ops.add(x, _dense(ops.multiply(wide[0], ops.gelu(wide[1], "erf")), weights, 4 * width, width))
-    x = ops.reshape(ops.transpose(x, [0, 2, 1]), [1, width, size, size], False)
-    return ops.add(image, _conv(x, weights, width, width))
-
-
-# --------------------------------------------------------------------------- text and sound
+def encoder(weights: Weights, width: int, heads: int, layers: int, length: int = 128) -> Made:
+    x = data = _input("data", [1, length, width], "f32")
+    for _ in range(layers):
+        x = _block(x, weights, width, heads)
+    inputs = {"data": np.random.default_rng(1).standard_normal((1, length, width), np.float32)}
+    return ovir.Model([x], [data], "encoder"), inputs
 
 
 def bert_base(weights: Weights) -> Made:
@@ -320,30 +215,6 @@ def bert_base(weights: Weights) -> Made:
         x = _layer_norm(ops.add(x, _mlp(x, weights, width)), width)
     inputs = {"tokens": np.arange(length, dtype=np.int64)[np.newaxis] * 37 % 30_522}
     return ovir.Model([x], [tokens], "bert_base"), inputs
-
-
-def whisper_base(weights: Weights) -> Made:
-    """Return Whisper's encoder for 30 seconds of sound, and its decoder for a prompt of eight tokens."""
-    width, heads, vocabulary = 512, 8, 51_865
-    mel = _input("mel", [1, 80, 3000], "f32")
-    tokens = _input("tokens", [1, 8], "i64")
-    x: Layer = ops.gelu(ops.convolution(mel, weights(width, 80, 3, inputs=240), [1], [1], [1], [1]), "erf")
-    x = ops.gelu(ops.convolution(x, weights(width, width, 3, inputs=3 * width), [2], [1], [1], [1]), "erf")
-    x = ops.add(ops.transpose(x, [0, 2, 1]), weights(1, 1500, width, inputs=1, form="f32"))
-    for _ in range(6):
-        x = _block(x, weights, width, heads)
-    sound = _layer_norm(x, width)
-    words = weights(vocabulary, width, inputs=width)
-    y: Layer = ops.gather(words, tokens, np.array(0))
-    y = ops.add(y, weights(1, 8, width, inputs=1, form="f32"))
-    for _ in range(6):
-        y = ops.add(y, _attention(_layer_norm(y, width), weights, width, heads))
-        y = ops.add(y, _attention(_layer_norm(y, width), weights, width, heads, sound))
-        y = ops.add(y, _mlp(_layer_norm(y, width), weights, width))
-    logits = ops.matmul(_layer_norm(y, width), words, False, True)
-    sounds = np.random.default_rng(1).standard_normal((1, 80, 3000), np.float32)
-    inputs = {"mel": sounds, "tokens": np.arange(8, dtype=np.int64)[np.newaxis]}
-    return ovir.Model([logits], [mel, tokens], "whisper_base"), inputs
 
 
 def decoder(
@@ -450,9 +321,6 @@ _OTHERS: dict[str, Maker] = {
     "mobilenet_v2": mobilenet_v2,
     "vit_base": vit_base,
     "bert_base": bert_base,
-    "swin_tiny": swin_tiny,
-    "whisper_base": whisper_base,
-    "sd_unet": sd_unet,
 }
 _DECODERS: dict[str, Maker] = {
     "decoder_0_5b": partial(decoder, width=896, wide=4864, layers=24, heads=14, groups=2),
@@ -483,26 +351,3 @@ def write(name: str, folder: Path) -> Path:
         ovir.save_model(model, path)
         np.savez(path.parent / "inputs.npz", **inputs)
     return path
-
-
-def parameters(model: ovir.Model) -> int:
-    """Return the number of weights of a model."""
-    shapes = [layer.outputs[0].shape for layer in model.layers if layer.type == "Const"]
-    return sum(prod(shape.to_tuple()) for shape in shapes)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default="", help="a regular expression for the names of models")
-    options = parser.parse_args()
-    for name in MODELS:
-        if re.search(options.only, name):
-            path = write(name, options.folder)
-            model = ovir.read_model(path)
-            size = path.with_suffix(".bin").stat().st_size
-            print(f"{name:<24}{parameters(model) / 1e6:>8.0f} million parameters{size / 2**20:>8.0f} MiB", flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,11 +1,11 @@
 """Measure whole commands on a model with gigabytes of weights, and on one that differs only in having tiny weights.
 
-    python -m benchmarks.whole_tools FOLDER [--model decoder_0_5b_f16] [--only REGEX] [--write]
+    python -m benchmarks.whole_tools [FOLDER] [--only REGEX] [--write]
 
-FOLDER receives the models and what the commands write. Each command is a process. Its memory is sampled together with
-that of the processes that it starts: *memory* is the peak of what belongs to the processes themselves; *mapped* also
-counts pages of mapped files, which the system takes back when it needs them. What a command costs because of the
-weights is what it takes more on the real model than on the tiny one.
+FOLDER keeps the models and what the commands write, if it is given. Each command is a process. Its memory is sampled
+together with that of the processes that it starts, as the peak in MiB of what belongs to the processes themselves.
+*Mapped* also counts pages of mapped files, which the system takes back when it needs them. What a command costs
+because of the weights is what it takes more on the real model than on the tiny one.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 import ovir
-from benchmarks.common import write_figures
-from benchmarks.real_models import MODELS, Weights, decoder, write
+from benchmarks.common import Rows, folder_to_keep, report
+from benchmarks.real_models import Inputs, Weights, decoder, decoder_inputs, write
+
+MODEL = "decoder_0_5b_f16"
+HEAD = ["command", "tiny, s", "real, s", "tiny, MiB", "real, MiB", "real and mapped, MiB"]
 
 _SAMPLE = 0.005
 """Seconds between two looks at the memory of a command."""
@@ -34,14 +37,11 @@ _TOKENS = 4
 
 
 class Cost(NamedTuple):
-    """What a command took."""
+    """What a command took: the seconds, and the peaks in MiB without and with mapped files."""
 
     seconds: float
     memory: float
-    """The peak in MiB, without mapped files."""
     mapped: float
-    """The peak in MiB, with mapped files."""
-    status: int
 
 
 def measured(arguments: list[str]) -> Cost:
@@ -59,7 +59,7 @@ def measured(arguments: list[str]) -> Cost:
         error = process.stderr.read().decode()
     if process.returncode not in (0, 1) or "Traceback" in error:
         raise SystemExit(f"ovir {' '.join(arguments)} failed:\n{error}")
-    return Cost(seconds, memory / 1024, mapped / 1024, process.returncode)
+    return Cost(seconds, memory / 1024, mapped / 1024)
 
 
 def _tree(number: int) -> Iterator[int]:
@@ -88,15 +88,11 @@ def _state(number: int) -> tuple[int, int]:
 # --------------------------------------------------------------------------- models and commands
 
 
-def tiny(name: str, folder: Path) -> Path:
-    """Write the decoder of a name with tiny weights, but as many layers."""
-    path = folder / f"tiny_{name}" / "model.xml"
-    make, form = MODELS[name]
-    if not isinstance(make, partial) or make.func is not decoder:
-        raise SystemExit(f"{name} is no decoder, whose weights could be made smaller")
+def tiny(folder: Path) -> Path:
+    """Write the decoder with tiny weights, but as many layers."""
+    path = folder / f"tiny_{MODEL}" / "model.xml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    sizes = {"width": 256, "wide": 256, "heads": 2, "groups": 1, "vocabulary": 512}
-    model, _ = decoder(Weights(form), **{**make.keywords, **sizes})
+    model, _ = decoder(Weights("f16"), width=256, wide=256, layers=24, heads=2, groups=1, vocabulary=512)
     ovir.save_model(model, path)
     return path
 
@@ -147,44 +143,24 @@ def with_other_weights(path: Path, work: Path) -> Path:
 
 
 def write_inputs(work: Path) -> None:
-    tokens = np.arange(_TOKENS)[np.newaxis]
-    ones = np.ones_like(tokens)
-    inputs = {"input_ids": tokens, "attention_mask": ones, "position_ids": tokens, "beam_idx": np.zeros(1, np.int32)}
-    np.savez(work / "inputs.npz", **inputs)  # type: ignore[arg-type]  # mypy takes them for allow_pickle
+    inputs: Inputs = decoder_inputs(np.arange(_TOKENS)[np.newaxis])
+    np.savez(work / "inputs.npz", **inputs)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--model", default="decoder_0_5b_f16", help="a decoder of benchmarks.real_models")
-    parser.add_argument("--only", default="", metavar="REGEX", help="commands")
-    parser.add_argument("--write", action="store_true", help="write the table to docs/performance.md")
-    options = parser.parse_args()
-    paths = {"tiny": tiny(options.model, options.folder), "real": write(options.model, options.folder)}
-    planned: dict[str, dict[str, list[str]]] = {}
-    for kind, path in paths.items():
-        work = options.folder / f"whole_{kind}"
-        work.mkdir(exist_ok=True)
-        write_inputs(work)
-        planned[kind] = commands(path, with_other_weights(path, work), work)
-    sizes = {kind: path.with_suffix(".bin").stat().st_size / 2**20 for kind, path in paths.items()}
-    lines = [
-        f"Weights of {sizes['tiny']:.0f} and {sizes['real']:,.0f} MiB ({options.model}); memory in MiB.",
-        "",
-        "| command | tiny, s | real, s | tiny, memory | real, memory | real, mapped |",
-        "|---|---|---|---|---|---|",
-    ]
-    print("\n".join(lines))
-    for title in planned["tiny"]:
-        if re.search(options.only, title):
-            costs = {kind: measured(planned[kind][title]) for kind in paths}
-            small, large = costs["tiny"], costs["real"]
-            numbers = f"{small.seconds:.1f} | {large.seconds:.1f} | {small.memory:,.0f} | {large.memory:,.0f}"
-            lines.append(f"| {title} | {numbers} | {large.mapped:,.0f} |")
-            print(lines[-1], flush=True)
-    if options.write:
-        write_figures("whole tools", lines)
+def measure(options: argparse.Namespace) -> Rows:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.folder or Path(scratch)
+        planned = []
+        for path in (tiny(folder), write(MODEL, folder)):
+            work = path.with_name("work")
+            work.mkdir(exist_ok=True)
+            write_inputs(work)
+            planned.append(commands(path, with_other_weights(path, work), work))
+        for title, small in planned[0].items():
+            if re.search(options.only, title):
+                costs = [measured(words) for words in (small, planned[1][title])]
+                yield [title, *(cost.seconds for cost in costs), *(cost.memory for cost in costs), costs[1].mapped]
 
 
 if __name__ == "__main__":
-    main()
+    report(__doc__, "whole tools", HEAD, measure, rounds=1, options=folder_to_keep)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import figures
 from ovir.cli.main import parser
 from ovir.cli.operation_pages import entries
 
@@ -132,3 +133,32 @@ def test_spelling_is_american() -> None:
         for match in british.finditer(path.read_text(encoding="utf-8"))
     ]
     assert not found
+
+
+# --------------------------------------------------------------------------- figures
+
+
+def test_figures_of_sentences_are_in_their_tables() -> None:
+    known = figures.tables()
+    wrong = [
+        f"{path.name}: {found[0]}"
+        for path in figures.pages()
+        for found in figures.FIGURE.finditer(path.read_text(encoding="utf-8"))
+        if found[1] != figures.figure(known, *found.groups()[1:])
+    ]
+    assert not wrong
+
+
+NUMBER = r"(\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|hundred)"
+UNITS = r"(times (as|the|faster|slower)|ms|µs|(micro|milli)?seconds|s|[KMG]i?B)"
+MEASURED = re.compile(rf"\b{NUMBER} {UNITS}\b|(?<!Python )\b\d{{1,3}}\.\d+\b(?!<!--)")
+"""Figures without a comment that names their table."""
+
+
+@pytest.mark.parametrize("page", ["performance.md", "tokenizers.md", "many-inputs.md"])
+def test_sentences_name_only_figures_of_tables(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    prose = re.sub(
+        r"<!-- begin: .*?<!-- end: [^\n]*|```.*?```|`[^`]*`|^\|[^\n]*", "", text, flags=re.DOTALL | re.MULTILINE
+    )
+    assert [found[0] for found in MEASURED.finditer(prose)] == []

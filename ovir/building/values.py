@@ -35,7 +35,7 @@ def as_element_type(value: Any) -> ElementType:
         return value
     if isinstance(value, str):
         return ElementType.parse(value)
-    if value is int or value is float:  # np.dtype('int64') == int
+    if value is int or value is float:  # a dtype of NumPy is equal to the type of Python
         return ElementType.parse("i32" if value is int else "f32")
     try:
         return ElementType.from_dtype(value)

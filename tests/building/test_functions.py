@@ -56,6 +56,13 @@ def test_an_opset_loads_no_operation_before_it_is_used() -> None:
     assert not modules & {f"ovir.ops.{name}" for name in ("recurrent", "reduction", "interpolate", "random")}
 
 
+@pytest.mark.parametrize("name", ["f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "boolean"])
+def test_types_and_dtypes_of_numpy_name_the_same_element_type(name: str) -> None:
+    dtype = np.dtype(ovir.ElementType.parse(name).to_dtype())
+    for given in (name, dtype, dtype.type):
+        assert str(ops.parameter([1], given).outputs[0].element_type) == name
+
+
 def test_dir_and_star_import_give_all_functions() -> None:
     names: dict[str, object] = {}
     exec("from ovir.opset17 import *", names)

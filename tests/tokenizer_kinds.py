@@ -1,4 +1,4 @@
-"""Tokenizers of all kinds, trained on a few texts and converted by openvino_tokenizers, for tests and the benchmark."""
+"""Tokenizers of all kinds, trained on a few texts and converted by openvino_tokenizers, for tests and ``benchmarks.tokenizers``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from openvino_tokenizers.utils import TokenzierConversionParams
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
-from benchmarks.tokenizer_texts import corpus
+from tests.tokenizer_texts import corpus
 
 TEXTS = corpus()
 QWEN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
