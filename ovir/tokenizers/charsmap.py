@@ -42,9 +42,12 @@ class Normalizer:
 
     def __call__(self, text: bytes) -> bytes:
         """Return a string in UTF-8, normalized."""
-        parts = []
-        for number, piece in enumerate(_INVALID.split(text.decode(errors="surrogateescape"))):
-            parts += [_REPLACEMENT] if number % 2 else self._mapped(piece)
+        parts: list[bytes] = []
+        try:
+            parts = self._mapped(text.decode())
+        except UnicodeDecodeError:
+            for number, piece in enumerate(_INVALID.split(text.decode(errors="surrogateescape"))):
+                parts += [_REPLACEMENT] if number % 2 else self._mapped(piece)
         result = b"".join(parts)
         if self._removes_spaces and (b"  " in result or result.startswith(_SPACE) or result.endswith(_SPACE)):
             result = b"".join(_without_extra_spaces(parts))
@@ -57,7 +60,9 @@ class Normalizer:
         if not text:
             return []
         encoded = text.encode()
-        parts = [self._alone[key] for key in zip(text, _leads(encoded)[1:] + b"\0", strict=True)]
+        parts = list(map(self._alone.__getitem__, zip(text, _leads(encoded)[1:] + b"\0", strict=True)))
+        if None not in parts:
+            return parts  # type: ignore[return-value]
         whole: list[bytes] = []
         at = place = 0  # where the rest begins, in characters and in bytes
         for index in [number for number, part in enumerate(parts) if part is None]:
