@@ -26,8 +26,8 @@ class CharacterMap(Protocol):
     def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
         """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
 
-    def goes_on(self, character: str, byte: int) -> bool:
-        """Return whether a character before one that begins with a byte may be the beginning of a sequence."""
+    def goes_on(self, character: str, byte: int | None = None) -> bool:
+        """Return whether a character, before one that begins with a byte or any, may be the beginning of a sequence."""
 
 
 class Normalizer:
@@ -38,13 +38,17 @@ class Normalizer:
         self._adds_prefix = adds_prefix
         self._removes_spaces = removes_spaces
         self._space = _VISIBLE_SPACE if escapes_spaces else _SPACE
+        self._single = Memo(self._single_character, _MOST_CHARACTERS)
         self._alone = Memo(self._what_becomes_of, _MOST_CHARACTERS)
 
     def __call__(self, text: bytes) -> bytes:
         """Return a string in UTF-8, normalized."""
-        parts = []
-        for number, piece in enumerate(_INVALID.split(text.decode(errors="surrogateescape"))):
-            parts += [_REPLACEMENT] if number % 2 else self._mapped(piece)
+        parts: list[bytes] = []
+        try:
+            parts = self._mapped(text.decode())
+        except UnicodeDecodeError:
+            for number, piece in enumerate(_INVALID.split(text.decode(errors="surrogateescape"))):
+                parts += [_REPLACEMENT] if number % 2 else self._mapped(piece)
         result = b"".join(parts)
         if self._removes_spaces and (b"  " in result or result.startswith(_SPACE) or result.endswith(_SPACE)):
             result = b"".join(_without_extra_spaces(parts))
@@ -57,7 +61,9 @@ class Normalizer:
         if not text:
             return []
         encoded = text.encode()
-        parts = [self._alone[key] for key in zip(text, _leads(encoded)[1:] + b"\0", strict=True)]
+        parts = list(map(self._alone.__getitem__, zip(text, _leads(encoded)[1:] + b"\0", strict=True)))
+        if None not in parts:
+            return parts  # type: ignore[return-value]
         whole: list[bytes] = []
         at = place = 0  # where the rest begins, in characters and in bytes
         for index in [number for number, part in enumerate(parts) if part is None]:
@@ -75,11 +81,14 @@ class Normalizer:
 
     def _what_becomes_of(self, key: tuple[str, int]) -> bytes | None:
         """Return what becomes of a character before a byte; None if that byte may belong to a sequence with it."""
-        if self._map.goes_on(*key):
-            return None
-        character = key[0].encode()
-        end, part = self._map.longest(character, 0)
-        return part if end else character
+        part, goes_on = self._single[key[0]]
+        return None if goes_on and self._map.goes_on(*key) else part
+
+    def _single_character(self, character: str) -> tuple[bytes, bool]:
+        """Return what becomes of a character alone, and whether it may be the beginning of a sequence."""
+        text = character.encode()
+        end, part = self._map.longest(text, 0)
+        return part if end else text, self._map.goes_on(character)
 
 
 _CONTINUATIONS = bytes(range(0x80, 0xC0))
@@ -158,9 +167,10 @@ class UnicodeMap:
                 break
         return start + len(characters[:size].encode()), found.encode()
 
-    def goes_on(self, character: str, byte: int) -> bool:
-        """Return whether a character before one that begins with a byte may be the beginning of a sequence."""
-        return byte in self._seconds.get(self._part(character), ())
+    def goes_on(self, character: str, byte: int | None = None) -> bool:
+        """Return whether a character, before one that begins with a byte or any, may be the beginning of a sequence."""
+        seconds = self._seconds.get(self._part(character), set())
+        return bool(seconds) if byte is None else byte in seconds
 
     def _add_sequences(self, form: _Form, decomposition: _Form) -> None:
         alike: dict[str, list[str]] = {}
@@ -243,9 +253,9 @@ class CompiledMap:
                 found, value = end, units[place] & 0x7FFFFFFF
         return end, found, value
 
-    def goes_on(self, character: str, byte: int) -> bool:
-        """Return whether a character before one that begins with a byte may be the beginning of a sequence."""
-        text = character.encode() + bytes([byte])
+    def goes_on(self, character: str, byte: int | None = None) -> bool:
+        """Return whether a character, before one that begins with a byte or any, may be the beginning of a sequence."""
+        text = character.encode() + (b"" if byte is None else bytes([byte]))
         return self._walk(text, 0)[0] == len(text)
 
 

@@ -294,11 +294,9 @@ class _BestPath:
         best = array("f", [-inf]) * (count + 1)  # an array of f32, which rounds the sums
         best[0] = 0.0
         origins, numbers = [0] * (count + 1), [self._unknown] * (count + 1)
-        beginnings = self._root.following
-        for start in range(count):
+        for start, node in enumerate(map(self._root.following.get, characters)):
             so_far = best[start]
             end = start + 1
-            node = beginnings.get(characters[start])
             if node is None or node.number < 0:
                 total = self._unknown_score + so_far
                 if total > best[end]:
@@ -312,7 +310,9 @@ class _BestPath:
                         best[end] = total
                         if best[end] > other:
                             origins[end], numbers[end] = start, node.number
-                node = node.following.get(characters[end]) if end < count else None
+                if end == count or not node.following:
+                    break
+                node = node.following.get(characters[end])
                 end += 1
         return self._traced(origins, numbers)
 
@@ -321,10 +321,13 @@ class _BestPath:
         ids: list[int] = []
         end = len(origins) - 1
         while end > 0:
-            if not (numbers[end] == self._unknown and ids and ids[-1] == self._unknown):
-                ids.append(numbers[end])
+            ids.append(numbers[end])
             end = origins[end]
-        return ids[::-1]
+        ids.reverse()
+        if (unknown := self._unknown) not in ids:
+            return ids
+        pairs = zip(ids, [None, *ids], strict=False)
+        return [number for number, last in pairs if number != unknown or last != number]
 
 
 class _Node:

@@ -9,6 +9,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from ovir.diagnostics.errors import OperatorError, require_packages
 
 _SPACE = r"\s\u180e"
@@ -38,23 +40,28 @@ _BY_LEAD = re.compile(rb"[\x00-\xbf]|[\xc0-\xdf].|[\xe0-\xef]..|[\xf0-\xff].{3}|
 _CUT_OFF = re.compile(rb"([\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
 
 
-def searched(text: bytes) -> tuple[str, Sequence[str]]:
-    """Return a text as PCRE2 sees it, and its characters with surrogate escapes for bytes that are not UTF-8.
+def searched(text: bytes) -> tuple[str, Sequence[int]]:
+    """Return a text as PCRE2 sees it, and where its characters begin in the bytes; the end of the last comes after.
 
     PCRE2 is told not to check texts: the first byte of a character says how many bytes it has, whatever they are, and
     what is cut off at the end is no character. It has Unicode 17; newer characters are unassigned.
     """
+    if text.isascii():
+        return text.decode(), range(len(text) + 1)
     try:
         decoded = text.decode()
     except UnicodeDecodeError:
-        found = list(_BY_LEAD.finditer(text))
-        seen = "".join([_seen(character[0]) for character in found if character["cut"] is None])
-        return _known(seen), [character[0].decode(errors="surrogateescape") for character in found]
-    return _known(decoded), decoded
+        found = [character for character in _BY_LEAD.finditer(text) if character["cut"] is None]
+        seen = "".join([_seen(character[0]) for character in found])
+        return _known(seen), [*(character.start() for character in found), found[-1].end() if found else 0]
+    is_first = (np.frombuffer(text, np.uint8) & 0xC0) != 0x80
+    return _known(decoded), [*np.flatnonzero(is_first).tolist(), len(text)]
 
 
 def _known(text: str) -> str:
-    return text if text.isascii() else _NEWER.sub(_UNASSIGNED, text)
+    """Return a text with an unassigned character in place of those that are newer than the Unicode of PCRE2."""
+    newer = "" if text.isascii() else "".join(sorted(_NEWER.findall("".join(set(text)))))
+    return re.sub(f"[{newer}]", _UNASSIGNED, text) if newer else text
 
 
 def _seen(character: bytes) -> str:
@@ -135,12 +142,16 @@ def replaced(pattern: Any, replacement: Replacement, text: bytes, count: int | N
     A search may begin at each byte that begins a character. So unlike in ``searched``, bytes that are not UTF-8 are
     characters of their own.
     """
-    characters = text.decode(errors="surrogateescape")
-    end = len(characters) - _size_cut_off(text)
+    try:
+        characters = text.decode()
+        seen = _known(characters)
+    except UnicodeDecodeError:
+        characters = text.decode(errors="surrogateescape")
+        seen = _known(characters[: len(characters) - _size_cut_off(text)]).translate(_ALONE)
     parts = []
     at = 0
     try:
-        for match in islice(pattern.finditer(_known(characters).translate(_ALONE), 0, end), count):
+        for match in islice(pattern.finditer(seen), count):
             parts += [characters[at : match.start()], replacement(match, characters)]
             at = match.end()
     except LookupError:

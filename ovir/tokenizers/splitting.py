@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,15 @@ from ovir.tokenizers.base import (
     text_of,
     unpacked,
 )
+from ovir.tokenizers.memo import Memo
 from ovir.tokenizers.patterns import pcre, searched
 
-Piece = tuple[int, int, bool]
-"""The begin and the end of a part of a string, and whether it is a match, or is left as it is from then on."""
+Pieces = list[int]
+"""The parts of a string, with three numbers each: begin, end, and 1 if the part is left as it is from then on."""
+Splitter = Memo[bytes, Pieces]
+
+_MOST_STRINGS = 20_000
+"""The number of strings of which a layer keeps the parts."""
 
 
 class _Split(TokenizerOperator):
@@ -38,51 +44,24 @@ class _Split(TokenizerOperator):
         self.require_bytes(inputs, pattern, "pattern")
         return ragged_string_types(inputs[0].shape)
 
-    def _words(
-        self, ragged: tuple[Array, ...], skips: Array | None, pieces: Callable[[bytes], Iterable[Piece]]
-    ) -> tuple[Array, ...]:
-        """Return rows of words with the pieces of each string, and which of them are left as they are."""
+    def _words(self, ragged: tuple[Array, ...], skips: Array | None, known: Splitter) -> tuple[Array, ...]:
+        """Return rows of words with the parts of each string, and which of them are left as they are."""
         rows_begin, rows_end, begins, ends, symbols = ragged
-        strings = list(zip(begins.ravel().tolist(), unpacked(begins, ends, symbols), strict=True))
+        starts, strings = begins.ravel().tolist(), unpacked(begins, ends, symbols)
         skipped = skips.ravel().tolist() if skips is not None else [False] * len(strings)
-        row_ends, new_begins, new_ends, new_skips = [], [], [], []
+        parts: list[Pieces] = []
+        shifts: list[int] = []
+        row_ends = []
         for first, last in ranges(rows_begin, rows_end):
-            for index in range(first, last):
-                start, text = strings[index]
-                for begin, end, skip in [(0, len(text), True)] if skipped[index] else pieces(text):
-                    new_begins.append(start + begin)
-                    new_ends.append(start + end)
-                    new_skips.append(skip)
-            row_ends.append(len(new_begins))
+            for text, start, skip in zip(strings[first:last], starts[first:last], skipped[first:last], strict=True):
+                found = [0, len(text), 1] if skip else known[text]
+                parts.append(found)
+                shifts += [start] * (len(found) // 3)
+            row_ends.append(len(shifts))
+        numbers = np.fromiter(chain.from_iterable(parts), np.int32, 3 * len(shifts)).reshape(-1, 3)
+        shift = as_i32(shifts)
         rows = rows_until(row_ends, rows_begin, rows_end)
-        return *rows, as_i32(new_begins), as_i32(new_ends), symbols, np.array(new_skips, np.bool_)
-
-
-def _in_bytes(text: Sequence[str], places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield places in a text, which do not go back, as places in its bytes."""
-    at = before = 0
-    for begin, end in places:
-        first = before + _size(text[at:begin])
-        before = first + _size(text[begin:end])
-        at = end
-        yield first, before
-
-
-def _around_tokens(pattern: Any, text: str) -> Iterator[tuple[int, int]]:
-    """Yield what a match has before its token, and what it has after it, such as spaces that belong to neither word.
-
-    The token is the last group that takes part in the match, or all of it.
-    """
-    for found in pattern.finditer(text):
-        if found.end() > found.start():
-            begin, end = found.span(found.lastindex or 0)
-            yield found.start(), begin
-            yield end, found.end()
-
-
-def _size(text: Sequence[str]) -> int:
-    """Return the number of bytes of characters, with surrogate escapes for those that are not UTF-8."""
-    return len("".join(text).encode(errors="surrogateescape"))
+        return *rows, numbers[:, 0] + shift, numbers[:, 1] + shift, symbols, numbers[:, 2] != 0
 
 
 @register("SpecialTokensSplit", version="extension")
@@ -100,22 +79,29 @@ class SpecialTokensSplit(_Split):
         return *self._infer(inputs, len(inputs) - 1), TensorType(boolean, ANY_LENGTH)
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
-        pattern = pcre(text_of(inputs[-1]).decode())
+        known = self.prepared(SpecialTokensSplit.splitter, inputs[-1])
+        return self._words(inputs[:5], inputs[5] if len(inputs) == 7 else None, known)
 
-        def pieces(text: bytes) -> Iterator[Piece]:
-            seen, characters = searched(text)
-            places = _around_tokens(pattern, seen)
-            pairs = iter(places if text.isascii() else _in_bytes(characters, places))
+    def splitter(self, pattern: Array) -> Splitter:
+        """Return the parts of strings at the special tokens that a pattern describes."""
+        compiled = pcre(text_of(pattern).decode())
+
+        def split(text: bytes) -> Pieces:
+            seen, places = searched(text)
+            pieces: Pieces = []
             at = 0
-            for (start, begin), (end, stop) in zip(pairs, pairs, strict=True):
-                if at < start:
-                    yield at, start, False
-                yield begin, end, True
-                at = stop
-            if at < len(text):
-                yield at, len(text), False
+            for found in compiled.finditer(seen):
+                start, stop = found.span()
+                if start == stop:
+                    continue
+                begin, end = found.span(found.lastindex or 0)  # without spaces around it that belong to neither word
+                if at < places[start]:
+                    pieces += (at, places[start], 0)
+                pieces += (places[begin], places[end], 1)
+                at = places[stop]
+            return [*pieces, at, len(text), 0] if at < len(text) else pieces
 
-        return self._words(inputs[:5], inputs[5] if len(inputs) == 7 else None, pieces)
+        return Memo(split, _MOST_STRINGS)
 
 
 @register("RegexSplit", version="extension")
@@ -144,27 +130,30 @@ class RegexSplit(_Split):
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         has_skips = len(inputs) == 7
-        text = text_of(inputs[5 + has_skips]).decode()
-        if self.behaviour == "contiguous" and not text.endswith("+"):
-            text = f"({text})+"
-        pattern = pcre(text)
-        kept = set(unpacked(*inputs[6:])) if len(inputs) == 9 else ()
-
-        def pieces(text: bytes) -> Iterable[Piece]:
-            if text in kept:
-                return [(0, len(text), False)]
-            return [(begin, end, False) for begin, end in self._split(text, pattern)]
-
-        outputs = self._words(inputs[:5], inputs[5] if has_skips else None, pieces)
+        known = self.prepared(RegexSplit.splitter, *inputs[5 + has_skips :])
+        outputs = self._words(inputs[:5], inputs[5] if has_skips else None, known)
         return outputs if has_skips else outputs[:5]
 
-    def _split(self, text: bytes, pattern: object) -> Iterator[tuple[int, int]]:
-        """Yield the words of a string, as places in its bytes."""
-        words = self._arranged(list(_parts(text, pattern)), len(text))
-        for number, (begin, end) in enumerate(words):
-            yield begin, len(text) if number == self.max_splits else end
+    def splitter(self, pattern: Array, *kept: Array) -> Splitter:
+        """Return the parts of strings at the matches of a pattern; strings to keep have one."""
+        text = text_of(pattern).decode()
+        if self.behaviour == "contiguous" and not text.endswith("+"):
+            text = f"({text})+"
+        compiled = pcre(text)
+        whole = set(unpacked(*kept)) if kept else ()
 
-    def _arranged(self, parts: list[Piece], length: int) -> Iterator[tuple[int, int]]:
+        def split(text: bytes) -> Pieces:
+            if text in whole:
+                return [0, len(text), 0]
+            words = self._arranged(_parts(text, compiled), len(text))
+            pieces = [number for begin, end in words for number in (begin, end, 0)]
+            if len(pieces) > 3 * self.max_splits > 0:
+                pieces[3 * self.max_splits + 1] = len(text)
+            return pieces
+
+        return Memo(split, _MOST_STRINGS)
+
+    def _arranged(self, parts: list[tuple[int, int, bool]], length: int) -> Iterator[tuple[int, int]]:
         """Yield words made of the matches and of what is between them."""
         pending: int | None = None
         for begin, end, is_match in parts:
@@ -185,28 +174,20 @@ class RegexSplit(_Split):
             yield pending, length
 
 
-def _parts(text: bytes, pattern: object) -> Iterator[Piece]:
-    """Return the matches in a text and what is between them; an empty match lets no others follow."""
-    seen, characters = searched(text)
-    spans = _spans(pattern, seen)
-    return _with_gaps(spans if text.isascii() else _in_bytes(characters, spans), len(text))
-
-
-def _with_gaps(spans: Iterable[tuple[int, int]], length: int) -> Iterator[Piece]:
-    """Yield matches, which are marked, and what is between them."""
+def _parts(text: bytes, pattern: Any) -> list[tuple[int, int, bool]]:
+    """Return the matches in a text, which are marked, and what is between them; an empty match lets none follow."""
+    seen, places = searched(text)
+    parts = []
     at = 0
-    for begin, end in spans:
+    for found in pattern.finditer(seen):
+        start, stop = found.span()
+        if start == stop:
+            break
+        begin, end = places[start], places[stop]
         if at < begin:
-            yield at, begin, False
-        yield begin, end, True
+            parts.append((at, begin, False))
+        parts.append((begin, end, True))
         at = end
-    if at < length:
-        yield at, length, False
-
-
-def _spans(pattern: object, text: str) -> Iterator[tuple[int, int]]:
-    for found in pattern.finditer(text):  # type: ignore[attr-defined]
-        span = found.span()
-        if span[0] == span[1]:
-            return
-        yield span
+    if at < len(text):
+        parts.append((at, len(text), False))
+    return parts

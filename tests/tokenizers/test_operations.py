@@ -10,6 +10,7 @@ from tokenizers_operations import run, strings
 
 import ovir
 from ovir.core.arrays import Array
+from ovir.tokenizers import splitting
 from ovir.tokenizers.base import unpacked
 
 NOTHING = np.zeros(0, np.uint8)
@@ -197,6 +198,20 @@ def test_special_tokens_are_left_as_they_are() -> None:
     assert found[5].tolist() == [False, True, False, True] * 2
     again = run("RegexSplit", *found, text("."), outputs=6, behaviour="isolate")
     assert words(again)[0] == words(found)[0]
+
+
+def test_a_pattern_is_searched_once_in_each_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
+    seen: list[bytes] = []
+    original = splitting.searched
+    monkeypatch.setattr(splitting, "searched", lambda word: seen.append(word) or original(word))
+    found = run("RegexSplit", *rows(["a-b", "é-", "a-b"], ["é-", "a-b"]), text("-"), outputs=5, behaviour="isolate")
+    assert [[word.decode() for word in row] for row in words(found)] == [
+        ["a", "-", "b", "é", "-", "a", "-", "b"],
+        ["é", "-", "a", "-", "b"],
+    ]
+    assert sorted(set(seen)) == [b"a-b", "é-".encode()]
+    assert len(seen) == 2
 
 
 @pytest.mark.parametrize("space", [*" \t\n\v\f\r\x85\xa0\u1680\u180e\u2000\u2003\u2028\u2029\u202f\u205f\u3000"])
