@@ -53,8 +53,8 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep-compressed",
         action=argparse.BooleanOptionalAction,
-        help="decompress weights at each use, or all of them at once (default: at each use if a matrix has more than "
-        "4 MiB in f32)",
+        help="decompress weights at each use, or all of them at once (default: weights of 16 bits at once, if "
+        "they fit in half of the free memory; large matrices of codes at each use)",
     )
 
 

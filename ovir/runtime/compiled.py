@@ -96,9 +96,9 @@ class CompiledModel(PublicNames):
             strict: Whether a value that the specification excludes is an error; otherwise OpenVINO's reference is
                 followed with a warning.
             keep_compressed: Which weights stay as the file holds them, and are decompressed at each use: large
-                matrices of codes of 4 and 8 bits, tables that are only gathered from, and weights of 16 bits that
-                would take more than half of the free memory as f32 (None); all that have more than 65,536 elements,
-                which makes runs slower (True); or none (False).
+                matrices of codes and tables of gathers, and weights of 16 bits if f32 would take more than half of the
+                free memory (None); all that have more than 65,536 elements, which makes runs slower (True); or none
+                (False).
             emulate: ``"f16"`` or ``"bf16"``: weights and the results of layers are rounded to this type, as on a
                 device that computes in it; see docs/precision.md.
 
@@ -113,7 +113,7 @@ class CompiledModel(PublicNames):
         self.strict: bool = strict
         """Whether a value that the specification excludes is an error."""
         self.keep_compressed: bool | None = keep_compressed
-        """Whether weights stay compressed: all that take less memory so, none, or (None) large matrices."""
+        """Whether weights stay compressed: all that take less memory so, none, or (None) large matrices of codes."""
         self.emulation = emulation_of(emulate)
         if keep_compressed and self.emulation is not None:
             message = "emulate and keep_compressed exclude each other: rounded weights are kept as f32"

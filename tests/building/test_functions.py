@@ -133,6 +133,13 @@ def test_constants_have_the_type_of_their_value(value: Any, expected: str) -> No
     assert str(ops.constant(value).output().type) == expected
 
 
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64", "i4", "i32", "i64", "u8", "boolean"])
+def test_parameters_take_the_dtype_of_an_array(dtype: str) -> None:
+    given = ops.constant([0, 1], dtype).operator.data.dtype
+    for spelled in (given, given.type):
+        assert str(ops.parameter([2], spelled).element_type) == dtype
+
+
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "u8", "i4", "u4", "u1", "u2", "u3", "u6", "nf4", "f8e4m3", "boolean"])
 def test_constants_are_converted(dtype: str) -> None:
     layer = ops.constant([0, 1, 1], dtype)

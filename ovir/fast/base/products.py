@@ -14,7 +14,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.blas import has_small_products
 from ovir.core.fast_calls import Call
-from ovir.core.parallel import threads
+from ovir.core.parallel import contiguous_copy, threads
 from ovir.fast.base.binding import Binder, call_shares, cuts, shared_call
 
 SHARED = 3 << 20
@@ -44,7 +44,7 @@ def readable(binder: Binder, x: Array, form: str | None = None) -> Array:
 def by_rows(matrices: Array) -> Array:
     """Return constant matrices in an order that BLAS reads: by rows, unless they are large."""
     is_large = matrices.nbytes > _LARGEST_COPY and is_readable(matrices)
-    return matrices if is_large else np.ascontiguousarray(matrices)
+    return matrices if is_large or matrices.flags.c_contiguous else contiguous_copy(matrices)
 
 
 def is_readable(x: Array) -> bool:
