@@ -95,11 +95,14 @@ class Clamp(UnaryActivationBase):
         return super().infer(data)
 
     def run(self, data: Array, *parameters: Array | None) -> Array:
-        low, high = self.min, self.max
-        if self.output_types[0].is_integral:
-            least, greatest = integer_range(data.dtype)
-            low, high = (int(min(max(bound, least), greatest)) for bound in (np.ceil(low), np.floor(high)))
+        low, high = self.integer_bounds(data) if self.output_types[0].is_integral else (self.min, self.max)
         return stored(np.asarray(np.clip(as_native(data), low, high)), data.dtype)
+
+    def integer_bounds(self, data: Array) -> tuple[int, int]:
+        """Return the least and the greatest integer of data's type that elements may have."""
+        least, greatest = integer_range(data.dtype)
+        low, high = (int(min(max(bound, least), greatest)) for bound in (np.ceil(self.min), np.floor(self.max)))
+        return low, high
 
 
 @operator("Sigmoid", opset=1)
