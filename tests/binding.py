@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ovir.core.tensor_types import constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.fast.registry import bind
 from ovir.ops.base.operator import Operator
@@ -129,6 +130,8 @@ class Bound:
         shares_memory: bool = False,
     ) -> None:
         """Bind an operation in its own form, or else as a call of ``kernel``; see ``bound_results``."""
+        if not op.input_types:
+            op = op.applied([constant_type(a) for a in inputs], tuple(constant_type(a) for a in outputs))
         # Zero is an index that is always valid.
         self._given = tuple(
             array if i in constants else np.full_like(array, 0 if array.dtype.kind in "iu" else 1)

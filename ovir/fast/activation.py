@@ -39,6 +39,7 @@ from ovir.ops.activation import (
     Tanh,
     aligned,
 )
+from ovir.ops.base.elementwise import HELD_IN_BYTES
 
 _LIGHT = (ReLU, Clamp, HSigmoid, HSwish, HardSigmoid, SoftSign)
 """Activations without exponentials or the like."""
@@ -60,6 +61,10 @@ def _passes_of(operation: Any) -> Callable[[Maker], Maker]:
 @fast(ActivationBase, in_f32=True, by_element=True)
 def activation(op: ActivationBase, binder: Binder, *inputs: Array) -> bool:
     data, *others = inputs
+    if data.dtype.kind in "iu" and isinstance(op, ReLU | Clamp) and op.input_types[0] not in HELD_IN_BYTES:
+        low, high = op.ends(op.output_types[0]) if isinstance(op, Clamp) else (0, np.iinfo(data.dtype).max)
+        bind_passes(binder, lambda x, y, spare: [_clip(x, low, high, y)], data, heavy=False)
+        return True
     if data.dtype not in (np.float32, np.float64) or not all(map(binder.is_constant, range(1, len(inputs)))):
         return False
     maker = next(_makers[cls] for cls in type(op).__mro__ if cls in _makers)

@@ -8,11 +8,22 @@ from functools import partial
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.fast_calls import maximum, minimum
+from ovir.core.fast_calls import Call, Spare, maximum, minimum
 from ovir.fast.base.binding import Binder, bind_elementwise
+from ovir.fast.base.coalesce import memory_order
+from ovir.fast.base.passes import call_passes
 from ovir.fast.elementwise import bind_binary
 from ovir.fast.registry import fast
-from ovir.ops.arithmetic import Divide, Maximum, Minimum, Multiply, Power, SquaredDifference
+from ovir.ops.arithmetic import (
+    Divide,
+    FloorMod,
+    Maximum,
+    Minimum,
+    Multiply,
+    Power,
+    RemainderBase,
+    SquaredDifference,
+)
 
 
 @fast(Multiply, in_f32=True, by_element=True)
@@ -51,6 +62,39 @@ def _chosen(choose: Callable[[Array, Array, Array], object], a: Array, b: Array,
         np.copyto(out, np.where(unordered, a, largest))
     else:
         choose(a, b, out)
+
+
+# --------------------------------------------------------------------------- remainders
+
+
+@fast(RemainderBase, in_f32=True, by_element=True)
+def remainder(op: RemainderBase, binder: Binder, *inputs: Array) -> bool:
+    a, b = inputs[0], op.aligned(*inputs)
+    if a.dtype not in (np.float32, np.float64):
+        return False  # each run examines the divisors
+    shape = binder.output_shape()
+    largest = max(a, b, key=lambda array: array.size)
+    out = binder.output(order=memory_order(largest) if largest.shape == shape else None)
+    call_passes(binder, _floored if isinstance(op, FloorMod) else _truncated, a, b, out)
+    return True
+
+
+def _truncated(a: Array, b: Array, y: Array, spare: Spare) -> list[Call]:
+    return [(np.divide, (a, b, y)), (np.trunc, (y, y)), (np.multiply, (b, y, y)), (np.subtract, (a, y, y))]
+
+
+def _floored(a: Array, b: Array, y: Array, spare: Spare) -> list[Call]:
+    quotient, divisor = spare(np.float64), spare(np.float64)
+    return [
+        (np.copyto, (divisor, b)),
+        (np.copyto, (quotient, a)),
+        (np.divide, (quotient, divisor, quotient)),
+        (np.floor, (quotient, quotient)),
+        (np.multiply, (divisor, quotient, quotient)),
+        (np.copyto, (divisor, a)),
+        (np.subtract, (divisor, quotient, quotient)),
+        (np.copyto, (y, quotient, "unsafe")),
+    ]
 
 
 # --------------------------------------------------------------------------- powers

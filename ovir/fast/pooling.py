@@ -11,6 +11,7 @@ from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder, call_elementwise
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.pools import bind_division, bind_largest, bind_spans, bind_windows
+from ovir.fast.base.sums import scratch_like
 from ovir.fast.registry import fast
 from ovir.kernels.precision import lowest_finite, native_dtype
 from ovir.ops.pooling import (
@@ -24,11 +25,11 @@ from ovir.ops.pooling import (
 )
 
 
-@fast(MaxPool1)
+@fast(MaxPool1, in_f32=True)
 def max_pool(op: MaxPoolBase, binder: Binder, data: Array) -> bool:
     if native_dtype(data.dtype) != data.dtype or not data.size:
         return False
-    lowest = np.array(lowest_finite(data.dtype), data.dtype)
+    lowest = _lowest(op, data)
     out = binder.output(order=memory_order(data))
     windows, _ = op.geometry(data)
     bind_windows(binder, np.fmax, data, windows, lowest, out)
@@ -37,39 +38,58 @@ def max_pool(op: MaxPoolBase, binder: Binder, data: Array) -> bool:
     return True
 
 
-@fast(MaxPool8)
+@fast(MaxPool8, in_f32=True)
 def max_pool8(op: MaxPool8, binder: Binder, data: Array) -> bool:
     if not binder.is_wanted(1):
         binder.output(1)
         return max_pool(op, binder, data)
     windows, shape = op.geometry(data)
     lines = [window.positions(count) for window, count in zip(windows, shape[2:], strict=True)]
-    places = bind_largest(binder, data, lines, np.array(lowest_finite(data.dtype), data.dtype))
+    places = bind_largest(binder, data, lines, _lowest(op, data))
     if places is not None:
         binder.call(_count_from_axis, op, places.reshape(shape), data.shape)
     return places is not None
+
+
+def _lowest(op: MaxPoolBase, data: Array) -> Array:
+    """Return the lowest number of the type of the tensor, which data may hold in f32."""
+    return np.array(lowest_finite(op.input_types[0].to_dtype()), data.dtype)
 
 
 def _count_from_axis(op: MaxPool8, places: Array, shape: tuple[int, ...]) -> None:
     np.copyto(places, op.places_from_axis(places, shape), casting="unsafe")
 
 
-@fast(AvgPoolBase)
+@fast(AvgPoolBase, in_f32=True)
 def avg_pool(op: AvgPoolBase, binder: Binder, data: Array) -> bool:
-    if data.dtype not in (np.float32, np.float64) or not data.size:
+    if native_dtype(data.dtype) != data.dtype or not data.size:
         return False
     windows, shape = op.geometry(data)
     out = binder.output(order=memory_order(data))
-    bind_windows(binder, np.add, data, windows, np.zeros((), data.dtype), out)
-    bind_division(binder, op.counts(data, windows, shape[2:]), out)
+    if data.dtype.kind == "f":
+        bind_windows(binder, np.add, data, windows, np.zeros((), data.dtype), out)
+        bind_division(binder, op.counts(data, windows, shape[2:]), out)
+        return True
+    wide = scratch_like(binder, data, dtype=np.uint64 if data.dtype == np.uint64 else np.int64)
+    sums, means = (scratch_like(binder, out, dtype=dtype) for dtype in (wide.dtype, np.float64))
+    call_elementwise(binder, _cast, data, wide)
+    bind_windows(binder, np.add, wide, windows, np.zeros((), wide.dtype), sums)
+    call_elementwise(binder, _cast, sums, means)
+    bind_division(binder, op.counts(data, windows, shape[2:]), means)
+    call_elementwise(binder, np.rint, means, means)
+    call_elementwise(binder, _cast, means, out)
     return True
+
+
+def _cast(x: Array, out: Array) -> None:
+    np.copyto(out, x, "unsafe")
 
 
 _MANY: Final = 64
 """More windows than this along an axis would take a call each, and are left to ``run``."""
 
 
-@fast(AdaptiveAvgPool)
+@fast(AdaptiveAvgPool, in_f32=True)
 def adaptive_avg_pool(op: AdaptiveAvgPool, binder: Binder, *inputs: Array) -> bool:
     bound = _bind_reduction(op, binder, np.add, *inputs)
     if bound is None:
@@ -79,7 +99,7 @@ def adaptive_avg_pool(op: AdaptiveAvgPool, binder: Binder, *inputs: Array) -> bo
     return True
 
 
-@fast(AdaptiveMaxPool)
+@fast(AdaptiveMaxPool, in_f32=True)
 def adaptive_max_pool(op: AdaptiveMaxPool, binder: Binder, *inputs: Array) -> bool:
     data, output_shape = inputs
     if not binder.is_constant(1):

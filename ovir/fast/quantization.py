@@ -1,18 +1,21 @@
-"""FakeQuantize in passes over the output."""
+"""FakeQuantize in passes over the output, and FakeConvert with a table of what each f16 becomes."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from ovir.core import half
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare, clip, number
 from ovir.fast.base.binding import Binder, tiled
+from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.passes import call_passes
 from ovir.fast.base.sums import same_order
 from ovir.fast.registry import fast
-from ovir.ops.quantization import RANGES, FakeQuantize
+from ovir.ops.quantization import RANGES, FakeConvert, FakeQuantize
 
 
 @fast(FakeQuantize, in_f32=True, by_element=True)
@@ -54,3 +57,31 @@ def _passes(
         (np.multiply, (y, step, y)),
     ]
     return calls if to_zero else [*calls, (np.add, (y, first, y))]
+
+
+@fast(FakeConvert, by_element=True)
+def fake_convert(op: FakeConvert, binder: Binder, *inputs: Array) -> bool:
+    data, scale, *shifts = inputs
+    if not data.size:
+        return False
+
+    def table() -> Array:
+        with np.errstate(invalid="ignore"):
+            return op.converted(np.arange(1 << 16, dtype=np.uint16).view(np.float16)).astype(data.dtype)
+
+    look_up = binder.prepared("table of f16", table).take
+
+    def passes(x: Array, scale: Array, *rest: Any) -> list[Call]:
+        *shift, y, spare = rest
+        narrow = spare(np.float16)
+        return [
+            (np.multiply, (x, scale, y)),
+            *((np.subtract, (y, s, y)) for s in shift),
+            (half.copy, (y, narrow)),
+            (look_up, (narrow.view(np.uint16), None, y, "wrap")),
+            *((np.add, (y, s, y)) for s in shift),
+            (np.divide, (y, scale, y)),
+        ]
+
+    call_passes(binder, passes, data, scale, *shifts, binder.output(order=memory_order(data)))
+    return True

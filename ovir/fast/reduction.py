@@ -35,6 +35,7 @@ _OF_WIDE_INTEGERS: dict[type[ReductionBase], np.ufunc] = {
     ReduceMax: np.maximum,
     ReduceMin: np.minimum,
 }
+_OF_NARROW_INTEGERS: dict[type[ReductionBase], np.ufunc] = {ReduceMax: np.maximum, ReduceMin: np.minimum}
 _OF_BOOLEANS: dict[type[ReductionBase], np.ufunc] = {
     ReduceLogicalAnd: np.logical_and,
     ReduceLogicalOr: np.logical_or,
@@ -45,8 +46,13 @@ _OF_BOOLEANS: dict[type[ReductionBase], np.ufunc] = {
 def reduction(op: ReductionBase, binder: Binder, data: Array, axes: Array) -> bool:
     if not binder.is_constant(1) or not data.size or not (along := op.axes(axes, data.ndim)):
         return False
-    if data.dtype not in (np.float32, np.float64):
-        functions = _OF_BOOLEANS if data.dtype == np.bool_ else _OF_WIDE_INTEGERS if is_wide(data.dtype) else {}
+    if data.dtype.kind in "iu" and type(op) in _OF_SUMS and not (is_wide(data.dtype) and isinstance(op, ReduceSum)):
+        _bind_integer_sum(op, binder, data, along)
+    elif data.dtype not in (np.float32, np.float64):
+        is_narrow = data.dtype.kind in "iu" and not is_wide(data.dtype)
+        functions = _OF_BOOLEANS if data.dtype == np.bool_ else _OF_NARROW_INTEGERS if is_narrow else _OF_WIDE_INTEGERS
+        if data.dtype.kind not in "iub":
+            return False
         function = functions.get(type(op))
         if function is None:
             return False
@@ -64,6 +70,30 @@ def reduction(op: ReductionBase, binder: Binder, data: Array, axes: Array) -> bo
     else:
         _reduce(_OF_REALS[type(op)], data, along, reduced_output(binder, data, along), binder)
     return True
+
+
+_OF_SUMS = (ReduceSum, ReduceMean, ReduceL1)
+
+
+def _bind_integer_sum(op: ReductionBase, binder: Binder, data: Array, along: tuple[int, ...]) -> None:
+    """Bind a reduction of integers that is a sum, or made of one; narrow integers are added up in int64."""
+    wide = data.dtype if is_wide(data.dtype) else np.dtype(np.int64)
+    out, total = reduced_output(binder, data, along), scratch_like(binder, data, along, wide)
+    if isinstance(op, ReduceL1):
+        sizes = scratch_like(binder, data, dtype=wide)
+        call_elementwise(binder, lambda x, y: np.absolute(x, y, dtype=y.dtype), data, sizes)
+        data = sizes
+    _reduce(np.add, data, along, total, binder)
+    count = prod(data.shape[axis] for axis in along) if isinstance(op, ReduceMean) else 1
+    binder.call(_store_integers, total, count, out)
+
+
+def _store_integers(total: Array, count: int, out: Array) -> None:
+    """Store total / count, truncated and saturated."""
+    if count > 1:
+        total = (total - np.fmod(total, count)) // count
+    info = np.iinfo(out.dtype)
+    np.copyto(out, np.clip(total, info.min, info.max), "unsafe")
 
 
 def _reduce(function: np.ufunc, data: Array, axes: tuple[int, ...], out: Array, binder: Binder) -> None:

@@ -19,14 +19,15 @@ from ovir.ops.sorting import Bucketize, TopK3
 @fast(TopK3, in_f32=True)
 def top_k(op: TopK3, binder: Binder, *inputs: Array) -> bool:
     data, k = inputs
-    if not binder.is_constant(1) or data.dtype not in (np.float32, np.float64) or not data.size or not k.item():
+    is_native = data.dtype in (np.float32, np.float64) or data.dtype.kind in "iu"
+    if not binder.is_constant(1) or not is_native or not data.size or not k.item():
         return False
     axis = op.normalize_axis(op.axis, data.ndim)
     rows = np.moveaxis(data, axis, -1)
     keys = binder.scratch(rows.shape, data.dtype)
     outputs = [np.moveaxis(binder.output(index), axis, -1) for index in range(2)]
     begins = np.arange(prod(rows.shape[:-1])).reshape(*rows.shape[:-1], 1) * rows.shape[-1]
-    binder.call(np.negative if op.mode == "max" else np.positive, rows, keys)
+    binder.call(_reversed(data) if op.mode == "max" else np.positive, rows, keys)
     binder.call(_fill_from_keys, op, keys, begins, outputs, partial(op.run, *inputs), axis)
     return True
 
@@ -45,7 +46,12 @@ def _fill_from_keys(
         order.sort(-1)
     np.copyto(indices, order)
     taken = keys.reshape(-1).take(np.add(order, begins, order))
-    np.copyto(values, np.negative(taken, taken) if op.mode == "max" else taken)
+    np.copyto(values, _reversed(taken)(taken, taken) if op.mode == "max" else taken)
+
+
+def _reversed(data: Array) -> np.ufunc:
+    """Return the function that reverses the order of all numbers of a type, and is its own inverse."""
+    return np.negative if data.dtype.kind == "f" else np.invert
 
 
 _MANY = 1 << 10
@@ -87,13 +93,13 @@ _FEW_BOUNDARIES = 64
 
 @fast(Bucketize)
 def bucketize(op: Bucketize, binder: Binder, data: Array, buckets: Array) -> bool:
-    if not binder.is_constant(1) or data.dtype != buckets.dtype or data.dtype not in (np.float32, np.float64):
-        return False
-    if not data.size:
+    is_native = all(array.dtype in (np.float32, np.float64) or array.dtype.kind in "iu" for array in (data, buckets))
+    if not binder.is_constant(1) or not is_native or not data.size:
         return False
     views = coalesced(data, binder.output(order=memory_order(data)))
     parts = parts_of(views, max(min(data.size // HEAVY, threads()), 1))
-    find = _count_boundaries if len(buckets) <= _FEW_BOUNDARIES else _search
+    is_counted = len(buckets) <= _FEW_BOUNDARIES and data.dtype == buckets.dtype
+    find = _count_boundaries if is_counted else _search
     call_shares(binder, [[(find, (x, buckets, op.with_right_bound, out))] for x, out in parts])
     return True
 

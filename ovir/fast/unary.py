@@ -10,7 +10,7 @@ from ovir.fast.base.binding import Binder
 from ovir.fast.base.passes import bind_passes
 from ovir.fast.registry import fast
 from ovir.kernels.erf import erf_passes
-from ovir.ops.unary import Erf, ExactUnaryBase, Round, UnaryBase
+from ovir.ops.unary import Erf, ExactUnaryBase, Round, RoundingBase, UnaryBase
 
 
 @fast(UnaryBase, in_f32=True, by_element=True)
@@ -18,9 +18,11 @@ def unary(op: UnaryBase, binder: Binder, *inputs: Array) -> bool:
     def passes(x: Array, y: Array, spare: Spare) -> list[Call]:
         return [(type(op).function, (x, y))]
 
-    if inputs[0].dtype not in (np.float32, np.float64):
+    is_exact, dtype = isinstance(op, ExactUnaryBase), inputs[0].dtype
+    is_integral = is_exact and not isinstance(op, RoundingBase) and dtype.kind in "iu"
+    if dtype not in (np.float32, np.float64) and not (is_integral and dtype.itemsize > 1):  # 8 bits saturate
         return False
-    bind_passes(binder, passes, *inputs, heavy=not isinstance(op, ExactUnaryBase))
+    bind_passes(binder, passes, *inputs, heavy=not is_exact)
     return True
 
 

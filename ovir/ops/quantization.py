@@ -143,9 +143,13 @@ class FakeConvert(Operator):
         shapes = (PartialShape(a.shape) for a in (data, scale, shift) if a is not None)
         self.infer(*(TensorType(f32, shape) for shape in shapes))
         shift = np.zeros_like(scale) if shift is None else shift
-        narrow = (data * scale - shift).astype(np.float16).astype(np.float32)
-        back = _from_f8e4m3(narrow) if self.destination_type == "f8e4m3" else _from_f8e5m2(narrow)
-        return np.asarray((back.astype(data.dtype) + shift) / scale)
+        narrow = (data * scale - shift).astype(np.float16)
+        return np.asarray((self.converted(narrow).astype(data.dtype) + shift) / scale)
+
+    def converted(self, x: Array) -> Array:
+        """Return f16 numbers after the round trip through the 8-bit float, in f32."""
+        x = x.astype(np.float32)
+        return _from_f8e4m3(x) if self.destination_type == "f8e4m3" else _from_f8e5m2(x)
 
 
 def _from_f8e4m3(x: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -37,10 +38,11 @@ def reduced_output(binder: Binder, data: Array, axes: Sequence[int]) -> Array:
     return np.expand_dims(out, tuple(axes))
 
 
-def scratch_like(binder: Binder, data: Array, axes: Sequence[int] = ()) -> Array:
-    """Return workspace of the shape and memory order of data, but of size 1 along ``axes``."""
+def scratch_like(binder: Binder, data: Array, axes: Sequence[int] = (), dtype: Any = None) -> Array:
+    """Return workspace of the shape and memory order of data, and of its type unless ``dtype`` is given, but of size 1
+    along ``axes``."""
     shape, back = in_order([1 if i in axes else size for i, size in enumerate(data.shape)], memory_order(data))
-    return binder.scratch(shape, data.dtype).transpose(back)
+    return binder.scratch(shape, dtype or data.dtype).transpose(back)
 
 
 def bind_sum(binder: Binder, data: Array, axes: Sequence[int], factor: float = 1.0, out: Array | None = None) -> Array:
