@@ -13,6 +13,7 @@ from ovir.diagnostics.wording import and_others
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer
 from ovir.model import Model
+from ovir.ops.base.elementwise import BinaryBase
 
 BATCH, OTHER = 1, 8
 """The sizes that are tried first: for the first axis, and for the others."""
@@ -38,8 +39,8 @@ class NarrowTensor:
     needed: int
 
     def __str__(self) -> str:
-        kind = "the resize" if self.layer.type == "Interpolate" else "the window or stride"
-        return f"{kind} takes {self.needed} elements along axis {self.axis} of its input, which has {self.size}"
+        has = f"along axis {self.axis} of its input, which has {self.size}"
+        return f"its window, stride or resize takes {self.needed} elements {has}"
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def _implied(model: Model) -> list[int]:
     multiples of these, because windows move by more than one element."""
     found: dict[int, None] = {}
     for layer in model.layers:
-        if layer.type in _MEETING and len(layer.inputs) == 2:
+        if isinstance(layer.operator, BinaryBase) and len(layer.inputs) == 2:
             one, other = (port.shape for port in layer.inputs)
             if one.rank is not None and other.rank is not None and one.is_static != other.is_static:
                 pairs = zip(reversed(one.dims), reversed(other.dims), strict=False)
@@ -194,7 +195,6 @@ def _implied(model: Model) -> list[int]:
     return [size * factor for size in found for factor in _FACTORS]
 
 
-_MEETING = ("Add", "Subtract", "Multiply", "Divide")
 _FACTORS = (1, 2, 4, 8, 16, 32)
 
 

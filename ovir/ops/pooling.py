@@ -271,7 +271,7 @@ class AdaptivePoolBase(Operator):
 
     def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:
         counts = inputs[1].constant if len(inputs) > 1 else None
-        return {} if counts is None else dict(enumerate(counts.ravel().tolist(), 2))
+        return {} if counts is None else {axis: count + 1 for axis, count in enumerate(counts.ravel().tolist(), 2)}
 
     def pooled(self, data: TensorType, output_shape: TensorType) -> PartialShape:
         """Return the shape of the output."""
