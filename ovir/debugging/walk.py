@@ -137,3 +137,22 @@ class Depths:
 def local(step: SeenStep) -> tuple[float, float]:
     """Return ``terms`` and ``steps`` for a layer whose inputs have no error."""
     return reduction_length(step), 1.0
+
+
+class DepthListener:
+    """Follows how many layers and sums a tensor has gone through."""
+
+    def __init__(self) -> None:
+        self.found = Depths()
+        self._all: list[tuple[float, float]] = [(0.0, 0.0)]
+
+    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
+        pass
+
+    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        if layer.owner is not None and not layer.scope:
+            self._all.append(self.found.of(SeenStep(layer, [np.asarray(a) for a in inputs], list(outputs))))
+
+    def longest(self) -> tuple[float, float]:
+        """Return the largest ``terms`` and ``steps`` so far."""
+        return max(terms for terms, _ in self._all), max(steps for _, steps in self._all)
