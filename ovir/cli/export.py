@@ -71,7 +71,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="run the model and its export on the same inputs, and compare; the exit status is 1 if they differ",
+        help="run the model and its export on the same inputs; the status is 1 if they differ by more than rounding",
     )
     parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs of --verify (default: 0)")
     add_inputs(parser)
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
         say_json(_as_json(exported, found, arguments.output))
     else:
         _print(exported, found, arguments.output)
-    return DONE if found is None or found.within else WRONG
+    return DONE if found is None or found.agrees else WRONG
 
 
 def _verified(model: Model, exported: Exported, arguments: argparse.Namespace) -> Verification:
@@ -130,8 +130,9 @@ def _print(exported: Exported, found: Verification | None, path: str) -> None:
     say()
     if found.reason is not None:
         print_message(readable(f"warning: onnxruntime does not run the export: {found.reason}"))
-    say(f"compared with {found.engine}: {'within' if found.within else 'beyond'} tolerance")
-    if found.rounding is not None and not found.within:
+    verdict = "within tolerance" if found.within else "equal but for rounding" if found.agrees else "beyond tolerance"
+    say(f"compared with {found.engine}: {verdict}")
+    if found.rounding is not None:
         print_message(readable(f"note: {found.rounding}"))
     rows = []
     for output in found.outputs:
@@ -161,6 +162,7 @@ def _as_json(exported: Exported, found: Verification | None, path: str) -> dict[
         result["verification"] = {
             "engine": found.engine,
             "within": found.within,
+            "agrees": found.agrees,
             "outputs": outputs,
             "reason": found.reason,
             "rounding": found.rounding,

@@ -6,21 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.debugging.tensor_comparison import Criterion, Depth, TensorComparison
-from ovir.debugging.walk import Depths, deepest
+from ovir.debugging.rounding import differ_by_rounding, rounding_layers
+from ovir.debugging.tensor_comparison import Criterion, TensorComparison
+from ovir.debugging.walk import DepthListener
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import plural
 from ovir.export.exported import Exported
 from ovir.export.session import OnnxRuntimeSession, OnnxSession, ReferenceSession
-from ovir.graph.layers import Layer
 from ovir.model import Model
 from ovir.ops.state import ReadValueBase
 from ovir.runtime.compiled import CompiledModel
-from ovir.runtime.executor import SeenStep
 
 CALLS_WITH_STATE = 2
 """The number of calls in a row of a model whose variables keep their shapes."""
@@ -59,12 +56,17 @@ class Verification:
     reason: str | None = None
     """Why onnxruntime has not run it; None if it has."""
     rounding: str | None = None
-    """How a correct export may differ beyond the tolerance; None for a model that rounds nothing to few values."""
+    """What has proven that differences beyond the tolerance come from rounding alone; None if nothing has."""
 
     @property
     def within(self) -> bool:
         """Return whether all outputs are within the tolerance."""
         return all(output.found.within for output in self.outputs)
+
+    @property
+    def agrees(self) -> bool:
+        """Return whether all outputs are within the tolerance, or their differences are proven to be rounding."""
+        return self.within or self.rounding is not None
 
 
 def verify_export(
@@ -77,28 +79,43 @@ def verify_export(
     call would have to grow with them. Raise RunError if neither engine, or ovir itself, can run the model.
     """
     criterion = criterion or Criterion()
-    rounding = _rounding(model)
     try:
         session: OnnxSession = OnnxRuntimeSession(exported)
-        return Verification("onnxruntime", list(_compared(model, exported, inputs, session, criterion)), None, rounding)
+        outputs = list(_compared(model, exported, inputs, session, criterion))
+        rounding = None
+        if not all(output.found.within for output in outputs):
+            rounding = _rounding(model, exported, inputs, session, criterion)
+        return Verification("onnxruntime", outputs, None, rounding)
     except ImportError:
         reason = "onnxruntime is not installed"
     except RunError as error:
         reason = error.diagnostic.message
     outputs = list(_compared(model, exported, inputs, ReferenceSession(exported), criterion))
-    return Verification("onnx.reference", outputs, reason, rounding)
+    return Verification("onnx.reference", outputs, reason)
 
 
-def _rounding(model: Model) -> str | None:
-    """Return a warning about differences in the last digit for a model that rounds to few values; None for others."""
-    layers = [layer for layer in model.walk() if layer.operator is not None and layer.operator.quantizes]
-    if not layers:
+def _rounding(
+    model: Model, exported: Exported, inputs: Sequence[Array], session: OnnxSession, criterion: Criterion
+) -> str | None:
+    """Return what proves that the outputs differ by rounding alone; None if nothing does."""
+    layers = rounding_layers(model)
+    if not layers or exported.state_inputs or exported.state_outputs:
+        return None
+    found = session.run(_feeds(exported, inputs), exported.outputs)
+    if not differ_by_rounding(model, exported, inputs, found, criterion):
         return None
     return (
-        f"the model rounds to few values in {plural(len(layers), 'layer')}, first in {layers[0].title}. Where a number "
-        "lies halfway between two of them, its last digit decides, so that a correct export may differ by a rounding "
-        "step in a few places"
+        f"the differences come from rounding, in {plural(len(layers), 'layer')}, first in {layers[0].title}: where the "
+        "export rounds otherwise, the number is within tolerance of a tie, and from the numbers that the export has "
+        "rounded to, ovir computes the same outputs"
     )
+
+
+def _feeds(exported: Exported, arrays: Sequence[Array]) -> dict[str, Array]:
+    """Return the arrays for the inputs and the variables of an export, without those that its graph has left out."""
+    kept = {value.name for value in exported.onnx.graph.inputs}
+    names = (*exported.inputs, *exported.state_inputs.values())
+    return {name: array for name, array in zip(names, arrays, strict=True) if name in kept}
 
 
 def _compared(
@@ -107,18 +124,16 @@ def _compared(
     request = CompiledModel(model).create_infer_request()
     readers = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)}
     keys = [readers[name].key for name in exported.state_inputs]
-    kept = {value.name for value in exported.onnx.graph.inputs}
     wanted = [*exported.outputs, *exported.state_outputs.values()]
     for call in range(CALLS_WITH_STATE if readers else 1):
-        depths = _Depths()
+        depths = DepthListener()
         results = request.infer(list(inputs), taps=keys, listeners=[depths])
         states = [results.taps[key][0] for key in keys]
-        feeds = dict(zip((*exported.inputs, *exported.state_inputs.values()), (*inputs, *states), strict=True))
-        found = session.run({name: array for name, array in feeds.items() if name in kept}, wanted)
+        found = session.run(_feeds(exported, (*inputs, *states)), wanted)
         values = {variable.name: variable.value for variable in request.query_state()}
         references = [*results.values(), *(values[name] for name in exported.state_outputs)]
         ways = [depths.found.of_port(port.source) for port in model.outputs]
-        ways += [deepest(depths.all)] * len(exported.state_outputs)
+        ways += [depths.longest()] * len(exported.state_outputs)
         for name, actual, reference, depth in zip(wanted, found, references, ways, strict=True):
             assert reference is not None
             element_type = ElementType.from_dtype(reference.dtype)
@@ -127,18 +142,3 @@ def _compared(
         after = [values.get(name) for name in exported.state_inputs]
         if any(new is not None and new.shape != old.shape for new, old in zip(after, states, strict=True)):
             return
-
-
-class _Depths:
-    """Follows how many layers and sums a tensor has gone through."""
-
-    def __init__(self) -> None:
-        self.found = Depths()
-        self.all: list[Depth] = []
-
-    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
-        pass
-
-    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        if layer.owner is not None and not layer.scope:
-            self.all.append(self.found.of(SeenStep(layer, [np.asarray(a) for a in inputs], list(outputs))))

@@ -165,3 +165,22 @@ def _result_types(layer: Layer) -> Iterator[ElementType]:
 def local(step: SeenStep) -> Depth:
     """Return the depth for a layer whose inputs have no error."""
     return Depth(reduction_length(step), 1.0).through(_result_types(step.layer))
+
+
+class DepthListener:
+    """Follows how many layers and sums a tensor has gone through."""
+
+    def __init__(self) -> None:
+        self.found = Depths()
+        self._all: list[Depth] = []
+
+    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
+        pass
+
+    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        if layer.owner is not None and not layer.scope:
+            self._all.append(self.found.of(SeenStep(layer, [np.asarray(a) for a in inputs], list(outputs))))
+
+    def longest(self) -> Depth:
+        """Return the depth of what is computed from all tensors so far."""
+        return deepest(self._all)

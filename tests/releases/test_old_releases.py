@@ -72,7 +72,16 @@ def body() -> tuple[ovir.Model, Inputs]:
     return ovir.Model([out], [x, condition], "body"), [{**inputs, "condition": np.bool_(c)} for c in (True, False)]
 
 
-MODELS = {"image": image_model, "attention": attention, "body": body}
+def sums() -> tuple[ovir.Model, Inputs]:
+    """Sums of products with an ellipsis and a diagonal, and a Clamp without an upper end."""
+    x, y = opset1.parameter([2, 3, 4], "f32", name="x"), opset1.parameter([4, 4], "f32", name="y")
+    found = opset8.einsum([x, y], "...i,ii->i...", name="sums")
+    return ovir.Model([opset8.clamp(found, -0.5, np.inf, name="clamped")], [x, y], "sums"), [
+        {"x": numbers(2, 3, 4), "y": numbers(4, 4)}
+    ]
+
+
+MODELS = {"sums": sums, "image": image_model, "attention": attention, "body": body}
 
 # --------------------------------------------------------------------------- what releases do with them
 

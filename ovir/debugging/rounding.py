@@ -1,0 +1,153 @@
+"""Prove that a model and its export differ by rounding alone: where they round to different numbers, a tie is near."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, f32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.debugging.tensor_comparison import Criterion, Depth, Tolerance, root_mean_square
+from ovir.debugging.walk import DepthListener
+from ovir.diagnostics.errors import OvirError
+from ovir.export.exported import Exported
+from ovir.export.model_exporter import export_model
+from ovir.export.session import OnnxRuntimeSession
+from ovir.graph.layers import Layer
+from ovir.model import Model
+from ovir.ops.base.operator import Operator
+from ovir.ops.color import ColorBase
+from ovir.ops.interpolate import InterpolateBase
+from ovir.ops.unary import RoundingBase
+from ovir.runtime.compiled import CompiledModel
+
+
+def rounding_layers(model: Model) -> list[Layer]:
+    """Return the layers outside of bodies that round numbers to few values, in order."""
+    return [layer for layer in model.layers if not layer.is_dead and (_rounds_input(layer) or _rounds_result(layer))]
+
+
+def _rounds_input(layer: Layer) -> bool:
+    """Return whether the output is input 0, real numbers, rounded: larger inputs never give smaller outputs."""
+    op = layer.operator
+    if op is None or not layer.inputs or not layer.inputs[0].element_type.is_real:
+        return False
+    narrows = op.converts and layer.outputs[0].element_type.is_integral
+    return op.quantizes or narrows or isinstance(op, RoundingBase)
+
+
+def _rounds_result(layer: Layer) -> bool:
+    """Return whether real numbers are computed of the integers of an image and rounded to the nearest integers."""
+    is_image = isinstance(layer.operator, (ColorBase, InterpolateBase))
+    return is_image and layer.outputs[0].element_type.is_integral
+
+
+def differ_by_rounding(
+    model: Model, exported: Exported, inputs: Sequence[Array], found: Sequence[Array], criterion: Criterion
+) -> bool:
+    """Return whether the differences of an export from its model, which has no variables, are proven to be rounding.
+
+    The export runs once more and also returns what each rounding layer gives; its outputs must be those that were
+    ``found``. Then ovir computes each piece of the model from the numbers that the export has rounded to. If all
+    outputs are within tolerance, and each number that was rounded otherwise is within tolerance of a tie, nothing else
+    differs.
+    """
+    layers = rounding_layers(model)
+    try:
+        rounded = _rounded_by_export(model, exported, inputs, found, layers)
+        return rounded is not None and _is_explained(model, inputs, found, layers, rounded, criterion)
+    except OvirError:  # the pieces cannot be exported or inferred alone, so that nothing is proven
+        return False
+
+
+def _rounded_by_export(
+    model: Model, exported: Exported, inputs: Sequence[Array], found: Sequence[Array], layers: Sequence[Layer]
+) -> list[Array] | None:
+    """Return what the export gives for the rounding layers; None if its outputs differ from those of the first run."""
+    tapped = model.clone()
+    added = tapped.add_outputs([tapped.layer(layer.key).outputs[0] for layer in layers])
+    positions = [tapped.outputs.index(port) for port in added]
+    opsets = exported.onnx.opset_imports
+    again = export_model(tapped, opsets[""], contrib="com.microsoft" in opsets)
+    kept = {value.name for value in again.onnx.graph.inputs}
+    feeds = {name: array for name, array in zip(again.inputs, inputs, strict=True) if name in kept}
+    arrays = OnnxRuntimeSession(again).run(feeds, again.outputs)
+    if not all(np.array_equal(a, b) for a, b in zip(arrays, found, strict=False)):
+        return None
+    return [arrays[position] for position in positions]
+
+
+def _is_explained(
+    model: Model,
+    inputs: Sequence[Array],
+    found: Sequence[Array],
+    layers: Sequence[Layer],
+    rounded: Sequence[Array],
+    criterion: Criterion,
+) -> bool:
+    given = dict(zip(model.inputs, inputs, strict=True))
+    given |= {layer.outputs[0]: array for layer, array in zip(layers, rounded, strict=True)}
+    ends = [port.source for port in model.outputs if port.source is not None]
+    read = [port.source for layer in layers for port in layer.inputs if port.source is not None]
+    computed = [port for port in dict.fromkeys([*read, *ends]) if port not in given]
+    values, depths = dict(given), dict.fromkeys(given, Depth())
+    if computed:
+        part = model.extract(list(given), computed)
+        listener = DepthListener()
+        results = CompiledModel(part)(list(given.values()), listeners=[listener])
+        values |= zip(computed, results.values(), strict=True)
+        sources = (port.source for port in part.outputs)
+        depths |= zip(computed, (listener.found.of_port(s) for s in sources if s is not None), strict=True)
+    agree = all(
+        criterion.compare(array, values[end], criterion.tolerance(end.element_type, depths[end])).within
+        for end, array in zip(ends, found, strict=True)
+    )
+    return agree and all(
+        _rounds_near_ties(
+            layer,
+            [values[port.source] for port in layer.inputs if port.source is not None],
+            array,
+            criterion.tolerance(f32, depths[layer.inputs[0].source]),  # type: ignore[index]
+        )
+        for layer, array in zip(layers, rounded, strict=True)
+    )
+
+
+def _rounds_near_ties(layer: Layer, inputs: Sequence[Array], rounded: Array, tolerance: Tolerance) -> bool:
+    """Return whether a layer may give these numbers for numbers within a tolerance of its inputs, or of its results
+    before they are rounded."""
+    op, own = layer.operator, layer.outputs[0].element_type
+    assert op is not None
+    actual = rounded.astype(np.float64)
+    if _rounds_input(layer):
+        data, *rest = (x.astype(np.float32) if ElementType.from_dtype(x.dtype).is_real else x for x in inputs)
+        room = _room(data, tolerance)
+        ends = [_computed(op, [(data + sign * room).astype(np.float32), *rest]) for sign in (-1, 1)]
+        slack = np.maximum(*(_room(end, tolerance) for end in ends)) if own.is_real else 0.0
+        low, high = np.minimum(*ends) - slack, np.maximum(*ends) + slack
+    else:
+        images = len(inputs) if isinstance(op, ColorBase) else 1
+        result = _computed(op, [x.astype(np.float32) if i < images else x for i, x in enumerate(inputs)])
+        room = _room(result, tolerance) + 0.5
+        limits = np.iinfo(own.to_dtype())
+        low, high = (np.clip(end, limits.min, limits.max) for end in (result - room, result + room))
+    return bool(((low <= actual) & (actual <= high)).all())
+
+
+def _room(array: Array, tolerance: Tolerance) -> Array:
+    """Return how far numbers may be off."""
+    room: Array = tolerance.atol + tolerance.rtol * (np.abs(array.astype(np.float64)) + root_mean_square(array))
+    return room
+
+
+def _computed(op: Operator, inputs: Sequence[Array]) -> Array:
+    """Return the output of an operation for arrays of other types than in its model."""
+    types = [TensorType(ElementType.from_dtype(x.dtype), PartialShape(x.shape)) for x in inputs]
+    outputs = op.infer(*types)
+    applied = op.applied(types, [outputs] if isinstance(outputs, TensorType) else outputs)
+    with np.errstate(all="ignore"):
+        result = applied.run(*inputs)
+    return np.asarray(result if not isinstance(result, tuple) else result[0]).astype(np.float64)

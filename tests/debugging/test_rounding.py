@@ -1,0 +1,114 @@
+"""A difference between a model and its export is called rounding only where that is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.graph.layers import Layer
+
+for package in ("onnx", "onnx_ir", "onnxruntime"):
+    pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
+
+from ovir.debugging import export_check  # noqa: E402  # it imports these packages
+from ovir.export.model_exporter import export_model  # noqa: E402
+from ovir.export.session import OnnxRuntimeSession  # noqa: E402
+
+RANDOM = np.random.default_rng(3)
+SCALE = np.float32(0.1)
+
+
+def quantized(x: Layer) -> Layer:
+    ends = np.float32(-25.5), np.float32(25.5)
+    return ops.fake_quantize(ops.multiply(x, SCALE), *ends, *ends, 511)
+
+
+def of_image(x: Layer) -> Layer:
+    return ovir.opset11.interpolate(x, np.int64([33, 47]), "linear", "sizes", axes=np.int64([2, 3]))
+
+
+FLOATS = (RANDOM.integers(-600, 600, (64, 64)) * 0.5).astype(np.float32)
+IMAGE = RANDOM.integers(0, 256, (1, 3, 20, 30), dtype=np.uint8)
+ROUNDING: dict[str, tuple[Callable[[Layer], Layer], Array]] = {
+    "FakeQuantize": (quantized, FLOATS),
+    "FakeQuantize twice": (lambda x: quantized(ops.multiply(quantized(x), np.float32(7))), FLOATS),
+    "FakeQuantize before a product": (
+        lambda x: ops.matmul(quantized(x), RANDOM.standard_normal((64, 8)).astype(np.float32), False, False),
+        FLOATS,
+    ),
+    "Round": (lambda x: ops.round(ops.multiply(x, SCALE * 10), "half_to_even"), FLOATS),
+    "Convert": (lambda x: ops.convert(ops.multiply(x, SCALE * 2), "i32"), FLOATS),
+    "Interpolate": (of_image, IMAGE),
+    "Interpolate before arithmetic": (
+        lambda x: ops.multiply(ops.subtract(ops.convert(of_image(x), "f32"), np.float32(120)), np.float32(1 / 58)),
+        IMAGE,
+    ),
+}
+
+
+def verified(make: Callable[[Layer], Layer], array: Array) -> export_check.Verification:
+    x = ops.parameter(list(array.shape), str(ElementType.from_dtype(array.dtype)), name="x")
+    model = ovir.Model([make(x)], [x])
+    return export_check.verify_export(model, export_model(model, 21), [array])
+
+
+@pytest.mark.parametrize("name", ROUNDING)
+def test_differences_at_ties_are_proven(name: str) -> None:
+    found = verified(*ROUNDING[name])
+    assert found.agrees
+    assert found.within == (found.rounding is None)
+
+
+NEAR_AND_FAR: dict[str, tuple[Callable[[Layer], Layer], float, float, float]] = {
+    "FakeQuantize": (lambda x: ops.fake_quantize(x, *map(np.float32, (0, 20, 0, 20)), 21), 2.5, 2.3, 1.0),
+    "Round": (lambda x: ops.round(x, "half_to_even"), 2.5, 2.3, 1.0),
+    "Floor": (ops.floor, 3.0, 2.5, -1.0),
+    "Convert": (lambda x: ops.convert(x, "i32"), 3.0, 2.5, -1.0),
+}
+
+
+@pytest.mark.parametrize("is_near", [True, False])
+@pytest.mark.parametrize("name", NEAR_AND_FAR)
+def test_only_differences_at_ties_are_proven(name: str, is_near: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, near, far, step = NEAR_AND_FAR[name]
+    _shift_first_element(monkeypatch, step)
+    found = verified(make, np.full((2, 3), near if is_near else far, np.float32))
+    assert not found.within
+    assert found.agrees == is_near
+
+
+def test_other_numbers_in_an_image_are_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    _shift_first_element(monkeypatch, 1)
+    assert not verified(of_image, np.full((1, 3, 20, 30), 100, np.uint8)).agrees
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.01])
+def test_what_follows_a_rounding_layer_must_agree(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = OnnxRuntimeSession.run
+
+    def scaled(self: Any, arrays: Any, outputs: Sequence[str]) -> list[Array]:
+        first, *rest = run(self, arrays, outputs)
+        return [first * np.float32(factor), *rest]
+
+    monkeypatch.setattr(OnnxRuntimeSession, "run", scaled)
+    assert verified(*ROUNDING["FakeQuantize before a product"]).agrees == (factor == 1.0)
+
+
+def _shift_first_element(monkeypatch: pytest.MonkeyPatch, step: float) -> None:
+    """Let onnxruntime round the first element of each tensor to the next number."""
+    run = OnnxRuntimeSession.run
+
+    def shifted(self: Any, arrays: Any, outputs: Sequence[str]) -> list[Array]:
+        found = [array.copy() for array in run(self, arrays, outputs)]
+        for array in found:
+            array.flat[0] += array.dtype.type(step)
+        return found
+
+    monkeypatch.setattr(OnnxRuntimeSession, "run", shifted)
