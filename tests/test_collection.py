@@ -1,21 +1,51 @@
-"""pytest collects every file of tests."""
+"""All tests are run: pytest collects each file of tests, and each function that looks like a test is one."""
 
 from __future__ import annotations
 
-from fnmatch import fnmatch
+import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 TESTS = Path(__file__).parent
+# Files are listed by pytest itself, with the settings of the project, but not imported, which takes long.
+LISTING = """
+import pytest
+
+class Unread(pytest.File):
+    def collect(self):
+        return []
+
+class Listing:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makemodule(self, module_path, parent):
+        print("found", module_path)
+        return Unread.from_parent(parent, path=module_path)
+
+pytest.main(["--collect-only", "-p", "no:cacheprovider"], plugins=[Listing()])
+"""
 
 
-def test_every_file_is_collected(pytestconfig: pytest.Config) -> None:
-    """A folder named build, dist or venv is left out by default, without a word."""
-    left_out = pytestconfig.getini("norecursedirs")
-    files = pytestconfig.getini("python_files")
-    for path in TESTS.rglob("*test*.py"):
-        place = path.relative_to(TESTS)
-        assert not [part for part in place.parts[:-1] if any(fnmatch(part, pattern) for pattern in left_out)], place
-        if path.name.startswith("test") or path.stem.endswith("_test"):
-            assert any(fnmatch(path.name, pattern) for pattern in files), place
+def test_every_file_of_tests_is_collected() -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        [sys.executable, "-c", LISTING], cwd=TESTS.parent, env=environment, capture_output=True, text=True, check=True
+    )
+    found = {line.removeprefix("found ") for line in done.stdout.splitlines() if line.startswith("found ")}
+    assert found == {str(path) for path in TESTS.rglob("test_*.py")}
+
+
+def test_every_function_named_as_a_test_is_one() -> None:
+    """A test in a class, in a block or in a file of another name would not run, or not everywhere."""
+    lost = []
+    for path in TESTS.rglob("*.py"):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        tests = set(module.body) if path.name.startswith("test_") else set()
+        functions = (node for node in ast.walk(module) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+        lost += [f"{path}:{f.lineno}: {f.name}" for f in functions if f.name.startswith("test") and f not in tests]
+    assert lost == []
