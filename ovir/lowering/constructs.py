@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate, pairwise
 from math import copysign, isfinite, isnan, prod
 from typing import TypeAlias
@@ -56,13 +57,17 @@ def changes_for(layer: Layer, release: Release) -> Changes:
 
     Raises NotLowered with the reason if there is nothing that the release runs.
     """
-    for construct in CONSTRUCTS:
-        concerns = not construct.types or layer.type in construct.types
-        if concerns and construct.first <= release <= construct.last:
-            with refusing_misfits():
-                if changes := construct.rewrite(layer):
-                    return changes
+    for construct in _concerning(layer.type, release):
+        with refusing_misfits():
+            if changes := construct.rewrite(layer):
+                return changes
     return {}
+
+
+@cache
+def _concerning(kind: str, release: Release) -> list[Construct]:
+    """Return the constructs that layers of a type may be, for a release that fails at them."""
+    return [c for c in CONSTRUCTS if c.first <= release <= c.last and (not c.types or kind in c.types)]
 
 
 def why_not_lowered(layer: Layer, release: Release) -> NotLowered | None:
@@ -514,8 +519,10 @@ def attribute_that_is_not_finite(layer: Layer) -> Changes:
         return {}
     changes = {}
     for name, spec in op.attributes.items():
+        if spec.type not in (float, tuple[float, ...]):
+            continue
         values = getattr(op, spec.field)
-        found = [v for v in (values if isinstance(values, tuple) else (values,)) if isinstance(v, float)]
+        found = values if isinstance(values, tuple) else (values,)
         if all(map(isfinite, found)):
             continue
         if name not in _ENDS or isnan(found[0]):
