@@ -87,9 +87,9 @@ class Executor:
         self._fixed: set[int] = set(plan.constants)
         for slot, array in plan.constants.items():
             self._slots[slot] = array
-        self._lent: dict[int, Array] = {}
-        """The slots of inputs that are read where the caller has them, each with an array for those that are results of
-        the run before."""
+        self._lent: dict[int, Array | None] = {}
+        """The slots of inputs that are read where the caller has them, each with a copy of one that was a result of the
+        run before, if there has been one."""
         self._lenders: dict[int, set[int]] = {}
         """The slots in ``_lent`` in whose memory a slot lies."""
         self._rebinding: list[tuple[set[int], Step, StepBinder]] = []
@@ -129,7 +129,7 @@ class Executor:
             array = self._slots[slot] = np.empty(port.shape.to_tuple(), dtype_of(port))
             self._fixed.add(slot)
             if array.nbytes > _LARGE:
-                self._lent[slot], self._lenders[slot] = array, {slot}
+                self._lent[slot], self._lenders[slot] = None, {slot}
 
     def _add(self, index: int, step: Step) -> None:
         bodies = {
@@ -267,7 +267,9 @@ class Executor:
             if array is slots[slot]:
                 continue
             if slot in self._lent:
-                slots[slot] = _copied(array, self._lent[slot]) if self._is_result(array) else array
+                if self._is_result(array):
+                    array = self._lent[slot] = self._own_copy(slot, array, self._lent[slot])
+                slots[slot] = array
                 lent.add(slot)
             elif slot in self._fixed:
                 np.copyto(slots[slot], array)
@@ -313,9 +315,9 @@ class Executor:
             np.copyto(shared, array)
         return shared
 
-    def _own_copy(self, slot: int, array: Array) -> Array:
+    def _own_copy(self, slot: int, array: Array, out: Array | None = None) -> Array:
         try:
-            return contiguous_copy(array)
+            return contiguous_copy(array) if out is None else _copied(array, out)
         except MemoryError as error:
             port = self.plan.ports[slot]
             tensor = TensorType(port.element_type, PartialShape(array.shape))
