@@ -23,6 +23,8 @@ from ovir.debugging.devices import OvirDevice
 from ovir.debugging.tensor_comparison import Criterion
 from ovir.graph.layers import LayerOrPort
 
+pytestmark = pytest.mark.slow
+
 MAKERS = {maker.__name__: maker for maker in (chain, branches, transformer)}
 
 
