@@ -115,6 +115,7 @@ def test_hooks_and_ci_check_the_same() -> None:
     assert all(f"run {command}" in ci for command in commands)
 
 
+@pytest.mark.slow
 def test_spelling_is_american() -> None:
     behavior = r"(?<![\".`])\bbehaviour(?![\"=:`])"  # not the attribute that openvino_tokenizers writes
     british = re.compile(

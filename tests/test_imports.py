@@ -151,10 +151,12 @@ def test_every_package_has_its_rule_and_its_row_in_the_document() -> None:
     assert [name for name in sorted(folders) if f"| `ovir/{name}/` |" not in text] == []
 
 
+@pytest.mark.slow
 def test_imports_never_go_back_up() -> None:
     assert sorted(violations() - FOR_TYPES) == []
 
 
+@pytest.mark.slow
 def test_no_import_goes_up_at_run_time() -> None:
     assert sorted(violations(run_time_only=True)) == []
 
@@ -163,6 +165,7 @@ def test_no_entry_for_types_is_stale() -> None:
     assert sorted(FOR_TYPES - violations()) == [], "these imports are gone: remove them from FOR_TYPES"
 
 
+@pytest.mark.slow
 def test_no_files_import_each_other() -> None:
     """This includes imports for type checkers only."""
     pairs = {pair for pair in imports() if pair[1] in modules() and pair[0] != pair[1]}

@@ -12,6 +12,8 @@ from builder import Net
 
 import ovir
 
+pytestmark = pytest.mark.slow
+
 LAYERS = 48
 ROWS, COLUMNS = 2048, 1024
 BYTES = LAYERS * ROWS * COLUMNS * 2

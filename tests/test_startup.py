@@ -10,6 +10,8 @@ import pytest
 
 from ovir.ops.base.attributes import attribute, declared_attributes
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parent.parent / "examples" / "xml"
 DIGITS = str(EXAMPLES / "digits.xml")
 INPUTS = str(EXAMPLES / "digits_input.npz")

@@ -20,6 +20,8 @@ from ovir import opset13 as ops
 from ovir.building.python_code import Program, identifier
 from ovir.core.arrays import Array
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "xml").glob("*.xml"))
 CASES = 3  # for each operation version
 

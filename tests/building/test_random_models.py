@@ -5,11 +5,14 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from random_models import models
 from rebuilding import described, difference, rebuilt
 
 import ovir
+
+pytestmark = pytest.mark.slow
 
 
 @given(models())

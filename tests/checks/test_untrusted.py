@@ -20,6 +20,8 @@ from ovir import opset13 as ops
 from ovir.checks.untrusted.budget import Budget, Options
 from ovir.checks.untrusted.guard import Guard
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "xml"
 
 

@@ -12,6 +12,8 @@ import ovir
 from ovir import opset13 as ops
 from ovir.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent.parent
 X = np.float32([[1, -2, 3, 0.5]])
 

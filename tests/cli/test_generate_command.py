@@ -12,6 +12,8 @@ import pytest
 import ovir
 from ovir.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "write_language_model.py"
 PROMPT = "Once upon a time"
 

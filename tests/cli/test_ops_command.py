@@ -93,6 +93,7 @@ def test_every_operation_is_in_one_group() -> None:
     assert sorted(listed) == sorted({*OPERATIONS, *TOKENIZERS})
 
 
+@pytest.mark.slow
 def test_every_operation_has_a_description() -> None:
     for entry in entries():
         page = described(entry)

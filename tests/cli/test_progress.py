@@ -231,6 +231,7 @@ def test_a_run_shows_its_layers(sleeping: tuple[Path, Path], colors: str) -> Non
     assert not any("running" in line for line in lines)
 
 
+@pytest.mark.slow
 @needs_terminal
 def test_a_dumb_terminal_gets_neither_bars_nor_colors(sleeping: tuple[Path, Path]) -> None:
     model, extension = sleeping

@@ -102,6 +102,7 @@ def test_errors(value: str, message: str, texts: Path, capsys: pytest.CaptureFix
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_each_line_is_a_set_of_inputs(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts.with_name("lines.txt").write_text("first\nsecond\n", "utf-8")
     assert main(["run", "texts.xml", "--inputs", "lines.txt", "--output", "results", "--workers", "1"]) == 0

@@ -226,6 +226,7 @@ sys.exit(main(["show", "model.xml"]))
 """
 
 
+@pytest.mark.slow
 def test_an_exception_that_follows_from_a_request_is_not_reported() -> None:
     done = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")

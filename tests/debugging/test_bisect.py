@@ -26,6 +26,8 @@ from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.graph.layers import LayerOrPort
 
+pytestmark = pytest.mark.slow
+
 MAKERS = {maker.__name__: maker for maker in (chain, branches, transformer)}
 
 

@@ -15,6 +15,8 @@ from ovir import opset15
 from ovir.debugging import sides
 from ovir.debugging.compare import Agreement
 
+pytestmark = pytest.mark.slow
+
 # --------------------------------------------------------------------------- devices
 
 

@@ -22,6 +22,8 @@ from ovir.ops import find
 from ovir.ops.matmul import MatMul
 from ovir.runtime.emulation import Emulation
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("planted", [0, 2])

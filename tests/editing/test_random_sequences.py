@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from edited import everything, layer, operation, sample, with_body
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,6 +41,7 @@ def edits(model: Model, a: int, b: int, flag: bool) -> list[Callable[[], object]
     ]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(st.lists(st.tuples(st.integers(0, 10), numbers, numbers, st.booleans()), max_size=8), st.booleans())
 def test_each_edit_leaves_an_inferred_model_or_changes_nothing(

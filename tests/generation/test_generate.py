@@ -13,6 +13,8 @@ import pytest
 import ovir
 from ovir import opset15 as ops
 
+pytestmark = pytest.mark.slow
+
 PROMPT = "Once upon a time"
 
 

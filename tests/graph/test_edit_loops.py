@@ -70,6 +70,7 @@ def test_layers_connected_backwards_from_the_reader(monkeypatch: pytest.MonkeyPa
     require_order(model)
 
 
+@pytest.mark.slow
 def test_insertions_at_one_place_seldom_rank_again(monkeypatch: pytest.MonkeyPatch) -> None:
     model = chain(3)
     made = count_sorting(monkeypatch)

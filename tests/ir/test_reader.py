@@ -408,6 +408,7 @@ def test_bodies_of_the_greatest_depth(action: Callable[[ovir.Model], object]) ->
     assert action(ovir.read_model(nested(MAX_DEPTH), b"\1")) is not NotImplemented
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 100, 400])
 def test_bodies_that_are_nested_too_deeply(depth: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "model.xml"

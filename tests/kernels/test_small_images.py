@@ -74,6 +74,7 @@ def test_same_as_one_by_one(name: str) -> None:
         np.testing.assert_array_equal(found, np.concatenate([results[index] for results in single]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_not_image_by_image(name: str) -> None:
     model, inputs = CASES[name]

@@ -267,6 +267,7 @@ REWRITTEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REWRITTEN)
 def test_a_construct_is_rewritten_and_computes_the_same(name: str) -> None:
     release, make = REWRITTEN[name]

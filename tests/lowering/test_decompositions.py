@@ -14,6 +14,8 @@ from ovir.lowering.registry import decomposition_of, why_without
 from ovir.ops import find
 from ovir.ops.base.opsets import OPERATIONS
 
+pytestmark = pytest.mark.slow
+
 OLDEST = 7
 """The opset of release 2021.4, the oldest one that models are lowered to."""
 DECOMPOSED = [

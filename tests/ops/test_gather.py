@@ -190,6 +190,7 @@ def test_an_element_outside_is_an_error_with_its_place() -> None:
         elements("5,2", "2,2").compiled()(feeds)
 
 
+@pytest.mark.slow
 def test_constant_indices_are_prepared_once_and_checked() -> None:
     for indices, good in (([[1, 0]], True), ([[9, 0]], False)):
         net = Net()

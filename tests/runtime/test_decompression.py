@@ -425,6 +425,7 @@ def test_memory_stays_near_the_size_of_the_file(tmp_path: Path) -> None:
     assert grown("decompress") > 3 * 64  # what the test would miss if it measured nothing
 
 
+@pytest.mark.slow
 def test_the_command_line_keeps_them_too(tmp_path: Path) -> None:
     net = Net()
     net.result(net.op("MatMul", net.parameter("x", "1,256"), weights_of(net, "u4"), transpose_b="true", name="product"))

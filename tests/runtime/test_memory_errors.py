@@ -116,6 +116,7 @@ def errors() -> dict[str, str]:
     return dict(line.split("\t", 1) for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_memory_that_is_not_granted(case: Callable[[Net], None], errors: dict[str, str]) -> None:
     error = errors[case.__name__]

@@ -80,6 +80,7 @@ def test_the_state_of_a_request_outlives_a_reshape_of_the_model() -> None:
     np.testing.assert_array_equal(request.infer([np.ones((1, 3), "f4")])[0], np.full((1, 3), 2))
 
 
+@pytest.mark.slow
 def test_a_model_does_not_keep_its_compiled_models() -> None:
     model = plus_one("?,3").model()
     reference = weakref.ref(ovir.compile_model(model))

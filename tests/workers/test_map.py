@@ -35,6 +35,8 @@ from worker_inputs import (
 import ovir
 from ovir.workers.tasks import map_tasks
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def expected() -> np.ndarray:
