@@ -16,12 +16,14 @@ from ovir.diagnostics.codes import CODES, NO_WEIGHTS, VARIABLE_TYPE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import Diagnostics, ModelError, ReadError
 from ovir.graph.layers import Layer, Port
+from ovir.inference.engine import set_outputs
 from ovir.inference.models import infer_into, reshape_undeclared, reshaped_parameters, set_parameters
 from ovir.inference.policy import about_other_shapes
 from ovir.ir.legacy import apply_legacy_io, check_names
 from ovir.ir.reader import Document, load
 from ovir.ir.source import Source
 from ovir.model import Model
+from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.state import AssignBase, FixedReadValue, ReadValueBase
 
 
@@ -125,6 +127,18 @@ def _infer(result: Recovered, document: Document[Model], diagnostics: Diagnostic
     infer_recovering(document, diagnostics)
     result.declared.clear()
     infer_into(document.model, Diagnostics(), trust_declared=True, declared=result.declared)
+    _restore_own_types(result)
+
+
+def _restore_own_types(result: Recovered) -> None:
+    """Give Parameters and Consts the types that they have themselves, whatever their ports declare.
+
+    Layers after them are inferred from what the ports declare where readers agree with these.
+    """
+    for layer in result.model.layers:
+        if isinstance(layer.operator, (Parameter, Const)) and not result.declared.isdisjoint(layer.outputs):
+            set_outputs(layer, [layer.operator.infer()])
+            result.declared.difference_update(layer.outputs)
 
 
 def _note_missing_weights(diagnostics: Diagnostics) -> bool:

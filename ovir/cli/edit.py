@@ -21,13 +21,16 @@ from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import NotFoundError, OvirError
 from ovir.diagnostics.wording import plural, readable
+from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer
 from ovir.graph.names import tensor_names
+from ovir.inference.layer_weights import compression_of
 from ovir.io.tensor_files import load_tensor, parse_literal, with_element_type
 from ovir.ir.writing.save import prepare, write_model
 from ovir.lowering.registry import LOWERED_FROM
 from ovir.lowering.releases import IR_VERSION_11, as_release
 from ovir.model import Model, read_model
+from ovir.ops.infrastructure import Const
 
 Report = Callable[[], str]
 """Returns what an edit has done, once the model is inferred."""
@@ -57,8 +60,45 @@ def set_constant(model: Model, text: str) -> Report:
     name, source = _split(text, "--set-constant", lambda name: is_layer(model, name))
     layer = model.layer(name)
     before = str(layer.outputs[0].type) if layer.outputs else ""
+    notes = _about_compression(layer)
     constant = model.set_constant(layer, _array(layer, source, text))
-    return lambda: f"constant '{constant.name}': {before} -> {constant.outputs[0].type}"
+    return lambda: f"constant '{constant.name}': {before} -> {constant.outputs[0].type}{notes(constant)}"
+
+
+def _about_compression(layer: Layer) -> Callable[[Layer], str]:
+    """Return what says, once a constant has other data, that it was stored in another way, or is still decompressed."""
+    if not layer.outputs or (chain := constant_layers(layer)) is None:
+        return lambda constant: ""
+    stored, bytes_before = compression_of(layer.outputs[0]), sum(map(_bytes, chain))
+    last, before = _decompressed(layer), layer.outputs[0].element_type
+
+    def notes(constant: Layer) -> str:
+        kind = constant.outputs[0].element_type
+        if stored not in (str(before), "computed"):
+            size = f"{_bytes(constant):,} instead of {bytes_before:,} bytes"
+            return f"; it was stored as {stored}, and is stored as {kind} now: {size}"
+        if kind != before and last is not layer:
+            return f"; it was decompressed by later layers, which still apply to it: '{last.name}' has their result"
+        return ""
+
+    return notes
+
+
+def _bytes(layer: Layer) -> int:
+    """Return the bytes of the numbers of a Const; 0 for another layer."""
+    if not isinstance(layer.operator, Const):
+        return 0
+    return layer.outputs[0].shape.size().lower * layer.operator.element_type.bits // 8
+
+
+def _decompressed(layer: Layer) -> Layer:
+    """Return the last of the layers that decompress a constant; itself if none does."""
+    while len(layer.outputs) == 1 and len(layer.outputs[0].readers) == 1:
+        reader = layer.outputs[0].readers[0].layer
+        if reader.type == "Result" or constant_layers(reader) is None:
+            break
+        layer = reader
+    return layer
 
 
 def decompress(model: Model, text: str) -> Report:

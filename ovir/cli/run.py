@@ -283,7 +283,9 @@ def _consequence(what: str) -> str:
 def _watched_constant(found: WatchedConstant) -> str:
     numbers = f"{format_number(found.value)}" + (f" and {found.count - 1:,} more" if found.count > 1 else "")
     readers = f", read by {', '.join(found.readers[:3])}" if found.readers else ""
-    return f"constant '{found.layer}' is beyond {found.what.partition(':')[2]}: {numbers}{readers}"
+    kind = found.what.partition(":")[2]
+    what = f"is beyond {kind}: {numbers}" if kind else f"contains {_CONTENTS[found.what]}"
+    return f"constant '{found.layer}' {what}{readers}"
 
 
 def _watched_row(event: WatchEvent) -> tuple[str, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import ml_dtypes
 import numpy as np
@@ -13,11 +13,14 @@ import numpy as np
 from ovir.analysis.tensor_stats import as_numbers, stats, type_name
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f8e4m3, f8e5m2, f16, f32
+from ovir.debugging.walk import Walk, WalkPlan
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import did_you_mean
-from ovir.graph.layers import Layer
+from ovir.graph.constant_layers import all_constant_layers, constant_layers
+from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 from ovir.ops.infrastructure import Const
+from ovir.runtime.executor import SeenStep
 from ovir.runtime.plan import applied_operator
 
 KINDS = ("nan", "inf", "overflow", "denormal")
@@ -281,11 +284,15 @@ class Watch:
         self.inputs: list[tuple[str, str]] = []
         """The model's inputs that have a watched value themselves, each with the condition."""
         self.constants: list[WatchedConstant] = []
-        """The constants that are too large for a type that is watched for overflow. Devices clamp them to its range."""
+        """The constants that are too large for a type that is watched for overflow, which devices clamp to its range,
+        and those that hold NaN, if that is watched."""
         self._largest: dict[Layer, float] = {}
         self._calls: dict[Layer, int] = {}
         self._reported: set[tuple[Layer, Condition]] = set()
         self._spoiled: set[Layer] = set()
+        self._folded: Collection[Layer] = ()
+        self._traced: set[Port] = set()
+        """The tensors of folded layers that were examined."""
 
     @property
     def first(self) -> WatchEvent | None:
@@ -331,6 +338,12 @@ class Watch:
             if is_real(array) and holds_anywhere(array, condition)
         ]
         self.constants = list(large_constants(model, self.conditions))
+        self._folded = all_constant_layers(model)
+        self._traced = {
+            port.source for port in model.outputs if port.source is not None and self._is_folded(port.source)
+        }
+        for port in tuple(self._traced):
+            self._trace(port)
         with_nan = {name for name, what in self.inputs if what == "nan"}
         self._spoiled = _dependents(port.layer for port in model.inputs if port.any_name in with_nan)
 
@@ -339,6 +352,7 @@ class Watch:
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Handle a layer that has run; one with bodies has no results of its own."""
+        self._examine_folded(layer, inputs)
         if layer.bodies:
             return
         call = self._calls[layer] = self._calls.get(layer, -1) + 1
@@ -352,6 +366,53 @@ class Watch:
                         continue
                     if (found := find(output, condition)) is not None:
                         self._report(layer, condition, inputs, found, output.shape, ValueOrigin(index, call))
+
+    # ----- what is folded, which no run shows
+
+    @property
+    def _nonfinite(self) -> list[Condition]:
+        return [condition for condition in self.conditions if condition.kind in ("nan", "inf")]
+
+    def _is_folded(self, port: Port) -> bool:
+        return port.layer in self._folded or (port.layer.scope != "" and constant_layers(port.layer) is not None)
+
+    def _examine_folded(self, layer: Layer, inputs: Sequence[Array]) -> None:
+        """Trace NaN and infinities in the inputs of a layer that are computed from constants alone."""
+        for port, array in zip(layer.inputs, inputs, strict=False):
+            source = port.source
+            if source is None or source in self._traced or not is_real(array) or not self._is_folded(source):
+                continue
+            self._traced.add(source)
+            if any(holds_anywhere(array, condition) for condition in self._nonfinite):
+                self._trace(source)
+
+    def _trace(self, port: Port) -> None:
+        """Report the folded layers that make NaN and infinities on the way to a tensor, and the constants with NaN."""
+        known = {constant.layer for constant in self.constants if constant.what == "nan"}
+        self.constants += [
+            found
+            for layer in constant_layers(port.layer) or ()
+            for condition in self._nonfinite
+            if condition.kind == "nan" and layer.key not in known  # infinities are often meant, as in masks
+            for found in _watched_constants(layer, condition)
+        ]
+        part = cast("Model", port.layer.owner).extract(outputs=[port])
+        for step in Walk(WalkPlan(part, with_constants=True), []):
+            self._examine_step(step)
+
+    def _examine_step(self, step: SeenStep) -> None:
+        """Report a folded layer, once for all tensors on the way to which it is."""
+        reported = {event.what for event in self.events if event.layer == step.layer.key}
+        for condition in self._nonfinite:
+            for index, output in enumerate(step.outputs):
+                if (
+                    str(condition) in reported
+                    or not is_real(output)
+                    or not self._may_report(step.layer, condition, step.inputs)
+                ):
+                    continue
+                if (found := find(output, condition)) is not None:
+                    self._report(step.layer, condition, step.inputs, found, output.shape, ValueOrigin(index, 0))
 
     def _examine_steps(self, layer: Layer, inputs: Sequence[Array], call: int) -> None:
         """Check what devices compute inside of a layer such as attention, which needs a second run of the layer."""
@@ -367,25 +428,27 @@ class Watch:
             if (layer, condition) not in self._reported:
                 self._report(layer, condition, inputs, found, shape, ValueOrigin(0, call, name))
 
-    def _may_report(self, layer: Layer, condition: Condition, inputs: Sequence[Array]) -> bool:
+    def _may_report(self, layer: Layer, condition: Condition, inputs: Sequence[Array | None]) -> bool:
         """Return whether the layer was not reported yet, depends on no NaN in the inputs of the model, and no input has
         such a value itself."""
         if layer in self._spoiled or (layer, condition) in self._reported:
             return False
-        return not any(is_real(array) and holds_anywhere(array, condition) for array in inputs)
+        return not any(array is not None and is_real(array) and holds_anywhere(array, condition) for array in inputs)
 
     def _report(
         self,
         layer: Layer,
         condition: Condition,
-        inputs: Sequence[Array],
+        inputs: Sequence[Array | None],
         found: Occurrence,
         shape: tuple[int, ...],
         origin: ValueOrigin,
     ) -> None:
         self._reported.add((layer, condition))
         of_output = None if origin.inside else shape
-        seen = tuple(_seen(layer, i, array, found.position, of_output) for i, array in enumerate(inputs))
+        seen = tuple(
+            _seen(layer, i, array, found.position, of_output) for i, array in enumerate(inputs) if array is not None
+        )
         self.events.append(
             WatchEvent(
                 *(layer.key, layer.id, layer.type, str(condition), found.value, found.position),
@@ -397,16 +460,20 @@ class Watch:
 def large_constants(model: Model, conditions: Iterable[Condition]) -> Iterator[WatchedConstant]:
     """Yield the constants of a model that are too large for a type of which an overflow is a condition."""
     overflows = [condition for condition in conditions if condition.kind == "overflow"]
-    if not overflows:
+    for layer in model.walk() if overflows else ():
+        if not layer.is_dead:
+            yield from _watched_constants(layer, *overflows)
+
+
+def _watched_constants(layer: Layer, *conditions: Condition) -> Iterator[WatchedConstant]:
+    """Yield a constant for each condition that holds in it; nothing for other layers."""
+    if not isinstance(layer.operator, Const) or not is_real(array := layer.operator.run()):
         return
-    for layer in model.walk():
-        if not isinstance(layer.operator, Const) or layer.is_dead or not is_real(array := layer.operator.run()):
-            continue
-        extent = extent_of(array)
-        for condition in overflows:
-            if condition.may_hold(extent) and (found := find(array, condition)) is not None:
-                readers = tuple(dict.fromkeys(reader.layer.key for reader in layer.outputs[0].readers))
-                yield WatchedConstant(layer.key, layer.id, str(condition), found.value, found.count, readers)
+    extent = extent_of(array)
+    for condition in conditions:
+        if condition.may_hold(extent) and (found := find(array, condition)) is not None:
+            readers = tuple(dict.fromkeys(reader.layer.key for reader in layer.outputs[0].readers))
+            yield WatchedConstant(layer.key, layer.id, str(condition), found.value, found.count, readers)
 
 
 def _dependents(starts: Iterable[Layer]) -> set[Layer]:

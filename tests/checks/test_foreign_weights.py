@@ -13,7 +13,9 @@ import pytest
 from builder import Net
 
 import ovir
+from ovir import opset13 as ops
 from ovir.cli.main import main
+from ovir.core.element_types import ElementType
 from ovir.ir.weights import WeightsMark
 
 
@@ -258,6 +260,22 @@ def test_codes_of_zero_with_a_zero_point_are_numbers() -> None:
     net = Net()
     net.result(net.op("MatMul", net.parameter("x", "2,8"), decompressed(net, zeros(8, 6), 128)))
     assert not warnings(net)
+
+
+@pytest.mark.parametrize("kind", ["u8", "i8", "u4", "i4", "u2"])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (8, 1), (1, 6), (8, 6)])
+@pytest.mark.parametrize("differs", [False, True])
+def test_codes_that_equal_their_zero_points(kind: str, shape: tuple[int, ...], differs: bool, tmp_path: Path) -> None:
+    points = np.arange(1, 1 + int(np.prod(shape))).reshape(shape) % 3
+    codes = np.broadcast_to(points, (8, 6)).copy()
+    codes[7, 5] = (codes[7, 5] + differs) % 4
+    dtype = ElementType.parse(kind).to_dtype()
+    weights, point = (ops.convert(ops.constant(array.astype(dtype), kind), "f32") for array in (codes, points))
+    scaled = ops.multiply(ops.subtract(weights, point), numbers(1, 1))
+    x = ops.parameter([2, 8], "f32", name="x")
+    ovir.save_model(ovir.Model([ops.matmul(x, scaled, False, False)], [x]), tmp_path / "model.xml")
+    found = [item for item in ovir.check(tmp_path / "model.xml") if item.code == "OVIR518"]
+    assert len(found) == (not differs)
 
 
 WINDOW = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from command import Cli
 
 import ovir
 from ovir import opset13 as ops
+from ovir.core.element_types import ElementType
 
 DIGITS = "examples/xml/digits.xml"
 IMAGES = np.load("examples/xml/digits_input.npz")["image"]
@@ -282,3 +284,38 @@ def test_a_dry_run_refuses_what_the_file_cannot_hold(cli: Cli, tmp_path: Path) -
         assert done.status != 0
         assert "--shape x=..." in done.err
     assert cli("edit", path, "--runtime", "2021.4", "--shape", "x=2,3", "--dry-run").status == 0
+
+
+def compressed(kind: str) -> ovir.Model:
+    """Return a product with weights that are stored in another type."""
+    x = ops.parameter([2, 8], "f32", name="x")
+    dtype = ElementType.parse(kind).to_dtype()
+    weights: Any = ops.constant(np.arange(32).reshape(8, 4).astype(dtype), kind, name="codes")
+    weights = ops.convert(weights, "f32", name="converted")
+    if not ElementType.parse(kind).is_real:
+        weights = ops.multiply(ops.subtract(weights, np.float32(3)), np.float32(0.5), name="weights")
+    return ovir.Model([ops.matmul(x, weights, False, False)], [x])
+
+
+@pytest.mark.parametrize("kind", ["u8", "i8", "u4", "f16", "bf16"])
+def test_set_constant_says_that_weights_were_compressed(kind: str, tmp_path: Path, cli: Any) -> None:
+    ovir.save_model(compressed(kind), tmp_path / "m.xml")
+    np.save(tmp_path / "w.npy", np.ones((8, 4), np.float32))
+    scheme = "" if kind in ("f16", "bf16") else " with scale and zero point"
+    size = 32 * ElementType.parse(kind).bits // 8 + (8 if scheme else 0)
+    name = "weights" if scheme else "converted"
+    done = cli("edit", tmp_path / "m.xml", "--set-constant", f"{name}={tmp_path}/w.npy", "-o", tmp_path / "n.xml")
+    said = f"it was stored as {kind}{scheme}, and is stored as f32 now: 128 instead of {size} bytes"
+    assert f"constant '{name}': f32[8,4] -> f32[8,4]; {said}" in done.out + done.err
+    done = cli("edit", tmp_path / "m.xml", "--set-constant", f"codes={tmp_path}/w.npy", "-o", tmp_path / "n.xml")
+    assert f"which still apply to it: '{name}' has their result" in done.out + done.err
+    plain = cli("edit", tmp_path / "n.xml", "--set-constant", f"codes={tmp_path}/w.npy", "-o", tmp_path / "o.xml")
+    assert "stored as" not in plain.out + plain.err
+
+
+def test_set_constant_of_plain_constants_says_nothing_more(tmp_path: Path, cli: Any) -> None:
+    done = cli(
+        "edit", DIGITS, "--set-constant", "flatten/pattern=1,128", "--shape", "1,1,8,8", "-o", tmp_path / "o.xml"
+    )
+    (line,) = [line for line in (done.out + done.err).splitlines() if "flatten/pattern" in line]
+    assert line == "constant 'flatten/pattern': i64[2] -> i64[2]"

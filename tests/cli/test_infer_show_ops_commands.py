@@ -166,3 +166,24 @@ def test_equal_warnings_are_summed_up(cli: Any, tmp_path: Path, command: str) ->
     warnings = [line for line in cli(command, net.write(tmp_path)).err.splitlines() if "OVIR304" in line]
     assert len(warnings) == 1
     assert "; 27 more of this kind, for example on line 14 and on line 19" in warnings[0]
+
+
+@pytest.mark.parametrize("own", ["2,7", "?,7", "4..5,7"])
+@pytest.mark.parametrize("rest", ["MatMul", "Concat"])
+def test_a_parameter_keeps_its_own_shape_after_errors(own: str, rest: str, tmp_path: Path, cli: Any) -> None:
+    """The port of the Parameter declares another shape, for which layers were made."""
+    net = Net()
+    x, constant = net.parameter("x", "2,5"), net.const(np.ones((5, 5), np.float32))
+    net.result(net.op("ReLU", net.op(rest, x, constant, **({"axis": 0} if rest == "Concat" else {}))))
+    (tmp_path / "model.bin").write_bytes(bytes(net.blob))
+    path = tmp_path / "model.xml"
+    path.write_text(net.declared_xml().replace('shape="2,5"', f'shape="{own}"', 1))
+    shape = f"[{own}]"
+    shown = cli("show", path)
+    assert "error[" in shown.err
+    assert any(line.split()[:3] == ["x", "f32", shape] for line in shown.out.splitlines())
+    (line,) = [line for line in cli("infer", path).out.splitlines() if " x " in line and "Parameter" in line]
+    assert f"f32{shape}" in line
+    assert "only declared" not in line
+    (given,) = json.loads(cli("infer", path, "--json").out)["inputs"]
+    assert given["shape"] == shape

@@ -209,3 +209,65 @@ def test_limits_that_the_watched_tensor_cannot_hold(condition: str, dtype: str) 
         watch = ovir.Watch(f"{condition}:{other}")
         compiled([np.array([1, np.nan, 2]).astype(x.element_type.to_dtype())], listeners=[watch])
         assert watch.events == []
+
+
+def _root(name: str = "root", value: float = -1.0) -> Any:
+    return ops.sqrt(ops.constant(np.float32([value, 4, 9])), name=name)
+
+
+def _folded(where: str) -> ovir.Model:
+    """Return a model that folds layers, one of which makes NaN."""
+    x = ops.parameter([2, 3], "f32", name="x")
+    y: Any
+    if where == "direct":
+        y = ops.add(x, _root())
+    elif where == "chain":
+        y = ops.add(x, ops.relu(ops.multiply(_root(), np.float32(2))))
+    elif where == "two readers":
+        root = _root()
+        y = ops.add(ops.multiply(x, ops.relu(root)), ops.abs(root))
+    elif where == "lost":
+        y = ops.select(ops.less(ops.relu(x), np.float32(9)), x, _root())
+    elif where == "output":
+        return ovir.Model([ops.relu(x), _root()], [x])
+    else:
+        inside, other = (ops.parameter([2, 3], "f32", name=name) for name in ("inside", "other"))
+        y = ops.if_op(ops.less(ops.reduce_max(x, [0, 1], False), np.float32(9)), name="if")
+        y.set_then_body(then := ovir.Model([ops.add(inside, _root())], [inside]))
+        y.set_else_body(els := ovir.Model([ops.relu(other)], [other]))
+        y.set_input(x.output(0), inside, other)
+        y.set_output(then.outputs[0].layer, els.outputs[0].layer)
+    return ovir.Model([ops.relu(y)], [x])
+
+
+@pytest.mark.parametrize("where", ["direct", "chain", "two readers", "lost", "output", "body"])
+def test_layers_that_are_folded_are_watched(where: str) -> None:
+    """No run shows them, but their results make NaN of what reads them."""
+    watch = ovir.Watch("nan,inf,overflow:f16")
+    model = _folded(where)
+    compiled = ovir.compile_model(model)
+    for _ in range(3):
+        compiled([np.ones((2, 3), np.float32)], listeners=[watch])
+        (event,) = watch.events
+        assert (event.layer.rpartition("/")[2], event.type, event.what) == ("root", "Sqrt", "nan")
+        assert (event.position, event.count, event.inputs[0].minimum) == ((0,), 1, -1)
+        assert not watch.constants
+
+
+@pytest.mark.parametrize("between", [lambda x: x, ops.relu, lambda x: ops.convert(ops.relu(x), "f16")])
+def test_constants_that_hold_nan_are_named(between: Any) -> None:
+    x = ops.parameter([2, 3], "f32", name="x")
+    constant = between(ops.constant(np.float32([1, np.nan, np.inf]), name="weights"))
+    model = ovir.Model([ops.add(x, ops.convert(constant, "f32"))], [x])
+    watch = watched(model, [np.ones((2, 3), np.float32)], "nan,inf")
+    assert watch.events == []
+    (found,) = watch.constants
+    assert (found.layer, found.what, found.count) == ("weights", "nan", 1)
+
+
+def test_infinities_that_folded_layers_make() -> None:
+    x = ops.parameter([2, 3], "f32", name="x")
+    model = ovir.Model([ops.add(x, ops.log(ops.constant(np.float32([0, 1, 2])), name="mask"))], [x])
+    watch = watched(model, [np.ones((2, 3), np.float32)], "nan,inf")
+    assert [(event.layer, event.what) for event in watch.events] == [("mask", "inf")]
+    assert watched(model, [np.ones((2, 3), np.float32)], "nan").events == []

@@ -28,6 +28,7 @@ from ovir.diagnostics.wording import and_others, plural
 from ovir.graph.layers import Layer, Port
 from ovir.ir.elements import line_of
 from ovir.ir.weights import are_equal, release_pages
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Const
 
@@ -228,8 +229,44 @@ def _zeros(port: Port) -> Layer | None:
             return layer if op.element_type is not nf4 and Constant(op).is_zero else None  # code 0 of nf4 means -1
         keeps_zeros = op.converts or op.scales or op.quantizes or op.carries == (0,)
         if op.offsets and len(layer.inputs) == 2:
+            codes, point = (_converted_constant(port) for port in layer.inputs)
+            if codes is not None and point is not None and _are_equal_numbers(codes.operator, point.operator):
+                return codes
             keeps_zeros = _zeros(layer.inputs[1]) is not None
         if not keeps_zeros or not layer.inputs:
             return None
         port = layer.inputs[0]
     return None
+
+
+def _converted_constant(port: Port) -> Layer | None:
+    """Return the constant that an input is, perhaps in another type; None for any other input."""
+    for _ in range(_MOST_LAYERS):
+        if port.source is None or (op := port.source.layer.operator) is None:
+            return None
+        if isinstance(op, Const):
+            return port.source.layer
+        if not op.converts:
+            return None
+        port = port.source.layer.inputs[0]
+    return None
+
+
+def _are_equal_numbers(codes: Operator | None, points: Operator | None) -> bool:
+    """Return whether all codes of weights are equal to their zero points, which are broadcast to them."""
+    assert isinstance(codes, Const)
+    assert isinstance(points, Const)
+    if not (codes.has_data and points.has_data and codes.element_type.is_integral):
+        return False
+    count = prod(codes.shape)
+    try:
+        expected = np.broadcast_to(points.data.astype(np.float32), codes.shape).flat
+    except ValueError:  # the zero points have a larger shape than the codes
+        return False
+    ranges = ((start, min(start + _BLOCK, count)) for start in range(0, count, _BLOCK))
+    pairs = ((codes.elements(start, stop), expected[start:stop]) for start, stop in ranges)
+    return count > 0 and all(np.array_equal(block.astype(np.float32), points) for block, points in pairs)
+
+
+_BLOCK = 1 << 12
+"""Numbers that are compared at a time; nearly all weights differ in their first block."""
