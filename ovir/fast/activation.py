@@ -17,6 +17,7 @@ from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Passes, Spare, clip, maximum, minimum, number
 from ovir.fast.base.binding import Binder, tiled
 from ovir.fast.base.passes import bind_passes
+from ovir.fast.base.tables import bind_table
 from ovir.fast.registry import fast
 from ovir.kernels.erf import gelu_passes
 from ovir.ops.activation import (
@@ -65,7 +66,9 @@ def activation(op: ActivationBase, binder: Binder, *inputs: Array) -> bool:
         low, high = op.ends(op.output_types[0]) if isinstance(op, Clamp) else (0, np.iinfo(data.dtype).max)
         bind_passes(binder, lambda x, y, spare: [_clip(x, low, high, y)], data, heavy=False)
         return True
-    if data.dtype not in (np.float32, np.float64) or not all(map(binder.is_constant, range(1, len(inputs)))):
+    if data.dtype not in (np.float32, np.float64):
+        return bind_table(op, binder, inputs)
+    if not all(map(binder.is_constant, range(1, len(inputs)))):
         return False
     maker = next(_makers[cls] for cls in type(op).__mro__ if cls in _makers)
     parameters = [float(array.item()) for array in others]

@@ -6,7 +6,9 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import (
+    bf16,
     boolean,
+    f16,
     f32,
     f64,
     i8,
@@ -38,7 +40,8 @@ def conversion(op: ConversionBase, binder: Binder, *inputs: Array) -> bool:
     if string in (source, target) or target.is_dynamic:
         return False
     is_native = {source, target} <= _NATIVE
-    if not is_native and target.bits <= 16 and bind_table(op, binder, inputs):
+    is_slow = f16 in (source, target) or not {source, target} <= {*_NATIVE, bf16}
+    if is_slow and target.bits <= 16 and bind_table(op, binder, inputs):
         return True
     out = binder.output(order=memory_order(data))
     if not is_native:

@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.fast_calls import Call
+from ovir.core.fast_calls import Call, number
 from ovir.core.parallel import threads
 from ovir.fast.base.binding import Binder, call_elementwise, call_shares, tiled
 from ovir.fast.base.depthwise import bind_depthwise
@@ -113,8 +113,8 @@ def binary_convolution(op: BinaryConvolution, binder: Binder, *inputs: Array) ->
     image = channels_last(data)
     is_one, signs = binder.scratch(image.shape, np.bool_), binder.scratch(image.shape)
     call_elementwise(binder, np.greater, image, np.zeros((), data.dtype), is_one)
-    call_elementwise(binder, np.multiply, is_one, np.array(2, np.float32), signs)
-    call_elementwise(binder, np.subtract, signs, np.array(1 + op.pad_value, np.float32), signs)
+    call_elementwise(binder, np.multiply, is_one, number(2, signs), signs)
+    call_elementwise(binder, np.subtract, signs, number(1 + op.pad_value, signs), signs)
     out = channels_last(binder.output(order=channels_last_order(data.ndim)))
     sums = binder.scratch(out.shape)
     _bind_dense(binder, signs, grouped, axes, sums)

@@ -18,7 +18,7 @@ def logical_not(op: LogicalNot, binder: Binder, *inputs: Array) -> bool:
     return True
 
 
-@fast(BitwiseNot, by_element=True)
+@fast(BitwiseNot)
 def bitwise_not(op: BitwiseNot, binder: Binder, *inputs: Array) -> bool:
     if op.output_types[0] in HELD_IN_BYTES or native_dtype(inputs[0].dtype) != inputs[0].dtype:
         return False
@@ -26,6 +26,6 @@ def bitwise_not(op: BitwiseNot, binder: Binder, *inputs: Array) -> bool:
     return True
 
 
-@fast(ShiftBase, by_element=True)
+@fast(ShiftBase)
 def shift(op: ShiftBase, binder: Binder, *inputs: Array) -> bool:
     return False  # each run examines the shifts

@@ -49,10 +49,10 @@ def reduction(op: ReductionBase, binder: Binder, data: Array, axes: Array) -> bo
     if data.dtype.kind in "iu" and type(op) in _OF_SUMS and not (is_wide(data.dtype) and isinstance(op, ReduceSum)):
         _bind_integer_sum(op, binder, data, along)
     elif data.dtype not in (np.float32, np.float64):
-        is_narrow = data.dtype.kind in "iu" and not is_wide(data.dtype)
-        functions = _OF_BOOLEANS if data.dtype == np.bool_ else _OF_NARROW_INTEGERS if is_narrow else _OF_WIDE_INTEGERS
         if data.dtype.kind not in "iub":
             return False
+        of_integers = _OF_WIDE_INTEGERS if is_wide(data.dtype) else _OF_NARROW_INTEGERS
+        functions = _OF_BOOLEANS if data.dtype == np.bool_ else of_integers
         function = functions.get(type(op))
         if function is None:
             return False

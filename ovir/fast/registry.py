@@ -32,8 +32,7 @@ def fast(*operations: type[Operator], in_f32: bool = False, by_element: bool = F
     With ``in_f32``, f16 and bf16 are converted to f32 before the calls, and the outputs are rounded after them.
 
     ``by_element`` says that an element of the output depends only on the elements of the inputs that NumPy broadcasts
-    to its place. Then f16 and bf16 are converted block by block, and numbers of at most 16 bits may be looked up in a
-    table of the results of all.
+    to its place. Then f16 and bf16 are converted block by block, or looked up in a table of the results of all numbers.
     """
 
     def add(function: F) -> F:
@@ -71,12 +70,12 @@ def bind(op: Operator, binder: Binder, *inputs: Array) -> bool:
     if form is None:
         return False
     by_element, narrow = form in _by_element, any(is_narrow(array.dtype) for array in inputs)
-    if by_element and narrow and bind_table(op, binder, inputs):
+    if by_element and narrow and is_narrow(binder.output_dtype()) and bind_table(op, binder, inputs):
         return True
     if form in _in_f32 and narrow:
         in_blocks = by_element and getattr(op, "auto_broadcast", "numpy") != "pdpd"
         return (bind_in_blocks if in_blocks else bind_widened)(form, op, binder, inputs)
-    return form(op, binder, *inputs) or (by_element and bind_table(op, binder, inputs))
+    return form(op, binder, *inputs)
 
 
 _OPERATIONS = "ovir.ops."

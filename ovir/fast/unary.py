@@ -8,6 +8,7 @@ from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare
 from ovir.fast.base.binding import Binder
 from ovir.fast.base.passes import bind_passes
+from ovir.fast.base.tables import bind_table
 from ovir.fast.registry import fast
 from ovir.kernels.erf import erf_passes
 from ovir.ops.unary import Erf, ExactUnaryBase, Round, RoundingBase, UnaryBase
@@ -21,7 +22,7 @@ def unary(op: UnaryBase, binder: Binder, *inputs: Array) -> bool:
     is_exact, dtype = isinstance(op, ExactUnaryBase), inputs[0].dtype
     is_integral = is_exact and not isinstance(op, RoundingBase) and dtype.kind in "iu"
     if dtype not in (np.float32, np.float64) and not (is_integral and dtype.itemsize > 1):  # 8 bits saturate
-        return False
+        return not is_exact and bind_table(op, binder, inputs)
     bind_passes(binder, passes, *inputs, heavy=not is_exact)
     return True
 
@@ -34,6 +35,6 @@ def round_(op: Round, binder: Binder, *inputs: Array) -> bool:
 @fast(Erf, in_f32=True, by_element=True)
 def erf(op: Erf, binder: Binder, *inputs: Array) -> bool:
     if inputs[0].dtype not in (np.float32, np.float64):
-        return False
+        return bind_table(op, binder, inputs)
     bind_passes(binder, erf_passes, *inputs)
     return True

@@ -101,9 +101,9 @@ def bind_in_blocks(form: Callable[..., bool], op: Any, binder: Binder, inputs: S
     out = binder.output(order=memory_order(largest) if largest.shape == shape else None)
     takes = True
 
-    def passes(*arrays: Any) -> list[Call]:
+    def passes(*arguments: Any) -> list[Call]:
         nonlocal takes
-        *given, target, spare = arrays
+        *given, target, spare = arguments
         block = _Block(binder, given, target, spare)
         with limit(1):
             takes = takes and form(op, block, *block.inputs)
