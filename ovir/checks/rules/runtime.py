@@ -11,7 +11,6 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.wording import and_others
 from ovir.graph.layers import Layer
 from ovir.ir.elements import line_of
-from ovir.lowering.constructs import why_not_lowered
 from ovir.lowering.releases import (
     ELEMENT_TYPES_SINCE,
     IR_VERSION_11,
@@ -63,6 +62,8 @@ def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
 
 def _failures(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
     """Yield what the release reads and fails to run, if no other layers compute the same."""
+    from ovir.lowering.constructs import why_not_lowered  # imports many operations
+
     refused: dict[tuple[str, str, str], list[Layer]] = {}
     for layer in layers:
         is_known = (opset_number(layer.version) or 0) <= newest_opset_for(layer, release)
@@ -76,6 +77,8 @@ def _failures(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]
 
 def _help(layers: list[Layer], release: Release) -> str:
     """Return the hint that names the command which rewrites the layers, or says why one of them cannot be."""
+    from ovir.lowering.constructs import why_not_lowered  # imports many operations
+
     for layer in layers:
         if (error := why_not_lowered(layer, release)) is not None:
             which = "this layer" if layer is layers[0] else layer.title
