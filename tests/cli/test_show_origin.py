@@ -119,10 +119,10 @@ def test_the_memory_of_a_run_is_what_it_takes() -> None:
 
 def test_weights_that_stay_compressed_count_as_in_the_file() -> None:
     x = ops.parameter([1, 1024], "f32")
-    codes = ops.constant(np.ones((1024, 1024)), "i8")
-    weights = ops.multiply(ops.convert(codes, "f16"), np.full((1024, 1), 0.5, np.float16))
+    codes = ops.constant(np.ones((2048, 1024)), "i8")
+    weights = ops.multiply(ops.convert(codes, "f16"), np.full((2048, 1), 0.5, np.float16))
     model = ovir.Model([ops.matmul(x, ops.convert(weights, "f32"), False, True)], [x])
-    assert memory_use(ovir.compile_model(model).plan()).weights == 1024 * 1024 + 2 * 1024
+    assert memory_use(ovir.compile_model(model).plan()).weights == 2048 * 1024 + 2 * 2048
 
 
 def test_show_memory(cli: Any, tmp_path: Path) -> None:
