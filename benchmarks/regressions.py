@@ -91,7 +91,7 @@ def compare(states: Sequence[State], models: Mapping[str, Path], names: set[str]
         suspects = measure(number, names)
     if suspects:
         print(f"measured again: {', '.join(sorted(suspects))}", flush=True)
-    for number in rounds(10, options.seconds):
+    for number in rounds(20, 2 * options.seconds):  # what is no slower needs a few of them
         if not suspects:
             break
         suspects = measure(number, suspects)
