@@ -142,14 +142,9 @@ def _extended(text: bytes, rng: random.Random) -> bytes:
 
 
 def _headed(text: bytes, rng: random.Random) -> bytes:
-    heads = (
-        b"\xef\xbb\xbf",
-        b"\xff\xfe",
-        b'<?xml version="1.0" encoding="utf-7"?>',
-        b"<!DOCTYPE net [<!ENTITY a 'b'>]>",
-        b"\x1f\x8b",
-    )
-    return rng.choice(heads) + text
+    marks = [b"\xef\xbb\xbf", b"\xff\xfe", b"\x1f\x8b"]
+    heads = [b'<?xml version="1.0" encoding="utf-7"?>', b"<!DOCTYPE net [<!ENTITY a 'b'>]>"]
+    return rng.choice(marks + heads) + text
 
 
 OF_XML: list[Mutation] = [

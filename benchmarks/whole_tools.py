@@ -85,9 +85,6 @@ def _state(number: int) -> tuple[int, int]:
     return own, own + sizes.get("RssFile", 0)
 
 
-# --------------------------------------------------------------------------- models and commands
-
-
 def tiny(folder: Path) -> Path:
     """Write the decoder with tiny weights, but as many layers."""
     path = folder / f"tiny_{MODEL}" / "model.xml"

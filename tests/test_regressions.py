@@ -30,7 +30,7 @@ class State:
     ("new", "slower", "rounds"),
     [
         (lambda number: 1.4, [], 3),
-        (lambda number: 2.0, ["watched: call"], 13),
+        (lambda number: 2.0, ["watched: call"], 23),
         (lambda number: 2.0 if number < 5 else 1.1, [], 6),
         (lambda number: 1.0 if number == 2 else 9.0, [], 3),
     ],
