@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -144,3 +145,20 @@ def test_no_hang_at_exit_and_no_failure_in_exit_handlers():
         "work()\n"
     )
     assert output == "50\n50\n"
+
+
+def test_helpers_that_were_not_needed_keep_nothing_alive():
+    class Block:
+        def __call__(self, start, stop):
+            pass
+
+    done = threading.Event()
+    busy = parallel._pool(1).submit(done.wait, 10)  # so that the helper of the next call waits in the queue
+    block = Block()
+    known = weakref.ref(block)
+    with limit(2):
+        run_blocks(block, 8)
+    del block
+    assert known() is None
+    done.set()
+    busy.result()

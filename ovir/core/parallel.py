@@ -105,6 +105,7 @@ def run_blocks(function: Callable[[int, int], object], items: int, min_items_per
 
     length = -(-items // (workers * _BLOCKS_PER_THREAD))
     starts = iter(range(0, items, length))
+    shared = [function]
     failed = False
 
     def work() -> None:
@@ -113,7 +114,7 @@ def run_blocks(function: Callable[[int, int], object], items: int, min_items_per
             if failed:
                 return
             try:
-                function(start, min(start + length, items))
+                shared[0](start, min(start + length, items))
             except BaseException:
                 failed = True
                 raise
@@ -129,6 +130,8 @@ def run_blocks(function: Callable[[int, int], object], items: int, min_items_per
         work()
     finally:
         errors = [helper.exception() for helper in helpers if not helper.cancel()]
+        # A cancelled helper waits in the queue, and must not keep arrays alive until a thread takes it.
+        shared.clear()
     for error in errors:
         if error is not None:
             raise error
