@@ -12,6 +12,7 @@ from binding import bound_results
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import constant_type
 from ovir.ops.normalization import MVN6, GroupNormalization, LogSoftmax, SoftMax8
+from ovir.ops.pooling import MaxPool1
 
 
 def applied(op: Any, inputs: tuple[Array, ...]) -> Any:
@@ -53,3 +54,14 @@ def test_numbers_that_only_f32_holds_between_the_steps() -> None:
     got = bound_results(applied(op, inputs), inputs, [data], {1})
     assert got is not None
     np.testing.assert_allclose(got[0].astype(np.float32), [[0.7071, -1.4142, 0.7071]], rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_the_lowest_number_is_that_of_the_narrow_type(dtype: Any) -> None:
+    data = np.full((1, 2, 4, 4), -np.inf).astype(dtype)
+    op = MaxPool1(kernel=(2, 2), strides=(2, 2), pads_begin=(0, 0), pads_end=(0, 0))
+    expected = op.run(data)
+    got = bound_results(applied(op, (data,)), (data,), [expected], set())
+    assert got is not None
+    np.testing.assert_array_equal(got[0], expected)
+    assert np.isfinite(got[0].astype(np.float32)).all()
