@@ -23,7 +23,7 @@ from ovir.ir.legacy import apply_legacy_io, check_names
 from ovir.ir.reader import Document, load
 from ovir.ir.source import Source
 from ovir.model import Model
-from ovir.ops.infrastructure import Const, Parameter
+from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import AssignBase, FixedReadValue, ReadValueBase
 
 
@@ -131,12 +131,12 @@ def _infer(result: Recovered, document: Document[Model], diagnostics: Diagnostic
 
 
 def _restore_own_types(result: Recovered) -> None:
-    """Give Parameters and Consts the types that they have themselves, whatever their ports declare.
+    """Give Parameters the types that they have themselves, whatever their ports declare.
 
     Layers after them are inferred from what the ports declare where readers agree with these.
     """
     for layer in result.model.layers:
-        if isinstance(layer.operator, (Parameter, Const)) and not result.declared.isdisjoint(layer.outputs):
+        if isinstance(layer.operator, Parameter) and not result.declared.isdisjoint(layer.outputs):
             set_outputs(layer, [layer.operator.infer()])
             result.declared.difference_update(layer.outputs)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import Any, NamedTuple, cast
@@ -20,7 +20,6 @@ from ovir.graph.constant_layers import all_constant_layers, constant_layers
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 from ovir.ops.infrastructure import Const
-from ovir.runtime.executor import SeenStep
 from ovir.runtime.plan import applied_operator
 
 KINDS = ("nan", "inf", "overflow", "denormal")
@@ -258,6 +257,15 @@ class LayerMargin:
     """For each type that is watched for overflow: its largest value divided by ``largest``."""
 
 
+@dataclass(frozen=True)
+class _Folded:
+    """What is known of a tensor that is computed from constants alone."""
+
+    array: Array | None
+    events: Sequence[WatchEvent] = ()
+    constants: Sequence[WatchedConstant] = ()
+
+
 class Watch:
     """Look for values in the results of all layers, those in bodies included.
 
@@ -290,9 +298,11 @@ class Watch:
         self._calls: dict[Layer, int] = {}
         self._reported: set[tuple[Layer, Condition]] = set()
         self._spoiled: set[Layer] = set()
-        self._folded: Collection[Layer] = ()
-        self._traced: set[Port] = set()
-        """The tensors of folded layers that were examined."""
+        self._nonfinite = [condition for condition in self.conditions if condition.kind in ("nan", "inf")]
+        self._layers: Sequence[Layer] = ()
+        self._folded: dict[Port, _Folded] = {}
+        self._folded_inputs: dict[Layer, list[int]] = {}
+        self._folded_outputs: list[Port] = []
 
     @property
     def first(self) -> WatchEvent | None:
@@ -331,6 +341,13 @@ class Watch:
         self._largest.clear()
         self._calls.clear()
         self._reported.clear()
+        if model.layers is not self._layers:  # another model, or an edited one
+            self._layers = model.layers
+            self._folded.clear()
+            self._folded_inputs.clear()
+            constant = all_constant_layers(model) if self._nonfinite else ()
+            sources = (port.source for port in model.outputs)
+            self._folded_outputs = [port for port in sources if port is not None and port.layer in constant]
         self.inputs = [
             (port.any_name, str(condition))
             for port, array in zip(model.inputs, arrays, strict=True)
@@ -338,12 +355,8 @@ class Watch:
             if is_real(array) and holds_anywhere(array, condition)
         ]
         self.constants = list(large_constants(model, self.conditions))
-        self._folded = all_constant_layers(model)
-        self._traced = {
-            port.source for port in model.outputs if port.source is not None and self._is_folded(port.source)
-        }
-        for port in tuple(self._traced):
-            self._trace(port)
+        for source in self._folded_outputs:
+            self._examine_folded(source, None)
         with_nan = {name for name, what in self.inputs if what == "nan"}
         self._spoiled = _dependents(port.layer for port in model.inputs if port.any_name in with_nan)
 
@@ -352,11 +365,21 @@ class Watch:
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Handle a layer that has run; one with bodies has no results of its own."""
-        self._examine_folded(layer, inputs)
+        positions = self._folded_inputs.get(layer)
+        if positions is None:
+            positions = self._folded_inputs[layer] = self._positions(layer)
+        for position in positions:
+            if position < len(inputs):
+                self._examine_folded(layer.inputs[position].source, inputs[position])
         if layer.bodies:
             return
         call = self._calls[layer] = self._calls.get(layer, -1) + 1
         self._examine_steps(layer, inputs, call)
+        self._examine_outputs(layer, inputs, outputs, call)
+
+    def _examine_outputs(
+        self, layer: Layer, inputs: Sequence[Array | None], outputs: Sequence[Array], call: int = 0
+    ) -> None:
         for index, output in enumerate(outputs):
             if is_real(output):
                 extent = extent_of(output)
@@ -369,50 +392,37 @@ class Watch:
 
     # ----- what is folded, which no run shows
 
-    @property
-    def _nonfinite(self) -> list[Condition]:
-        return [condition for condition in self.conditions if condition.kind in ("nan", "inf")]
+    def _positions(self, layer: Layer) -> list[int]:
+        """Return the inputs of a layer that are computed from constants alone; none if their values do not matter."""
+        sources = [port.source for port in layer.inputs] if self._nonfinite else []
+        return [i for i, port in enumerate(sources) if port is not None and constant_layers(port.layer) is not None]
 
-    def _is_folded(self, port: Port) -> bool:
-        return port.layer in self._folded or (port.layer.scope != "" and constant_layers(port.layer) is not None)
+    def _examine_folded(self, port: Port | None, array: Array | None) -> None:
+        """Report the folded layers that make NaN and infinities on the way to a tensor, and the constants with NaN.
 
-    def _examine_folded(self, layer: Layer, inputs: Sequence[Array]) -> None:
-        """Trace NaN and infinities in the inputs of a layer that are computed from constants alone."""
-        for port, array in zip(layer.inputs, inputs, strict=False):
-            source = port.source
-            if source is None or source in self._traced or not is_real(array) or not self._is_folded(source):
-                continue
-            self._traced.add(source)
-            if any(holds_anywhere(array, condition) for condition in self._nonfinite):
-                self._trace(source)
+        The array of a folded tensor is the same in each run of a compiled model, so it is examined once.
+        """
+        assert port is not None
+        known = self._folded.get(port)
+        if known is None or known.array is not array:
+            known = self._folded[port] = self._trace(port, array)
+        for event in known.events:
+            if not any((other.layer, other.what) == (event.layer, event.what) for other in self.events):
+                self.events.append(event)
+        if known.constants:
+            self.constants += [constant for constant in known.constants if constant not in self.constants]
 
-    def _trace(self, port: Port) -> None:
-        """Report the folded layers that make NaN and infinities on the way to a tensor, and the constants with NaN."""
-        known = {constant.layer for constant in self.constants if constant.what == "nan"}
-        self.constants += [
-            found
-            for layer in constant_layers(port.layer) or ()
-            for condition in self._nonfinite
-            if condition.kind == "nan" and layer.key not in known  # infinities are often meant, as in masks
-            for found in _watched_constants(layer, condition)
-        ]
-        part = cast("Model", port.layer.owner).extract(outputs=[port])
-        for step in Walk(WalkPlan(part, with_constants=True), []):
-            self._examine_step(step)
-
-    def _examine_step(self, step: SeenStep) -> None:
-        """Report a folded layer, once for all tensors on the way to which it is."""
-        reported = {event.what for event in self.events if event.layer == step.layer.key}
-        for condition in self._nonfinite:
-            for index, output in enumerate(step.outputs):
-                if (
-                    str(condition) in reported
-                    or not is_real(output)
-                    or not self._may_report(step.layer, condition, step.inputs)
-                ):
-                    continue
-                if (found := find(output, condition)) is not None:
-                    self._report(step.layer, condition, step.inputs, found, output.shape, ValueOrigin(index, 0))
+    def _trace(self, port: Port, array: Array | None) -> _Folded:
+        """Return what a tensor that is computed from constants alone brings along; its array is None for an output."""
+        chain = constant_layers(port.layer)
+        assert chain is not None
+        if array is not None and not (is_real(array) and any(holds_anywhere(array, c) for c in self._nonfinite)):
+            return _Folded(array)
+        watch = Watch(",".join(map(str, self._nonfinite)))
+        for step in Walk(WalkPlan(cast("Model", port.layer.owner).extract(outputs=[port]), with_constants=True), []):
+            watch._examine_outputs(step.layer, step.inputs, step.outputs)
+        nan = [condition for condition in self._nonfinite if condition.kind == "nan"]  # infinities are often meant
+        return _Folded(array, watch.events, [found for layer in chain for found in _watched_constants(layer, *nan)])
 
     def _examine_steps(self, layer: Layer, inputs: Sequence[Array], call: int) -> None:
         """Check what devices compute inside of a layer such as attention, which needs a second run of the layer."""
