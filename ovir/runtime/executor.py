@@ -262,15 +262,14 @@ class Executor:
         return [self._result(slot, None, share=False) for slot in self.plan.results]
 
     def _begin(self, inputs: Sequence[Array], listeners: Sequence[Listener]) -> None:
-        slots, lent = self._slots, set()
+        slots, lent = self._slots, {}
         for slot, array in zip(self.plan.parameters, inputs, strict=True):
             if array is slots[slot]:
                 continue
             if slot in self._lent:
                 if self._is_result(array):
                     array = self._lent[slot] = self._own_copy(slot, array, self._lent[slot])
-                slots[slot] = array
-                lent.add(slot)
+                lent[slot] = array
             elif slot in self._fixed:
                 np.copyto(slots[slot], array)
             else:
@@ -281,13 +280,21 @@ class Executor:
             body.listeners = listeners
         np.setbufsize(_BUFFER)  # for this context; the caller restores it with the settings of errors
 
-    def _bind_again(self, lent: set[int]) -> None:
-        """Bind the steps that read these inputs to the arrays that the caller has lent."""
-        for lenders, step, binder in self._rebinding:
-            if not lent.isdisjoint(lenders):
-                binder.bind_again(tuple([self._slots[slot] for slot in step.inputs]))
-                for slot, array in zip(step.outputs, binder.outputs, strict=True):
-                    self._slots[slot] = array
+    def _bind_again(self, lent: Mapping[int, Array]) -> None:
+        """Bind the steps that read these inputs, by slot, to the arrays that the caller has lent."""
+        slots = self._slots
+        try:
+            for slot, array in lent.items():
+                slots[slot] = array
+            for lenders, step, binder in self._rebinding:
+                if not lenders.isdisjoint(lent):
+                    binder.bind_again(tuple([slots[slot] for slot in step.inputs]))
+                    for slot, bound in zip(step.outputs, binder.outputs, strict=True):
+                        slots[slot] = bound
+        except BaseException:  # an interrupt, too, leaves steps half bound, which the next run has to bind again
+            for slot in lent:
+                slots[slot] = None
+            raise
 
     def _is_result(self, array: Array) -> bool:
         """Return whether an array lies in one that callers share, and this run overwrites."""

@@ -10,6 +10,7 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
+from ovir.runtime.binder import StepBinder
 
 ROWS, COLUMNS = 600, 160  # 384,000 bytes of f32
 MODELS: dict[str, Callable[[Any, Any], Any]] = {
@@ -102,3 +103,22 @@ def test_large_inputs_are_not_copied() -> None:
     request.infer([array, np.array([1, 2])])
     (executor,) = request._bindings._bound.values()
     assert any(slot is array for slot in executor._slots)
+
+
+def test_an_interrupt_while_steps_are_bound_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(4)
+    request = compiled("view").create_infer_request()
+    first, second = inputs(random), inputs(random)
+    request.infer(first)
+    bind_again = StepBinder.bind_again
+
+    def interrupted(binder: StepBinder, arrays: Any) -> None:
+        bind_again(binder, arrays)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StepBinder, "bind_again", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            request.infer(second)
+    np.testing.assert_array_equal(request.infer(second)[0], expected("view", second))
+    np.testing.assert_array_equal(request.infer(first)[0], expected("view", first))
