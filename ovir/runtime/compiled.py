@@ -201,7 +201,9 @@ class CompiledModel(PublicNames):
         """Replace the model by a copy of it, because it is about to be reshaped or edited, once no run is going on in
         another thread."""
         with self._changing, ExitStack() as stack:
-            for request in list(self._requests):
+            with self._lock:  # not held while waiting, because runs need it
+                requests = list(self._requests)
+            for request in requests:
                 stack.enter_context(request.at_rest())
             stack.enter_context(self._lock)
             self.model = self.model.clone()
@@ -283,8 +285,8 @@ class CompiledModel(PublicNames):
 
     def create_infer_request(self) -> InferRequest:
         """Return a new request with its own buffers and variables."""
-        with self._changing:
-            request = InferRequest(self)
+        request = InferRequest(self)
+        with self._lock:
             self._requests.add(request)
         return request
 

@@ -75,3 +75,29 @@ def test_a_request_that_runs_still_refuses_a_second_run() -> None:
 
     with pytest.raises(ovir.InputError, match="this request is running"):
         request.infer([np.ones((1, 4), np.float32)] * 2, listeners=[RunsAgain()])
+
+
+def test_a_first_call_of_the_model_may_meet_a_change_and_a_run() -> None:
+    model = total()
+    compiled = ovir.compile_model(model)
+    request = compiled.create_infer_request()
+    ones = np.ones((3, 4), np.float32)
+    others = [
+        threading.Thread(target=CHANGES["reshaped"], args=[model], daemon=True),
+        threading.Thread(target=compiled, args=[[ones, ones]], daemon=True),
+    ]
+
+    class Rows:
+        """An input that is read while others change the model and call it for the first time."""
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            for thread in others:
+                thread.start()
+                thread.join(0.2)
+            return ones
+
+    run = threading.Thread(target=request.infer, args=[{"x": Rows(), "y": ones}], daemon=True)
+    run.start()
+    for thread in (run, *others):
+        thread.join(10)
+        assert not thread.is_alive()
