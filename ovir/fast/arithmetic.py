@@ -9,8 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare, maximum, minimum
-from ovir.fast.base.binding import Binder, bind_elementwise
-from ovir.fast.base.coalesce import memory_order
+from ovir.fast.base.binding import Binder, bind_elementwise, output_like_largest
 from ovir.fast.base.passes import call_passes
 from ovir.fast.elementwise import bind_binary
 from ovir.fast.registry import fast
@@ -72,10 +71,7 @@ def remainder(op: RemainderBase, binder: Binder, *inputs: Array) -> bool:
     a, b = inputs[0], op.aligned(*inputs)
     if a.dtype not in (np.float32, np.float64):
         return False  # each run examines the divisors
-    shape = binder.output_shape()
-    largest = max(a, b, key=lambda array: array.size)
-    out = binder.output(order=memory_order(largest) if largest.shape == shape else None)
-    call_passes(binder, _floored if isinstance(op, FloorMod) else _truncated, a, b, out)
+    call_passes(binder, _floored if isinstance(op, FloorMod) else _truncated, a, b, output_like_largest(binder, a, b))
     return True
 
 

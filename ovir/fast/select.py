@@ -7,8 +7,7 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder, call_elementwise
-from ovir.fast.base.coalesce import memory_order
+from ovir.fast.base.binding import Binder, call_elementwise, output_like_largest
 from ovir.fast.registry import fast
 from ovir.ops.select import Select
 
@@ -26,8 +25,7 @@ def select(op: Select, binder: Binder, *inputs: Array) -> bool:
     if other.shape == shape and binder.may_overwrite(2):
         out = binder.overwrite(2)
     else:
-        largest = max(then, other, key=lambda array: array.size)
-        out = binder.output(order=memory_order(largest) if largest.shape == shape else None)
+        out = output_like_largest(binder, then, other)
     if cond.size == 1:
         binder.call(_copy_one, cond.reshape(()), then, other, out)
         return True
@@ -40,8 +38,7 @@ def select(op: Select, binder: Binder, *inputs: Array) -> bool:
 def _bind_bits(op: Select, binder: Binder, cond: Array, then: Array, other: Array) -> bool:
     """Bind the selection by bits: z = y ^ ((x ^ y) & mask)."""
     shape, bits = binder.output_shape(), np.dtype(f"i{then.dtype.itemsize}")
-    largest = max((then, other, cond), key=lambda array: array.size)
-    out = binder.output(order=memory_order(largest) if largest.shape == shape else None)
+    out = output_like_largest(binder, then, other, cond)
     mask = binder.scratch(cond.shape, bits)
     binder.call(np.copyto, mask, cond)
     binder.call(np.negative, mask, mask)

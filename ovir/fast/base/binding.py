@@ -82,13 +82,17 @@ def elementwise_output(binder: Binder, *arrays: Array) -> Array:
     """Return the array of output 0 of an elementwise operation: an input, or a new one in the order of the largest."""
     shape = np.broadcast_shapes(*(array.shape for array in arrays))
     dtype = arrays[0].dtype
-    largest = max(arrays, key=lambda array: array.size)
-    order = memory_order(largest) if largest.shape == shape else range(len(shape))
     for index, array in enumerate(binder.inputs):
         is_like_output = array.shape == shape and array.dtype == dtype == binder.output_dtype()
         if is_like_output and any(array is a for a in arrays) and binder.may_overwrite(index):
             return binder.overwrite(index)
-    return binder.output(order=order)
+    return output_like_largest(binder, *arrays)
+
+
+def output_like_largest(binder: Binder, *arrays: Array) -> Array:
+    """Return a new array for output 0, in the memory order of the largest of some arrays if that has its shape."""
+    largest = max(arrays, key=lambda array: array.size)
+    return binder.output(order=memory_order(largest) if largest.shape == binder.output_shape() else None)
 
 
 def call_elementwise(binder: Binder, function: Callable[..., object], *arrays: Array, heavy: bool = False) -> None:

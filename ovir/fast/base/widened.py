@@ -13,7 +13,7 @@ from ovir.core import half
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare
 from ovir.core.parallel import limit
-from ovir.fast.base.binding import Binder, parts_of
+from ovir.fast.base.binding import Binder, output_like_largest, parts_of
 from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.passes import call_passes
 
@@ -96,9 +96,7 @@ def bind_widened(form: Callable[..., bool], op: Any, binder: Binder, inputs: Seq
 def bind_in_blocks(form: Callable[..., bool], op: Any, binder: Binder, inputs: Sequence[Array]) -> bool:
     """Bind an elementwise form for f32 to inputs of which some are f16 or bf16, in blocks that stay in a cache while
     they are converted, computed and rounded; return whether it takes them."""
-    shape = binder.output_shape()
-    largest = max(inputs, key=lambda array: array.size)
-    out = binder.output(order=memory_order(largest) if largest.shape == shape else None)
+    out = output_like_largest(binder, *inputs)
     takes = True
 
     def passes(*arguments: Any) -> list[Call]:
