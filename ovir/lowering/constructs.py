@@ -482,8 +482,12 @@ def other_equations(layer: Layer) -> Changes:
     op, inputs = layer.operator, [port.source for port in layer.inputs if port.source is not None]
     if not isinstance(op, Einsum) or not needs_products(op, inputs):
         return {}
-    found = products(op, inputs)
-    return {layer.outputs[0]: found if isinstance(found, Layer) else ops.convert(found, found.element_type)}
+    return {layer.outputs[0]: _as_layer(products(op, inputs))}
+
+
+def _as_layer(found: LayerOrPort) -> Layer:
+    """Return a layer that may take the place of another: a copy of the tensor if it is one of the model's own."""
+    return found if isinstance(found, Layer) else ops.convert(found, found.element_type)
 
 
 _NOT_FINITE = "it reads attributes that are infinite or NaN as 0"
@@ -501,7 +505,7 @@ def clamp_without_an_end(layer: Layer) -> Changes:
         found = ops.maximum(found, ops.constant(low, data.element_type))
     if isfinite(op.max):
         found = ops.minimum(found, ops.constant(high, data.element_type))
-    return {layer.outputs[0]: found if isinstance(found, Layer) else ops.convert(data, data.element_type)}
+    return {layer.outputs[0]: _as_layer(found)}
 
 
 _ENDS = frozenset(
