@@ -101,7 +101,7 @@ def _rounding(
     layers = rounding_layers(model)
     if not layers or exported.state_inputs or exported.state_outputs:
         return None
-    found = session.run(_feeds(exported, inputs), exported.outputs)
+    found = session.run(exported.feeds(inputs), exported.outputs)
     if not differ_by_rounding(model, exported, inputs, found, criterion):
         return None
     return (
@@ -109,13 +109,6 @@ def _rounding(
         "export rounds otherwise, the number is within tolerance of a tie, and from the numbers that the export has "
         "rounded to, ovir computes the same outputs"
     )
-
-
-def _feeds(exported: Exported, arrays: Sequence[Array]) -> dict[str, Array]:
-    """Return the arrays for the inputs and the variables of an export, without those that its graph has left out."""
-    kept = {value.name for value in exported.onnx.graph.inputs}
-    names = (*exported.inputs, *exported.state_inputs.values())
-    return {name: array for name, array in zip(names, arrays, strict=True) if name in kept}
 
 
 def _compared(
@@ -129,7 +122,7 @@ def _compared(
         depths = DepthListener()
         results = request.infer(list(inputs), taps=keys, listeners=[depths])
         states = [results.taps[key][0] for key in keys]
-        found = session.run(_feeds(exported, (*inputs, *states)), wanted)
+        found = session.run(exported.feeds((*inputs, *states)), wanted)
         values = {variable.name: variable.value for variable in request.query_state()}
         references = [*results.values(), *(values[name] for name in exported.state_outputs)]
         ways = [depths.found.of_port(port.source) for port in model.outputs]

@@ -72,9 +72,7 @@ def _rounded_by_export(
     positions = [tapped.outputs.index(port) for port in added]
     opsets = exported.onnx.opset_imports
     again = export_model(tapped, opsets[""], contrib="com.microsoft" in opsets)
-    kept = {value.name for value in again.onnx.graph.inputs}
-    feeds = {name: array for name, array in zip(again.inputs, inputs, strict=True) if name in kept}
-    arrays = OnnxRuntimeSession(again).run(feeds, again.outputs)
+    arrays = OnnxRuntimeSession(again).run(again.feeds(inputs), again.outputs)
     if not all(np.array_equal(a, b) for a, b in zip(arrays, found, strict=False)):
         return None
     return [arrays[position] for position in positions]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ovir.core.arrays import Array
 from ovir.core.files import Kind, writing_pair
 from ovir.core.interrupts import temporary_folder
 from ovir.core.progress import Stage, stage
@@ -41,6 +43,12 @@ class Exported:
     """The input that holds each variable before a call, by its id."""
     state_outputs: dict[str, str] = field(default_factory=dict)
     """The output that holds each variable after a call, by its id."""
+
+    def feeds(self, arrays: Sequence[Array]) -> dict[str, Array]:
+        """Return arrays for the inputs and the variables by name, without those that the graph has left out."""
+        kept = {value.name for value in self.onnx.graph.inputs}
+        names = (*self.inputs, *self.state_inputs.values())
+        return {name: array for name, array in zip(names, arrays, strict=True) if name in kept}
 
 
 def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bool) -> None:
