@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.parallel import threads
 from ovir.fast.base.binding import Binder
 from ovir.fast.base.coalesce import memory_order
-from ovir.fast.base.gather_blocks import UNSIGNED, Layout, Spread, layout_of, spread_of, take_blocks, take_cells
+from ovir.fast.base.gather_blocks import UNSIGNED, Spread, layout_of, spread_of, take_blocks, take_cells
 from ovir.fast.base.moves import bind_moves
 from ovir.fast.registry import fast
 from ovir.ops.gather import GatherBase, GatherElements, GatherND8
@@ -182,16 +181,17 @@ def _bind_large(
     size, outer, inner = data.shape[axis], prod(data.shape[:axis]), prod(data.shape[axis + 1 :])
     out = binder.output()
     rows = out.reshape(outer, -1, inner)
-    if outer > 1 and not batch_dims:
-        binder.call(_take_cells, data, indices, (outer, size, inner), rows, negative, kernel, out)
-        return True
     batch, between, rest = indices.shape[:batch_dims], data.shape[batch_dims:axis], indices.shape[batch_dims:]
     repeated = np.broadcast_to(indices.reshape(batch + (1,) * len(between) + rest), batch + between + rest)
     layout = layout_of(outer, size, prod(rest), 1, inner * data.itemsize, indices.dtype)
-    flat = (-1, inner)
-    binder.call(
-        _take_blocks, data, flat, repeated, layout, _buffers(binder, layout), rows[:, :, None], negative, kernel, out
-    )
+
+    def take(spread: Spread) -> None:
+        if batch_dims or outer == 1:
+            take_blocks(data.reshape(-1, inner), repeated.reshape(-1), spread, layout, rows[:, :, None])
+        else:
+            take_cells(data.reshape(outer, size, inner), indices.reshape(-1).astype(np.intp), rows, spread)
+
+    binder.call(_take_if_covered, indices, size, negative, take, kernel, out)
     return True
 
 
@@ -201,44 +201,20 @@ def _bind_large_elements(binder: Binder, data: Array, indices: Array, axis: int,
     out = binder.output()
     layout = layout_of(outer, size, indices.shape[axis], inner, data.itemsize, indices.dtype)
     rows = out.reshape(outer, -1, inner)
-    binder.call(_take_blocks, data, -1, indices, layout, _buffers(binder, layout), rows, True, kernel, out)
+
+    def take(spread: Spread) -> None:
+        take_blocks(data.reshape(-1), indices.reshape(-1), spread, layout, rows)
+
+    binder.call(_take_if_covered, indices, size, True, take, kernel, out)
     return True
 
 
-def _buffers(binder: Binder, layout: Layout) -> list[Array]:
-    return [binder.scratch([layout.length], layout.position_type) for _ in range(threads())]
-
-
-def _take_blocks(
-    data: Array,
-    flat: Any,
-    indices: Array,
-    layout: Layout,
-    buffers: list[Array],
-    rows: Array,
-    negative: bool,
-    kernel: Kernel,
-    out: Array,
+def _take_if_covered(
+    indices: Array, size: int, negative: bool, take: Callable[[Spread], None], kernel: Kernel, out: Array
 ) -> None:
-    spread = spread_of(indices, layout.size)
+    spread = spread_of(indices, size)
     if spread is Spread.PLAIN or (negative and spread is Spread.NEGATIVE):
-        take_blocks(data.reshape(flat), indices.reshape(-1), spread, layout, buffers, rows)
-    else:
-        np.copyto(out, kernel())
-
-
-def _take_cells(
-    data: Array,
-    indices: Array,
-    shape: tuple[int, int, int],
-    rows: Array,
-    negative: bool,
-    kernel: Kernel,
-    out: Array,
-) -> None:
-    spread = spread_of(indices, shape[1])
-    if spread is Spread.PLAIN or (negative and spread is Spread.NEGATIVE):
-        take_cells(data.reshape(shape), indices.reshape(-1).astype(np.intp), rows, spread)
+        take(spread)
     else:
         np.copyto(out, kernel())
 

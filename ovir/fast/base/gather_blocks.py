@@ -136,11 +136,8 @@ def layout_of(outer: int, size: int, count: int, inner: int, row_bytes: int, ind
     return Layout(outer, size, count, inner, row_bytes, slabs, rows, columns, position_type, offsets)
 
 
-def take_blocks(data: Array, indices: Array, spread: Spread, layout: Layout, buffers: list[Array], out: Array) -> None:
-    """Compute out[o, i, k] = data[o, index, k] on flattened data, for flat indices in range.
-
-    ``buffers`` are arrays for the positions of a block, one for each thread.
-    """
+def take_blocks(data: Array, indices: Array, spread: Spread, layout: Layout, out: Array) -> None:
+    """Compute out[o, i, k] = data[o, index, k] on flattened data, for flat indices in range."""
     size, inner, span, offsets = layout.size, layout.inner, layout.span, layout.offsets
     indices = indices.reshape(layout.outer, layout.count, inner)
     unsigned = UNSIGNED[layout.position_type.itemsize]
@@ -151,7 +148,7 @@ def take_blocks(data: Array, indices: Array, spread: Spread, layout: Layout, buf
     fold = spread is Spread.NEGATIVE and not wrap
 
     def run(first: int, last: int) -> None:
-        scratch = buffers.pop() if buffers else np.empty(layout.length, layout.position_type)
+        scratch = np.empty(layout.length, layout.position_type)
         for number in range(first, last):
             block, base = layout.block(number)
             positions, result = indices[block], out[block]
@@ -173,7 +170,6 @@ def take_blocks(data: Array, indices: Array, spread: Spread, layout: Layout, buf
                 source.take(positions, 0, result, mode)
             else:
                 result[...] = source.take(positions, 0, mode=mode)
-        buffers.append(scratch)
 
     run_blocks(run, layout.blocks, _blocks_per_thread(layout.length, layout.row_bytes))
 
