@@ -47,6 +47,17 @@ def product(form: str, rows: int) -> Made:
     return _made(lambda x: ops.matmul(x, weights, False, True), x=_numbers(rows, 1024))
 
 
+def product_of_counted_rows(form: str) -> Made:
+    """Multiply the rows that a run counts by 2 million weights, as the steps of a decoder after its cache do."""
+    weights = Weights(form)(2048, 1024, inputs=1024)
+
+    def build(x: Any, is_wanted: Any) -> Any:
+        places = ops.reshape(ops.non_zero(is_wanted, "i64"), np.array([-1]), False)
+        return ops.matmul(ops.gather(x, places, np.int64(0)), weights, False, True)
+
+    return _made(build, x=_numbers(8, 1024), is_wanted=np.eye(8, dtype=np.float32)[0])
+
+
 def convolutions(groups: int) -> Made:
     def build(x: Any) -> Any:
         weights = Weights("f16")
@@ -102,6 +113,7 @@ CASES: Mapping[str, Callable[[], Made]] = {
         for form in ("f32", "f16", "int8", "int4_sym")
         for rows in (1, 128)
     },
+    "int8 weights, rows that a run counts": partial(product_of_counted_rows, "int8"),
     "convolutions": partial(convolutions, 1),
     "depthwise convolutions": partial(convolutions, 32),
     **{

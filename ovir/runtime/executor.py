@@ -24,7 +24,7 @@ from ovir.inference.models import infer_for_call
 from ovir.runtime.arena import SlotMemory, Span
 from ovir.runtime.binder import Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
 from ovir.runtime.failures import failed, memory_errors_named, out_of_memory
-from ovir.runtime.free_steps import FreeStep
+from ovir.runtime.free_steps import FreeStep, FreeStepContext
 from ovir.runtime.listeners import Listener, ListenerFailed
 from ovir.runtime.memory import refuse_what_does_not_fit
 from ovir.runtime.plan import Plan, Step
@@ -94,6 +94,7 @@ class Executor:
         """The slots in ``_lent`` in whose memory a slot lies."""
         self._rebinding: list[tuple[set[int], Step, StepBinder]] = []
         """The steps that are bound again when other arrays are lent, each with the slots in ``_lent`` that it reads."""
+        self._free_steps = FreeStepContext(plan, self._slots, self._fixed, self._lenders, self._prepared)
         self._bodies: list[Body] = []
         self._calls: list[Call] = []
         self._counts: list[tuple[int, int]] = []
@@ -190,7 +191,7 @@ class Executor:
             kernel = partial(kernel, **found)
         release = tuple(slot for slot in step.release if slot not in self._fixed)
         emptying: list[Call] = [(_empty, (self._slots, release))] if release else []
-        self._add_calls(step, [(FreeStep(step, kernel, targets, self._slots), ())], emptying)
+        self._add_calls(step, [(FreeStep(step, kernel, targets, self._free_steps), ())], emptying)
 
     def _shared_results(self) -> list[Array | None]:
         """Return the arrays that hold the results for callers that share outputs, None for those not known yet.

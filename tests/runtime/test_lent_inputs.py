@@ -122,3 +122,16 @@ def test_an_interrupt_while_steps_are_bound_again(monkeypatch: pytest.MonkeyPatc
             request.infer(second)
     np.testing.assert_array_equal(request.infer(second)[0], expected("view", second))
     np.testing.assert_array_equal(request.infer(first)[0], expected("view", first))
+
+
+def test_free_steps_see_the_array_that_is_lent() -> None:
+    x, mask = ops.parameter([ROWS, COLUMNS], "f32", name="x"), ops.parameter([4], "f32", name="mask")
+    part = ops.slice(x, *(ops.constant(np.array([n])) for n in (2, 3, 1, 0)))  # a view, small enough to be bound to
+    places = ops.convert(ops.reshape(ops.non_zero(mask, "i64"), np.array([-1, 1]), False), "f32")
+    request = ovir.compile_model(ovir.Model([ops.add(places, part)], [x, mask], "counted")).create_infer_request()
+    random, ones = np.random.default_rng(5), np.ones(4, np.float32)
+    arrays = [inputs(random)[0] for _ in range(2)]
+    for array in (*arrays, arrays[1], arrays[0], arrays[0]):
+        np.testing.assert_array_equal(
+            request.infer([array, ones])[0], np.arange(4, dtype=np.float32)[:, None] + array[2:3]
+        )
