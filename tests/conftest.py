@@ -1,4 +1,5 @@
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,14 @@ OF_OTHER_PROGRAMS = ("oracle", "browser", "cluster", "documents", "releases")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that start other programs as slow."""
+    """Mark tests that start other programs as slow, and those in files that skip tests where a package is missing."""
     for item in items:
+        if _may_lack_packages(item.path):
+            item.add_marker(pytest.mark.packages)
         if any(item.get_closest_marker(name) for name in OF_OTHER_PROGRAMS):
             item.add_marker(pytest.mark.slow)
+
+
+@cache
+def _may_lack_packages(path: Path) -> bool:
+    return "importorskip" in path.read_text(encoding="utf-8")
