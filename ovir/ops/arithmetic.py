@@ -17,7 +17,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import Value, product_bounds
+from ovir.core.values import Mask, Value, product_bounds
 from ovir.diagnostics.kernel_warnings import report
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Divisor, Domain, by_input, ordered, shifted
@@ -70,6 +70,9 @@ class Add(ArithmeticBase):
     commutes = True
 
     def domain_of_both(self, wanted: Domain) -> Domain:
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+        return self.run(a.lower, b.lower), self.run(a.upper, b.upper)
+
         # Both inputs share the range.
         return Domain(0, 0 if wanted.high is None else wanted.high // 2, why=wanted.why)
 
@@ -90,6 +93,9 @@ class Subtract(ArithmeticBase):
     neutral = 0
 
     def domain_of_both(self, wanted: Domain) -> Domain:
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+        return self.run(a.lower, b.upper), self.run(a.upper, b.lower)
+
         return Domain(0, 0, why=wanted.why)
 
     def domain_beside(self, least: float, largest: float, position: int, wanted: Domain) -> Domain:
@@ -157,9 +163,13 @@ class Divide(ArithmeticBase):
         return np.floor_divide(a if self.m_pythondiv else a - np.fmod(a, b), b)
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+    def may_wrap(self, a: Value, b: Value) -> Mask:
+        # Only the least integer divided by -1 leaves its type.
+        return np.isneginf(a.lower) & self.aligned(a.lower, (b.lower <= -1) & (b.upper >= -1))
+
         low, high = self.aligned(a.lower, b.lower), self.aligned(a.lower, b.upper)
         has_zero = (low <= 0) & (high >= 0)
-        unknown = (low < 0) & (high > 0) | (low == 0) & (high == 0)
+        unknown = (low < 0) & (high > 0) | (low == 0) & (high == 0) if self.is_integral else has_zero
         # On each side of 0 the quotient is monotone. If the divisor may be 0, the closest integer beside it is 1.
         beside = 1.0 if self.is_integral else 0.0
         ends = (np.where(low == 0, beside, low), np.where(high == 0, -beside, high))
@@ -205,6 +215,9 @@ class RemainderBase(ArithmeticBase):
         return np.where((a.lower >= 0) & (a.upper < self.aligned(a.lower, b.lower)), a.symbols, 0)
 
     def least_below_zero(self, a: Array, divisor: Array) -> Array:
+    def may_wrap(self, a: Value, b: Value) -> Mask:
+        return False
+
         """Return the least remainder of a negative ``a`` and a positive divisor."""
         raise NotImplementedError
 
@@ -245,7 +258,14 @@ class Mod(RemainderBase):
 
 
 @operator("Maximum", opset=1)
-class Maximum(ArithmeticBase):
+class ExtremeBase(ArithmeticBase):
+    """Base of Maximum and Minimum, whose results are elements of the inputs."""
+
+    def may_wrap(self, a: Value, b: Value) -> Mask:
+        return False
+
+
+class Maximum(ExtremeBase):
     """The greater of a and b; a where b is NaN.
 
     Source: Maximum-1
@@ -256,7 +276,7 @@ class Maximum(ArithmeticBase):
 
 
 @operator("Minimum", opset=1)
-class Minimum(ArithmeticBase):
+class Minimum(ExtremeBase):
     """The lesser of a and b; a where b is NaN.
 
     Source: Minimum-1
@@ -265,6 +285,11 @@ class Minimum(ArithmeticBase):
     def compute(self, a: Array, b: Array) -> Array:
         return np.where(np.isnan(b), a, np.minimum(a, b))
 
+
+    def sizes(self, a: Value, b: Value) -> Mask:
+        # What is not larger than a size, and not far below 0, fits wherever the size does.
+        b_is_size, b_is_above = self.aligned(a.lower, b.is_size), self.aligned(a.lower, b.lower >= 0)
+        return (a.is_size & (b_is_size | b_is_above)) | (b_is_size & (a.lower >= 0))
 
 @operator("SquaredDifference", opset=1)
 class SquaredDifference(ArithmeticBase):
@@ -303,7 +328,8 @@ class Power(ArithmeticBase):
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         lower, upper = hull(self.at_corners(a, b))
-        monotone = (a.lower >= 0) & np.isfinite(self.aligned(a.lower, b.lower))
+        least = self.aligned(a.lower, b.lower)
+        monotone = (a.lower >= 0) & (least >= 0 if self.is_integral else np.isfinite(least))
         lower, upper = np.where(monotone, lower, np.nan), np.where(monotone, upper, np.nan)
         return product_bounds(self.output_types[0], lower, upper, self.unchanged(a, b))
 

@@ -31,6 +31,7 @@ from ovir.core.element_types import (
     u3,
     u4,
     u6,
+    value_range,
 )
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
@@ -82,7 +83,9 @@ class ConversionBase(Operator):
         lower, upper = value.lower, value.upper
         if target == boolean:
             return from_bounds(boolean, (lower > 0) | (upper < 0), (lower != 0) | (upper != 0))
-        return from_bounds(target, lower, upper, value.symbols)
+        lower, upper = value.known_ends(data.element_type)
+        may_wrap = not (data.element_type.is_integral and _holds_all(target, data.element_type))
+        return from_bounds(target, lower, upper, value.symbols, sizes=value.is_size, may_wrap=may_wrap)
 
 
 @operator("Convert", opset=1, until=17)
@@ -217,6 +220,12 @@ class ConvertPromoteTypes(ConversionBase):
 
 
 def in_f32(data: Array, element_type: ElementType) -> Array:
+def _holds_all(target: ElementType, source: ElementType) -> bool:
+    """Return whether a type holds all numbers of an integer type."""
+    (low, high), (least, greatest) = value_range(target), value_range(source)
+    return low <= least and greatest <= high
+
+
     """Return numbers of ``element_type`` converted to f32 as by Convert."""
     return _TO_F32.converted(data, element_type, f32)
 

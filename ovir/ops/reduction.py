@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, boolean
+from ovir.core.element_types import ElementType, boolean, value_range
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds, product_bounds
@@ -97,10 +97,11 @@ class ArithmeticReductionBase(ReductionBase):
             return None
         lower, upper = self.bounds(value, axes.constant)
         symbols = value.symbols.reshape(lower.shape) if lower.size == value.size else None
-        return from_bounds(self.output_types[0], lower, upper, symbols)
+        sizes, may_wrap = bool(value.is_size.all()), not self.stays_in_type
+        return from_bounds(self.output_types[0], lower, upper, symbols, sizes=sizes, may_wrap=may_wrap)
 
     def bounds(self, value: Value, axes: Array) -> tuple[Array, Array]:
-        """Return the least and the greatest result."""
+        """Return the least and the greatest result, NaN if unknown."""
         return self.run(value.lower, axes), self.run(value.upper, axes)
 
     def reduce(self, rows: Array) -> Array:
@@ -142,6 +143,15 @@ class ReduceMean(ArithmeticReductionBase):
 
     def combine(self, rows: Array) -> Array:
         total, count = _sum(rows), rows.dtype.type(max(rows.shape[-1], 1))
+    def bounds(self, value: Value, axes: Array) -> tuple[Array, Array]:
+        lower, upper = super().bounds(value, axes)
+        element_type, count = self.output_types[0], value.size // max(lower.size, 1)
+        if element_type.is_integral and element_type.bits >= 32:  # the sum may wrap around before it is divided
+            least, greatest = value_range(element_type)
+            may_wrap = (lower * count < least) | (upper * count > greatest)
+            lower, upper = np.where(may_wrap, np.nan, lower), np.where(may_wrap, np.nan, upper)
+        return lower, upper
+
         if rows.dtype.kind == "f":
             return np.asarray(total / count)
         quotient = total // count
@@ -181,6 +191,7 @@ class ReduceMax(ArithmeticReductionBase):
     passes = (0,)
 
     def reduce(self, rows: Array) -> Array:
+    stays_in_type = True
         return _extreme(np.fmax, rows, lowest_finite(rows.dtype))
 
 
@@ -196,6 +207,7 @@ class ReduceMin(ArithmeticReductionBase):
     passes = (0,)
 
     def reduce(self, rows: Array) -> Array:
+    stays_in_type = True
         is_real = native_dtype(rows.dtype).kind == "f"
         highest = np.inf if is_real else integer_range(rows.dtype)[1]
         return _extreme(np.fmin, rows, highest)
