@@ -19,6 +19,7 @@ from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Mask, Value, product_bounds
 from ovir.diagnostics.kernel_warnings import report
+from ovir.kernels.precision import to_integers
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Divisor, Domain, by_input, ordered, shifted
 from ovir.ops.base.elementwise import BinaryBase, hull
@@ -69,10 +70,10 @@ class Add(ArithmeticBase):
     neutral = 0
     commutes = True
 
-    def domain_of_both(self, wanted: Domain) -> Domain:
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         return self.run(a.lower, b.lower), self.run(a.upper, b.upper)
 
+    def domain_of_both(self, wanted: Domain) -> Domain:
         # Both inputs share the range.
         return Domain(0, 0 if wanted.high is None else wanted.high // 2, why=wanted.why)
 
@@ -92,10 +93,10 @@ class Subtract(ArithmeticBase):
     function = np.subtract
     neutral = 0
 
-    def domain_of_both(self, wanted: Domain) -> Domain:
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         return self.run(a.lower, b.upper), self.run(a.upper, b.lower)
 
+    def domain_of_both(self, wanted: Domain) -> Domain:
         return Domain(0, 0, why=wanted.why)
 
     def domain_beside(self, least: float, largest: float, position: int, wanted: Domain) -> Domain:
@@ -162,11 +163,11 @@ class Divide(ArithmeticBase):
         _report_zeros(b)
         return np.floor_divide(a if self.m_pythondiv else a - np.fmod(a, b), b)
 
-    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
     def may_wrap(self, a: Value, b: Value) -> Mask:
         # Only the least integer divided by -1 leaves its type.
         return np.isneginf(a.lower) & self.aligned(a.lower, (b.lower <= -1) & (b.upper >= -1))
 
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         low, high = self.aligned(a.lower, b.lower), self.aligned(a.lower, b.upper)
         has_zero = (low <= 0) & (high >= 0)
         unknown = (low < 0) & (high > 0) | (low == 0) & (high == 0) if self.is_integral else has_zero
@@ -214,10 +215,10 @@ class RemainderBase(ArithmeticBase):
     def symbols(self, a: Value, b: Value) -> Array:
         return np.where((a.lower >= 0) & (a.upper < self.aligned(a.lower, b.lower)), a.symbols, 0)
 
-    def least_below_zero(self, a: Array, divisor: Array) -> Array:
     def may_wrap(self, a: Value, b: Value) -> Mask:
         return False
 
+    def least_below_zero(self, a: Array, divisor: Array) -> Array:
         """Return the least remainder of a negative ``a`` and a positive divisor."""
         raise NotImplementedError
 
@@ -257,7 +258,6 @@ class Mod(RemainderBase):
         return np.maximum(a, -divisor)
 
 
-@operator("Maximum", opset=1)
 class ExtremeBase(ArithmeticBase):
     """Base of Maximum and Minimum, whose results are elements of the inputs."""
 
@@ -265,6 +265,7 @@ class ExtremeBase(ArithmeticBase):
         return False
 
 
+@operator("Maximum", opset=1)
 class Maximum(ExtremeBase):
     """The greater of a and b; a where b is NaN.
 
@@ -285,11 +286,11 @@ class Minimum(ExtremeBase):
     def compute(self, a: Array, b: Array) -> Array:
         return np.where(np.isnan(b), a, np.minimum(a, b))
 
-
     def sizes(self, a: Value, b: Value) -> Mask:
         # What is not larger than a size, and not far below 0, fits wherever the size does.
         b_is_size, b_is_above = self.aligned(a.lower, b.is_size), self.aligned(a.lower, b.lower >= 0)
         return (a.is_size & (b_is_size | b_is_above)) | (b_is_size & (a.lower >= 0))
+
 
 @operator("SquaredDifference", opset=1)
 class SquaredDifference(ArithmeticBase):
@@ -312,7 +313,8 @@ class SquaredDifference(ArithmeticBase):
 
 @operator("Power", opset=1)
 class Power(ArithmeticBase):
-    """a to the power of b. Integers are computed in f64, and the result is truncated to an integer.
+    """a to the power of b. Integers wrap around; with a negative exponent the result is truncated to an integer, and is
+    that of infinity for 0 (see Convert).
 
     Source: Power-1
     """
@@ -321,7 +323,7 @@ class Power(ArithmeticBase):
 
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind in "iu":
-            return np.power(a, b, dtype=np.float64).astype(a.dtype)
+            return _integer_powers(*np.broadcast_arrays(a, b))
         # For one exponent of 0.5 NumPy takes the square root, which differs from the power at -0 and -infinity.
         power = np.power(a, b)
         return np.where(b == 0.5, np.where(np.isneginf(a), np.inf, power + 0), power).astype(a.dtype)
@@ -332,6 +334,19 @@ class Power(ArithmeticBase):
         monotone = (a.lower >= 0) & (least >= 0 if self.is_integral else np.isfinite(least))
         lower, upper = np.where(monotone, lower, np.nan), np.where(monotone, upper, np.nan)
         return product_bounds(self.output_types[0], lower, upper, self.unchanged(a, b))
+
+
+def _integer_powers(a: Array, b: Array) -> Array:
+    """Return powers of integers, which wrap around."""
+    result, square, rest = np.ones(a.shape, a.dtype), a, np.maximum(b, 0)
+    while rest.any():
+        np.multiply(result, square, out=result, where=(rest & 1).astype(np.bool_))
+        square, rest = square * square, rest >> 1
+    if b.dtype.kind == "u" or not (b < 0).any():
+        return result
+    inverse = np.where(np.abs(a) == 1, np.where(b & 1, a, 1), 0)
+    inverse = np.where(a == 0, to_integers(np.asarray(np.inf), a.dtype), inverse)
+    return np.where(b < 0, inverse, result).astype(a.dtype)
 
 
 def _report_zeros(divisor: Array) -> None:

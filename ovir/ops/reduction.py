@@ -16,7 +16,7 @@ from ovir.core.element_types import ElementType, boolean, value_range
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds, product_bounds
-from ovir.kernels.precision import compute_dtype, integer_range, lowest_finite, native_dtype
+from ovir.kernels.precision import compute_dtype, fill_saturated, integer_range, is_integer, lowest_finite, native_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
@@ -107,9 +107,11 @@ class ArithmeticReductionBase(ReductionBase):
     def reduce(self, rows: Array) -> Array:
         dtype = rows.dtype
         result = self.combine(rows if is_wide(dtype) else rows.astype(compute_dtype(dtype), copy=False))
-        if result.dtype != dtype and result.dtype == np.float64:  # integers, which are truncated and saturate
-            result = np.clip(np.trunc(result), *integer_range(dtype))
-        return np.asarray(result).astype(dtype, copy=False)
+        if not is_integer(dtype) or result.dtype == dtype:
+            return np.asarray(result).astype(dtype, copy=False)
+        out = np.empty(result.shape, dtype)
+        fill_saturated(result, out)  # of a product, NaN is infinity times 0
+        return out
 
     def combine(self, rows: Array) -> Array:
         """Return the results of rows of real numbers, or of integers of 32 or 64 bits."""
@@ -141,8 +143,6 @@ class ReduceMean(ArithmeticReductionBase):
     Source: ReduceMean-1
     """
 
-    def combine(self, rows: Array) -> Array:
-        total, count = _sum(rows), rows.dtype.type(max(rows.shape[-1], 1))
     def bounds(self, value: Value, axes: Array) -> tuple[Array, Array]:
         lower, upper = super().bounds(value, axes)
         element_type, count = self.output_types[0], value.size // max(lower.size, 1)
@@ -152,6 +152,8 @@ class ReduceMean(ArithmeticReductionBase):
             lower, upper = np.where(may_wrap, np.nan, lower), np.where(may_wrap, np.nan, upper)
         return lower, upper
 
+    def combine(self, rows: Array) -> Array:
+        total, count = _sum(rows), rows.dtype.type(max(rows.shape[-1], 1))
         if rows.dtype.kind == "f":
             return np.asarray(total / count)
         quotient = total // count
@@ -189,9 +191,9 @@ class ReduceMax(ArithmeticReductionBase):
     """
 
     passes = (0,)
+    stays_in_type = True
 
     def reduce(self, rows: Array) -> Array:
-    stays_in_type = True
         return _extreme(np.fmax, rows, lowest_finite(rows.dtype))
 
 
@@ -205,9 +207,9 @@ class ReduceMin(ArithmeticReductionBase):
     """
 
     passes = (0,)
+    stays_in_type = True
 
     def reduce(self, rows: Array) -> Array:
-    stays_in_type = True
         is_real = native_dtype(rows.dtype).kind == "f"
         highest = np.inf if is_real else integer_range(rows.dtype)[1]
         return _extreme(np.fmin, rows, highest)
