@@ -17,6 +17,11 @@ from ovir.core.arrays import Array
 _SMALL_INTEGERS = tuple(np.dtype(t) for t in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.uint2))
 
 
+_INT32 = np.dtype(np.int32)
+_WIDE = {np.dtype(t): np.dtype(np.int64) for t in (np.uint32, np.int64, np.uint64)}
+"""The integers that real numbers become first, by type; ``_INT32`` for all others."""
+
+
 def native_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type in which NumPy computes elements of ``dtype``; integers stay integers."""
     if dtype in _SMALL_INTEGERS:
@@ -122,23 +127,22 @@ def fill_integers(x: Array, out: Array) -> None:
     Numbers are converted to i32, to i64 for u32 and 64-bit types, of which the type takes the low bits. NaN and what
     these do not hold become their least number. u64 also holds the numbers from 2^63 on; larger ones become 0.
     """
-    if native_dtype(x.dtype) != x.dtype:
+    if x.dtype.char not in "fd":
         x = x.astype(np.float32)
-    bits = 64 if out.dtype in (np.uint32, np.int64, np.uint64) else 32
-    wide = np.dtype(f"i{bits // 8}")
-    whole = out if out.dtype == wide else out.view(wide) if out.dtype == np.uint64 else np.empty(x.shape, wide)
+    dtype, wide = out.dtype, _WIDE.get(out.dtype, _INT32)
+    whole = out if dtype == wide else out.view(wide) if dtype == np.uint64 else np.empty(x.shape, wide)
     try:
         with np.errstate(invalid="raise"):
             np.copyto(whole, x, casting="unsafe")
     except FloatingPointError:
-        limit = x.dtype.type(2.0 ** (bits - 1))
+        limit = x.dtype.type(2.0 ** (8 * wide.itemsize - 1))
         x = np.asarray(np.trunc(x))
         np.copyto(whole, np.where((x >= -limit) & (x < limit), x, -limit), casting="unsafe")
-        if out.dtype == np.uint64:
+        if dtype == np.uint64:
             beyond = x >= limit
             rest = np.where(x < 2 * limit, x - limit, 0)[beyond].astype(np.uint64)
             out[beyond] = np.where(x[beyond] < 2 * limit, rest + np.uint64(1 << 63), np.uint64(0))
-    if whole is not out and out.dtype != np.uint64:
+    if whole is not out and dtype != np.uint64:
         np.copyto(out, whole, casting="unsafe")
 
 

@@ -323,7 +323,7 @@ class Power(ArithmeticBase):
 
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind in "iu":
-            return _integer_powers(*np.broadcast_arrays(a, b))
+            return _integer_powers(a, b)
         # For one exponent of 0.5 NumPy takes the square root, which differs from the power at -0 and -infinity.
         power = np.power(a, b)
         return np.where(b == 0.5, np.where(np.isneginf(a), np.inf, power + 0), power).astype(a.dtype)
@@ -338,15 +338,11 @@ class Power(ArithmeticBase):
 
 def _integer_powers(a: Array, b: Array) -> Array:
     """Return powers of integers, which wrap around."""
-    result, square, rest = np.ones(a.shape, a.dtype), a, np.maximum(b, 0)
-    while rest.any():
-        np.multiply(result, square, out=result, where=(rest & 1).astype(np.bool_))
-        square, rest = square * square, rest >> 1
     if b.dtype.kind == "u" or not (b < 0).any():
-        return result
+        return np.power(a, b)
     inverse = np.where(np.abs(a) == 1, np.where(b & 1, a, 1), 0)
     inverse = np.where(a == 0, to_integers(np.asarray(np.inf), a.dtype), inverse)
-    return np.where(b < 0, inverse, result).astype(a.dtype)
+    return np.where(b < 0, inverse, np.power(a, np.maximum(b, 0))).astype(a.dtype)
 
 
 def _report_zeros(divisor: Array) -> None:
