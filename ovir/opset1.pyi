@@ -234,10 +234,11 @@ def convert(
 ) -> Layer:
     """Every element converted to the type ``destination_type``.
 
-    Real numbers are truncated to integers, and an integer that is too large keeps its low bits. Real numbers beyond 32
-    bits (64 bits for 64-bit types) and NaN have no defined integer. Converted to boolean, everything except 0 is true,
-    including NaN. Real numbers are rounded to nearest, ties to even; beyond the range they become infinite, NaN in
-    f8e4m3, and the largest number in f4e2m1 and nf4.
+    Real numbers are truncated to integers, and an integer that is too large keeps its low bits. Real numbers beyond i32
+    (i64 for u32 and 64-bit types) and NaN have no defined integer: they become the least number of these 32 or 64 bits,
+    of which the low bits are kept. u64 also holds what lies between 2^63 and 2^64; larger numbers become 0. Converted
+    to boolean, everything except 0 is true, including NaN. Real numbers are rounded to nearest, ties to even; beyond
+    the range they become infinite, NaN in f8e4m3, and the largest number in f4e2m1 and nf4.
 
     Create Convert of opset1.
     """
@@ -1109,7 +1110,8 @@ def power(
     tensor_names: TensorNames | None = None,
     rt_info: Info | None = None,
 ) -> Layer:
-    """a to the power of b. Integers are computed in f64, and the result is truncated to an integer.
+    """a to the power of b. Integers wrap around; with a negative exponent the result is truncated to an integer, and is
+    that of infinity for 0 (see Convert).
 
     Create Power of opset1.
     """

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ovir.core.progress import counted
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, sized
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import from_moved, is_small
+from ovir.core.values import SIZE, from_moved, is_small
 from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer, Port
 from ovir.inference.known_values import infer_with_values
@@ -226,12 +226,12 @@ def _fixed(given: Given, samples: Mapping[int, Sample], free: Collection[int], w
     value = given.tensor.value
     if given.ids is not None and (bounds := given.tensor.bounds_or_unknown()) is not None:
         lower, upper = bounds.lower.copy(), bounds.upper.copy()
-        kept = np.zeros_like(given.ids)
+        kept = np.where(bounds.marks < 0, SIZE, 0)
         for place in np.argwhere(given.ids != 0):
             at = tuple(place)
             variable = int(given.ids[at])
             if variable in free:
-                kept[at] = max(variable, 0)
+                kept[at] = variable if variable > 0 else SIZE
             elif variable in samples:
                 lower[at] = upper[at] = samples[variable].at(world)
         value = from_moved(given.tensor.element_type, lower, upper, kept)

@@ -25,9 +25,14 @@ MAX_ELEMENTS = 4096
 EXACT = 2.0**53
 """The first float64 from which on neighboring integers are no longer distinct."""
 
+SIZE = -1
+"""The mark of an element that is computed from sizes and small numbers only, and has no symbol."""
+
 Bounds = NDArray[np.floating[Any]]
 Ends = tuple[Bounds, Bounds]
 """A lower and an upper bound for each element."""
+Mask = bool | NDArray[np.bool_]
+"""Whether something holds, for each element or for all."""
 
 
 def bound_text(bound: float) -> str:
@@ -55,7 +60,7 @@ class Value:
     _constant: NDArray[Any] | Callable[[], NDArray[Any]] | None = None
     _lower: Bounds | None = field(default=None, repr=False)
     _upper: Bounds | None = field(default=None, repr=False)
-    _symbols: NDArray[np.int64] | None = field(default=None, repr=False)
+    _marks: NDArray[np.int64] | None = field(default=None, repr=False)
 
     @cached_property
     def constant(self) -> NDArray[Any] | None:
@@ -70,13 +75,25 @@ class Value:
         return self._upper if self._upper is not None else self._as_bounds(-EXACT, np.inf)
 
     @cached_property
+    def marks(self) -> NDArray[np.int64]:
+        """Return the symbol of each element; without one, ``SIZE`` for what is computed from sizes, 0 for other
+        data."""
+        return np.zeros(self.lower.shape, np.int64) if self._marks is None else self._marks
+
+    @cached_property
     def symbols(self) -> NDArray[np.int64]:
         """Return the symbol of each element, 0 for none."""
-        return np.zeros(self.lower.shape, np.int64) if self._symbols is None else self._symbols
+        return np.asarray(np.maximum(self.marks, 0))
 
     @property
     def has_symbols(self) -> bool:
-        return self._symbols is not None and bool(self._symbols.any())
+        return self._marks is not None and bool((self._marks > 0).any())
+
+    @cached_property
+    def is_size(self) -> NDArray[np.bool_]:
+        """Return the mask of the elements that are computed from sizes, or are a number that a size may well have."""
+        mask: NDArray[np.bool_] = (self.lower == self.upper) & (np.abs(self.lower) < _LARGE) | (self.marks != 0)
+        return mask
 
     @cached_property
     def identity(self) -> object:
@@ -84,7 +101,7 @@ class Value:
         if self.constant is not None:
             numbers = self.constant.tolist() if self.constant.dtype.kind == "T" else self.constant.tobytes()
             return str(numbers) if isinstance(numbers, list) else numbers
-        return self.lower.tobytes(), self.upper.tobytes(), self.symbols.tobytes()
+        return self.lower.tobytes(), self.upper.tobytes(), self.marks.tobytes()
 
     def _as_bounds(self, below: float, above: float) -> Bounds:
         """Return the constant as bounds; ``below`` and ``above`` replace integers beyond the exact range."""
@@ -99,6 +116,12 @@ class Value:
     def is_unknown(self) -> NDArray[np.bool_]:
         """Return the mask of the elements without bounds; such a real number can be NaN, which no bounds contain."""
         return np.isinf(self.lower) & np.isinf(self.upper)
+
+    def known_ends(self, element_type: ElementType) -> Ends:
+        """Return the bounds, NaN for a real number of which nothing is known: it can be NaN or infinite."""
+        if not element_type.is_real:
+            return self.lower, self.upper
+        return np.where(self.is_unknown, np.nan, self.lower), np.where(self.is_unknown, np.nan, self.upper)
 
     @property
     def size(self) -> int:
@@ -122,26 +145,34 @@ def from_bounds(
     lower: NDArray[Any],
     upper: NDArray[Any],
     symbols: NDArray[np.int64] | None = None,
+    *,
+    sizes: Mask = False,
+    may_wrap: Mask = True,
 ) -> Value | None:
     """Return a value with computed bounds, a constant where they meet; None if nothing is known.
 
     The bounds are converted to the element type like a result. An element that the type may not hold, because an
     integer wraps around or a real number becomes infinite, is unknown, and one that may be rounded has no symbol.
+    ``sizes`` marks the elements that are computed from sizes only: without a bound, these are taken to fit. Any other
+    integer without a bound may wrap around, unless ``may_wrap`` says that the operation keeps it within its type.
     """
     may_be_rounded = np.asarray(upper) > _largest_exact(element_type)
     lower, upper = (_in_type(element_type, np.asarray(bounds)) for bounds in (lower, upper))
     # An operation on infinite bounds (0 * inf, inf - inf) can return NaN: the element is unknown.
+    sizes = sizes & ~(np.isnan(lower) | np.isnan(upper))
     lower = np.where(np.isnan(lower), -np.inf, lower)
     upper = np.where(np.isnan(upper), np.inf, upper)
     unknown = _overflows(element_type, lower) | _overflows(element_type, upper)
     if element_type.is_integral:
-        unknown |= (lower >= EXACT) | (upper <= -EXACT)
+        unknown |= (lower >= EXACT) | (upper <= -EXACT) | (may_wrap & _does_not_fit(element_type, lower, upper, sizes))
         lower, upper = np.where(lower <= -EXACT, -np.inf, lower), np.where(upper >= EXACT, np.inf, upper)
     least, greatest = limits(element_type)
     lower, upper = np.where(unknown, least, lower), np.where(unknown, greatest, upper)
-    if symbols is not None:
-        symbols = np.where(unknown | may_be_rounded, 0, symbols)
-    return from_moved(element_type, lower, upper, symbols)
+    marks = None
+    if symbols is not None or np.any(sizes):
+        kept = np.where(may_be_rounded, 0, 0 if symbols is None else symbols)
+        marks = np.where(unknown, 0, np.where(kept > 0, kept, np.where(sizes, SIZE, 0)))
+    return from_moved(element_type, lower, upper, marks)
 
 
 def product_bounds(element_type: ElementType, lower: Bounds, upper: Bounds, unchanged: NDArray[np.bool_]) -> Ends:
@@ -156,15 +187,15 @@ def product_bounds(element_type: ElementType, lower: Bounds, upper: Bounds, unch
 
 
 def from_moved(
-    element_type: ElementType, lower: Bounds, upper: Bounds, symbols: NDArray[np.int64] | None = None
+    element_type: ElementType, lower: Bounds, upper: Bounds, marks: NDArray[np.int64] | None = None
 ) -> Value | None:
-    """Return a value with bounds that were moved, not computed, and already are of this element type."""
+    """Return a value with bounds and marks that were moved, not computed, and already are of this element type."""
     if np.array_equal(lower, upper) and np.isfinite(lower).all():
         return Value(lower.astype(element_type.to_dtype()), lower, upper)
     least, greatest = limits(element_type)
-    if (lower <= least).all() and (upper >= greatest).all() and (symbols is None or not symbols.any()):
+    if (lower <= least).all() and (upper >= greatest).all() and (marks is None or not marks.any()):
         return None
-    return Value(None, lower, upper, symbols)
+    return Value(None, lower, upper, marks)
 
 
 def _in_type(element_type: ElementType, bounds: NDArray[Any]) -> Bounds:
@@ -190,12 +221,22 @@ def limits(element_type: ElementType) -> tuple[float, float]:
     return (-np.inf if least else 0), np.inf
 
 
+def _does_not_fit(element_type: ElementType, lower: Bounds, upper: Bounds, sizes: Mask) -> NDArray[np.bool_]:
+    """Return the mask of the integers without a bound that are not taken to fit: those that are not computed from
+    ``sizes``, and sizes that the other bound brings close to the end of the type."""
+    least, greatest = value_range(element_type)
+    far = (np.isinf(upper) & (lower > greatest / 2)) | (np.isinf(lower) & (upper < least / 2))
+    mask: NDArray[np.bool_] = far | ((np.isinf(lower) | np.isinf(upper)) & ~np.asarray(sizes))
+    return mask
+
+
 def _overflows(element_type: ElementType, bounds: Bounds) -> NDArray[np.bool_]:
-    """Return the mask of the bounds that the element type does not hold. Infinite ones stand for any size in types that
-    are taken to hold every size."""
+    """Return the mask of the bounds that the element type does not hold. Infinite ones stand for any number in types
+    that are taken to hold every size."""
     if element_type.is_integral:
         least, greatest = value_range(element_type)
-        beyond: NDArray[np.bool_] = (bounds < least) | (bounds > greatest)
+        # The first number beyond the range is a float64, which the last one within 64 bits is not.
+        beyond: NDArray[np.bool_] = (bounds < least) | (bounds >= float(greatest + 1))
         if element_type.bits < _SIZE_BITS:
             return beyond
         return beyond & (np.isfinite(bounds) | ((bounds < 0) & (least == 0)))
@@ -217,6 +258,8 @@ def _largest_exact(element_type: ElementType) -> float:
 
 _SIZE_BITS = 32
 """The number of bits of the smallest integers that are taken to hold every size."""
+_LARGE = 2.0**30
+"""The least number that, added to a size, may not fit the integers that hold every size."""
 
 
 def from_dimensions(element_type: ElementType, dims: Iterable[Dimension]) -> Value | None:
@@ -227,6 +270,7 @@ def from_dimensions(element_type: ElementType, dims: Iterable[Dimension]) -> Val
         np.array([d.lower for d in dims], np.float64),
         np.array([np.inf if d.upper is None else d.upper for d in dims], np.float64),
         np.array([d.symbol for d in dims], np.int64),
+        sizes=True,
     )
 
 

@@ -11,7 +11,8 @@ from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder
 from ovir.fast.base.products import bind_constant_product, bind_product, readable
 from ovir.fast.registry import fast
-from ovir.ops.matmul import Einsum, MatMul, in_integers, is_integer, matrix_product, oriented
+from ovir.kernels.precision import is_integer
+from ovir.ops.matmul import Einsum, MatMul, in_integers, matrix_product, oriented
 
 
 @fast(MatMul, in_f32=True)

@@ -1,4 +1,8 @@
-"""The types that kernels compute in, and conversions to them and back: results are rounded once."""
+"""The types that kernels compute in, and conversions to them and back: results are rounded once.
+
+What C does with a number that an integer type does not hold depends on the processor. So real numbers that may be NaN
+or beyond a type become integers here only.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,11 @@ from ovir.core import half
 from ovir.core.arrays import Array
 
 _SMALL_INTEGERS = tuple(np.dtype(t) for t in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.uint2))
+
+
+_INT32 = np.dtype(np.int32)
+_WIDE = {np.dtype(t): np.dtype(np.int64) for t in (np.uint32, np.int64, np.uint64)}
+"""The integers that real numbers become first, by type; ``_INT32`` for all others."""
 
 
 def native_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -26,6 +35,11 @@ def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
         return dtype
     is_integer = dtype.kind in "iub" or "int" in dtype.name
     return np.dtype(np.float64 if is_integer else np.float32)
+
+
+def is_integer(dtype: np.dtype[Any]) -> bool:
+    """Return whether a type of NumPy or ml_dtypes is an integer type."""
+    return dtype.kind in "iu" or "int" in dtype.name
 
 
 def is_foreign(dtype: np.dtype[Any]) -> bool:
@@ -71,14 +85,17 @@ def stored(result: Array, dtype: np.dtype[Any]) -> Array:
     if result.dtype == dtype:
         return np.asarray(result, order="C")
     out = np.empty(result.shape, dtype)
-    half.copy(result, out)
+    if result.dtype.kind == "f" and is_integer(dtype):
+        fill_integers(result, out)
+    else:
+        half.copy(result, out)
     return out
 
 
 def rounded(result: Array, dtype: np.dtype[Any]) -> Array:
     """Return real results as an array of type ``dtype``, each rounded once; integers to the nearest, ties to even."""
-    is_integer = compute_dtype(dtype) == np.float64 != dtype
-    return np.asarray(np.rint(result) if is_integer else result).astype(dtype, copy=False)
+    has_integers = compute_dtype(dtype) == np.float64 != dtype
+    return stored(np.asarray(np.rint(result)), dtype) if has_integers else np.asarray(result).astype(dtype, copy=False)
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -90,6 +107,50 @@ def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def from_sums(sums: Array, dtype: np.dtype[Any]) -> Array:
     """Return sums as an array of type ``dtype``: floats are rounded once, integers wrap around."""
-    if sum_dtype(dtype).kind == "i":
-        sums = sums.astype(np.int64, copy=False)  # the conversion of a float outside a narrow type's range is undefined
+    if sum_dtype(dtype).kind == "i" and sums.dtype.kind == "f":
+        sums = to_integers(sums, np.dtype(np.int64))
     return sums.astype(dtype, copy=False)
+
+
+def to_integers(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Return numbers as integers; for real ones see ``fill_integers``."""
+    if is_integer(x.dtype):
+        return x.astype(dtype)
+    out = np.empty(x.shape, dtype)
+    fill_integers(x, out)
+    return out
+
+
+def fill_integers(x: Array, out: Array) -> None:
+    """Fill an array of integers with real numbers, truncated, as OpenVINO's reference converts them on x86.
+
+    Numbers are converted to i32, to i64 for u32 and 64-bit types, of which the type takes the low bits. NaN and what
+    these do not hold become their least number. u64 also holds the numbers from 2^63 on; larger ones become 0.
+    """
+    if x.dtype.char not in "fd":
+        x = x.astype(np.float32)
+    dtype, wide = out.dtype, _WIDE.get(out.dtype, _INT32)
+    whole = out if dtype == wide else out.view(wide) if dtype == np.uint64 else np.empty(x.shape, wide)
+    try:
+        with np.errstate(invalid="raise"):
+            np.copyto(whole, x, casting="unsafe")
+    except FloatingPointError:
+        limit = x.dtype.type(2.0 ** (8 * wide.itemsize - 1))
+        x = np.asarray(np.trunc(x))
+        np.copyto(whole, np.where((x >= -limit) & (x < limit), x, -limit), casting="unsafe")
+        if dtype == np.uint64:
+            beyond = x >= limit
+            rest = np.where(x < 2 * limit, x - limit, 0)[beyond].astype(np.uint64)
+            out[beyond] = np.where(x[beyond] < 2 * limit, rest + np.uint64(1 << 63), np.uint64(0))
+    if whole is not out and dtype != np.uint64:
+        np.copyto(out, whole, casting="unsafe")
+
+
+def fill_saturated(x: Array, out: Array) -> None:
+    """Fill an array of integers with real numbers, truncated; the nearest number of the type stands for those beyond
+    it, and 0 for NaN."""
+    low, high = integer_range(out.dtype)
+    above = x >= x.dtype.type(high + 1)  # ``high`` itself may not be a number of this type
+    np.copyto(out, np.where(above | np.isnan(x), 0, np.maximum(x, low)), casting="unsafe")
+    if above.any():
+        out[above] = high

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ovir.core.arrays import Array
-from ovir.kernels.precision import compute_dtype, integer_range
+from ovir.kernels.precision import compute_dtype, fill_saturated, integer_range
 from ovir.kernels.rounding import round_half_away
 
 Index = NDArray[np.int64]
@@ -269,14 +269,14 @@ def _along(axis: int, rank: int, weights: Floats) -> Floats:
 def _integers(x: Array, passes: Passes, y: Array) -> None:
     """Resample integers for linear_onnx and cubic: truncate towards 0."""
     total, _ = _corner_sum(x, passes)
-    _store(np.trunc(total), y)
+    fill_saturated(total, y)
 
 
 def _linear_integers(x: Array, passes: Passes, y: Array) -> None:
     """Resample integers for linear: divide by the sum of the weights and round."""
     total, weights = _corner_sum(x, passes)
     np.divide(total, weights, out=total, where=weights != 0)
-    _store(round_half_away(total), y)
+    fill_saturated(round_half_away(total), y)
 
 
 def _pillow_integers(x: Array, passes: Passes, y: Array) -> None:
@@ -286,7 +286,7 @@ def _pillow_integers(x: Array, passes: Passes, y: Array) -> None:
     for axis, taps in reversed(passes):
         result = _weighted(result, axis, taps.index, taps.unit)
         result = np.clip(round_half_away(result), low, high)
-    _store(result, y)
+    fill_saturated(result, y)
 
 
 def _corner_sum(x: Array, passes: Passes) -> tuple[Array, Array]:
@@ -311,12 +311,3 @@ def _corners(x: Array, passes: Passes, weight: Any) -> Iterator[tuple[Array, Any
     (axis, taps), *others = passes
     for positions, weights in zip(taps.index, taps.weight, strict=True):
         yield from _corners(x.take(positions, axis, mode="clip"), others, weight * _along(axis, x.ndim, weights))
-
-
-def _store(values: Array, y: Array) -> None:
-    """Store whole numbers as integers, saturated."""
-    low, high = integer_range(y.dtype)
-    top = values.dtype.type(high)
-    if int(top) > high:  # the largest 64-bit integer has no exact f64
-        top = np.nextafter(top, values.dtype.type(0))
-    np.copyto(y, np.clip(values, low, top), casting="unsafe")

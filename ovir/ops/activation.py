@@ -11,11 +11,11 @@ from math import pi, sqrt
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
+from ovir.core.element_types import ElementType, value_range
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.erf import erf
-from ovir.kernels.precision import as_computed, as_native, integer_range, rounded, stored
+from ovir.kernels.precision import as_computed, as_native, rounded, stored
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -71,6 +71,7 @@ class ReLU(UnaryActivationBase):
 
     arguments = "node:data"
     monotone = (0,)
+    stays_in_type = True
 
     def run(self, data: Array, *parameters: Array | None) -> Array:
         return stored(np.asarray(np.maximum(as_native(data), 0)), data.dtype)
@@ -89,20 +90,21 @@ class Clamp(UnaryActivationBase):
     min: float = attribute()
     max: float = attribute()
     monotone = (0,)
+    stays_in_type = True
 
     def infer(self, data: TensorType) -> TensorType:
         self.require(self.min <= self.max, "min {} must not be above max {}", self.min, self.max)
         return super().infer(data)
 
     def run(self, data: Array, *parameters: Array | None) -> Array:
-        low, high = self.ends(self.output_types[0])
+        low, high = self.ends(self.output_types[0])  # the data may be bounds, which are real
         return stored(np.asarray(np.clip(as_native(data), low, high)), data.dtype)
 
     def ends(self, element_type: ElementType) -> tuple[float, float]:
         """Return the least and the largest result of an element type."""
         if not element_type.is_integral:
             return self.min, self.max
-        least, greatest = integer_range(element_type.to_dtype())
+        least, greatest = value_range(element_type)
         low, high = (int(min(max(bound, least), greatest)) for bound in (np.ceil(self.min), np.floor(self.max)))
         return low, high
 

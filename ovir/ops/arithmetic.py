@@ -17,8 +17,9 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import Value, product_bounds
+from ovir.core.values import Mask, Value, product_bounds
 from ovir.diagnostics.kernel_warnings import report
+from ovir.kernels.precision import to_integers
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Divisor, Domain, by_input, ordered, shifted
 from ovir.ops.base.elementwise import BinaryBase, hull
@@ -69,6 +70,9 @@ class Add(ArithmeticBase):
     neutral = 0
     commutes = True
 
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+        return self.run(a.lower, b.lower), self.run(a.upper, b.upper)
+
     def domain_of_both(self, wanted: Domain) -> Domain:
         # Both inputs share the range.
         return Domain(0, 0 if wanted.high is None else wanted.high // 2, why=wanted.why)
@@ -88,6 +92,9 @@ class Subtract(ArithmeticBase):
     offsets = True
     function = np.subtract
     neutral = 0
+
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+        return self.run(a.lower, b.upper), self.run(a.upper, b.lower)
 
     def domain_of_both(self, wanted: Domain) -> Domain:
         return Domain(0, 0, why=wanted.why)
@@ -156,10 +163,14 @@ class Divide(ArithmeticBase):
         _report_zeros(b)
         return np.floor_divide(a if self.m_pythondiv else a - np.fmod(a, b), b)
 
+    def may_wrap(self, a: Value, b: Value) -> Mask:
+        # Only the least integer divided by -1 leaves its type.
+        return np.isneginf(a.lower) & self.aligned(a.lower, (b.lower <= -1) & (b.upper >= -1))
+
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         low, high = self.aligned(a.lower, b.lower), self.aligned(a.lower, b.upper)
         has_zero = (low <= 0) & (high >= 0)
-        unknown = (low < 0) & (high > 0) | (low == 0) & (high == 0)
+        unknown = (low < 0) & (high > 0) | (low == 0) & (high == 0) if self.is_integral else has_zero
         # On each side of 0 the quotient is monotone. If the divisor may be 0, the closest integer beside it is 1.
         beside = 1.0 if self.is_integral else 0.0
         ends = (np.where(low == 0, beside, low), np.where(high == 0, -beside, high))
@@ -204,6 +215,9 @@ class RemainderBase(ArithmeticBase):
     def symbols(self, a: Value, b: Value) -> Array:
         return np.where((a.lower >= 0) & (a.upper < self.aligned(a.lower, b.lower)), a.symbols, 0)
 
+    def may_wrap(self, a: Value, b: Value) -> Mask:
+        return False
+
     def least_below_zero(self, a: Array, divisor: Array) -> Array:
         """Return the least remainder of a negative ``a`` and a positive divisor."""
         raise NotImplementedError
@@ -244,8 +258,15 @@ class Mod(RemainderBase):
         return np.maximum(a, -divisor)
 
 
+class ExtremeBase(ArithmeticBase):
+    """Base of Maximum and Minimum, whose results are elements of the inputs."""
+
+    def may_wrap(self, a: Value, b: Value) -> Mask:
+        return False
+
+
 @operator("Maximum", opset=1)
-class Maximum(ArithmeticBase):
+class Maximum(ExtremeBase):
     """The greater of a and b; a where b is NaN.
 
     Source: Maximum-1
@@ -256,7 +277,7 @@ class Maximum(ArithmeticBase):
 
 
 @operator("Minimum", opset=1)
-class Minimum(ArithmeticBase):
+class Minimum(ExtremeBase):
     """The lesser of a and b; a where b is NaN.
 
     Source: Minimum-1
@@ -264,6 +285,11 @@ class Minimum(ArithmeticBase):
 
     def compute(self, a: Array, b: Array) -> Array:
         return np.where(np.isnan(b), a, np.minimum(a, b))
+
+    def sizes(self, a: Value, b: Value) -> Mask:
+        # What is not larger than a size, and not far below 0, fits wherever the size does.
+        b_is_size, b_is_above = self.aligned(a.lower, b.is_size), self.aligned(a.lower, b.lower >= 0)
+        return (a.is_size & (b_is_size | b_is_above)) | (b_is_size & (a.lower >= 0))
 
 
 @operator("SquaredDifference", opset=1)
@@ -287,7 +313,8 @@ class SquaredDifference(ArithmeticBase):
 
 @operator("Power", opset=1)
 class Power(ArithmeticBase):
-    """a to the power of b. Integers are computed in f64, and the result is truncated to an integer.
+    """a to the power of b. Integers wrap around; with a negative exponent the result is truncated to an integer, and is
+    that of infinity for 0 (see Convert).
 
     Source: Power-1
     """
@@ -296,16 +323,26 @@ class Power(ArithmeticBase):
 
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind in "iu":
-            return np.power(a, b, dtype=np.float64).astype(a.dtype)
+            return _integer_powers(a, b)
         # For one exponent of 0.5 NumPy takes the square root, which differs from the power at -0 and -infinity.
         power = np.power(a, b)
         return np.where(b == 0.5, np.where(np.isneginf(a), np.inf, power + 0), power).astype(a.dtype)
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         lower, upper = hull(self.at_corners(a, b))
-        monotone = (a.lower >= 0) & np.isfinite(self.aligned(a.lower, b.lower))
+        least = self.aligned(a.lower, b.lower)
+        monotone = (a.lower >= 0) & (least >= 0 if self.is_integral else np.isfinite(least))
         lower, upper = np.where(monotone, lower, np.nan), np.where(monotone, upper, np.nan)
         return product_bounds(self.output_types[0], lower, upper, self.unchanged(a, b))
+
+
+def _integer_powers(a: Array, b: Array) -> Array:
+    """Return powers of integers, which wrap around."""
+    if b.dtype.kind == "u" or not (b < 0).any():
+        return np.power(a, b)
+    inverse = np.where(np.abs(a) == 1, np.where(b & 1, a, 1), 0)
+    inverse = np.where(a == 0, to_integers(np.asarray(np.inf), a.dtype), inverse)
+    return np.where(b < 0, inverse, np.power(a, np.maximum(b, 0))).astype(a.dtype)
 
 
 def _report_zeros(divisor: Array) -> None:

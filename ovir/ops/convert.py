@@ -31,12 +31,13 @@ from ovir.core.element_types import (
     u3,
     u4,
     u6,
+    value_range,
 )
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import NOT_SUPPORTED
-from ovir.kernels.precision import is_foreign
+from ovir.kernels.precision import fill_integers, is_foreign, to_integers
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -82,17 +83,20 @@ class ConversionBase(Operator):
         lower, upper = value.lower, value.upper
         if target == boolean:
             return from_bounds(boolean, (lower > 0) | (upper < 0), (lower != 0) | (upper != 0))
-        return from_bounds(target, lower, upper, value.symbols)
+        lower, upper = value.known_ends(data.element_type)
+        may_wrap = not (data.element_type.is_integral and _holds_all(target, data.element_type))
+        return from_bounds(target, lower, upper, value.symbols, sizes=value.is_size, may_wrap=may_wrap)
 
 
 @operator("Convert", opset=1, until=17)
 class Convert(ConversionBase):
     """Every element converted to the type ``destination_type``.
 
-    Real numbers are truncated to integers, and an integer that is too large keeps its low bits. Real numbers beyond 32
-    bits (64 bits for 64-bit types) and NaN have no defined integer. Converted to boolean, everything except 0 is true,
-    including NaN. Real numbers are rounded to nearest, ties to even; beyond the range they become infinite, NaN in
-    f8e4m3, and the largest number in f4e2m1 and nf4.
+    Real numbers are truncated to integers, and an integer that is too large keeps its low bits. Real numbers beyond i32
+    (i64 for u32 and 64-bit types) and NaN have no defined integer: they become the least number of these 32 or 64 bits,
+    of which the low bits are kept. u64 also holds what lies between 2^63 and 2^64; larger numbers become 0. Converted
+    to boolean, everything except 0 is true, including NaN. Real numbers are rounded to nearest, ties to even; beyond
+    the range they become infinite, NaN in f8e4m3, and the largest number in f4e2m1 and nf4.
 
     Source: Convert-1
     """
@@ -216,6 +220,12 @@ class ConvertPromoteTypes(ConversionBase):
         self.require(self.promote_unsafe, message, first, second)
 
 
+def _holds_all(target: ElementType, source: ElementType) -> bool:
+    """Return whether a type holds all numbers of an integer type."""
+    (low, high), (least, greatest) = value_range(target), value_range(source)
+    return low <= least and greatest <= high
+
+
 def in_f32(data: Array, element_type: ElementType) -> Array:
     """Return numbers of ``element_type`` converted to f32 as by Convert."""
     return _TO_F32.converted(data, element_type, f32)
@@ -243,7 +253,10 @@ def fill_converted(x: Array, source: ElementType, target: ElementType, out: Arra
         np.not_equal(x, x.dtype.type(0), out=out)
         return
     if target.is_integral and source.is_real:
-        x = _truncated(x, target)
+        if target not in _LOW_BITS:
+            fill_integers(x, out)
+            return
+        x = to_integers(x, np.dtype(np.int32))
     if target in _LOW_BITS:
         x = np.bitwise_and(x.astype(np.int16 if is_foreign(x.dtype) else x.dtype, copy=False), (1 << target.bits) - 1)
     if target == f8e8m0:
@@ -254,15 +267,6 @@ def fill_converted(x: Array, source: ElementType, target: ElementType, out: Arra
     if is_foreign(x.dtype) and is_foreign(out.dtype):  # ml_dtypes lacks some casts between its own types
         x = x.astype(np.float32 if source.is_real else np.int16)
     half.copy(x, out)
-
-
-def _truncated(x: Array, target: ElementType) -> Array:
-    """Convert real numbers to integers of which the low bits count, through 32 bits where they suffice."""
-    if is_foreign(x.dtype) or x.dtype == np.float16:
-        x = half.converted(x, np.dtype(np.float32))
-    if target.bits == 64 or target == i32:
-        return x
-    return x.astype(np.int32 if target.bits < 32 else np.int64)
 
 
 def _scales(x: Array) -> Array:

@@ -12,6 +12,7 @@ from ovir.core.element_types import ElementType
 from ovir.core.shapes import UNKNOWN, PartialShape, product
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
+from ovir.kernels.precision import to_integers
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, Coordinates, Index, Length, by_input
 from ovir.ops.base.indexing import flat_positions
@@ -353,12 +354,12 @@ class GatherTree(Operator):
     def run(self, step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array) -> Array:
         times, _, beams = step_ids.shape
         out = np.full(step_ids.shape, end_token)
-        lengths = np.minimum(max_seq_len.astype(np.int64), times)[:, np.newaxis]
+        lengths = np.minimum(to_integers(max_seq_len, np.dtype(np.int64)), times)[:, np.newaxis]
         beam = np.broadcast_to(np.arange(beams), step_ids.shape[1:])
         for time in reversed(range(times)):
             running = time < lengths
             np.copyto(out[time], np.take_along_axis(step_ids[time], beam, 1), where=running)
-            parents = np.take_along_axis(parent_ids[time], beam, 1).astype(np.int64)
+            parents = to_integers(np.take_along_axis(parent_ids[time], beam, 1), np.dtype(np.int64))
             if time:
                 wrong = running & ((parents < 0) | (parents >= beams))
                 if wrong.any():

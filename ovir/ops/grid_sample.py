@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ovir.core import half
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, nf4, string
+from ovir.core.element_types import ElementType, boolean, nf4, string
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.precision import as_computed, compute_dtype
+from ovir.kernels.precision import as_computed, compute_dtype, fill_saturated
 from ovir.kernels.rounding import as_index
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
@@ -152,7 +152,11 @@ class GridSample(Operator):
         element_type = self._element_type(pixels)
         if not element_type.is_real:
             _make_integral(total, element_type)
-        return half.converted(total, pixels.dtype)
+        if element_type.is_real or element_type == boolean:
+            return half.converted(total, pixels.dtype)
+        samples = np.empty(total.shape, pixels.dtype)
+        fill_saturated(total, samples)
+        return samples
 
     def _element_type(self, data: Array) -> ElementType:
         return self.output_types[0] if self.output_types else ElementType.from_dtype(data.dtype)

@@ -14,7 +14,7 @@ from ovir.core.element_types import dynamic
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.kernels.precision import compute_dtype, integer_range
+from ovir.kernels.precision import compute_dtype, integer_range, is_integer
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Length, by_input
 from ovir.ops.base.operator import Operator
@@ -124,11 +124,6 @@ def in_integers(product: Array, dtype: np.dtype[Any]) -> Array:
     """Return integers in another type: 8 bits saturate, more bits wrap around."""
     low, high = integer_range(dtype)
     return np.asarray(np.clip(product, low, high) if high < 256 else product).astype(dtype)
-
-
-def is_integer(dtype: np.dtype[Any]) -> bool:
-    """Return whether a type of NumPy or ml_dtypes is an integer type."""
-    return dtype.kind in "iu" or "int" in dtype.name
 
 
 @operator("GroupedMatMul", opset=17, function_name="grouped_matmul")

@@ -12,7 +12,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.precision import compute_dtype, lowest_finite, native_dtype, sum_dtype
+from ovir.kernels.precision import compute_dtype, lowest_finite, native_dtype, rounded, sum_dtype
 from ovir.kernels.windows import Window, extent, reduced_windows
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, by_input
@@ -206,9 +206,7 @@ class AvgPoolBase(PoolBase):
         for axis, window in enumerate(windows, 2):
             sums = reduced_windows(np.add, sums, axis, window, shape[axis])
         means: Array = sums / self.counts(data, windows, shape[2:]).astype(compute_dtype(data.dtype))
-        if sums.dtype.kind in "iu":
-            means = np.rint(means)
-        return means.astype(data.dtype, copy=False)
+        return rounded(means, data.dtype)
 
     def counts(self, data: Array, windows: list[Window], counts: tuple[int, ...]) -> Array:
         """Return the number of elements that the mean of each window covers, at least 1."""

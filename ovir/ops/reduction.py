@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, boolean
+from ovir.core.element_types import ElementType, boolean, value_range
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds, product_bounds
-from ovir.kernels.precision import compute_dtype, integer_range, lowest_finite, native_dtype
+from ovir.kernels.precision import compute_dtype, fill_saturated, integer_range, is_integer, lowest_finite, native_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
@@ -97,18 +97,21 @@ class ArithmeticReductionBase(ReductionBase):
             return None
         lower, upper = self.bounds(value, axes.constant)
         symbols = value.symbols.reshape(lower.shape) if lower.size == value.size else None
-        return from_bounds(self.output_types[0], lower, upper, symbols)
+        sizes, may_wrap = bool(value.is_size.all()), not self.stays_in_type
+        return from_bounds(self.output_types[0], lower, upper, symbols, sizes=sizes, may_wrap=may_wrap)
 
     def bounds(self, value: Value, axes: Array) -> tuple[Array, Array]:
-        """Return the least and the greatest result."""
+        """Return the least and the greatest result, NaN if unknown."""
         return self.run(value.lower, axes), self.run(value.upper, axes)
 
     def reduce(self, rows: Array) -> Array:
         dtype = rows.dtype
         result = self.combine(rows if is_wide(dtype) else rows.astype(compute_dtype(dtype), copy=False))
-        if result.dtype != dtype and result.dtype == np.float64:  # integers, which are truncated and saturate
-            result = np.clip(np.trunc(result), *integer_range(dtype))
-        return np.asarray(result).astype(dtype, copy=False)
+        if not is_integer(dtype) or result.dtype == dtype:
+            return np.asarray(result).astype(dtype, copy=False)
+        out = np.empty(result.shape, dtype)
+        fill_saturated(result, out)  # of a product, NaN is infinity times 0
+        return out
 
     def combine(self, rows: Array) -> Array:
         """Return the results of rows of real numbers, or of integers of 32 or 64 bits."""
@@ -139,6 +142,15 @@ class ReduceMean(ArithmeticReductionBase):
 
     Source: ReduceMean-1
     """
+
+    def bounds(self, value: Value, axes: Array) -> tuple[Array, Array]:
+        lower, upper = super().bounds(value, axes)
+        element_type, count = self.output_types[0], value.size // max(lower.size, 1)
+        if element_type.is_integral and element_type.bits >= 32:  # the sum may wrap around before it is divided
+            least, greatest = value_range(element_type)
+            may_wrap = (lower * count < least) | (upper * count > greatest)
+            lower, upper = np.where(may_wrap, np.nan, lower), np.where(may_wrap, np.nan, upper)
+        return lower, upper
 
     def combine(self, rows: Array) -> Array:
         total, count = _sum(rows), rows.dtype.type(max(rows.shape[-1], 1))
@@ -179,6 +191,7 @@ class ReduceMax(ArithmeticReductionBase):
     """
 
     passes = (0,)
+    stays_in_type = True
 
     def reduce(self, rows: Array) -> Array:
         return _extreme(np.fmax, rows, lowest_finite(rows.dtype))
@@ -194,6 +207,7 @@ class ReduceMin(ArithmeticReductionBase):
     """
 
     passes = (0,)
+    stays_in_type = True
 
     def reduce(self, rows: Array) -> Array:
         is_real = native_dtype(rows.dtype).kind == "f"

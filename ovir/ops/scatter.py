@@ -44,9 +44,12 @@ class ScatterBase(Operator):
         assert data is not None
         assert updates is not None
         # The results of these do not decrease when data or an update increases.
-        lower = self.run(data.lower, where[0], updates.lower, *where[1:])
-        upper = self.run(data.upper, where[0], updates.upper, *where[1:])
-        return from_bounds(self.output_types[0], np.asarray(lower), np.asarray(upper))
+        element_type = self.output_types[0]
+        # NaN in data stays, in an update it is ignored.
+        ends = zip(data.known_ends(element_type), (updates.lower, updates.upper), strict=True)
+        lower, upper = (np.asarray(self.run(end, where[0], other, *where[1:])) for end, other in ends)
+        sizes = bool(data.is_size.all() and updates.is_size.all())
+        return from_bounds(element_type, lower, upper, sizes=sizes, may_wrap=self.reduction == "sum")
 
     def require_axis(self, axis: TensorType, data: PartialShape) -> int | None:
         """Return the axis counted from the front, if it is known."""
@@ -108,7 +111,7 @@ class ScatterUpdate(ScatterBase):
         self.require(updates.shape == expected, "updates {} must have shape {}", updates.shape, expected)
         before: tuple[Any, ...] = (slice(None),) * at
         # Of several updates of one element the last counts, and NumPy follows the order in memory.
-        out[(*before, np.ascontiguousarray(places))] = np.ascontiguousarray(updates)
+        out[(*before, np.asarray(places, order="C"))] = np.asarray(updates, order="C")
 
 
 # --------------------------------------------------------------------------- ScatterElementsUpdate

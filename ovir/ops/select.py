@@ -7,7 +7,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import Value, from_moved
+from ovir.core.values import SIZE, Value, from_moved
 from ovir.ops.base.elementwise import ElementwiseBase
 from ovir.ops.base.registry import operator
 
@@ -42,7 +42,8 @@ class Select(ElementwiseBase):
         if cond is None or then is None or other is None:
             return None
         sure, never = (self.aligned(then.lower, c) for c in (cond.lower > 0, cond.upper <= 0))
-        low, high, symbols = (self.aligned(then.lower, x) for x in (other.lower, other.upper, other.symbols))
+        low, high, marks = (self.aligned(then.lower, x) for x in (other.lower, other.upper, other.marks))
+        sizes = np.where(then.is_size & self.aligned(then.lower, other.is_size), SIZE, 0)
 
         def merged(a: Array, b: Array, both: Array) -> Array:
             return np.where(sure, a, np.where(never, b, both))
@@ -51,5 +52,5 @@ class Select(ElementwiseBase):
             self.output_types[0],
             merged(then.lower, low, np.minimum(then.lower, low)),
             merged(then.upper, high, np.maximum(then.upper, high)),
-            merged(then.symbols, symbols, np.where(then.symbols == symbols, symbols, 0)),
+            merged(then.marks, marks, np.where((then.marks == marks) & (marks > 0), marks, sizes)),
         )

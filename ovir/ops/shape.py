@@ -143,6 +143,8 @@ class Reshape(Operator):
                 self.require(shape.rank is None or i < shape.rank, _NOTHING_TO_COPY, i, shape)
                 copied.append(i)
                 dims.append(shape[i])
+            elif self.special_zero and wanted is not None and wanted.contains(0) and not wanted.symbol:
+                dims.append(self._copied_if_zero(wanted, shape, i))
             else:
                 dims.append(UNKNOWN if wanted is None else wanted)
         inferred = [i for i, wanted in enumerate(pattern) if wanted is None]
@@ -158,6 +160,13 @@ class Reshape(Operator):
         result = PartialShape(dims)
         self.require(shape.size().compatible(result.size()), _NO_FIT, shape, result)
         return result
+
+    def _copied_if_zero(self, wanted: Dimension, shape: PartialShape, index: int) -> Dimension:
+        """Return a dimension for a computed number, which copies that of data if it is 0. What equals a size keeps its
+        symbol: it is 0 only where a tensor is empty."""
+        if shape.rank is None:
+            return UNKNOWN
+        return wanted.union(shape[index]) if index < shape.rank else wanted
 
 
 _TWO_INFERRED = "shape has -1 at positions {} and {}: only one size can be inferred"

@@ -99,12 +99,11 @@ class Abs(ExactUnaryBase):
         value = inputs[0].bounds_or_unknown()
         if value is None:
             return None
-        ends = np.abs(value.lower), np.abs(value.upper)
-        lower = np.where((value.lower < 0) & (value.upper > 0), 0, np.minimum(*ends))
-        # A real number can be NaN, and the smallest integer stays below 0.
-        lower = np.where(value.is_unknown if self.output_types[0].is_real else np.isneginf(value.lower), np.nan, lower)
+        low, high = value.known_ends(self.output_types[0])
+        ends = np.abs(low), np.abs(high)
+        lower = np.where((low < 0) & (high > 0), 0, np.minimum(*ends))
         symbols = np.where(value.lower >= 0, value.symbols, 0)
-        return from_bounds(self.output_types[0], lower, np.maximum(*ends), symbols)
+        return from_bounds(self.output_types[0], lower, np.maximum(*ends), symbols, sizes=value.is_size)
 
 
 @operator("Negative", opset=1)
@@ -131,6 +130,7 @@ class Sign(ExactUnaryBase):
 
     function = np.sign
     monotone = (0,)
+    stays_in_type = True
 
 
 @operator("Floor", opset=1)

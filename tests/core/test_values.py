@@ -121,9 +121,22 @@ def test_bounds_are_those_of_the_element_type(
     element_type: ElementType, lower: float, upper: float, expected: tuple[float, float]
 ) -> None:
     # The second element is always known: nothing is said of a value of which nothing is known.
-    value = from_bounds(element_type, np.array([lower, 1]), np.array([upper, 2]))
+    value = from_bounds(element_type, np.array([lower, 1]), np.array([upper, 2]), sizes=True)
     assert value is not None
     assert (value.lower[0], value.upper[0]) == expected
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(3, INF), (-INF, 3), (-INF, INF), (2.0**30, INF)])
+@pytest.mark.parametrize("element_type", [i32, i64])
+def test_data_without_a_bound_may_wrap_around(element_type: ElementType, lower: float, upper: float) -> None:
+    ends = np.array([lower, 1]), np.array([upper, 2])
+    for value in (from_bounds(element_type, *ends), from_bounds(element_type, *ends, sizes=np.array([False, True]))):
+        assert value is not None
+        assert (value.lower[0], value.upper[0]) == (-INF, INF)
+        assert not value.is_size[0]
+    kept = from_bounds(element_type, *ends, may_wrap=False)
+    assert kept is not None
+    assert (kept.lower[0], kept.upper[0]) == (lower, upper)
 
 
 def test_an_integer_that_wraps_around_is_no_longer_the_size_it_was() -> None:

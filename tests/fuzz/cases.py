@@ -19,7 +19,7 @@ from fuzz import (  # noqa: F401  (they register recipes)
 from fuzz.making import INTEGERS, NARROW, REALS, Input, Make, random_array
 from fuzz.recipes import RECIPES, recipe_name
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
+from ovir.core.element_types import ElementType, nf4
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
@@ -39,6 +39,10 @@ _LEGAL = 0.75
 """The share of models that are not made illegal on purpose."""
 _ATTEMPTS = 4
 _ODD_INTEGERS = (-1, 0, 1, 2, 3, 7, 64, 1 << 20, 10**9, 2**31, 2**62, -(2**63))
+_EXTREMES = [
+    np.nan, np.inf, -np.inf, 3e38, -3e38, 1e12, 2.0**31, -(2.0**31) - 300, 2.0**32 + 512, 2.0**63, -(2.0**63), 2.0**64,
+    70000, 300.7, -300.7, 255.5, -1.5, -0.5, 0, 0.5, 1, 2,
+]  # fmt: skip
 _ODD_FLOATS = (0.0, -1.0, 1e-30, 1e12, 3.4e38, "nan", "inf", "-inf")
 
 
@@ -53,8 +57,8 @@ class Case:
     constants: list[Array]
 
 
-def make_case(seed: int) -> Case:
-    """Return the model of a seed."""
+def make_case(seed: int, *, extreme: bool = False) -> Case:
+    """Return the model of a seed; if ``extreme``, with real numbers that integers do not hold among its inputs."""
     round_, index = divmod(seed, len(VERSIONS))
     kind, opset = VERSIONS[index]
     rng = random.Random(f"{kind}-{opset}, {round_}")
@@ -70,6 +74,8 @@ def make_case(seed: int) -> Case:
         _fill(made, op, values)
         if not legal or _accepts(op, made):
             break
+    if extreme:
+        _put_extremes(made, values)
     if not legal:
         for _ in range(rng.choice((1, 1, 2))):
             _spoil(made, cls, values)
@@ -125,6 +131,17 @@ def _fill(made: Make, op: Operator | None, rng: np.random.Generator) -> None:
             given.values = random_array(rng, element_type, given.shape)
         else:
             given.values = _within(rng, domain, given.shape).astype(element_type.to_dtype())
+
+
+def _put_extremes(made: Make, rng: np.random.Generator) -> None:
+    """Replace some of the real numbers in the inputs, or most of them."""
+    for given in made.inputs:
+        assert given.values is not None
+        element_type = ElementType.parse(given.element_type)
+        if element_type.is_real and element_type != nf4:
+            with np.errstate(all="ignore"):
+                numbers = rng.choice(_EXTREMES, given.values.shape).astype(given.values.dtype)
+            given.values = np.where(rng.random(numbers.shape) < rng.random(), numbers, given.values)
 
 
 def _within(rng: np.random.Generator, domain: Domain, shape: tuple[int, ...]) -> Array:

@@ -3,7 +3,7 @@
 Makes models of one operation each, of every version of every operation, with random attributes, shapes, element types,
 constants and memory layouts. Each is checked, inferred and run in a worker process with limits of time and memory. It
 is a fault if ovir blames itself, takes too long or too much memory, crashes, infers other types than a run gives, or
-gives results that depend on the layout of the inputs. Models with faults are written to a folder, and the faults are
+gives results that depend on the layout of the inputs or on the processor. Models with faults are written to a folder, and the faults are
 listed once for each kind. ``tests/fuzz/test_operations.py`` does the same with a thousand models.
 """
 
@@ -38,34 +38,37 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000, help="how many models to try")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first model; the others count on")
+    parser.add_argument("--extreme", action="store_true", help="put NaN, infinities and large numbers into real inputs")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write models with faults to this folder")
     parser.add_argument("--shares", action="store_true", help="list the share of models that ran for each operation")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.worker:
-        work(options.seed, options.count, Path(options.worker))
+        work(options.seed, options.count, Path(options.worker), extreme=options.extreme)
         return 0
     trials = []
-    for trial in fuzz(options.seed, options.count, options.processes):
+    for trial in fuzz(options.seed, options.count, options.processes, extreme=options.extreme):
         trials.append(trial)
         if trial.fault and options.keep:
-            keep(trial, options.keep)
+            keep(trial, options.keep, extreme=options.extreme)
         if len(trials) % 10_000 == 0:
             print(f"{len(trials)} models, {sum(bool(t.fault) for t in trials)} with faults", flush=True)
     print(summary(trials, shares=options.shares))
     return 1 if any(trial.fault for trial in trials) else 0
 
 
-def fuzz(first: int, count: int, processes: int = 1) -> Iterator[Trial]:
+def fuzz(first: int, count: int, processes: int = 1, *, extreme: bool = False) -> Iterator[Trial]:
     """Try the models of these seeds in worker processes."""
     starts = range(first, first + count, _CHUNK)
     with ThreadPoolExecutor(processes) as pool:
-        for trials in pool.map(lambda start: _chunk(start, min(start + _CHUNK, first + count)), starts):
+        for trials in pool.map(
+            lambda start: _chunk(start, min(start + _CHUNK, first + count), extreme=extreme), starts
+        ):
             yield from trials
 
 
-def _chunk(start: int, end: int) -> list[Trial]:
+def _chunk(start: int, end: int, *, extreme: bool) -> list[Trial]:
     """Try the models of the seeds from start to end; a worker that crashes is replaced by another."""
     found: list[Trial] = []
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
@@ -82,6 +85,7 @@ def _chunk(start: int, end: int) -> list[Trial]:
                 str(end - start),
                 "--worker",
                 str(log),
+                *["--extreme"] * extreme,
             ]
             try:
                 ended = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, env=environment)
@@ -98,18 +102,18 @@ def _chunk(start: int, end: int) -> list[Trial]:
     return found
 
 
-def work(first: int, count: int, log: Path) -> None:
+def work(first: int, count: int, log: Path, *, extreme: bool = False) -> None:
     """Try models in this process, and write a line for each to the log."""
     limit_memory()
     with log.open("w", buffering=1) as file:
         for seed in range(first, first + count):
-            file.write(json.dumps(asdict(try_seed(seed))) + "\n")
+            file.write(json.dumps(asdict(try_seed(seed, extreme=extreme))) + "\n")
 
 
-def keep(trial: Trial, folder: Path) -> None:
+def keep(trial: Trial, folder: Path, *, extreme: bool = False) -> None:
     """Write the model of a fault, with its seed, to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    case, path = make_case(trial.seed), folder / f"{trial.name}-{trial.seed}"
+    case, path = make_case(trial.seed, extreme=extreme), folder / f"{trial.name}-{trial.seed}"
     path.with_suffix(".xml").write_bytes(case.text)
     path.with_suffix(".bin").write_bytes(case.weights)
     path.with_suffix(".txt").write_text(f"seed {trial.seed}\n{trial.fault}\n")

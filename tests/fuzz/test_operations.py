@@ -26,6 +26,12 @@ def test_models_of_all_operations() -> None:
     assert min(counted.values()) >= 2
 
 
+def test_real_numbers_become_integers_in_one_way() -> None:
+    trials = list(operations.fuzz(0, COUNT, processes=2, extreme=True))
+    assert not [trial for trial in trials if trial.fault], operations.summary(trials)
+    assert sum(trial.status == "ran" for trial in trials) > 0.5 * COUNT
+
+
 def test_every_recipe_is_needed() -> None:
     assert {recipe_name(cls) for version in VERSIONS if (cls := find(*version)) is not None} == set(RECIPES)
 

@@ -160,7 +160,7 @@ def test_promoted_values() -> None:
 
 def known(target: str, lower: float, upper: float, element_type: ElementType = i64) -> tuple[float, float, bool] | None:
     symbol = new_symbol()
-    value = from_bounds(element_type, np.array([lower]), np.array([upper]), np.array([symbol]))
+    value = from_bounds(element_type, np.array([lower]), np.array([upper]), np.array([symbol]), sizes=True)
     op = Convert(destination_type=ElementType.parse(target))
     tensor = TensorType(element_type, PartialShape([1]), value)
     op.input_types, op.output_types = (element_type,), (op.destination_type,)

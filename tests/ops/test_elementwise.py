@@ -53,7 +53,7 @@ def known(op: Operator, *inputs: TensorType) -> Value:
 
 def sizes(lower: Any, upper: Any, symbols: Any = None, element_type: ElementType = i64) -> TensorType:
     low, high = np.array(lower, np.float64), np.array(upper, np.float64)
-    value = from_bounds(element_type, low, high, None if symbols is None else np.array(symbols))
+    value = from_bounds(element_type, low, high, None if symbols is None else np.array(symbols), sizes=True)
     return TensorType(element_type, PartialShape(low.shape), value)
 
 

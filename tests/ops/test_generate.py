@@ -66,7 +66,7 @@ def test_range_of_large_integers() -> None:
 
 def test_range_by_bounds() -> None:
     def between(low: float, high: float, symbol: int = 0) -> TensorType:
-        value = from_bounds(i64, np.array(low), np.array(high), np.array(symbol))
+        value = from_bounds(i64, np.array(low), np.array(high), np.array(symbol), sizes=True)
         return TensorType(i64, PartialShape([]), value)
 
     op = Range4(output_type=i64)

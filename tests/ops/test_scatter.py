@@ -12,7 +12,7 @@ from tensors import tensor
 from ovir.core.element_types import boolean, f32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
-from ovir.core.values import Value
+from ovir.core.values import SIZE, Value
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.scatter import (
@@ -39,6 +39,7 @@ def array(values: Any, dtype: Any = np.float32) -> Any:
         ([0, 2], 1, [[1, 2], [3, 4]], [[1, 0, 2], [3, 0, 4]]),
         ([1, 2], 1, [[1, 2], [3, 4]], [[0, 1, 2], [0, 3, 4]]),
         (1, -2, [5, 6, 7], [[0, 0, 0], [5, 6, 7]]),
+        (1, 1, [5, 6], [[0, 5, 0], [0, 6, 0]]),
         ([[1]], 0, [[[5, 6, 7]]], [[0, 0, 0], [5, 6, 7]]),
         ([2, 2], 1, [[1, 2], [3, 4]], [[0, 0, 2], [0, 0, 4]]),
         ([], 0, np.empty((0, 3)), [[0, 0, 0], [0, 0, 0]]),
@@ -204,7 +205,7 @@ def test_bounds_and_symbols_are_carried() -> None:
 def test_bounds_of_reductions(reduction: str, expected: Any) -> None:
     op = ScatterNDUpdate15(reduction=reduction)
     op.output_types = (i64,)
-    data = TensorType(i64, PartialShape([1]), Value(None, np.array([1.0]), np.array([np.inf])))
+    data = TensorType(i64, PartialShape([1]), Value(None, np.array([1.0]), np.array([np.inf]), np.array([SIZE])))
     value = op.infer_value(data, constant_type(np.array([[0]])), constant_type(np.array([5])))
     assert isinstance(value, Value | None)
     assert (None if value is None else (value.lower.tolist(), value.upper.tolist())) == expected

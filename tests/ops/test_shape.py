@@ -151,6 +151,49 @@ def test_reshape_of_empty_tensors_gives_what_was_inferred(
     assert runs
 
 
+P = Dimension(0, 1)
+
+
+@pytest.mark.parametrize("special_zero", [True, False])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        (P, -1),
+        (-1, P),
+        (P, P, -1),
+        (Dimension(0, 3), 2),
+        (2, Dimension(0, 4)),
+        (0, P, -1),
+        (3, P, -1),
+        (-1, 2, P),
+        (P,),
+    ],
+)
+@pytest.mark.parametrize(
+    "data", [(Dimension(5, 7), 1), (Dimension(5, 7), Dimension(0, 2)), (6, 2), (2, Dimension(0, None), 3), (N, N), None]
+)
+def test_computed_elements_that_may_be_zero(
+    data: tuple[Dimension | int, ...] | None, pattern: tuple[Dimension | int, ...], special_zero: bool
+) -> None:
+    op = Reshape(special_zero=special_zero)
+    bounds = np.array([[d, d] if isinstance(d, int) else [d.lower, d.upper] for d in pattern], np.float64).T
+    wanted = TensorType(i64, [len(pattern)], Value(None, *bounds))
+    try:
+        expected = op.infer(TensorType(f32, PartialShape(data)), wanted).shape
+    except OperatorError:
+        return  # no sizes fit
+    dims = [[d] if isinstance(d, int) else range(d.lower, min(d.upper or 7, 7) + 1) for d in data or (4, 3)]
+    numbers = [[d] if isinstance(d, int) else range(d.lower, (d.upper or 0) + 1) for d in pattern]
+    for *shape, target in product(*dims, list(product(*numbers))):
+        if data == (N, N) and shape[0] != shape[1]:
+            continue
+        try:
+            result = op.run(np.zeros(shape, np.float32), np.array(target))
+        except OperatorError:
+            continue
+        assert expected.contains(result.shape), (shape, target)
+
+
 @pytest.mark.parametrize("special_zero", ["true", "false"])
 def test_an_empty_batch_is_reshaped_as_any_other(special_zero: str) -> None:
     net = Net()

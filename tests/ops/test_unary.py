@@ -170,7 +170,7 @@ def test_bounds(op: Operator, lower: float, upper: float, expected: tuple[float,
 def test_symbols_of_sizes_survive(op: Operator) -> None:
     symbol = new_symbol()
     for element_type, most in ((f32, 1000), (f64, INF), (i64, INF)):
-        value = from_bounds(element_type, np.zeros(1), np.array([most]), np.array([symbol]))
+        value = from_bounds(element_type, np.zeros(1), np.array([most]), np.array([symbol]), sizes=True)
         tensor = TensorType(element_type, PartialShape([1]), value)
         inferred(op, tensor)
         found = op.infer_value(tensor)

@@ -13,7 +13,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, u1, u3, u6
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import Value, from_bounds
+from ovir.core.values import Mask, Value, from_bounds
 from ovir.diagnostics.codes import NOT_SUPPORTED
 from ovir.kernels.precision import as_native, stored
 from ovir.ops.base.attributes import attribute
@@ -134,7 +134,8 @@ class BinaryBase(ElementwiseBase):
         if self.input_types[0].is_real:  # an unknown number can be NaN or infinite
             unknown = a.is_unknown | self.aligned(a.lower, b.is_unknown)
             lower, upper = np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper)
-        return from_bounds(self.output_types[0], lower, upper, self.symbols(a, b))
+        symbols, sizes, may_wrap = self.symbols(a, b), self.sizes(a, b), self.may_wrap(a, b)
+        return from_bounds(self.output_types[0], lower, upper, symbols, sizes=sizes, may_wrap=may_wrap)
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         """Return the least and the greatest result, NaN if unknown. By default they are at corners of the inputs'
@@ -151,6 +152,14 @@ class BinaryBase(ElementwiseBase):
             return None
         a_kept, b_kept = self._kept(a, b)
         return np.where(a_kept, a.symbols, np.where(b_kept, self.aligned(a.lower, b.symbols), 0))
+
+    def sizes(self, a: Value, b: Value) -> Mask:
+        """Return the mask of the elements of the result that are computed from sizes only."""
+        return a.is_size & self.aligned(a.lower, b.is_size)
+
+    def may_wrap(self, a: Value, b: Value) -> Mask:
+        """Return the mask of the elements of the result that may not fit an integer type; see ``from_bounds``."""
+        return True
 
     def unchanged(self, a: Value, b: Value) -> NDArray[np.bool_]:
         """Return the mask of the elements of the result that are certainly an element of ``a`` or ``b``."""

@@ -72,6 +72,8 @@ class Operator(Traits):
     """The inputs of which the operation reads the element type and the shape, but no element."""
     monotone: ClassVar[tuple[int, ...]] = ()
     """The inputs in which each output element is monotone: its bounds are at corners of their bounds."""
+    stays_in_type: ClassVar[bool] = False
+    """Whether the integers that a monotone operation or a reduction computes never wrap around."""
 
     input_types: tuple[ElementType, ...] = ()
     """The inferred element types of the inputs, for ``run`` and ``infer_value``; see ``applied``."""
@@ -291,7 +293,7 @@ class Operator(Traits):
             self.output_types,
             moved(lambda v: v.lower),
             moved(lambda v: v.upper),
-            moved(lambda v: v.symbols),
+            moved(lambda v: v.marks),
             strict=True,
         )
         return tuple(from_moved(*part) for part in parts)
@@ -303,15 +305,12 @@ class Operator(Traits):
             return None
 
         def ends(i: int, value: Value) -> tuple[Array | None, ...]:
-            if i not in monotone:
-                return (value.constant,)
-            if not self.input_types[i].is_real:
-                return value.lower, value.upper
-            # An unknown real number can be NaN or infinite.
-            return tuple(np.where(value.is_unknown, np.nan, end) for end in (value.lower, value.upper))
+            return value.known_ends(self.input_types[i]) if i in monotone else (value.constant,)
 
         corners = [self.run(*corner) for corner in product(*(ends(i, v) for i, v in enumerate(values)))]
-        return from_bounds(self.output_types[0], np.min(corners, axis=0), np.max(corners, axis=0))
+        lower, upper = np.min(corners, axis=0), np.max(corners, axis=0)
+        sizes = all(values[i].is_size.all() for i in monotone)
+        return from_bounds(self.output_types[0], lower, upper, sizes=sizes, may_wrap=not self.stays_in_type)
 
 
 def _positions(indices: tuple[int, ...], inputs: Sequence[TensorType]) -> Sequence[int]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
+from ovir.kernels.precision import to_integers
 from ovir.kernels.roi import SampledRegions, Turn
 from ovir.ops.base.operator import Operator
 
@@ -26,8 +27,7 @@ class RegionBase(Operator):
 
     def images(self, numbers: Array, count: int) -> Array:
         """Return the image of each region up to the first -1, with which Proposal marks the end of its list."""
-        with np.errstate(invalid="ignore"):
-            numbers = numbers.astype(np.int64)
+        numbers = to_integers(numbers, np.dtype(np.int64))
         if not numbers.size or (numbers.min() >= 0 and numbers.max() < count):
             return numbers
         ends = np.flatnonzero(numbers == -1)
@@ -45,7 +45,7 @@ class RegionBase(Operator):
         if ratio and ratio * ratio * bins[0] * bins[1] <= _MAX_SAMPLES:
             return SampledRegions(images, start, size, np.full(size.shape, ratio, np.intp), bins, turn)
         lengths = np.full(size.shape, ratio, np.float64) if ratio else np.ceil(size / np.array(bins, size.dtype))
-        lengths = np.where(lengths > 0, lengths, 0)
+        lengths = np.where((lengths > 0).all(axis=1, keepdims=True), lengths, 0)
         counts = lengths.astype(np.float64).prod(axis=1) * bins[0] * bins[1]
         excess = np.flatnonzero(counts > _MAX_SAMPLES)
         if excess.size:

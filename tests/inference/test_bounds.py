@@ -1,0 +1,230 @@
+"""Bounds of integers hold for whatever a run computes: of data at the ends of its type, and of sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from builder import Net
+
+from ovir.core.element_types import ElementType, boolean, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, value_range
+from ovir.core.shapes import Dimension
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import from_dimensions
+from ovir.inference.known_values import infer_with_values
+from ovir.ops import activation, arithmetic, comparison, reduction
+from ovir.ops.base.operator import Operator
+from ovir.ops.convert import Convert
+from ovir.ops.select import Select
+from ovir.ops.unary import Abs, Negative, Sign
+
+INTEGERS = [i8, i16, i32, i64, u8, u16, u32, u64]
+COUNT = 3
+"""The number of elements of each tensor."""
+SAMPLES = 24
+STEPS = 8
+UNARY = [Abs(), Negative(), Sign(), activation.ReLU(), activation.Clamp(min=-3.0, max=100.0)]
+REDUCTIONS = [getattr(reduction, f"Reduce{kind}") for kind in ("Sum", "Prod", "L1", "L2", "Mean", "Max", "Min")]
+BINARY = [
+    getattr(arithmetic, kind)()
+    for kind in [
+        "Add",
+        "Subtract",
+        "Multiply",
+        "Divide",
+        "FloorMod",
+        "Mod",
+        "Maximum",
+        "Minimum",
+        "SquaredDifference",
+        "Power",
+    ]
+]
+COMPARISONS = [
+    getattr(comparison, kind)() for kind in ["Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"]
+]
+
+
+class Known(NamedTuple):
+    """What inference knows of a tensor, and what it holds in each of some runs."""
+
+    type: TensorType
+    arrays: list[Any]
+
+
+def extremes(element_type: ElementType) -> list[int]:
+    least, greatest = (int(end) for end in value_range(element_type))
+    numbers = [
+        least,
+        least + 1,
+        least // 2,
+        -7,
+        -1,
+        0,
+        1,
+        2,
+        5,
+        greatest // 2,
+        greatest // 2 + 1,
+        greatest - 1,
+        greatest,
+    ]
+    return [number for number in numbers if least <= number <= greatest]
+
+
+class Expressions:
+    """Random arithmetic of data, numbers and sizes."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.known: list[Known] = []
+        self.shapes = self.rng.integers([0, 2, 1], 7, (SAMPLES, COUNT))
+
+    def pick(self, choices: Any) -> Any:
+        return choices[self.rng.integers(len(choices))]
+
+    def data(self, element_type: ElementType) -> Known:
+        numbers = np.array(extremes(element_type), element_type.to_dtype())
+        return Known(TensorType(element_type, [COUNT]), [self.rng.choice(numbers, COUNT) for _ in range(SAMPLES)])
+
+    def number(self, element_type: ElementType) -> Known:
+        array = np.full(COUNT, self.pick(extremes(element_type)), element_type.to_dtype())
+        return Known(constant_type(array, element_type), [array] * SAMPLES)
+
+    def sizes(self, element_type: ElementType) -> Known:
+        dims = [Dimension(0, None, 1), Dimension(2, 6, 2), Dimension(1, None)]
+        value = from_dimensions(element_type, dims)
+        return Known(TensorType(element_type, [COUNT], value), list(self.shapes.astype(element_type.to_dtype())))
+
+    def of_type(self, element_type: ElementType) -> Known:
+        fitting = [known for known in self.known if known.type.element_type == element_type]
+        if fitting and self.rng.random() < 0.7:
+            return self.pick(fitting[-3:])
+        leaves = [self.data, self.number, *[self.sizes] * (element_type in (i32, i64))]
+        return self.pick(leaves)(element_type)
+
+    def step(self) -> tuple[Operator, list[Known]]:
+        """Return an operation on tensors of which at least one is new or computed before."""
+        last = self.known[-1].type.element_type if self.known else boolean
+        element_type = last if last != boolean and self.rng.random() < 0.8 else self.pick(INTEGERS)
+        first, second = self.of_type(element_type), self.of_type(element_type)
+        truths = [known for known in self.known if known.type.element_type == boolean]
+        axis = Known(constant_type(np.int64([0])), [np.int64([0])] * SAMPLES)
+        chance = self.rng.random()
+        if chance < 0.25 or element_type.is_real:
+            return Convert(destination_type=self.pick([*INTEGERS, f32, f64])), [first]
+        if chance < 0.4:
+            return self.pick(UNARY), [first]
+        if chance < 0.5:
+            return self.pick(REDUCTIONS)(keep_dims=True), [first, axis]
+        if chance < 0.55:
+            return reduction.CumSum(exclusive=bool(self.rng.integers(2))), [first, axis]
+        if chance < 0.65:
+            return self.pick(COMPARISONS), [first, second]
+        if chance < 0.75 and truths:
+            return Select(), [self.pick(truths), first, second]
+        return self.pick(BINARY), [first, second]
+
+    def run(self) -> Iterator[tuple[Operator, list[Known], Known]]:
+        """Yield operations with their inputs and outputs."""
+        for _ in range(STEPS):
+            op, inputs = self.step()
+            types = [known.type for known in inputs]
+            (output,) = infer_with_values(op, types)
+            applied = op.applied(types, [output])
+            arrays = [applied.run(*given) for given in zip(*(known.arrays for known in inputs), strict=True)]
+            if not _outgrows(applied, inputs):
+                found = Known(output, arrays)
+                self.known.append(found)
+                yield op, inputs, found
+
+
+def _outgrows(op: Operator, inputs: list[Known]) -> bool:
+    """Return whether arithmetic of sizes leaves its type, of which inference takes that it does not happen."""
+    element_type = op.output_types[0]
+    values = [known.type.value for known in inputs]
+    if not element_type.is_integral or not any(v is not None and v.marks.any() for v in values):
+        return False
+    with_reals = [[np.asarray(a, np.float64) for a in known.arrays] for known in inputs]
+    if isinstance(op, reduction.ReductionBase | reduction.CumSum):
+        with_reals[1] = inputs[1].arrays
+    elif isinstance(op, Select):
+        return False
+    least, greatest = value_range(element_type)
+    for given in zip(*with_reals, strict=True):
+        result = given[0] if isinstance(op, Convert) else op.run(*given)
+        if (result < least).any() or (result > greatest).any():
+            return True
+    return False
+
+
+def _holds(tensor: TensorType, array: Any) -> bool:
+    """Return whether a result lies within the bounds of its type."""
+    value, is_real = tensor.value, tensor.element_type.is_real
+    if value is None or value.constant is not None:
+        return value is None or np.array_equal(value.constant, array, equal_nan=is_real)
+    if is_real:  # an unknown number can be NaN
+        return bool((value.is_unknown | ((value.lower <= array) & (array <= value.upper))).all())
+    ends = value.lower.ravel(), np.ravel(array), value.upper.ravel()
+    return all(_exact(low) <= number.item() <= _exact(high) for low, number, high in zip(*ends, strict=True))
+
+
+def _exact(bound: float) -> float:
+    """Return an integer for a finite bound: Python compares it with integers of 64 bits without rounding them."""
+    return int(bound) if np.isfinite(bound) else float(bound)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+def test_bounds_hold_for_all_results(block: int) -> None:
+    known = 0
+    for seed in range(block * 300, block * 300 + 300):
+        with np.errstate(all="ignore"):
+            for op, inputs, found in Expressions(seed).run():
+                known += found.type.value is not None
+                for array, *given in zip(found.arrays, *(known.arrays for known in inputs), strict=True):
+                    assert _holds(found.type, array), (seed, op.type, found.type, found.type.value, array, given)
+    assert known > 1000
+
+
+@pytest.mark.parametrize("element_type", ["i32", "u32", "i64", "u64"])
+def test_data_that_wraps_around_is_compared_as_it_is(element_type: str) -> None:
+    dtype = ElementType.parse(element_type).to_dtype()
+    ends = np.array([np.iinfo(dtype).min, 0, np.iinfo(dtype).max], dtype)
+    net = Net()
+    x, one, zero = net.parameter("x", "3", element_type), *(net.const(np.array([n], dtype)) for n in (1, 0))
+    above = net.op("Add", net.op("Maximum", x, zero), one)
+    narrow = net.op("Convert", net.op("Maximum", x, zero), destination_type="i16")
+    for number in (net.op("Add", x, one), above, net.op("ReduceL1", x, net.const(np.int64([0])), opset=4)):
+        net.result(net.op("LessEqual", number, zero))
+    net.result(net.op("Less", narrow, net.const(np.array([0], np.int16))))
+    with np.errstate(all="ignore"):
+        highest = np.maximum(ends, 0)
+        results = [ends + dtype.type(1) <= 0, highest + dtype.type(1) <= 0, np.abs(ends).sum(dtype=dtype) <= 0]
+        results.append(highest.astype(np.int16) < 0)
+    for got, wanted in zip(net.compiled()([ends]).values(), results, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_size_below_zero_that_passes_through_an_unsigned_type() -> None:
+    net = Net()
+    size = net.op("ShapeOf", net.parameter("x", "?"), opset=3)
+    rest = net.op("Subtract", net.op("Convert", size, destination_type="u64"), net.const(np.uint64([5])))
+    net.result(net.op("Less", net.op("Convert", rest, destination_type="i64"), net.const(np.int64([0]))))
+    assert net.model().outputs[0].type.constant is None
+    assert net.compiled()([np.zeros(2, np.float32)])[0].tolist() == [True]
+
+
+@pytest.mark.parametrize(("element_type", "limit"), [("i32", 1 << 20), ("i64", 2**63 - 1)])
+def test_sizes_are_taken_to_fit(element_type: str, limit: int) -> None:
+    net = Net()
+    sizes = net.op("ShapeOf", net.parameter("x", "?,?"), opset=3, output_type=element_type)
+    one, seven, zero, most = (net.const(np.array([n] * 2), element_type) for n in (1, 7, 0, limit))
+    missing = net.op("Maximum", net.op("Subtract", seven, sizes), zero)  # what is missing to 7, as Pad takes it
+    total = net.op("Add", net.op("Minimum", net.op("Add", sizes, missing), most), one)
+    net.result(net.op("Greater", total, zero))
+    known = net.model().outputs[0].type.constant
+    assert known is not None
+    assert known.all()
