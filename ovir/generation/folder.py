@@ -96,7 +96,7 @@ class Settings:
     """What the JSON files of a folder say about generation."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """Read the files, which may be missing; raise ReadError for one that holds no JSON, InputError for its values."""
+        """Read the files, which may be missing; raise ReadError for no JSON, and InputError for wrong values."""
         path = Path(folder)
         config, generation = (_json(path / name) for name in ("config.json", GENERATION))
         texts = config.get("text_config")
@@ -113,9 +113,9 @@ class Settings:
             name: generation[name] for name, off in _IGNORED.items() if generation.get(name, off) not in (off, None)
         }
         """What the file says about the choice of tokens that has no effect here."""
-        unset = {"temperature": (None, 0), "top_k": (None, 0), "top_p": (None,)}
-        self._defaults = {
-            name: generation[name] for name, values in unset.items() if generation.get(name) not in values
+        given = {name: generation.get(name) for name in ("temperature", "top_k", "top_p")}
+        self._defaults: dict[str, Any] = {
+            name: value for name, value in given.items() if value is not None and (value != 0 or name == "top_p")
         }
         self._draws = generation.get("do_sample") is True and generation.get("temperature") != 0
         try:
