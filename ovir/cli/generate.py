@@ -22,7 +22,7 @@ from ovir.cli.output import (
 from ovir.cli.terminal import last_line
 from ovir.diagnostics.wording import escaped, plural, readable
 from ovir.export.hybrid.compile_model import ENGINES
-from ovir.generation.sampling import MAX_TOKENS
+from ovir.generation.sampling import GENERATION, MAX_TOKENS
 
 if TYPE_CHECKING:
     from ovir.generation.generate import Generated
@@ -40,6 +40,7 @@ def add_to(commands: Any) -> None:
         "  ovir generate FOLDER --prompt 'Once upon a time' --against openvino:CPU\n"
         "  ovir generate int4/ --prompt 'Once upon a time' --against f16/ --json\n"
         "\nThe text goes to stdout as it is generated, everything else to stderr.\n"
+        f"Without --temperature, --top-k and --top-p, tokens are chosen as {GENERATION} of the folder says.\n"
         "exit status: 1 if --against finds another token at some step\n",
     )
     parser.add_argument(
@@ -53,7 +54,7 @@ def add_to(commands: Any) -> None:
         "--max-tokens", type=positive, metavar="N", help=f"generate at most N tokens (default: {MAX_TOKENS})"
     )
     parser.add_argument(
-        "--temperature", type=amount, metavar="T", help="draw tokens, with logits divided by T (default: the best one)"
+        "--temperature", type=amount, metavar="T", help="draw tokens, with logits divided by T; 0 takes the best one"
     )
     parser.add_argument("--top-k", type=positive, metavar="K", help="draw one of the K most probable tokens")
     parser.add_argument(
@@ -111,6 +112,9 @@ def run(arguments: argparse.Namespace) -> int:
         say_json(found.to_dict())
     else:
         print_message(_speed(found))
+        if found.ignored:
+            settings = ", ".join(f"{name} {value}" for name, value in found.ignored.items())
+            print_message(readable(f"these settings of {GENERATION} have no effect: {settings}"))
         if found.comparison is not None:
             _print_comparison(found.comparison)
     return DONE if found.comparison is None or found.comparison.first is None else WRONG

@@ -15,6 +15,7 @@ from ovir.core.progress import stage
 from ovir.diagnostics.codes import UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
+from ovir.generation.sampling import GENERATION, Sampling
 from ovir.model import Model, read_model
 from ovir.runtime.compiled import CompiledModel
 
@@ -30,7 +31,14 @@ def model_file(folder: str | os.PathLike[str], name: str) -> Path:
         what = "this is a file, not the folder of a language model" if path.exists() else "there is no such folder"
         raise ReadError(diagnose(UNREADABLE, what, Place(os.fspath(path))))
     if not (path / name).is_file():
-        raise ReadError(diagnose(UNREADABLE, f"the folder has no {name}", Place(os.fspath(path)), hint=_HOW[name]))
+        others = sorted({part.name for part in path.glob("openvino_*.xml")} - {*_HOW})
+        what, hint = f"the folder has no {name}", _HOW[name]
+        if name == DECODER and others:
+            what += f", but {', '.join(others)}"
+            hint = (
+                "models of several parts, such as an encoder and a decoder, are not supported: only a decoder alone is"
+            )
+        raise ReadError(diagnose(UNREADABLE, what, Place(os.fspath(path)), hint=hint))
     return path / name
 
 
@@ -88,9 +96,9 @@ class Settings:
     """What the JSON files of a folder say about generation."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """Read the files, which may be missing; raise ReadError for files that hold no JSON."""
+        """Read the files, which may be missing; raise ReadError for no JSON, and InputError for wrong values."""
         path = Path(folder)
-        config, generation = (_json(path / name) for name in ("config.json", "generation_config.json"))
+        config, generation = (_json(path / name) for name in ("config.json", GENERATION))
         texts = config.get("text_config")
         configs = [config, texts] if isinstance(texts, dict) else [config]
         self.ends = frozenset(number for item in (generation, *configs) for number in _ids(item.get("eos_token_id")))
@@ -98,6 +106,55 @@ class Settings:
         lengths = [item[key] for item in configs for key in _LENGTHS if type(item.get(key)) is int and item[key] > 0]
         self.context: int | None = lengths[0] if lengths else None
         """The most tokens that the decoder can see, the prompt included; None if no file says it."""
+        place = Place(os.fspath(path / GENERATION))
+        self.stops = _stops(generation.get("stop_strings"), place)
+        """The texts that end a text before them."""
+        self.ignored = {
+            name: generation[name] for name, off in _IGNORED.items() if generation.get(name, off) not in (off, None)
+        }
+        """What the file says about the choice of tokens that has no effect here."""
+        given = {name: generation.get(name) for name in ("temperature", "top_k", "top_p")}
+        self._defaults: dict[str, Any] = {
+            name: value for name, value in given.items() if value is not None and (value != 0 or name == "top_p")
+        }
+        self._draws = generation.get("do_sample") is True and generation.get("temperature") != 0
+        try:
+            Sampling(**self._defaults)
+        except InputError as error:
+            raise InputError.usage(error.diagnostic.message, place) from None
+
+    def sampling(self, temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None) -> Sampling:
+        """Return how tokens are chosen: as the arguments say, and for those that are None, as the file says."""
+        given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        arguments: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if temperature != 0 and (arguments or self._draws):
+            arguments = {"temperature": 1.0, **self._defaults, **arguments}
+        return Sampling(**arguments, seed=seed)
+
+
+_IGNORED: dict[str, Any] = {
+    "repetition_penalty": 1,
+    "presence_penalty": 0,
+    "frequency_penalty": 0,
+    "no_repeat_ngram_size": 0,
+    "num_beams": 1,
+    "min_new_tokens": 0,
+    "min_length": 0,
+    "min_p": 0,
+    "typical_p": 1,
+    "bad_words_ids": [],
+    "suppress_tokens": [],
+    "begin_suppress_tokens": [],
+}
+"""Settings that change which token is chosen but have no effect here, each with the value that has none anywhere."""
+
+
+def _stops(found: object, place: Place) -> tuple[str, ...]:
+    """Return the texts of a setting, which may be one or a list."""
+    texts = [found] if isinstance(found, str) else found or []
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise InputError.usage(f"stop_strings must be a text or a list of texts, got {found!r}", place)
+    return tuple(filter(None, texts))
 
 
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx")

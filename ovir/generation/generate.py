@@ -20,7 +20,7 @@ from ovir.diagnostics.wording import plural
 from ovir.export.hybrid.compile_model import compile_model, require_engine
 from ovir.generation.decoders import Decoder, in_ovir, on_engine
 from ovir.generation.folder import DECODER, Settings, Tokens, model_file
-from ovir.generation.sampling import MAX_TOKENS, Sampling
+from ovir.generation.sampling import MAX_TOKENS
 from ovir.generation.streaming import TextStream
 from ovir.generation.token_comparison import TokenComparison
 from ovir.model import Model, read_model
@@ -39,11 +39,13 @@ class Generated:
     prompt_ids: list[int]
     """The tokens of the prompt."""
     ended: bool
-    """Whether a token ended the text; otherwise it has as many tokens as were allowed."""
+    """Whether a token or a text that stops it ended the text; otherwise it has as many tokens as were allowed."""
     seconds: list[float] = field(repr=False)
     """What each token took; the first has the time of the prompt."""
     comparison: TokenComparison | None = None
     """The comparison with another decoder, if one was asked for."""
+    ignored: dict[str, Any] = field(default_factory=dict)
+    """What ``generation_config.json`` says about the choice of tokens that had no effect."""
 
     @property
     def tokens_per_second(self) -> float:
@@ -60,6 +62,7 @@ class Generated:
             "ended": self.ended,
             "prompt_seconds": self.seconds[0],
             "tokens_per_second": self.tokens_per_second,
+            "ignored": self.ignored,
         }
         return found if self.comparison is None else {**found, "comparison": self.comparison.to_dict()}
 
@@ -85,9 +88,11 @@ def generate(
     """Return the text that the language model in a folder makes of a prompt.
 
     The folder has ``openvino_model.xml``, ``openvino_tokenizer.xml`` and ``openvino_detokenizer.xml``, as optimum-intel
-    writes them. The text ends with a token that ends texts, after ``max_tokens`` (by default 100), or where the context
-    of the model is full. The best token is taken at each step, or, with ``temperature``, ``top_k`` or ``top_p``, one
-    that is drawn with the random numbers of ``seed``. ``on_text`` is called with each piece of text.
+    writes them. The text ends with a token that ends texts, before one of the ``stop_strings`` of
+    ``generation_config.json``, after ``max_tokens`` (by default 100), or where the context of the model is full. The
+    best token is taken at each step. With ``temperature``, ``top_k`` or ``top_p``, or if that file says ``do_sample``,
+    one is drawn with the random numbers of ``seed``; the file has the values of those that are not given.
+    ``temperature=0`` takes the best token in any case. ``on_text`` is called with each piece of text.
 
     ``engine`` and ``threads`` are those of ``compile_model``. ``against`` is another decoder, which is fed with the
     same tokens: ``"openvino:DEVICE"``, with properties in ``config``, or a second folder.
@@ -95,7 +100,8 @@ def generate(
     Raises InputError for arguments that cannot be used, ReadError and ModelError for models that cannot be read or run,
     and RunError for a run that fails.
     """
-    sampling = Sampling(temperature, top_k, top_p, seed)
+    settings = Settings(folder)
+    sampling = settings.sampling(temperature, top_k, top_p, seed)
     if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
         raise InputError.usage(f"max_tokens must be an integer of at least 1, got {max_tokens!r}")
     if config and not _is_device(against):
@@ -103,7 +109,7 @@ def generate(
     require_engine(engine)
     with _device(against, config) as device:
         path = model_file(folder, DECODER)
-        tokens, settings = Tokens(folder), Settings(folder)
+        tokens = Tokens(folder)
         with stage("reading the decoder"):
             model = read_model(path)
             decoder = Decoder(model, in_ovir(compile_model(model, engine=engine, threads=threads)))
@@ -112,9 +118,11 @@ def generate(
         count = _most_tokens(max_tokens, len(ids), settings.context, path)
         other = None if against is None else _other(against, device, path, model)
         ends = settings.ends if tokens.end is None else settings.ends | {tokens.end}
-        stream = TextStream(tokens.decode)
+        stream = TextStream(tokens.decode, settings.stops)
         emit = on_text or (lambda piece: None)
-        result = Generated("", [], ids, ended=False, seconds=[], comparison=other and other[1])
+        result = Generated(
+            "", [], ids, ended=False, seconds=[], comparison=other and other[1], ignored=settings.ignored
+        )
         numbers = np.random.default_rng(seed or 0)
         fed = ids
         while len(result.ids) < count and not result.ended:
@@ -127,15 +135,13 @@ def generate(
                 other[1].add(logits, logits_there, (token, sampling.choose(logits_there, draw)), tokens.decode)
             result.ids.append(token)
             fed = [token]
-            if token in ends:
-                result.ended = True
-            else:
-                _require_known(token, tokens, path)
-                if piece := stream.add(token):
-                    emit(piece)
+            if token not in ends and (piece := stream.add(token)):
+                emit(piece)
+            result.ended = token in ends or stream.stopped
         if piece := stream.close():
             emit(piece)
     result.text = stream.text
+    result.ended |= stream.stopped
     return result
 
 
@@ -180,12 +186,6 @@ def _require_vocabulary(decoder: Decoder, tokens: Tokens, ids: list[int], path: 
         _refuse_vocabulary(f"the tokenizer has {tokens.size:,} tokens, the decoder {known:,} logits", path)
     if max(ids) >= known:
         _refuse_vocabulary(f"the prompt has token {max(ids)}, the decoder has {known:,} logits", path)
-
-
-def _require_known(token: int, tokens: Tokens, path: Path) -> None:
-    """Raise InputError if the decoder chose a token that the tokenizer does not have."""
-    if tokens.size is not None and token >= tokens.size:
-        _refuse_vocabulary(f"the decoder chose token {token}, the tokenizer has {tokens.size:,}", path)
 
 
 def _refuse_vocabulary(what: str, path: Path) -> None:

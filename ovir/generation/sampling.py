@@ -10,6 +10,8 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import InputError
 
+GENERATION = "generation_config.json"
+"""The file of a folder that says how tokens are chosen."""
 MAX_TOKENS = 100
 """How many tokens are generated unless the arguments say otherwise."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import ovir
 from ovir import opset15 as ops
+from ovir.cli.main import main
 
 pytestmark = pytest.mark.slow
 
@@ -87,6 +89,70 @@ def test_a_token_ends_the_text(where: str, folder: Path) -> None:
     assert found.ended
     assert found.ids == ids[: ids.index(end) + 1]
     assert found.text == "".join(chr(number + 32) for number in found.ids[:-1])
+
+
+@pytest.mark.parametrize("given", [{}, {"temperature": 0.5}, {"top_k": 3}, {"top_p": 0.2}, {"top_k": 9, "top_p": 0.9}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"temperature": 0.6, "top_k": 5, "top_p": 0.95},
+        {"do_sample": False, "temperature": 2.0},
+        {"do_sample": True},
+        {"do_sample": True, "temperature": 2.0},
+        {"do_sample": True, "temperature": None, "top_k": 0, "top_p": 0.5},
+        {"do_sample": True, "top_k": 4},
+        {"do_sample": True, "temperature": 0.0, "top_k": 4},
+    ],
+)
+def test_the_folder_says_how_tokens_are_drawn(settings: dict[str, Any], given: dict[str, Any], folder: Path) -> None:
+    write_json(folder / "generation_config.json", **settings)
+    found = ovir.generate(folder, PROMPT, max_tokens=12, **given).ids
+    best = ovir.generate(folder, PROMPT, max_tokens=12, temperature=0).ids
+    (folder / "generation_config.json").unlink()
+    values = {name: value for name, value in settings.items() if value and name != "do_sample"} | given
+    draws = bool(given) or (settings.get("do_sample") and settings.get("temperature") != 0)
+    expected = {"temperature": 1.0, **values} if draws else {}
+    assert found == ovir.generate(folder, PROMPT, max_tokens=12, **expected).ids
+    assert best == ovir.generate(folder, PROMPT, max_tokens=12).ids
+
+
+@pytest.mark.parametrize("form", [str, lambda text: [text], lambda text: ["never so", "", text]])
+def test_a_text_of_the_folder_ends_the_text(form: Callable[[str], object], folder: Path) -> None:
+    whole = ovir.generate(folder, PROMPT, max_tokens=20)
+    stop = whole.text[7:10]
+    write_json(folder / "generation_config.json", stop_strings=form(stop))
+    pieces: list[str] = []
+    found = ovir.generate(folder, PROMPT, max_tokens=20, on_text=pieces.append)
+    assert "".join(pieces) == found.text == whole.text[: whole.text.index(stop)]
+    assert found.ids == whole.ids[: whole.text.index(stop) + 3]
+    assert found.ended
+
+
+def test_settings_without_effect_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_json(folder / "generation_config.json", repetition_penalty=1.1, num_beams=1, min_p=0.0, bad_words_ids=[[3]])
+    expected = {"repetition_penalty": 1.1, "bad_words_ids": [[3]]}
+    assert ovir.generate(folder, PROMPT, max_tokens=2).to_dict()["ignored"] == expected
+    assert main(["generate", str(folder), "--prompt", PROMPT, "--max-tokens", "2"]) == 0
+    message = "these settings of generation_config.json have no effect: repetition_penalty 1.1, bad_words_ids [[3]]"
+    assert message in capsys.readouterr().err
+
+
+def test_tokens_that_the_detokenizer_does_not_have(folder: Path, example: dict[str, Any]) -> None:
+    """A decoder may have more logits than there are tokens; such tokens have no text, and the others keep theirs."""
+    count = example["END"]
+    ids = _parameter("ids", [1, -1])
+    symbols = np.arange(32, 32 + count, dtype=np.uint8)
+    begins, ends = np.arange(count, dtype=np.int32), np.arange(1, count + 1, dtype=np.int32)
+    rows = ovir.create_layer("VocabDecoder", [ops.convert(ids, "i32"), begins, ends, symbols]).outputs
+    fused = ovir.create_layer("FuzeRagged", rows[:4]).outputs
+    detokenizer = ovir.Model([ops.string_tensor_pack(*fused, rows[4])], [ids], "detokenizer")
+    ovir.save_model(detokenizer, folder / "openvino_detokenizer.xml")
+    ovir.save_model(example["decoder"](3 * count), folder / "openvino_model.xml")
+    found = ovir.generate(folder, PROMPT, max_tokens=30, temperature=1.0, against=folder)
+    known = [number for number in found.ids if number < count]
+    assert 0 < len(known) < len(found.ids)
+    assert found.text == "".join(chr(number + 32) for number in known)
 
 
 def test_the_context_limits_the_text(folder: Path) -> None:
@@ -193,6 +259,21 @@ def _without(name: str) -> Callable[[Path], None]:
     return lambda folder: (folder / name).unlink()
 
 
+def _renamed(*names: str) -> Callable[[Path], None]:
+    """Return a function that replaces the decoder by files of other names."""
+
+    def rename(folder: Path) -> None:
+        for name in names:
+            shutil.copy(folder / "openvino_model.xml", folder / name)
+        (folder / "openvino_model.xml").unlink()
+
+    return rename
+
+
+def _written(entries: dict[str, object]) -> Callable[[Path], None]:
+    return lambda folder: write_json(folder / "generation_config.json", **entries)
+
+
 def _with_input(folder: Path) -> None:
     model = ovir.read_model(folder / "openvino_model.xml")
     extra = _parameter("token_type_ids", [-1, -1])
@@ -224,6 +305,17 @@ def _settings(text: str) -> Callable[[Path], object]:
     ("prepare", "message"),
     [
         (_without("openvino_model.xml"), r"the folder has no openvino_model.xml\n  hint: `optimum-cli"),
+        (
+            _renamed("openvino_encoder_model.xml", "openvino_decoder_model.xml"),
+            "the folder has no openvino_model.xml, but openvino_decoder_model.xml, openvino_encoder_model.xml\n"
+            "  hint: models of several parts, such as an encoder and a decoder, are not supported",
+        ),
+        (_written({"temperature": -1}), "generation_config.json: .*temperature must be a number of 0 or more, got -1"),
+        (_written({"top_k": "many"}), "generation_config.json: .*top_k must be an integer of at least 1, got 'many'"),
+        (
+            _written({"stop_strings": 3}),
+            "generation_config.json: .*stop_strings must be a text or a list of texts, got 3",
+        ),
         (_without("openvino_tokenizer.xml"), r"the folder has no openvino_tokenizer.xml\n  hint: `convert_tokenizer"),
         (_without("openvino_detokenizer.xml"), r"the folder has no openvino_detokenizer.xml"),
         (

@@ -68,3 +68,39 @@ def test_few_tokens_are_decoded_at_a_time() -> None:
         stream.add(number)
     assert stream.text == "日本語" * 50
     assert longest <= 6
+
+
+STOPS = ("STOP", "OVER", "\n\n", "ER")
+
+
+@pytest.mark.parametrize("decode", [of_bytes, of_bytes_without_errors])
+@pytest.mark.parametrize(
+    ("text", "expected", "stopped"),
+    [
+        ("plain text", "plain text", False),
+        ("a STOP b", "a ", True),
+        ("STOP", "", True),
+        ("a SSTOP", "a S", True),
+        ("a STO", "a STO", False),
+        ("a VERY", "a V", True),
+        ("a OVE\nOVER", "a OVE\n", True),
+        ("é\n\nx", "é", True),
+        ("日\n本\n", "日\n本\n", False),
+    ],
+)
+def test_a_text_ends_before_what_stops_it(decode: type[of_bytes], text: str, expected: str, stopped: bool) -> None:
+    stream = TextStream(decode, STOPS)
+    pieces = []
+    for number in text.encode():
+        pieces.append(stream.add(number))
+        assert expected.startswith("".join(pieces))
+        if stream.stopped:
+            break
+    assert "".join([*pieces, stream.close()]) == stream.text == expected
+    assert stream.stopped == stopped
+
+
+def test_what_stops_a_text_may_lie_inside_a_token() -> None:
+    stream = TextStream(of_words, ("wor",))
+    assert [stream.add(number) for number in (0, 1)] == ["Hello", " "]
+    assert (stream.stopped, stream.close(), stream.text) == (True, "", "Hello ")
