@@ -24,11 +24,12 @@ from ovir.ops.control_flow import Loop
 
 @dataclass(frozen=True)
 class Ending:
-    """How often a body runs, and why that is a fault."""
+    """How often a body runs, as far as that is known."""
 
     count: int
-    fault: str = ""
-    is_endless: bool = False
+    endless: str = ""
+    """Why it never ends."""
+    is_limited: bool = True
 
 
 def ending(layer: Layer, body: Model, most: int) -> Ending:
@@ -41,13 +42,12 @@ def ending(layer: Layer, body: Model, most: int) -> Ending:
         return Ending(1)
     if again.low > 0:
         message = "the loop never ends: its condition is always true, and no trip count of at most"
-        return Ending(1, f"{message} {most:,} ends it", is_endless=True)
+        return Ending(1, f"{message} {most:,} ends it")
     if not again.varies:
         message = "the loop never ends: its condition is the same in each iteration, and no trip count of at most"
-        return Ending(1, f"{message} {most:,} ends it", is_endless=True)
+        return Ending(1, f"{message} {most:,} ends it")
     if again.if_true is None:
-        message = "nothing in the file limits the number of iterations: neither a trip count nor a counter"
-        return Ending(1, f"{message} in the condition")
+        return Ending(1, is_limited=False)
     return Ending(int(again.if_true) if isfinite(again.if_true) else 1)
 
 

@@ -12,7 +12,7 @@ from math import isfinite
 from ovir.checks.conditions import Ending, ending
 from ovir.checks.rule import Context, diagnostic, greatest, rule
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import HEAVY_RUN, LARGE_TENSOR, LONG_LOOP, Severity
+from ovir.diagnostics.codes import HEAVY_RUN, LARGE_TENSOR, LONG_LOOP, UNLIMITED_LOOP, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import exact_size_text, plural, size_text
@@ -146,13 +146,21 @@ def long_loop(context: Context) -> Iterator[Diagnostic]:
     for model, around in _times_of(context).items():
         for layer in model.layers:
             found = _iterations(layer)
-            if found.fault:
-                severity = Severity.ERROR if found.is_endless else Severity.WARNING
-                yield diagnostic(LONG_LOOP, found.fault, layer, severity=severity)
+            if found.endless:
+                yield diagnostic(LONG_LOOP, found.endless, layer, severity=Severity.ERROR)
             if around * max(found.count, 1) > _MOST >= around:
                 inside = "" if around == 1 else f", {around:,} times in the loops around it"
                 message = f"the body runs {plural(found.count, 'time')}{inside}; more than {_MOST:,} are no model's"
                 yield diagnostic(LONG_LOOP, message, layer, severity=Severity.ERROR)
+
+
+@rule(UNLIMITED_LOOP, for_strangers=True)
+def unlimited_loop(context: Context) -> Iterator[Diagnostic]:
+    """Report loops that may end, but of which neither a trip count nor a counter in the condition says when."""
+    for layer in context.sized.walk():
+        if not _iterations(layer).is_limited:
+            message = f"neither a trip count of at most {_MOST:,} nor a counter in the condition limits the iterations"
+            yield diagnostic(UNLIMITED_LOOP, message, layer)
 
 
 def _times_of(context: Context) -> Mapping[Model, int]:
