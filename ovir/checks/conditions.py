@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, inf, isfinite, pi
+from math import ceil, inf, isfinite
 
 import numpy as np
 
@@ -192,9 +192,8 @@ def _of_layer(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Cou
         return replace(_compared(kind, inputs[0], inputs[1], layer, counters), varies=varies)
     if kind in _LOGICAL:
         return replace(_decided(kind, inputs), varies=varies)
-    if kind in _RANGES:
-        low, high = _RANGES[kind]
-        return replace(nothing, low=low, high=high)
+    if op.within != (-inf, inf):
+        return replace(nothing, low=float(op.within[0]), high=float(op.within[1]))
     if kind in _SIGNED:
         x = inputs[0]
         return replace(nothing, low=0.0 if x.low >= 0 else -inf, high=0.0 if x.high <= 0 else inf)
@@ -220,17 +219,6 @@ def _of_layer(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Cou
     return nothing
 
 
-_RANGES: dict[str, tuple[float, float]] = {
-    **dict.fromkeys(("Sigmoid", "HSigmoid", "HardSigmoid", "SoftMax", "Softmax"), (0.0, 1.0)),
-    **dict.fromkeys(("Tanh", "Sin", "Cos", "Erf", "SoftSign"), (-1.0, 1.0)),
-    **dict.fromkeys(("Asin", "Atan"), (-pi / 2, pi / 2)),
-    **dict.fromkeys(("Exp", "Sqrt", "SoftPlus", "SquaredDifference", "ReduceL1", "ReduceL2", "Acosh"), (0.0, inf)),
-    **dict.fromkeys(("ShapeOf", "NonZero"), (0.0, inf)),
-    "Acos": (0.0, pi),
-    "Cosh": (1.0, inf),
-    "LogSoftmax": (-inf, 0.0),
-}
-"""The least and the greatest number that an operation can return."""
 _SIGNED = ("ReduceSum", "ReduceMean", "CumSum", "AvgPool")
 """Operations whose results have no other sign than all their inputs."""
 _RESHAPING = ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Broadcast", "Tile")

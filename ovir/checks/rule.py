@@ -14,7 +14,7 @@ from lxml import etree
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, string, u3, u6
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, OperatorError
@@ -86,8 +86,10 @@ class Context:
             for index, port in enumerate(self.model.inputs)
             if isinstance(port.layer.operator, Parameter) and port.layer.operator.shape.is_dynamic
         }
-        if not shapes:
-            return self.model
+        given = {dim.symbol for port in self.model.inputs for dim in _dims(port.layer.outputs[0])}
+        derived = (dim for layer in self.layers for port in layer.outputs for dim in _dims(port))
+        if all(dim.is_static or (dim.symbol and dim.symbol in given) for dim in derived):
+            return self.model  # every size is one of an input
         model = self.model.clone()
         set_parameters(reshaped_parameters(model, shapes))
         infer_into(model, Diagnostics(), trust_declared=True)
@@ -121,6 +123,11 @@ class Context:
     def has_only_zeros(self) -> bool:
         """Return whether ``mostly_zero`` is true of all constants, whatever they are."""
         return self.mostly_zero and all(constant.is_zero for constant in self.constants)
+
+
+def _dims(port: Port) -> tuple[Dimension, ...]:
+    """Return the dimensions of a port; one that is not known for an unknown rank."""
+    return (UNKNOWN,) if port.shape.rank is None else port.shape.dims
 
 
 def greatest(shape: PartialShape) -> PartialShape:

@@ -67,6 +67,9 @@ class Traits:
     """Whether the kernel takes memory of the order of its inputs and outputs, and about the time that ``kernel_time``
     estimates. A kernel for which this is not true neither runs in inference nor is folded."""
 
+    within: ClassVar[tuple[float, float]] = (-inf, inf)
+    """The least and the greatest number that the outputs can hold, NaN aside."""
+
     infer: Callable[..., TensorType | tuple[TensorType, ...]]
     run: Callable[..., Array | tuple[Array, ...]]
 
