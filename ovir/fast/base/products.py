@@ -62,6 +62,30 @@ def bind_product(binder: Binder, a: Array, b: Array, out: Array) -> None:
     call_shares(binder, [product_calls(a, b, out)])
 
 
+def goes_by_columns(a: Array, b: Array) -> bool:
+    """Return whether a product with a constant matrix ``b`` is computed as ``b.T @ a.T``, which is the product by
+    columns: if ``b`` lies by columns, and so does ``a`` or ``b`` is too large for pieces.
+
+    OpenBLAS packs such a matrix faster as its first operand where it has AVX-512. As the second one, a product of 128
+    rows with a matrix of 768 x 3072 takes 1.25 times as long, and one of 2 to 32 rows 1.4 times.
+    """
+    rows, (length, columns) = prod(a.shape[:-1]), b.shape[-2:]
+    if b.size > length * columns or min(rows, columns) < 2 or rows * length * columns <= _SMALL:
+        return False
+    is_large = b.nbytes > _LARGEST_COPY and a.flags.c_contiguous
+    return _lies_by_columns(b) and (is_large or _lies_by_columns(a)) and has_small_products()
+
+
+def _lies_by_columns(x: Array) -> bool:
+    """Return whether ``x`` [..., columns] fills its memory column by column."""
+    return bool(np.moveaxis(x, -1, 0).flags.c_contiguous)
+
+
+def transposed(x: Array) -> Array:
+    """Return a view [columns, rows] of all rows of ``x`` [..., columns], which lie by rows or by columns."""
+    return np.moveaxis(x, -1, 0).reshape(x.shape[-1], -1)
+
+
 def bind_constant_product(binder: Binder, a: Array, b: Array, out: Array) -> None:
     """Bind ``out = a @ b`` for constant matrices ``b`` of input 1; leading axes are a batch and are broadcast."""
     rows = prod(a.shape[:-1])
