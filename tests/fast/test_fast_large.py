@@ -246,8 +246,8 @@ def test_products_by_columns(lead: tuple[int, ...], by_columns: bool, rows: int,
     if by_columns:
         a = np.moveaxis(np.moveaxis(a, -1, 0).copy(), 0, -1)
     assert_bound_like_run(MatMul(transpose_b=True), a, sample(columns, 600), error=1e-5)
-    goes = products.goes_by_columns(a, sample(columns, 600).T)
-    assert goes == (columns > 1 and a.size // 600 > 1 and (columns > 2000 or (by_columns and a.size > 2400)))
+    is_chosen = 1 < a.size // 600 <= 128 and (columns == 2100 or (by_columns and a.size // 600 * columns > 2000))
+    assert products.goes_by_columns(a, sample(columns, 600).T) == is_chosen
 
 
 @pytest.mark.usefixtures("with_small_products")
