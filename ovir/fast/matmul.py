@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binding import Binder
-from ovir.fast.base.products import bind_constant_product, bind_product, readable
+from ovir.fast.base.products import bind_constant_product, bind_product, goes_by_columns, readable, transposed
 from ovir.fast.registry import fast
 from ovir.kernels.precision import is_integer
 from ovir.ops.matmul import Einsum, MatMul, in_integers, matrix_product, oriented
@@ -20,11 +20,16 @@ def matmul(op: MatMul, binder: Binder, *inputs: Array) -> bool:
     if any(not array.size for array in inputs):
         return False
     a, b = (oriented(x, t) for x, t in zip(inputs, (op.transpose_a, op.transpose_b), strict=True))
-    out = binder.output()
     if is_integer(a.dtype):
-        binder.call(integer_product, a, b, out)
+        binder.call(integer_product, a, b, binder.output())
         return True
     a, b = (a[np.newaxis] if a.ndim == 1 else a), (b[:, np.newaxis] if b.ndim == 1 else b)
+    if binder.is_constant(1) and goes_by_columns(a, b):
+        *rows, columns = range(len(binder.output_shape()))
+        out = binder.output(order=[columns, *rows])
+        bind_product(binder, *map(transposed, (b, a, out)))
+        return True
+    out = binder.output()
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     matrices = out.reshape(*lead, a.shape[-2], b.shape[-1])
     a = readable(binder, a, "a" if binder.is_constant(0) else None)

@@ -238,6 +238,19 @@ def test_products_with_constants(length: int, columns: int, rows: int, transpose
 
 
 @pytest.mark.usefixtures("with_small_products")
+@pytest.mark.parametrize("lead", [(), (1,), (3, 2)])
+@pytest.mark.parametrize(("by_columns", "rows"), [(True, 2), (True, 40), (False, 1), (False, 2), (False, 40)])
+@pytest.mark.parametrize("columns", [1, 500, 2100])
+def test_products_by_columns(lead: tuple[int, ...], by_columns: bool, rows: int, columns: int) -> None:
+    a = sample(*lead, rows, 600)
+    if by_columns:
+        a = np.moveaxis(np.moveaxis(a, -1, 0).copy(), 0, -1)
+    assert_bound_like_run(MatMul(transpose_b=True), a, sample(columns, 600), error=1e-5)
+    is_chosen = 1 < a.size // 600 <= 128 and (columns == 2100 or (by_columns and a.size // 600 * columns > 2000))
+    assert products.goes_by_columns(a, sample(columns, 600).T) == is_chosen
+
+
+@pytest.mark.usefixtures("with_small_products")
 @pytest.mark.parametrize("channels_last", [False, True])
 @pytest.mark.parametrize(("channels", "outputs"), [(1, 1), (12, 1), (5, 8), (3, 16), (40, 100)])
 @pytest.mark.parametrize(
