@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ovir.core.tensor_types import TensorType
     from ovir.debugging.bisect import Bisection, bisect
     from ovir.debugging.compare import Comparison, compare
+    from ovir.debugging.edit_proof import EditProof, prove_edit
     from ovir.debugging.precision import LayerSensitivity, Precision, precision
     from ovir.debugging.reduce import Reduction, ReductionStep, reduce
     from ovir.debugging.watch import Watch, WatchEvent
@@ -54,6 +55,7 @@ __all__ = [
     "Diagnostic",
     "Diff",
     "Dimension",
+    "EditProof",
     "ElementType",
     "ExportError",
     "Exported",
@@ -98,6 +100,7 @@ __all__ = [
     "join",
     "map",
     "precision",
+    "prove_edit",
     "random_inputs",
     "read_model",
     "reduce",
@@ -118,6 +121,7 @@ _NAMES = {
     "ovir.core.tensor_types": ("TensorType",),
     "ovir.debugging.bisect": ("Bisection", "bisect"),
     "ovir.debugging.compare": ("Comparison", "compare"),
+    "ovir.debugging.edit_proof": ("EditProof", "prove_edit"),
     "ovir.debugging.precision": ("LayerSensitivity", "Precision", "precision"),
     "ovir.debugging.reduce": ("Reduction", "ReductionStep", "reduce"),
     "ovir.debugging.watch": ("Watch", "WatchEvent"),
@@ -161,7 +165,7 @@ _ELSEWHERE = {
     "Node": "ovir.Layer",
     "Output": "ovir.Port",
     "serialize": "ovir.save_model",
-    "set_batch": "model.reshape",
+    "set_batch": "model.set_batch",
     "preprocess": "model.preprocess",
     "AsyncInferQueue": "ovir.map",
     "convert_model": "openvino.convert_model, and then ovir.read_model for the file that openvino.save_model writes",
