@@ -227,7 +227,9 @@ class ItemCalls(Side):
         self._after, self._batch, self._calls = after, batch, calls
         partners = Partners(after, before)
         self._sides = [SecondModel(partners, self.description, keeps_state=keeps_state) for _ in calls]
-        self._each = len(next(iter(calls[0].values())))
+        one = next(iter(calls[0]))
+        self._items = max(max(call[one]) for call in calls) + 1, len(calls[0][one])
+        """The number of items in one call, and in a call of the original."""
         self._from_data = _ports_from_data(after)
         self._results: dict[Port, Array] = {}
         self.failure: str | None = None
@@ -254,7 +256,7 @@ class ItemCalls(Side):
                 continue
             columns = zip(*([array for array in a.arrays if array is not None] for a in answers), strict=True)
             arrays = [
-                _together(column, actual, self._each, ITEM_NUMBERS.get((step.layer.type, port.index)), port in wanted)
+                _together(column, actual, self._items, ITEM_NUMBERS.get((step.layer.type, port.index)), port in wanted)
                 for column, actual, port in zip(columns, step.outputs, step.layer.outputs, strict=True)
             ]
             self._results.update((port, array) for port, array in zip(step.layer.outputs, arrays, strict=True))
@@ -278,8 +280,10 @@ ITEM_NUMBERS = {("DetectionOutput", 0): 0, ("NonMaxSuppression", 0): 0, ("NonMax
 """The outputs, by operation and position, in whose rows one column is the number of the item that they are about."""
 
 
-def _together(parts: Sequence[Array], actual: Array, each: int, column: int | None, is_output: bool) -> Array:
-    """Return what one call gives for all items, from calls with ``each`` of them.
+def _together(
+    parts: Sequence[Array], actual: Array, items: tuple[int, int], column: int | None, is_output: bool
+) -> Array:
+    """Return what one call gives for all items, from calls with fewer; ``items`` are both numbers.
 
     ``actual`` is what it gives indeed, which tells along which axis the items lie.
     """
@@ -287,7 +291,7 @@ def _together(parts: Sequence[Array], actual: Array, each: int, column: int | No
     if one.ndim != actual.ndim or not one.ndim or any(part.ndim != one.ndim for part in parts):
         return one
     if column is not None:
-        return _by_number(parts, actual, each, column)
+        return _by_number(parts, actual, items, column)
     if one.shape == actual.shape and all(np.array_equal(one, part) for part in parts):
         return one
     axis = next((a for a, (m, n) in enumerate(zip(one.shape, actual.shape, strict=True)) if m != n), 0)
@@ -301,14 +305,15 @@ def _together(parts: Sequence[Array], actual: Array, each: int, column: int | No
     return between if np.allclose(as_numbers(between), as_numbers(actual), 1e-3, 1e-5) else joined
 
 
-def _by_number(parts: Sequence[Array], actual: Array, each: int, column: int) -> Array:
+def _by_number(parts: Sequence[Array], actual: Array, items: tuple[int, int], column: int) -> Array:
     """Return rows in the order of ``actual``: those with the number of an item are the ones that its call gives."""
+    total, each = items
     expected = actual.copy()
     rows = _rows(expected, column)
     numbers = rows[:, column]
     for call, part in enumerate(parts):
         own = _rows(part, column)
-        for number in range(each):
+        for number in range(min(each, total - call * each)):
             places = np.flatnonzero(numbers == call * each + number)
             found = own[own[:, column] == number].copy()
             if len(found) != len(places):
