@@ -1,15 +1,16 @@
 """Another number of items in a batch: finds what pins the old number, and lets it follow the inputs.
 
-The model is inferred for a number of items that occurs nowhere else. A tensor that holds items then has one axis that has
-grown in proportion. Where inference fails, or where the items are lost, a constant pins the old number: the target of a
-Reshape, a size or an end among the inputs of a layer, or data that was made for this number of items, such as an initial
-state. It is replaced by 0, by -1, or by what is computed from the shape of a tensor that holds items.
+The model is inferred for a number of items that occurs nowhere else. A tensor that holds items then has one axis that
+has grown in proportion. Where inference fails, or where the items are lost, a constant pins the old number: the target
+of a Reshape, a size or an end among the inputs of a layer, or data that was made for this number of items, such as an
+initial state. It is replaced by 0, by -1, or by what is computed from the shape of a tensor that holds items.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace as replace_field
 from itertools import combinations, islice, product
 from typing import Any
 
@@ -17,7 +18,6 @@ import numpy as np
 
 from ovir.building.creation import create_layer, new_constant
 from ovir.core.shapes import UNKNOWN, PartialShape
-from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import CHANGED_RESULTS
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
@@ -63,30 +63,35 @@ def set_batch(model: LayerGraph, batch: Batch, verify: bool) -> ProvenEdit:
     (number,) = numbers
     choices, old = _axes(model, keys, is_named=isinstance(batch, Mapping))
     states = {
-        layer: own
+        layer.id: own
         for layer in model.layers
         if isinstance(layer.operator, ReadValueBase) and (own := _state_axes(layer.outputs[0].shape, old))
     }
+    found = list(islice(product(*choices.values(), *states.values()), MOST_CHOICES))
     first: ModelError | None = None
-    for axes in islice(product(*choices.values(), *states.values()), MOST_CHOICES):
+    for axes in found:
         chosen, of_states = dict(zip(choices, axes, strict=False)), dict(zip(states, axes[len(choices) :], strict=True))
-        try:
+        if len(found) == 1:
             return _set_batch(model, chosen, of_states, old, number, verify)
+        try:
+            verdict = _set_batch(model.clone(), chosen, of_states, old, number, verify).verdict
         except ModelError as error:
             first = first or error
+            continue
+        return replace_field(_set_batch(model, chosen, of_states, old, number, False), verdict=verdict)
     assert first is not None
     raise first
 
 
 def _set_batch(
-    model: LayerGraph, axes: Mapping[int, int], states: Mapping[Layer, int], old: int, number: int, verify: bool
+    model: LayerGraph, axes: Mapping[int, int], states: Mapping[int, int], old: int, number: int, verify: bool
 ) -> ProvenEdit:
-    """Set the number of items on these axes of inputs and of variables, by their ReadValues."""
+    """Set the number of items on these axes of inputs and of variables, by the ids of their ReadValues."""
     with proven(model, verify) as edit:
         edit.relation["batch"] = dict(axes)
         _set_items(model, axes, old)
         with_types(model)
-        fitting = Fitting(model, axes, states, old)
+        fitting = Fitting(model, axes, {model.layer(i): axis for i, axis in states.items()}, old)
         _set_items(model, axes, TRIAL)
         edit.layers = fitting.run()
         _set_items(model, axes, number)
@@ -137,9 +142,8 @@ def _set_items(model: LayerGraph, axes: Mapping[int, int], number: int) -> None:
     wanted: dict[Layer, Parameter] = {}
     for i, axis in axes.items():
         port = model.inputs[i]
-        assert isinstance(operator := port.layer.operator, Parameter)
         shape = port.shape.with_dim(axis, UNKNOWN if number < 0 else number)
-        wanted[port.layer] = Parameter(element_type=operator.element_type, shape=shape)
+        wanted[port.layer] = Parameter(element_type=port.element_type, shape=shape)
     set_parameters(wanted)
     model.needs_inference = True
 
@@ -350,7 +354,7 @@ class Fitting(Policy):
             if wanted is not None:
                 yield [(1, self._target(layer, wanted) or self._with_size(layer.inputs[1], wanted, None, source, axis))]
             return
-        values = [port for port in free if type(layer.operator or Const).reads_value(port.index)]
+        values = [port for port in free if layer.operator is not None and type(layer.operator).reads_value(port.index)]
         for port in values:
             known = port.type.constant
             if known is None or known.ndim != 1 or known.dtype.kind not in "iu":
