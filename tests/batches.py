@@ -91,6 +91,14 @@ def decoder(batch: int = 1) -> ovir.Model:
     return ovir.Model([ops.result(merged, name="y")], [sink], [x], "decoder")
 
 
+def early_state(batch: int = 1) -> ovir.Model:
+    """A variable that is read before the input is."""
+    state = ops.read_value(np.zeros((batch, 4), np.float32), "v")
+    x = ops.parameter([batch, 4], "f32", name="x")
+    total = ops.add(state, x)
+    return ovir.Model([total], [ops.assign(total, "v")], [x], "early_state")
+
+
 def bare_state(batch: int = 1) -> ovir.Model:
     """A variable without an initial value."""
     x = ops.parameter([batch, 4], "f32", name="x")
@@ -153,7 +161,7 @@ def resized(batch: int = 1) -> ovir.Model:
 
 
 PINNED: Sequence[Callable[[int], ovir.Model]] = (
-    yolo, detr, ssd, decoder, bare_state, lstm, iterator, conditional, resized
+    yolo, detr, ssd, decoder, early_state, bare_state, lstm, iterator, conditional, resized
 )  # fmt: skip
 
 

@@ -64,7 +64,13 @@ def batch(model: Model, text: str, verify: bool) -> Report:
     def report() -> str:
         pairs = zip(before, model.inputs, strict=True)
         moved = [f"input '{port.any_name}': {old} -> {port.shape}" for old, port in pairs if old != str(port.shape)]
-        return "\n".join((*moved, f"{plural(len(changed), 'layer')} now follow the batch{listed}", edit.verdict))
+        return "\n".join(
+            (
+                *moved,
+                f"{plural(len(changed), 'layer')} now follow{'s' if len(changed) == 1 else ''} the batch{listed}",
+                edit.verdict,
+            )
+        )
 
     return report
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import tee
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,10 @@ from ovir.runtime.executor import SeenStep
 
 SAMPLES, CALLS_WITH_STATE = 3, 5
 """The number of sets of inputs, and of calls in a row of a model whose variables keep their shapes."""
-ITEMS = 3
+ITEMS = 2
 """The number of items in a call, where the edited model takes any number."""
+ENOUGH_SECONDS = 10
+"""After so many seconds, no further set of inputs is drawn."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,8 @@ def prove_edit(
         batch: For an edit that gives the model another number of items, the axis of the items by the position of an
             input. A call of the result must equal calls of the original with the same items. Inputs that have no axis
             here are the same for all items.
-        samples: How many sets of inputs; by default 3, or 5 calls in a row of a model with variables of fixed shapes.
+        samples: How many sets of inputs; by default 3, or 5 calls in a row of a model with variables of fixed shapes,
+            and fewer if they take more than 10 seconds.
         seed: The seed of the inputs.
 
     Raises ModelError, which names the first layer that differs, if the results do not agree.
@@ -95,7 +99,10 @@ def prove_edit(
                 sized, calls = _items(before, after, batch)
                 first, side = after, (items := ItemCalls(before, after, batch, calls, keeps_state=keeps_state))
             session = Session(first, side, Criterion(), None, keeps_state=keeps_state)
-            for inputs in _sets(sized, None if items else after, count, seed, given or {}):
+            start = monotonic()
+            for done, inputs in enumerate(_sets(sized, None if items else after, count, seed, given or {})):
+                if done and samples is None and monotonic() - start > ENOUGH_SECONDS:
+                    return EditProof(done)
                 found = session.run([inputs], None)
                 if items is not None and items.failure is not None:
                     return EditProof(reason=f"ovir cannot run the model: {items.failure}")

@@ -126,10 +126,10 @@ def _axes(model: LayerGraph, keys: Sequence[int], *, is_named: bool) -> tuple[di
     if not heads:
         refuse("no input has an axis of items", None, "`ovir show` lists the inputs")
     old = Counter(dim.lower if dim.is_static else 1 for dim in heads).most_common(1)[0][0]
-    choices = {}
+    choices: dict[int, list[int]] = {}
     for i, shape in shapes.items():
-        own = [a for a, dim in enumerate(shape) if (dim.lower == old if dim.is_static else a == 0)]
-        own = [layouts[i]] if i in layouts else own
+        own = [a for a, dim in enumerate(shape) if not dim.is_static or dim.lower == old]
+        own = [layouts[i]] if i in layouts else own if choices else own[:1]
         if own and own[0] >= 0:
             choices[i] = own
         elif is_named:
@@ -146,6 +146,11 @@ def _set_items(model: LayerGraph, axes: Mapping[int, int], number: int) -> None:
         wanted[port.layer] = Parameter(element_type=port.element_type, shape=shape)
     set_parameters(wanted)
     model.needs_inference = True
+
+
+def _parameter_shape(port: Port) -> PartialShape:
+    assert isinstance(port.layer.operator, Parameter)
+    return port.layer.operator.shape
 
 
 def _state_axes(shape: PartialShape, old: int) -> list[int]:
@@ -193,6 +198,8 @@ class Fitting(Policy):
             self.states[self._with_initial_value(layer)] = axis
         for layer, axis in self.states.items():
             _set_state(layer, axis, TRIAL)
+        for port in self._model.inputs:  # an initial value may come before the input that tells its number of items
+            set_outputs(port.layer, (port.type.refined(port.element_type, _parameter_shape(port)),))
         log = ValueLog(self.diagnostics)
         Engine(self, self.diagnostics, log).infer(self._model)
         log.cache = None
@@ -282,7 +289,7 @@ class Fitting(Policy):
         if -1 in moved:
             return False
         if isinstance(layer.operator, Reshape) and (wanted := self._target_axis(layer)) is not None:
-            return moved[0] == wanted
+            return moved[0] == wanted or not outputs[0].shape[wanted].is_static
         return any(axis is not None for axis in moved) or not all(tensor.shape.is_static for tensor in outputs)
 
     def _target_axis(self, layer: Layer) -> int | None:

@@ -80,6 +80,7 @@ def test_nothing_is_proven_where_the_original_cannot_be_run() -> None:
     proof = ovir.prove_edit(failing, failing.clone())
     assert not proof
     assert str(proof).startswith("not proven: ovir cannot run the model")
+    x = ops.parameter([1], "i32", name="x")
     random = ovir.Model([ops.random_uniform(x, 0.0, 1.0, "f32", name="draw")], [x], "model")
     assert "draws random numbers" in str(ovir.prove_edit(random, random.clone()))
 
