@@ -42,7 +42,8 @@ def _open_input(layer: Layer, by_symbol: dict[int, Port], items: set[int]) -> tu
     if layer.type not in ("Reshape", *RESIZING) or layer.is_dead or len(layer.inputs) < 2:
         return None
     data, sizes = layer.inputs[:2]
-    if data.shape.rank is None or not layer.outputs[0].shape.is_static or sizes.type.constant is None:
+    result = layer.outputs[0].shape
+    if data.shape.rank is None or not (result.is_static and result.least_size) or sizes.type.constant is None:
         return None
     symbols = [dim.symbol for dim in data.shape if not dim.is_static and dim.symbol in by_symbol]
     batch = [symbol for symbol in symbols if symbol in items]
