@@ -25,10 +25,9 @@ from ovir.diagnostics.codes import CHANGED_RESULTS, OUT_OF_MEMORY
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, OvirError
 from ovir.diagnostics.wording import plural
-from ovir.graph.layers import Port
+from ovir.graph.layers import Layer, Port
 from ovir.model import Model
-from ovir.ops.random import RandomBase
-from ovir.ops.state import ReadValueBase
+from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.executor import SeenStep
 
@@ -86,7 +85,7 @@ def prove_edit(
     Raises ModelError, which names the first layer that differs, if the results do not agree.
     """
     before, after = as_model(before), as_model(after)
-    if drawing := next((layer for layer in before.walk() if isinstance(layer.operator, RandomBase)), None):
+    if drawing := next(filter(_draws, before.walk()), None):
         return EditProof(reason=f"{drawing.title} draws random numbers")
     keeps_state = _keeps_shapes(before)
     count = samples or (CALLS_WITH_STATE if keeps_state else SAMPLES)
@@ -116,6 +115,17 @@ def prove_edit(
                 raise
             return EditProof(reason=reason)
     return EditProof(count)
+
+
+def _draws(layer: Layer) -> bool:
+    """Return whether a layer gives other results for the same inputs, whatever the state is."""
+    op = layer.operator
+    return (
+        bool(layer.inputs and layer.outputs)
+        and op is not None
+        and not op.pure
+        and not isinstance(op, (ReadValueBase, AssignBase))
+    )
 
 
 def _keeps_shapes(model: Model) -> bool:
