@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ovir.debugging.bisect import bisect as bisect
     from ovir.debugging.compare import Comparison as Comparison
     from ovir.debugging.compare import compare as compare
+    from ovir.debugging.edit_proof import EditProof as EditProof
+    from ovir.debugging.edit_proof import prove_edit as prove_edit
     from ovir.debugging.precision import LayerSensitivity as LayerSensitivity
     from ovir.debugging.precision import Precision as Precision
     from ovir.debugging.precision import precision as precision
@@ -82,6 +84,7 @@ _NAMES = {
     "ovir.core.tensor_types": ("TensorType",),
     "ovir.debugging.bisect": ("Bisection", "bisect"),
     "ovir.debugging.compare": ("Comparison", "compare"),
+    "ovir.debugging.edit_proof": ("EditProof", "prove_edit"),
     "ovir.debugging.precision": ("LayerSensitivity", "Precision", "precision"),
     "ovir.debugging.reduce": ("Reduction", "ReductionStep", "reduce"),
     "ovir.debugging.watch": ("Watch", "WatchEvent"),
@@ -126,7 +129,7 @@ _ELSEWHERE = {
     "Node": "ovir.Layer",
     "Output": "ovir.Port",
     "serialize": "ovir.save_model",
-    "set_batch": "model.reshape",
+    "set_batch": "model.set_batch",
     "preprocess": "model.preprocess",
     "AsyncInferQueue": "ovir.map",
     "convert_model": "openvino.convert_model, and then ovir.read_model for the file that openvino.save_model writes",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ovir.core.shapes import ShapeLike
     from ovir.diagnostics.diagnostic import Diagnostic
     from ovir.editing.keys import InputKey, InputKeys, LayerKey, TensorKey, TensorKeys
+    from ovir.editing.proof import ProvenEdit
     from ovir.inference.layer_weights import Weights
     from ovir.ir.source import Source
 
@@ -36,9 +37,9 @@ class Model(LayerGraph):
     ``Model(results, sinks, parameters, name)``. Raises InputError for other arguments and for layers of another model.
 
     The graph is acyclic. There are two kinds of edits. ``extract``, ``rename``, ``add_outputs``, ``set_constant``,
-    ``replace``, ``insert_after``, ``insert_before``, ``remove``, ``fold_constants``, ``decompress``, ``prune``,
-    ``preprocess`` and ``strip_rt_info`` leave an inferred model, or raise an OvirError and change nothing. The
-    primitive edits ``connect``, ``disconnect``, ``move_readers``, ``add_layer``, ``insert_layer_after``,
+    ``replace``, ``insert_after``, ``insert_before``, ``remove``, ``set_batch``, ``fold_constants``, ``decompress``,
+    ``prune``, ``preprocess`` and ``strip_rt_info`` leave an inferred model, or raise an OvirError and change nothing.
+    The primitive edits ``connect``, ``disconnect``, ``move_readers``, ``add_layer``, ``insert_layer_after``,
     ``remove_layer``, ``replace_layer``, ``rename_layers`` and ``rename_tensors`` do not infer: call ``infer_shapes``
     after them, or use ``editing``. Edits raise InputError for a layer, tensor or port that the model does not have and
     for a name that is taken, and ModelError if the model that they leave would be wrong.
@@ -224,6 +225,22 @@ class Model(LayerGraph):
         from ovir.editing.layer_edits import remove
 
         remove(self, layer)
+
+    def set_batch(self, batch: int | str | Mapping[Any, int | str], *, verify: bool = True) -> ProvenEdit:
+        """Give the model another number of items in a batch, -1 for any, and return what was changed and proven.
+
+        Constants that hold the old number, such as targets of Reshape and initial states, follow the inputs then; in
+        bodies, too. ``batch`` may be a mapping from inputs, if only these have items. The layout of an input tells the
+        axis; without one it is the first axis, or the first of the size that most inputs have there. The result is run
+        on random inputs: one call with several items must equal calls of the present model with the same items.
+        ``verify=False`` leaves this out.
+
+        Raises ModelError, which names a layer, if the model mixes its items, as a normalization over the batch does,
+        and changes nothing then.
+        """
+        from ovir.editing.batch import set_batch
+
+        return set_batch(self, batch, verify)
 
     def fold_constants(self, *, decompress: bool = False) -> list[Layer]:
         """Replace what is known before any run by constants, and return these.

@@ -25,6 +25,7 @@ from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer
 from ovir.graph.names import tensor_names
 from ovir.inference.layer_weights import compression_of
+from ovir.inference.pinned_sizes import pinned_sizes
 from ovir.io.tensor_files import load_tensor, parse_literal, with_element_type
 from ovir.ir.writing.save import prepare, write_model
 from ovir.lowering.registry import LOWERED_FROM
@@ -49,6 +50,29 @@ def shape(model: Model, text: str) -> Report:
     before = str(port.shape)
     model.reshape({index: wanted})
     return lambda: f"input '{port.any_name}': {before} -> {port.shape}"
+
+
+def batch(model: Model, text: str, verify: bool) -> Report:
+    """Apply ``4``, ``?``, or ``NAME=4`` for some inputs, with commas between them."""
+    names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
+    parts = dict(_split(part, "--batch", names.__contains__) for part in text.split(",")) if "=" in text else text
+    before = [str(port.shape) for port in model.inputs]
+    edit = model.set_batch(parts, verify=verify)
+    changed = [layer.key for layer in edit.layers]
+    listed = f": {_listed(changed)}" if changed else ""
+
+    def report() -> str:
+        pairs = zip(before, model.inputs, strict=True)
+        moved = [f"input '{port.any_name}': {old} -> {port.shape}" for old, port in pairs if old != str(port.shape)]
+        return "\n".join(
+            (
+                *moved,
+                f"{plural(len(changed), 'layer')} now follow{'s' if len(changed) == 1 else ''} the batch{listed}",
+                edit.verdict,
+            )
+        )
+
+    return report
 
 
 def add_output(model: Model, text: str) -> Report:
@@ -219,6 +243,8 @@ class Edit(NamedTuple):
     metavar: str | None
     help: str
     apply: Any
+    is_proven: bool = False
+    """Whether the edit proves itself; ``apply`` then takes whether it should."""
 
     @property
     def has_value(self) -> bool:
@@ -231,6 +257,7 @@ _REWRITING = RUNTIME, OPSET = "--runtime", "--opset"
 EDITS = (
     Edit("--rename", "OLD=NEW", "rename a layer, a tensor, or both where they share the name", rename),
     Edit("--shape", "NAME=1,3,?,2..5", "give an input another shape", shape),
+    Edit("--batch", "N", "another number of items: 4, ? for any, or NAME=4 for some inputs", batch, is_proven=True),
     Edit("--add-output", "NAME", "make a tensor an output: a name, or LAYER:1 for a second output", add_output),
     Edit(
         "--set-constant",
@@ -275,6 +302,7 @@ def add_to(commands: Any) -> None:
         "change a model and save it: rename, reshape, set constants, preprocess inputs, fold, prune",
         "  ovir edit model.xml --rename image=photo -o renamed.xml\n"
         "  ovir edit model.xml --set-constant target=-1,128 --shape image=4,1,8,8 -o four.xml\n"
+        "  ovir edit model.xml --batch ? -o any.xml\n"
         "  ovir edit model.xml --fold-constants --prune --strip-rt-info -o model.xml\n"
         "  ovir edit model.xml --input-type u8 --input-layout NHWC --resize linear --mean 127.5 -o images.xml\n"
         "\nEdits apply in the given order, then preprocessing, then --runtime or --opset. They are inferred together.\n"
@@ -284,6 +312,11 @@ def add_to(commands: Any) -> None:
     add_extension(parser)
     parser.add_argument(
         "-o", "--output", type=output_file, metavar="OUT.xml", help="where to save the model; may be the model itself"
+    )
+    parser.add_argument(
+        "--no-verify",
+        action="store_true",
+        help="leave out the proof, on random inputs, that the result of --batch computes what the model computes",
     )
     parser.add_argument("--dry-run", action="store_true", help="report what the edits do, but write nothing")
     add_json(parser)
@@ -317,6 +350,8 @@ def run(arguments: argparse.Namespace) -> int:
         written, warnings = prepare(model, is_compressed, version)
     else:
         written, warnings = write_model(model, path, is_compressed, Model, version)
+    if any(option == "--shape" for option, _ in arguments.edits):
+        warnings = [*warnings, *pinned_sizes(model)]
     if arguments.json:
         edits = [{"option": edit.option, "value": edit.value, "result": edit.result} for edit in done]
         diagnostics = [found.to_dict() for found in warnings]
@@ -370,7 +405,9 @@ def _apply(model: Model, arguments: argparse.Namespace) -> list[Done]:
     def apply(wanted: Iterable[tuple[str, str]]) -> None:
         nonlocal option, value
         for option, value in wanted:
-            reports.append((option, value, _BY_OPTION[option].apply(model, value)))
+            edit = _BY_OPTION[option]
+            how = (not arguments.no_verify,) if edit.is_proven else ()
+            reports.append((option, value, edit.apply(model, value, *how)))
 
     try:
         with model.editing():

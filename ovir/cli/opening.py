@@ -21,6 +21,7 @@ from ovir.core.shapes import PartialShape
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer, Port
+from ovir.inference.pinned_sizes import pinned_sizes
 from ovir.model import Model
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Const
@@ -135,7 +136,8 @@ def open_recovering(arguments: argparse.Namespace, *, legacy_io: bool = False) -
         worked = not recovered.errors
         recovered.reshape(shapes, states)
         hints = hints if worked and recovered.errors else []
-    print_diagnostics((*recovered.errors, *recovered.model.diagnostics))
+    pinned = pinned_sizes(recovered.model) if shapes and not recovered.errors else ()
+    print_diagnostics((*recovered.errors, *recovered.model.diagnostics, *pinned))
     for hint in hints:
         print_message(hint)
     return recovered

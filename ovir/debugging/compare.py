@@ -494,12 +494,20 @@ def compare(
 class Session:
     """One comparison of a model with another side."""
 
-    def __init__(self, model: Model, side: Side, criterion: Criterion, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        side: Side,
+        criterion: Criterion,
+        progress: Progress | None,
+        *,
+        keeps_state: bool = False,
+    ) -> None:
         self._model = model
         self._side = side
         self._criterion = criterion
         self._progress = progress
-        self._plan = WalkPlan(model, with_constants=side.with_constants)
+        self._plan = WalkPlan(model, with_constants=side.with_constants, keeps_state=keeps_state)
         self._done = self._total = 0
         self._noise: dict[Port, float] = {}
         self._depths: dict[Layer, Depth] = {}

@@ -31,10 +31,10 @@ class SecondModel(Side):
     same order keep nothing.
     """
 
-    def __init__(self, partners: Partners, description: str) -> None:
+    def __init__(self, partners: Partners, description: str, *, keeps_state: bool = False) -> None:
         self.description = description
         self.partners: Partners = partners
-        self._plan = WalkPlan(partners.b, with_constants=True)
+        self._plan = WalkPlan(partners.b, with_constants=True, keeps_state=keeps_state)
         self._wanted: set[Layer] = set()
         self._walk: Walk | None = None
         self._kept: dict[Layer, list[Array]] = {}

@@ -33,14 +33,15 @@ ENDS = ("Parameter", "Result", "Const")
 class WalkPlan:
     """The plan of a model in which layers are steps that other plans fold. One walk at a time may use it."""
 
-    def __init__(self, model: Model, *, with_constants: bool) -> None:
+    def __init__(self, model: Model, *, with_constants: bool, keeps_state: bool = False) -> None:
         """Plan a model: all layers that compute something are steps. Without ``with_constants``, those that depend on
-        constants alone are folded.
+        constants alone are folded. With ``keeps_state``, a walk begins with the state that the one before it has left.
 
         Compressed weights stay so, because a walk uses each of them once: a few tensors are in memory, not all.
         """
         folded = set() if with_constants else all_constant_layers(model)
         self.model = model
+        self.keeps_state = keeps_state
         self.layers = [
             layer for layer in model.layers if not layer.is_dead and layer.type not in ENDS and layer not in folded
         ]
@@ -54,7 +55,8 @@ class Walk(Iterator[SeenStep]):
     """One run of a model. Iterating runs the next layer and returns it with its arrays."""
 
     def __init__(self, plan: WalkPlan, inputs: Sequence[Array]) -> None:
-        plan.variables.reset()
+        if not plan.keeps_state:
+            plan.variables.reset()
         self._executor = plan.bindings.executor_for(inputs)
         self._steps = self._executor.walk(inputs)
         self._reports = Reports(strict=False)

@@ -207,6 +207,7 @@ UNKNOWN_RANK = _info(707, "an input of the model has an unknown rank")
 DEVICE_REFUSAL = _code(708, "the given device refuses something in the file")
 DEVICE_DOUBT = _warning(709, "the given device may refuse something in the file")
 DEVICE_TYPE = _info(710, "the given device computes in another element type")
+PINNED_SIZE = _warning(711, "a constant fixes a size that an input leaves open")
 
 # --------------------------------------------------------------------------- running, and use of the API
 
@@ -221,6 +222,7 @@ SLOW_ENGINE = _warning(808, "the engine onnxruntime may be slower than NumPy")
 DEVICE_ANSWER = _code(809, "the device itself says that it does not support a layer")
 CHOSEN_SIZES = _info(810, "sizes were chosen for dynamic inputs")
 NARROW_TENSOR = _warning(811, "a window, stride or resize exceeds its tensor in a run")
+CHANGED_RESULTS = _code(812, "an edit would change the results of the model")
 BAD_INPUT = _code(901, "an input tensor does not match the model")
 USAGE = _code(902, "a call with arguments that do not fit")
 UNWRITABLE = _code(903, "an output cannot be written")

@@ -174,7 +174,7 @@ class _Steps:
 
     def _layout_of_model(self) -> str:
         """Return the letters of the axes that the model takes; empty if they do not matter."""
-        given = self._wanted.model_layout or _recorded_layout(self._port)
+        given = self._wanted.model_layout or recorded_layout(self._port)
         if given:
             return self._checked_layout(given, "model_layout")
         wanted = self._wanted
@@ -216,7 +216,7 @@ def _is_list(*factors: Factors | None) -> bool:
     return any(np.size(given) > 1 for given in factors if given is not None)
 
 
-def _recorded_layout(port: Port) -> str:
+def recorded_layout(port: Port) -> str:
     """Return the layout that the runtime information of an input has, as OpenVINO writes it; empty for others."""
     for element in port.rt_info.elements:
         if element.key == "layout":

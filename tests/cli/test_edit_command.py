@@ -319,3 +319,30 @@ def test_set_constant_of_plain_constants_says_nothing_more(tmp_path: Path, cli: 
     )
     (line,) = [line for line in (done.out + done.err).splitlines() if "flatten/pattern" in line]
     assert line == "constant 'flatten/pattern': i64[2] -> i64[2]"
+
+
+def test_batch_follows_the_inputs_and_is_proven(cli: Cli, tmp_path: Path) -> None:
+    frozen, four = tmp_path / "frozen.xml", tmp_path / "four.xml"
+    options = ("--set-constant", "flatten/pattern=1,128", "--shape", "image=1,1,8,8")
+    assert cli("edit", DIGITS, *options, "-o", frozen).status == 0
+    for option, last in ((), "proven: the results agree"), (("--no-verify",), "not proven: the proof was left out"):
+        done = cli("edit", frozen, "--batch", "image=4", *option, "-o", four)
+        assert (done.status, done.err) == (0, "")
+        assert done.out.splitlines()[:2] == [
+            "input 'image': [1,1,8,8] -> [4,1,8,8]",
+            "1 layer now follows the batch: flatten",
+        ]
+        assert done.out.splitlines()[2].startswith(last)
+    assert str(ovir.read_model(four).outputs[0].shape) == "[4,10]"
+    warned = cli("edit", frozen, "--shape", "image=?,1,8,8", "-o", four)
+    assert (warned.status, "warning[OVIR711]" in warned.err) == (0, True)
+
+
+def test_a_model_that_mixes_its_items_gets_no_other_batch(cli: Cli, tmp_path: Path) -> None:
+    x = ops.parameter([1, 3, 4], "f32", name="x")
+    mixing = ops.mvn(x, [0, 2], True, 1e-6, "inside_sqrt", name="mixing")
+    ovir.save_model(ovir.Model([mixing], [x], "model"), tmp_path / "model.xml")
+    failed = cli("edit", tmp_path / "model.xml", "--batch", "4", "-o", tmp_path / "four.xml")
+    assert failed.status == 1
+    assert all(text in failed.err for text in ("error[OVIR812]", "'mixing'", "nothing is written"))
+    assert not (tmp_path / "four.xml").exists()

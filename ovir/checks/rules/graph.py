@@ -18,6 +18,7 @@ from ovir.diagnostics.codes import (
     NO_OP,
     NO_RESULT,
     OUTPUT_COUNT,
+    PINNED_SIZE,
     READ_TWICE,
     RESULT_NAME,
     TENSOR_NAME,
@@ -29,6 +30,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import repeated_names
+from ovir.inference.pinned_sizes import pinned_sizes
 from ovir.ir.elements import line_of
 from ovir.ir.layer_reader import misspelled_attributes
 from ovir.ops.base.traits import method_signature
@@ -236,6 +238,12 @@ def double(context: Context) -> Iterator[Diagnostic]:
                 and not any(p.element_type is f64 for p in layer.inputs)
             ):
                 yield diagnostic(DOUBLE, "the layer returns f64, which CPU and GPU plugins compute in f32", layer)
+
+
+@rule(PINNED_SIZE)
+def pinned_size(context: Context) -> Iterator[Diagnostic]:
+    """Report constants that fix a size which an input leaves open."""
+    return pinned_sizes(context.model)
 
 
 @rule(UNKNOWN_RANK)

@@ -1,0 +1,347 @@
+"""`ovir.prove_edit`: an edited model must compute on random inputs what the original computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import tee
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from ovir.analysis.input_sizes import with_sizes
+from ovir.analysis.random_inputs import generate_inputs
+from ovir.analysis.tensor_stats import as_numbers
+from ovir.core.arrays import Array
+from ovir.core.progress import stage
+from ovir.debugging.compare import Comparison, Session
+from ovir.debugging.comparison_setup import InputSet, as_model
+from ovir.debugging.sides import LayerAnswer, Partners, Side
+from ovir.debugging.tensor_comparison import Criterion, TensorComparison
+from ovir.debugging.tensor_sides import SecondModel
+from ovir.diagnostics.codes import CHANGED_RESULTS, OUT_OF_MEMORY
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import ModelError, OvirError
+from ovir.diagnostics.wording import plural
+from ovir.graph.layers import Layer, Port
+from ovir.model import Model
+from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.runtime.compiled import CompiledModel
+from ovir.runtime.executor import SeenStep
+
+SAMPLES, CALLS_WITH_STATE = 3, 5
+"""The number of sets of inputs, and of calls in a row of a model whose variables keep their shapes."""
+ITEMS = 2
+"""The number of items in a call, where the edited model takes any number."""
+ENOUGH_SECONDS = 10
+"""After so many seconds, no further set of inputs is drawn."""
+
+
+@dataclass(frozen=True)
+class EditProof:
+    """What ``ovir.prove_edit`` has shown; it is true if results were compared and agree."""
+
+    sets: int = 0
+    """The number of sets of random inputs on which both models agree."""
+    reason: str | None = None
+    """Why nothing was compared; None if it was."""
+
+    def __bool__(self) -> bool:
+        return self.reason is None
+
+    def __str__(self) -> str:
+        if self.reason is not None:
+            return f"not proven: {self.reason}"
+        return f"proven: the results agree for {plural(self.sets, 'set')} of random inputs"
+
+
+def prove_edit(
+    before: Model,
+    after: Model,
+    *,
+    given: Mapping[str, Array] | None = None,
+    batch: Mapping[int, int] | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+) -> EditProof:
+    """Run a model and the result of an edit on the same random inputs. The results must agree within the tolerance.
+
+    Dynamic sizes differ between the sets of inputs. The proof is false, with a reason, if ovir cannot run the original,
+    if memory does not suffice, or if a layer draws random numbers.
+
+    Args:
+        before: The original, which may have more inputs than the result.
+        after: The result of the edit.
+        given: The values of some inputs of the original, by name; all others are drawn.
+        batch: For an edit that gives the model another number of items, the axis of the items by the position of an
+            input. A call of the result must equal calls of the original with the same items. Inputs that have no axis
+            here are the same for all items.
+        samples: How many sets of inputs; by default 3, or 5 calls in a row of a model with variables of fixed shapes,
+            and fewer if they take more than 10 seconds.
+        seed: The seed of the inputs.
+
+    Raises ModelError, which names the first layer that differs, if the results do not agree.
+    """
+    before, after = as_model(before), as_model(after)
+    if drawing := next(filter(_draws, before.walk()), None):
+        return EditProof(reason=f"{drawing.title} draws random numbers")
+    keeps_state = _keeps_shapes(before)
+    count = samples or (CALLS_WITH_STATE if keeps_state else SAMPLES)
+    with stage("proving the edit"):
+        try:
+            if batch is None:
+                first, sized, items = before, before, None
+                side: Side = SecondModel(Partners(before, after), "the edited model", keeps_state=keeps_state)
+            else:
+                sized, calls = _items(before, after, batch)
+                first, side = after, (items := ItemCalls(before, after, batch, calls, keeps_state=keeps_state))
+            session = Session(first, side, Criterion(), None, keeps_state=keeps_state)
+            start = monotonic()
+            for done, inputs in enumerate(_sets(sized, None if items else after, count, seed, given or {})):
+                if done and samples is None and monotonic() - start > ENOUGH_SECONDS:
+                    return EditProof(done)
+                found = session.run([inputs], None)
+                if items is not None and items.failure is not None:
+                    return EditProof(reason=f"ovir cannot run the model: {items.failure}")
+                if found.failed or not all(output.within for output in found.outputs):
+                    raise _difference(found, first, items is not None)
+        except OvirError as error:
+            if error.diagnostic.code == CHANGED_RESULTS.id:
+                raise
+            reason = error.diagnostic.message if error.diagnostic.code == OUT_OF_MEMORY.id else _why_not_run(before)
+            if reason is None:
+                raise
+            return EditProof(reason=reason)
+    return EditProof(count)
+
+
+def _draws(layer: Layer) -> bool:
+    """Return whether a layer gives other results for the same inputs, whatever the state is."""
+    op = layer.operator
+    return (
+        bool(layer.inputs and layer.outputs)
+        and op is not None
+        and not op.pure
+        and not isinstance(op, (ReadValueBase, AssignBase))
+    )
+
+
+def _keeps_shapes(model: Model) -> bool:
+    """Return whether a model has variables, and all of them keep their shapes."""
+    shapes = [layer.outputs[0].shape for layer in model.layers if isinstance(layer.operator, ReadValueBase)]
+    return bool(shapes) and all(shape.is_static for shape in shapes)
+
+
+def _why_not_run(model: Model) -> str | None:
+    """Return why ovir cannot run a model; None if it can."""
+    try:
+        sized, _ = with_sizes(model)
+        CompiledModel(sized)([item.array for item in generate_inputs(sized)])
+    except OvirError as error:
+        return f"ovir cannot run the model: {error.diagnostic}"
+    return None
+
+
+def _difference(found: Comparison, model: Model, in_items: bool) -> ModelError:
+    """Return the error for results that differ: it names the first layer that does, or else the first output."""
+    names = {layer.key: layer for layer in model.layers}
+    way = "of one call and of calls with fewer items" if in_items else "before and after the edit"
+    layer, output = found.first, next((output for output in found.outputs if not output.within), None)
+    if layer is not None:
+        worst, place, what = layer.tensor.worst, names[layer.name].place, f"output {layer.output}"
+    elif output is not None:
+        worst, place, what = output.tensor.worst, Place(model.path), f"output '{output.name}'"
+    else:
+        return ModelError(*found.diagnostics)  # how the edited model fails
+    message = f"the results {way} differ, here first: {what} {_text(worst, in_items)}"
+    hint = "the layer, or one before it, mixes the items of a batch" if in_items else None
+    return ModelError(diagnose(CHANGED_RESULTS, message, place, hint=hint))
+
+
+def _text(worst: TensorComparison, in_items: bool) -> str:
+    if worst.problem is not None or worst.position is None:
+        return f"of fewer items, put together, {worst.problem}" if in_items else str(worst.problem)
+    values = [
+        value if isinstance(value, (str, type(None))) else f"{value:.6g}" for value in (worst.actual, worst.reference)
+    ]
+    now, expected = reversed(values) if in_items else values
+    return f"is {now} at [{','.join(map(str, worst.position))}] instead of {expected}"
+
+
+# --------------------------------------------------------------------------- inputs
+
+
+def _sets(model: Model, other: Model | None, count: int, seed: int, given: Mapping[str, Array]) -> Iterator[InputSet]:
+    """Yield sets of random inputs; dynamic sizes grow from one to the next where both models accept that."""
+    fixed = {model.input_index(name): np.asarray(array) for name, array in given.items()}
+    sized = model.clone()
+    sized.reshape({i: array.shape for i, array in fixed.items()})
+    sized, _ = with_sizes(sized)
+    for number in range(count):
+        trial = sized if number == 0 or _keeps_shapes(model) else _larger(model, sized, other, number + 1)
+        yield InputSet(f"seed {seed + number}", partial(_drawn, trial, seed + number, fixed))
+
+
+def _drawn(model: Model, seed: int, fixed: Mapping[int, Array]) -> list[Array]:
+    made = generate_inputs(model, seed, [i for i in range(len(model.inputs)) if i not in fixed])
+    arrays = {model.inputs.index(item.port): item.array for item in made} | dict(fixed)
+    return [arrays[i] for i in range(len(model.inputs))]
+
+
+def _larger(model: Model, sized: Model, other: Model | None, factor: int) -> Model:
+    """Return a model whose dynamic sizes are larger; the sized model where there are none, or one refuses them."""
+    shapes: dict[int, Any] = {}
+    for i, (port, own) in enumerate(zip(model.inputs, sized.inputs, strict=True)):
+        dims = port.shape.dims if port.shape.rank is not None else ()
+        sizes = [size * (1 if dim.is_static else factor) for dim, size in zip(dims, own.shape.to_tuple(), strict=False)]
+        if all(dim.contains(size) for dim, size in zip(dims, sizes, strict=True)):
+            shapes[i] = sizes or own.shape
+    trial = sized.clone()
+    try:
+        trial.reshape(shapes)
+        if other is not None:
+            known = {name for port in other.inputs for name in port.names}
+            named = {trial.inputs[i].any_name: shape for i, shape in shapes.items()}
+            other.clone().reshape({name: shape for name, shape in named.items() if name in known})
+    except ModelError:
+        return sized
+    return trial
+
+
+# --------------------------------------------------------------------------- items of a batch
+
+
+def _items(before: Model, after: Model, batch: Mapping[int, int]) -> tuple[Model, list[dict[int, list[int]]]]:
+    """Return the edited model for one number of items, and for each call of the original the items of each input."""
+    sized = after.clone()
+    index, axis = next(iter(batch.items()))
+    dim = after.inputs[index].shape[axis]
+    items = dim.lower if dim.is_static else ITEMS
+    sized.reshape({i: port.shape.with_dim(batch[i], items) for i, port in enumerate(after.inputs) if i in batch})
+    own = before.inputs[before.input_index(after.inputs[index].any_name)].shape[axis]
+    each = own.lower if own.is_static else 1
+    starts = range(0, items, each)
+    return sized, [{i: [(start + k) % items for k in range(each)] for i in batch} for start in starts]
+
+
+class ItemCalls(Side):
+    """The original model, called for some items at a time; its tensors are put together as one call has them."""
+
+    labels = ("in one call", "in calls with single items")
+
+    def __init__(
+        self,
+        before: Model,
+        after: Model,
+        batch: Mapping[int, int],
+        calls: Sequence[Mapping[int, Sequence[int]]],
+        *,
+        keeps_state: bool,
+    ) -> None:
+        self.description = "calls of the original model"
+        self._after, self._batch, self._calls = after, batch, calls
+        partners = Partners(after, before)
+        self._sides = [SecondModel(partners, self.description, keeps_state=keeps_state) for _ in calls]
+        one = next(iter(calls[0]))
+        self._items = max(max(call[one]) for call in calls) + 1, len(calls[0][one])
+        """The number of items in one call, and in a call of the original."""
+        self._from_data = _ports_from_data(after)
+        self._results: dict[Port, Array] = {}
+        self.failure: str | None = None
+        """Why the original cannot be run."""
+
+    def layer_outputs(self, inputs: Sequence[Array], steps: Iterable[SeenStep]) -> Iterator[LayerAnswer]:
+        self._results = dict(zip(self._after.inputs, inputs, strict=True))
+        wanted = {port.source for port in self._after.outputs}
+        parts = []
+        for side, call, own in zip(self._sides, self._calls, tee(steps, len(self._sides)), strict=True):
+            chosen = [
+                np.take(array, call[i], self._batch[i]) if i in self._batch else array for i, array in enumerate(inputs)
+            ]
+            parts.append(side.layer_outputs(chosen, own))
+        for answers in zip(*parts, strict=True):
+            first = answers[0]
+            step = first.step
+            self.failure = self.failure or next((a.problem for a in answers if a.problem is not None), None)
+            if any(a.skipped is not None or a.problem is not None for a in answers):
+                yield LayerAnswer(step, skipped=first.skipped or "the original cannot be run")
+                continue
+            if not any(port in self._from_data for port in step.layer.outputs):
+                yield LayerAnswer(step, skipped="it is computed from sizes alone")
+                continue
+            columns = zip(*([array for array in a.arrays if array is not None] for a in answers), strict=True)
+            arrays = [
+                _together(column, actual, self._items, ITEM_NUMBERS.get((step.layer.type, port.index)), port in wanted)
+                for column, actual, port in zip(columns, step.outputs, step.layer.outputs, strict=True)
+            ]
+            self._results.update((port, array) for port, array in zip(step.layer.outputs, arrays, strict=True))
+            yield LayerAnswer(step, arrays, other=first.other)
+
+    def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
+        return [self._results.get(port.source) if port.source is not None else None for port in self._after.outputs]
+
+
+def _ports_from_data(model: Model) -> set[Port]:
+    """Return the tensors that depend on the elements of inputs or variables, and not on sizes alone."""
+    found: set[Port] = set()
+    for layer in model.layers:
+        starts = layer.type == "Parameter" or isinstance(layer.operator, ReadValueBase)
+        if starts or (layer.type != "ShapeOf" and any(port.source in found for port in layer.inputs)):
+            found.update(layer.outputs)
+    return found
+
+
+ITEM_NUMBERS = {("DetectionOutput", 0): 0, ("NonMaxSuppression", 0): 0, ("NonMaxSuppression", 1): 0}
+"""The outputs, by operation and position, in whose rows one column is the number of the item that they are about."""
+
+
+def _together(
+    parts: Sequence[Array], actual: Array, items: tuple[int, int], column: int | None, is_output: bool
+) -> Array:
+    """Return what one call gives for all items, from calls with fewer; ``items`` are both numbers.
+
+    ``actual`` is what it gives indeed, which tells along which axis the items lie.
+    """
+    one = parts[0]
+    if one.ndim != actual.ndim or not one.ndim or any(part.ndim != one.ndim for part in parts):
+        return one
+    if column is not None:
+        return _by_number(parts, actual, items, column)
+    if one.shape == actual.shape and all(np.array_equal(one, part) for part in parts):
+        return one
+    axis = next((a for a, (m, n) in enumerate(zip(one.shape, actual.shape, strict=True)) if m != n), 0)
+    if len({part.shape[:axis] + part.shape[axis + 1 :] for part in parts}) > 1:
+        return one
+    joined = np.concatenate(parts, axis)
+    joined = joined.take(range(min(actual.shape[axis], joined.shape[axis])), axis)
+    if is_output or len({part.shape for part in parts}) > 1 or one.size * len(parts) != actual.size:
+        return joined
+    between = np.stack(parts, axis + 1).reshape(actual.shape)  # the items may be the inner part of the axis
+    return between if np.allclose(as_numbers(between), as_numbers(actual), 1e-3, 1e-5) else joined
+
+
+def _by_number(parts: Sequence[Array], actual: Array, items: tuple[int, int], column: int) -> Array:
+    """Return rows in the order of ``actual``: those with the number of an item are the ones that its call gives."""
+    total, each = items
+    expected = actual.copy()
+    rows = _rows(expected, column)
+    numbers = rows[:, column]
+    for call, part in enumerate(parts):
+        own = _rows(part, column)
+        for number in range(min(each, total - call * each)):
+            places = np.flatnonzero(numbers == call * each + number)
+            found = own[own[:, column] == number].copy()
+            if len(found) != len(places):
+                return np.concatenate([_rows(item, column) for item in parts])  # its shape shows the difference
+            found[:, column] = call * each + number
+            rows[places] = found
+    return expected
+
+
+def _rows(array: Array, column: int) -> Array:
+    """Return the rows before the first one without an item, as a view."""
+    rows = array.reshape(-1, array.shape[-1])
+    ends = np.flatnonzero(rows[:, column] < 0)
+    return rows[: ends[0]] if ends.size else rows

@@ -1,0 +1,46 @@
+"""Edits that prove themselves: what they leave must compute what the model has computed before.
+
+The proof itself, ``ovir.prove_edit``, needs packages above this one, so that it is looked up by its public name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ovir.editing.transaction import editing, with_types
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer
+
+NOT_WANTED = "not proven: the proof was left out"
+
+
+@dataclass
+class ProvenEdit:
+    """What an edit has changed, and what is proven about the result."""
+
+    layers: list[Layer] = field(default_factory=list)
+    """The layers that were changed."""
+    verdict: str = NOT_WANTED
+    """That the results agree, or why nothing was proven, in words."""
+    relation: dict[str, Any] = field(default_factory=dict)
+    """How the results before and after the edit are related: keyword arguments of ``ovir.prove_edit``."""
+
+
+@contextmanager
+def proven(model: LayerGraph, verify: bool) -> Iterator[ProvenEdit]:
+    """Carry out the edits of a block as ``editing`` does, and prove that the model computes the same as before.
+
+    If it does not, raise ModelError and change nothing. Without ``verify``, nothing is proven.
+    """
+    with_types(model)
+    before = model.clone() if verify else None
+    edit = ProvenEdit()
+    with editing(model):
+        yield edit
+        with_types(model)
+        if before is not None:
+            edit.verdict = str(sys.modules["ovir"].prove_edit(before, model.clone(), **edit.relation))

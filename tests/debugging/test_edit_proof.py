@@ -1,0 +1,96 @@
+"""The proof of edits: models that compute the same pass, others are refused with the first layer that differs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+
+
+def model(batch: int = 1, target: Any = (1, 12), axes: Any = (1,), *, width: int = 4) -> ovir.Model:
+    x = ops.parameter([batch, 3, width], "f32", name="x")
+    flat = ops.reshape(ops.relu(x, name="relu"), np.array(target), False, name="flat")
+    normal = ops.mvn(flat, np.array(axes), True, 1e-6, "inside_sqrt", name="mvn")
+    return ovir.Model([ops.multiply(normal, 2.0, name="out")], [x], "model")
+
+
+def stateful(factor: float) -> ovir.Model:
+    """The factor counts from the second call on."""
+    x = ops.parameter([1, 4], "f32", name="x")
+    state = ops.read_value(np.zeros((1, 4), np.float32), "v", name="state")
+    total = ops.add(ops.multiply(state, factor, name="scaled"), x, name="total")
+    return ovir.Model([total], [x], "model", sinks=[ops.assign(total, "v")])
+
+
+def test_models_that_compute_the_same_pass() -> None:
+    proof = ovir.prove_edit(model(), model())
+    assert (bool(proof), proof.sets, str(proof)) == (
+        True,
+        3,
+        "proven: the results agree for 3 sets of random inputs",
+    )
+    assert ovir.prove_edit(stateful(1), stateful(1)).sets == 5
+
+
+def test_dynamic_sizes_differ_between_the_sets() -> None:
+    """A Slice that keeps 8 columns differs from one that keeps all only where there are more than 8."""
+
+    def cut(end: int) -> ovir.Model:
+        x = ops.parameter([1, -1], "f32", name="x")
+        return ovir.Model([ops.slice(x, [0], [end], [1], [1], name="cut")], [x], "model")
+
+    with pytest.raises(ovir.ModelError, match="'cut'"):
+        ovir.prove_edit(cut(8), cut(100))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "layer"),
+    [
+        (model(), model(axes=(0,)), "mvn"),
+        (model(), model(target=(1, -1), axes=(0,)), "mvn"),
+        (stateful(1), stateful(2), "scaled"),
+    ],
+)
+def test_the_first_layer_that_differs_is_named(before: ovir.Model, after: ovir.Model, layer: str) -> None:
+    with pytest.raises(ovir.ModelError, match=f"OVIR812.*'{layer}'.*instead of"):
+        ovir.prove_edit(before, after)
+
+
+@pytest.mark.parametrize(("items", "target"), [(3, (3, 12)), (-1, (-1, 12)), (4, (0, -1))])
+@pytest.mark.parametrize("old", [1, 2, 3])
+def test_one_call_equals_calls_with_fewer_items(old: int, items: int, target: Any) -> None:
+    if 0 in target:
+        target = (items, 12)
+    assert ovir.prove_edit(model(old, (old, 12)), model(items, target), batch={0: 0})
+
+
+@pytest.mark.parametrize(("target", "axes"), [((3, 12), (0, 1)), ((1, 36), (1,))])
+def test_mixed_items_are_named(target: Any, axes: Any) -> None:
+    with pytest.raises(ovir.ModelError, match=r"OVIR812.*'mvn'.*calls with fewer items[^$]*mixes the items"):
+        ovir.prove_edit(model(1, (1, 12), axes), model(3, target, axes), batch={0: 0})
+
+
+def test_nothing_is_proven_where_the_original_cannot_be_run() -> None:
+    x = ops.parameter([50], "i32", name="x")
+    failing = ovir.Model([ops.reshape(ops.non_zero(x), [1, 3], False, name="y")], [x], "model")
+    proof = ovir.prove_edit(failing, failing.clone())
+    assert not proof
+    assert str(proof).startswith("not proven: ovir cannot run the model")
+    x = ops.parameter([1], "i32", name="x")
+    random = ovir.Model([ops.random_uniform(x, 0.0, 1.0, "f32", name="draw")], [x], "model")
+    assert "draws random numbers" in str(ovir.prove_edit(random, random.clone()))
+
+
+def test_inputs_can_be_given() -> None:
+    """The result has no input ``rate``, which is fixed."""
+    x, rate = ops.parameter([3], "f32", name="x"), ops.parameter([], "f32", name="rate")
+    before = ovir.Model([ops.multiply(x, rate, name="y")], [x, rate], "model")
+    z = ops.parameter([3], "f32", name="x")
+    after = ovir.Model([ops.multiply(z, 8.0, name="y")], [z], "model")
+    assert ovir.prove_edit(before, after, given={"rate": np.array(8, np.float32)})
+    with pytest.raises(ovir.ModelError, match="'y'"):
+        ovir.prove_edit(before, after, given={"rate": np.array(9, np.float32)})

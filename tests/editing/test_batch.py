@@ -1,0 +1,122 @@
+"""Another number of items in a batch: what constants pin follows the inputs, and models that mix items are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from batches import MIXING, PINNED, weights
+from edited import everything
+
+import ovir
+from ovir import opset13 as ops
+
+MODELS = pytest.mark.parametrize("make", PINNED, ids=lambda make: make.__name__)
+
+
+def results(model: ovir.Model, inputs: list[Any]) -> list[Any]:
+    return list(ovir.compile_model(model)(inputs).values())
+
+
+@MODELS
+@pytest.mark.parametrize("new", [4, -1, 1])
+@pytest.mark.parametrize("old", [1, 2])
+def test_one_call_equals_single_calls(make: Callable[[int], ovir.Model], old: int, new: int) -> None:
+    """The expected results come from the same model, built for the new number."""
+    model = make(old)
+    edit = model.set_batch(new)
+    assert edit.verdict.startswith("proven")
+    assert edit.layers
+    items = 3 if new < 0 else new
+    built = make(items)
+    feeds = list(ovir.random_inputs(built, 5).values())
+    for own, expected in zip(results(model, feeds), results(built, feeds), strict=True):
+        np.testing.assert_allclose(own, expected, rtol=1e-5, atol=1e-6)
+    if new < 0:
+        assert not model.inputs[0].shape.is_static
+        one = list(ovir.random_inputs(make(5), 6).values())
+        assert [array.shape for array in results(model, one)] == [array.shape for array in results(make(5), one)]
+
+
+@pytest.mark.parametrize("make", MIXING, ids=lambda make: make.__name__)
+def test_models_that_mix_their_items_are_refused(make: Callable[[], ovir.Model]) -> None:
+    model = make()
+    before = everything(model)
+    with pytest.raises(ovir.ModelError, match=r"OVIR812.*'mixing'"):
+        model.set_batch(4)
+    assert everything(model) == before
+
+
+def test_targets_get_a_zero_or_minus_one_where_these_suffice() -> None:
+    x = ops.parameter([1, 6, 4], "f32", name="x")
+    copied = ops.reshape(x, [1, -1, 2], True, name="copied")
+    rest = ops.reshape(x, [1, 24], False, name="rest")
+    model = ovir.Model([copied, rest], [x], "model")
+    model.set_batch(-1)
+    targets = [model.layer(name).inputs[1].type.constant.tolist() for name in ("copied", "rest")]
+    assert targets == [[0, -1, 2], [-1, 24]]
+    assert len(model.layers) == 7
+
+
+def test_only_named_inputs_get_the_batch() -> None:
+    """The table is the same for all items, although its first size is that of the batch."""
+    x, table = ops.parameter([1, 4], "f32", name="x"), ops.parameter([1, 4], "f32", name="table")
+    model = ovir.Model([ops.reshape(ops.add(x, table), [1, 2, 2], False)], [x, table], "model")
+    model.set_batch({"x": 3})
+    assert [str(port.shape) for port in (*model.inputs, *model.outputs)] == ["[3,4]", "[1,4]", "[3,2,2]"]
+
+
+def test_a_layout_tells_the_axis() -> None:
+    x = ops.parameter([3, 1, 4], "f32", name="x")
+    model = ovir.Model([ops.reshape(x, [3, 1, 2, 2], False)], [x], "model")
+    model.preprocess("x", layout="CNW", model_layout="CNW")
+    model.set_batch(5)
+    assert str(model.outputs[0].shape) == "[3,5,2,2]"
+
+
+def test_other_axes_are_tried_where_the_first_does_not_fit() -> None:
+    """A state of one layer has the batch as its second axis; its first axis has the same size."""
+    x, h = ops.parameter([1, 4], "f32", name="x"), ops.parameter([1, 1, 4], "f32", name="h")
+    total = ops.add(ops.matmul(x, weights(4, 4), False, False), ops.squeeze(h, [0]))
+    model = ovir.Model([ops.reshape(total, [1, 1, 4], False)], [x, h], "model")
+    with model.editing():
+        model.set_batch(6)
+    assert [str(port.shape) for port in model.inputs] == ["[6,4]", "[1,6,4]"]
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (0, "at least 1"),
+        ("many", "at least 1"),
+        ({"x": 2, "y": 3}, "one number of items"),
+        ({"z": 2}, "no input 'z'"),
+        ({"x": 2, "y": 2}, r"'y' of shape \[3\] has no axis of 1 item"),
+    ],
+)
+def test_wrong_arguments(batch: Any, message: str) -> None:
+    x, y = ops.parameter([1, 3], "f32", name="x"), ops.parameter([3], "f32", name="y")
+    model = ovir.Model([ops.add(x, y)], [x, y], "model")
+    with pytest.raises(ovir.InputError, match=message):
+        model.set_batch(batch)
+
+
+def test_the_proof_can_be_left_out() -> None:
+    model = MIXING[0]()
+    edit = model.set_batch(4, verify=False)
+    assert edit.verdict == "not proven: the proof was left out"
+    assert str(model.outputs[0].shape) == "[4,4,8,8]"
+
+
+@pytest.mark.parametrize("shape", ["?,3,8,8", "1..4,3,8,8"])
+def test_constants_that_pin_an_open_batch_are_found(shape: str) -> None:
+    from ovir.inference.pinned_sizes import pinned_sizes
+
+    model = PINNED[0](1)
+    assert not list(pinned_sizes(model))
+    model.reshape(shape)
+    assert "'level8'" in str(next(pinned_sizes(model)))
+    model.set_batch(-1)
+    assert not list(pinned_sizes(model))
