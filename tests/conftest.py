@@ -1,3 +1,4 @@
+import signal
 import sys
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,9 @@ from inference_contract import _inference_keeps_its_contract, _watched_inference
 from kernel_contract import _kernels_keep_their_contract, _watched_kernels  # noqa: F401 - fixtures of all tests
 
 import ovir.tokenizers  # noqa: F401 - so that no test registers its operations in a registry that is put back
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as nohup starts programs; the processes of tests inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 OF_OTHER_PROGRAMS = ("oracle", "browser", "cluster", "documents", "releases")
 
