@@ -15,6 +15,7 @@ from ovir.core.arrays import Array
 from ovir.core.files import Kind, writing_pair
 from ovir.core.interrupts import temporary_folder
 from ovir.core.progress import Stage, stage
+from ovir.core.reading import open_regular
 from ovir.diagnostics.codes import INTERNAL
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, ExportError
@@ -69,7 +70,7 @@ def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bo
                 ir.save(exported.onnx, written, external_data=data_name, callback=_Written(shown))
             with stage("checking the file"):
                 _check(written, os.fsdecode(path))
-            with written.open("rb") as file:
+            with open_regular(written) as file:
                 shutil.copyfileobj(file, text, 1 << 20)
             if data:
                 data[0].close()

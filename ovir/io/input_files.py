@@ -13,6 +13,7 @@ from typing import NoReturn
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.reading import read_text, why_not_regular
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
@@ -147,7 +148,9 @@ def find_inputs_and_others(
     elif text.lower().endswith(".txt"):
         root, paths = os.path.dirname(text), list(_listed(text))
         met = paths
-    elif os.path.isfile(text):
+    elif os.path.exists(text):
+        if (fault := why_not_regular(text)) is not None:
+            raise ReadError(diagnose(UNREADABLE, fault, Place(text)))
         return [InputFile(os.path.abspath(text), os.path.basename(text), how)], []
     elif glob.has_magic(text):
         root = _fixed_part(text)
@@ -187,7 +190,7 @@ def _inside(folder: str) -> Iterator[str]:
 def _listed(path: str) -> Iterator[str]:
     """Yield the paths that a list has; empty lines are skipped."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ReadError(diagnose(UNREADABLE, f"cannot read the list: {reason}", Place(path))) from None
@@ -198,9 +201,10 @@ def _listed(path: str) -> Iterator[str]:
         if not _is_input(found):
             message = f"'{text}' is no input: its name ends in none of {', '.join(ENDINGS)}"
             raise InputError(diagnose(BAD_INPUT, message, Place(path, number)))
-        if not os.path.isfile(found):
+        if (fault := why_not_regular(found)) is not None:
             hint = "paths are relative to the folder of the list"
-            raise InputError(diagnose(BAD_INPUT, f"there is no file '{found}'", Place(path, number), hint=hint))
+            message = f"'{found}': {fault}"
+            raise InputError(diagnose(BAD_INPUT, message, Place(path, number), hint=hint))
         yield found
 
 

@@ -16,6 +16,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, string, u2, u4
 from ovir.core.files import replaced_file
 from ovir.core.progress import counted
+from ovir.core.reading import open_regular, read_text
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -24,7 +25,7 @@ from ovir.diagnostics.errors import InputError, ReadError
 RAW_TYPES = {t.name: t for t in (bf16, f8e4m3, f8e5m2, f8e8m0, f4e2m1, i4, u4, u2)}
 """The element types that are stored as raw bits."""
 
-_BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, OverflowError, SyntaxError)
+_BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, OverflowError, SyntaxError, RecursionError)
 """The exceptions that NumPy and zipfile raise on broken files."""
 
 
@@ -187,23 +188,22 @@ def _safe(name: str) -> str:
 
 def _load(path: str | os.PathLike[str]) -> Array | NpzReader:
     """Return the array of an .npy, or an open .npz; nothing is unpickled."""
-    with _reading(path):
-        with open(path, "rb") as file:
-            head = file.read(6)
+    with _reading(path), ExitStack() as opened:  # np.load would leave the file of a broken archive open
+        file = opened.enter_context(open_regular(path))
+        head = file.read(6)
+        file.seek(0)
         if not head:
             raise _unreadable(path, "the file is empty")
         if head[:2] != b"PK" and head != b"\x93NUMPY":
             hint = "write it with numpy.save or numpy.savez"
             raise _unreadable(path, "this is neither a .npy nor an .npz file", hint)
-        with ExitStack() as opened:  # np.load would leave the file of a broken archive open
-            file = opened.enter_context(open(path, "rb"))
-            if head[:2] != b"PK":
-                array: Array = np.lib.format.read_array(file, allow_pickle=False)
-                return array
-            # np.load would take a torn archive for a pickle.
-            reader = NpzReader(path, np.lib.npyio.NpzFile(file, allow_pickle=False), file)
-            opened.pop_all()
-            return reader
+        if head[:2] != b"PK":
+            array: Array = np.lib.format.read_array(file, allow_pickle=False)
+            return array
+        # np.load would take a torn archive for a pickle.
+        reader = NpzReader(path, np.lib.npyio.NpzFile(file, allow_pickle=False), file)
+        opened.pop_all()
+        return reader
 
 
 @contextmanager
@@ -237,8 +237,7 @@ _NO_OBJECTS = "arrays of Python objects are not read, because they are pickled"
 def read_texts(path: str | os.PathLike[str]) -> list[str]:
     """Return the lines of a text file, without their ends; raise ReadError if it has none, or is not UTF-8."""
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            lines = file.read().split("\n")
+        lines = read_text(path, "utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, f"cannot read the texts: {_reason(error)}") from None
     if not lines[-1]:  # after the end of the last line

@@ -17,6 +17,7 @@ from ovir.checks.untrusted.budget import Options
 from ovir.checks.untrusted.paths import weights_beside
 from ovir.checks.untrusted.profile import check_file
 from ovir.core.interpreter import load_module
+from ovir.core.reading import read_text
 from ovir.diagnostics.codes import INTERNAL, OVER_BUDGET, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, OvirError
@@ -75,8 +76,7 @@ def _limit(request: Mapping[str, Any]) -> None:
         (resource.RLIMIT_CPU, int(request["seconds"]) + 2),
     ]
     try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            own = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        own = int(read_text("/proc/self/statm", "ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
         wanted.append((resource.RLIMIT_AS, own + _mapped(request) + request["memory"]))
     except OSError:
         pass  # not Linux, where other systems do not enforce the limit
