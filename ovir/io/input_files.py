@@ -14,6 +14,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.reading import read_text, why_not_regular
+from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
@@ -22,7 +23,15 @@ from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.names import distinct_names, input_named
 from ovir.io.images import ENDINGS as IMAGES
 from ovir.io.images import Preparation, load_classes, load_image
-from ovir.io.tensor_files import array_of_texts, load_npz, load_tensor, read_texts, with_element_type
+from ovir.io.tensor_files import (
+    NpzReader,
+    array_of_texts,
+    load_npz,
+    load_tensor,
+    open_npz,
+    read_texts,
+    with_element_type,
+)
 
 ENDINGS = (".npz", ".npy", *IMAGES)
 """The endings of files that hold inputs."""
@@ -89,23 +98,32 @@ def read_archive(model: LayerGraph, path: str) -> tuple[dict[int, Array], list[s
     A file that holds an array for each input may hold others, too, as a record of a run does. Otherwise, a key that is
     no input is an error. Raise InputError or ReadError.
     """
-    arrays: Mapping[str, Array] = load_npz(path)
+    with open_npz(path) as arrays:
+        return _of_archive(model, path, arrays)
+
+
+def _of_archive(model: LayerGraph, path: str, arrays: NpzReader) -> tuple[dict[int, Array], list[str]]:
+    """Return what ``read_archive`` does; no array is unpacked before its key and its shape are known to fit."""
     names = set(distinct_names(model.inputs))
     known = {name for port in model.inputs for name in (*port.names, port.layer.name, *names)}
     others = sorted(arrays.keys() - known) if names <= arrays.keys() else []
-    found: dict[int, Array] = {}
-    for key, array in arrays.items():
+    keys: dict[int, str] = {}
+    for key in arrays:
         if key in others:
             continue
         try:
             index = input_named(model, key)
         except InputError as error:
             raise InputError(*(replace(wrong, file=path, line=None) for wrong in error.diagnostics)) from None
-        if index in found:
+        port = model.inputs[index]
+        if index in keys:
             message = f"input '{model.inputs[index].any_name}' is given twice"
             raise InputError(diagnose(BAD_INPUT, message, Place(path)))
-        found[index] = with_element_type(array, model.inputs[index].element_type)
-    return found, others
+        if not port.shape.contains(shape := arrays.shape_of(key)):
+            message = f"input '{port.any_name}' takes shape {port.shape}, got {PartialShape(shape)}"
+            raise InputError(diagnose(BAD_INPUT, message, Place(path)))
+        keys[index] = key
+    return {i: with_element_type(arrays[key], model.inputs[i].element_type) for i, key in keys.items()}, others
 
 
 # --------------------------------------------------------------------------- sets of files

@@ -49,6 +49,8 @@ class Gaps:
     """Ids of a layer and its input port to which a rejected edge leads; None stands for an unknown port."""
     absent: set[int] = field(default_factory=set)
     """Ids of layers that edges name and that do not exist; each is reported once."""
+    no_ports: set[tuple[int, int]] = field(default_factory=set)
+    """Ids of a layer and of an input port that edges name and that does not exist; each is reported once."""
     mixed: set[int] = field(default_factory=set)
     """Ids of layers whose edges may be assigned to the wrong input ports."""
     duplicated: set[int] = field(default_factory=set)
@@ -204,6 +206,7 @@ def _report_second_edges(
 
     The wrong one of the two is the edge whose source declares another type than the port, otherwise the second.
     """
+    times = Counter(target for _, _, target in twice)
     fed: dict[int, set[int]] = {}
     unfed_of: dict[int, list[int]] = {}
     starts = Counter((edge.from_layer, edge.from_port) for edge in edges)
@@ -211,8 +214,9 @@ def _report_second_edges(
         fed.setdefault(edge.to_layer, set()).add(edge.to_port)
     for edge, source, target in twice:
         layer = target.layer
-        if layer.id in gaps.duplicated or layer.id in gaps.ports:
+        if layer.id in gaps.duplicated or layer.id in gaps.ports or target not in times:
             continue
+        count = times.pop(target)  # one diagnostic is enough, however many edges lead there
         assert target.source is not None
         if layer.id not in unfed_of:
             unfed_of[layer.id] = [port.id for port in layer.inputs if port.id not in fed[layer.id]]
@@ -235,6 +239,8 @@ def _report_second_edges(
             if starts[origin] == 1:  # no other edge begins there, so another input may lack this one
                 gaps.stray.append(StrayEdge(origin, source))
         message = f"a second edge into port {target.id}; the other comes from {other.layer.title}"
+        if count > 1:
+            message += f"; {count - 1:,} more {'follows' if count == 2 else 'follow'}"
         diagnostics.report(FED_TWICE, message, layer.at(wrong.line), hint, port=target.id)
 
 
@@ -253,6 +259,8 @@ def _report_unconnected(
         if not gaps.has_layer(edge.to_layer):
             gaps.stray.append(StrayEdge((edge.from_layer, edge.from_port), source, edge))
         return
+    if target is None and (edge.to_layer, edge.to_port) in gaps.no_ports:
+        return  # one diagnostic is enough, however many edges lead there
     gaps.inputs.add((edge.to_layer, target.id if target is not None else None))
     if from_layer is None:
         if not gaps.has_layer(edge.from_layer):
@@ -270,6 +278,7 @@ def _report_unconnected(
             message = f"the edge names {kind} port {number}, but the {kind} ports of the layer are [{first}{more}]"
             diagnostics.report(EDGE_PORT, message, layer.at(edge.line))
             if kind == "input":
+                gaps.no_ports.add((edge.to_layer, edge.to_port))
                 gaps.stray.append(StrayEdge((edge.from_layer, edge.from_port), source))
 
 
