@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import io
 import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -380,12 +381,10 @@ def _rows(path: str) -> list[tuple[int, list[str]]]:
     import csv  # not needed for inputs
 
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
-            file.seek(0)
-            delimiter = max(",;\t", key=first.count)
-            reader = csv.reader(file, delimiter=delimiter)
-            return [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cells)]
+        text = read_text(path, "utf-8-sig", newline="")
+        delimiter = max(",;\t", key=text.partition("\n")[0].count)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        return [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cells)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ReadError(diagnose(UNREADABLE, f"cannot read the labels: {reason}", Place(path))) from None

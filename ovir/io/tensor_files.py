@@ -113,6 +113,9 @@ class NpzReader(Mapping[str, Array]):
             self._header(key)
             return _decoded(key, self._arrays[key])[1]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._keys  # without reading the array, as Mapping does
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._keys)
 

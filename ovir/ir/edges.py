@@ -49,8 +49,9 @@ class Gaps:
     """Ids of a layer and its input port to which a rejected edge leads; None stands for an unknown port."""
     absent: set[int] = field(default_factory=set)
     """Ids of layers that edges name and that do not exist; each is reported once."""
-    no_ports: set[tuple[int, int]] = field(default_factory=set)
-    """Ids of a layer and of an input port that edges name and that does not exist; each is reported once."""
+    no_ports: set[tuple[int, str, int]] = field(default_factory=set)
+    """Ports that edges name and that do not exist, as the id of a layer, ``input`` or ``output``, and the id of the
+    port; each is reported once."""
     mixed: set[int] = field(default_factory=set)
     """Ids of layers whose edges may be assigned to the wrong input ports."""
     duplicated: set[int] = field(default_factory=set)
@@ -259,8 +260,6 @@ def _report_unconnected(
         if not gaps.has_layer(edge.to_layer):
             gaps.stray.append(StrayEdge((edge.from_layer, edge.from_port), source, edge))
         return
-    if target is None and (edge.to_layer, edge.to_port) in gaps.no_ports:
-        return  # one diagnostic is enough, however many edges lead there
     gaps.inputs.add((edge.to_layer, target.id if target is not None else None))
     if from_layer is None:
         if not gaps.has_layer(edge.from_layer):
@@ -273,12 +272,14 @@ def _report_unconnected(
         ("input", edge.to_port, to_layer, to_layer.inputs, target),
     ):
         if port is None and layer.id not in gaps.ports and layer.id not in gaps.duplicated:
+            if (layer.id, kind, number) in gaps.no_ports:
+                continue
+            gaps.no_ports.add((layer.id, kind, number))
             first = ", ".join(str(port.id) for port in ports[:_MOST_LISTED])
             more = f", and {len(ports) - _MOST_LISTED} more" if len(ports) > _MOST_LISTED else ""
             message = f"the edge names {kind} port {number}, but the {kind} ports of the layer are [{first}{more}]"
             diagnostics.report(EDGE_PORT, message, layer.at(edge.line))
             if kind == "input":
-                gaps.no_ports.add((edge.to_layer, edge.to_port))
                 gaps.stray.append(StrayEdge((edge.from_layer, edge.from_port), source))
 
 
