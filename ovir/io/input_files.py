@@ -15,7 +15,6 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.reading import read_text, why_not_regular
-from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
@@ -33,6 +32,7 @@ from ovir.io.tensor_files import (
     read_texts,
     with_element_type,
 )
+from ovir.runtime.inputs import require_shape
 
 ENDINGS = (".npz", ".npy", *IMAGES)
 """The endings of files that hold inputs."""
@@ -120,9 +120,7 @@ def _of_archive(model: LayerGraph, path: str, arrays: NpzReader) -> tuple[dict[i
         if index in keys:
             message = f"input '{model.inputs[index].any_name}' is given twice"
             raise InputError(diagnose(BAD_INPUT, message, Place(path)))
-        if not port.shape.contains(shape := arrays.shape_of(key)):
-            message = f"input '{port.any_name}' takes shape {port.shape}, got {PartialShape(shape)}"
-            raise InputError(diagnose(BAD_INPUT, message, Place(path)))
+        require_shape(f"input '{port.any_name}'", arrays.shape_of(key), port.type, port.layer)
         keys[index] = key
     return {i: with_element_type(arrays[key], model.inputs[i].element_type) for i, key in keys.items()}, others
 

@@ -123,12 +123,17 @@ def fitted(what: str, value: Any, tensor: TensorType, layer: Layer) -> Array:
     """
     with memory_errors_named(layer):
         array = _as_type(what, _as_array(what, value, tensor.element_type, layer), tensor.element_type, layer)
-    if not tensor.shape.contains(array.shape):
-        hint = None
-        if tensor.shape.rank is not None and array.ndim != tensor.shape.rank:
-            hint = f"the {what.split()[0]} has {plural(tensor.shape.rank, 'dimension')}, the array {array.ndim}"
-        _fail(f"{what} takes shape {tensor.shape}, got {PartialShape(array.shape)}", layer, hint)
+    require_shape(what, array.shape, tensor, layer)
     return array
+
+
+def require_shape(what: str, shape: tuple[int, ...], tensor: TensorType, layer: Layer) -> None:
+    """Raise InputError for an array of another shape than a tensor has; see ``fitted``."""
+    if not tensor.shape.contains(shape):
+        hint = None
+        if tensor.shape.rank is not None and len(shape) != tensor.shape.rank:
+            hint = f"the {what.split()[0]} has {plural(tensor.shape.rank, 'dimension')}, the array {len(shape)}"
+        _fail(f"{what} takes shape {tensor.shape}, got {PartialShape(shape)}", layer, hint)
 
 
 def _fail(message: str, layer: Layer, hint: str | None) -> NoReturn:
