@@ -19,6 +19,7 @@ from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import plural, shortened
+from ovir.graph.given_arrays import require_shape
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.names import distinct_names, input_named
 from ovir.io.images import ENDINGS as IMAGES
@@ -32,7 +33,6 @@ from ovir.io.tensor_files import (
     read_texts,
     with_element_type,
 )
-from ovir.runtime.inputs import require_shape
 
 ENDINGS = (".npz", ".npy", *IMAGES)
 """The endings of files that hold inputs."""

@@ -11,12 +11,12 @@ import numpy as np
 from ovir.core.arrays import Array, decoded_strings
 from ovir.core.element_types import ElementType, integers_outside, lost_numbers, nf4, value_range
 from ovir.core.parallel import contiguous_copy
-from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, type_name
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
+from ovir.graph.given_arrays import require_shape
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.runtime.failures import memory_errors_named
@@ -125,15 +125,6 @@ def fitted(what: str, value: Any, tensor: TensorType, layer: Layer) -> Array:
         array = _as_type(what, _as_array(what, value, tensor.element_type, layer), tensor.element_type, layer)
     require_shape(what, array.shape, tensor, layer)
     return array
-
-
-def require_shape(what: str, shape: tuple[int, ...], tensor: TensorType, layer: Layer) -> None:
-    """Raise InputError for an array of another shape than a tensor has; see ``fitted``."""
-    if not tensor.shape.contains(shape):
-        hint = None
-        if tensor.shape.rank is not None and len(shape) != tensor.shape.rank:
-            hint = f"the {what.split()[0]} has {plural(tensor.shape.rank, 'dimension')}, the array {len(shape)}"
-        _fail(f"{what} takes shape {tensor.shape}, got {PartialShape(shape)}", layer, hint)
 
 
 def _fail(message: str, layer: Layer, hint: str | None) -> NoReturn:
