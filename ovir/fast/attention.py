@@ -77,7 +77,7 @@ def _bind(op: ScaledDotProductAttention | GroupedAttention, binder: Binder, inpu
     if heads.bind(binder, bias, weights, causal=op.causal) < keys:
         binder.call(lose_if_unmasked, query, key, value, factor, totals)
     call_elementwise(binder, np.divide, out, totals, out)
-    binder.call(lose_if_overflown, whole.transpose(memory_order(whole)).reshape(-1), totals)
+    binder.call(lose_if_overflown, whole.transpose(memory_order(whole)), totals)
     binder.call(redo_if_lost, totals.reshape(-1), op.run, binder.inputs, whole)
     return True
 
@@ -110,8 +110,9 @@ def lose_if_unmasked(query: Array, key: Array, value: Array, factor: float, tota
 
 def lose_if_overflown(out: Array, totals: Array) -> None:
     """Mark the results as lost if one is not finite: large values, times exponentials that are not divided by their
-    sum yet, may have been too large. ``out`` is flat."""
-    if not np.dot(out, out) < np.inf:
+    sum yet, may have been too large."""
+    flat = out.reshape(-1)
+    if not np.dot(flat, flat) < np.inf:
         totals[...] = np.nan
 
 
