@@ -25,7 +25,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.graph.names import take_name
+from ovir.graph.names import TakenNames, take_name
 from ovir.graph.rt_info import RtInfo
 from ovir.ops.base.bodies import BodyMap, Entry, InputMap
 from ovir.ops.base.operator import Operator
@@ -40,9 +40,10 @@ class Program:
     def __init__(self, model: LayerGraph) -> None:
         self.arrays: dict[str, Array] = {}
         """The large constants by their names in the .npz."""
+        self._keys = TakenNames(("file", "allow_pickle"))  # arguments of np.savez
         self._functions = Functions(model.walk())
         opsets = {f"opset{number}" for number in range(1, NEWEST_OPSET + 1)}
-        self._taken = {"Path", "model", "np", "ops", "ovir", "weights", *opsets}
+        self._taken = TakenNames(("Path", "model", "np", "ops", "ovir", "weights", *opsets))
         """All names in the code, so that no function hides a name of the module."""
         self._bodies: list[str] = []
         body = list(self._statements(model, Variables(self._taken), "model = "))
@@ -52,7 +53,7 @@ class Program:
 
     def store(self, name: str, array: Array, element_type: ElementType) -> str:
         """Keep a large constant, and return the expression that loads it."""
-        key = take_name(identifier(name), {*self.arrays, "file", "allow_pickle"})  # arguments of np.savez
+        key = self._keys.take(identifier(name))
         self.arrays[key] = as_stored(array, element_type)
         return f'weights["{key}"]'
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ovir.core.files import write_text
+from ovir.core.reading import parse_json, read_text
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
 
@@ -28,14 +29,15 @@ class Baseline:
     def read(cls, path: str) -> Baseline:
         """Read a file; raise InputError, with the line if it is known, if it is not a baseline."""
         try:
-            with open(path, encoding="utf-8") as file:
-                content = json.load(file)
+            content = parse_json(read_text(path))
         except OSError as error:
             raise _refused(path, f"cannot read the baseline: {error.strerror}") from None
         except json.JSONDecodeError as error:
             raise _refused(path, f"the baseline is not JSON: {error.msg}", error.lineno) from None
         except UnicodeDecodeError:
             raise _refused(path, "the baseline is not JSON in UTF-8") from None
+        except ValueError as error:
+            raise _refused(path, f"the baseline is not JSON: {error}") from None
         if not isinstance(content, dict) or content.get("version") != _VERSION:
             raise _refused(path, f"not a baseline of version {_VERSION}, which `--write-baseline` writes")
         known: Counter[Key] = Counter()

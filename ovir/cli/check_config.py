@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from ovir.cli.output import is_unreadable
+from ovir.core.reading import read_bytes
 from ovir.diagnostics.codes import CODES, INTERNAL, NO_WEIGHTS, OUT_OF_MEMORY, OVER_BUDGET, WORKER_DIED, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
@@ -101,8 +102,7 @@ _KNOWN: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 def _read(path: str, tables: tuple[str, ...]) -> Settings | None:
-    with open(path, "rb") as file:
-        raw = file.read()
+    raw = read_bytes(path)
     name = os.path.basename(path)
     if name == "pyproject.toml" and b"tool.ovir" not in raw and b"check" not in raw:
         return None
@@ -114,6 +114,8 @@ def _read(path: str, tables: tuple[str, ...]) -> Settings | None:
     except ValueError as error:
         line = re.search(r"\(at line (\d+)", str(error))
         _refuse(f"not valid TOML: {error}", path, int(line[1]) if line else raw.count(b"\n"))
+    except RecursionError:
+        _refuse("not valid TOML: arrays or tables are nested too deep", path, None)
     for outer, known in _KNOWN[name].items():
         _refuse_unknown(_table(content, outer), outer, known, path, text)
     found = {table: values for table in tables if (values := _table(content, table)) is not None}

@@ -17,6 +17,7 @@ from ovir.cli.arguments import (
 )
 from ovir.cli.output import print_diagnostics, print_message
 from ovir.core.interpreter import load_module
+from ovir.core.reading import why_not_regular
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.constant_layers import constant_layers
@@ -52,8 +53,8 @@ def load_extensions(files: Iterable[str]) -> None:
 def load_user_module(option: str, file: str, kind: str) -> ModuleType:
     """Run a module that an option names, and return it; raise InputError if it cannot be run."""
     path = os.path.realpath(file)
-    if not os.path.isfile(path):
-        raise_usage_error(f"{option} {file}: there is no such file")
+    if (fault := why_not_regular(path)) is not None:
+        raise_usage_error(f"{option} {file}: {fault}")
     if not path.endswith(".py"):
         raise_usage_error(f"{option} {file}: not a Python module; its name must end in .py")
     name = f"ovir_{kind}_{os.path.splitext(os.path.basename(path))[0]}"

@@ -43,7 +43,7 @@ def print_failures(errors: Mapping[str, str], where: str, prefix: str = "failed"
         names.setdefault(error.partition("\n")[0], []).append(escaped(name))
     for error, failed in list(names.items())[:SHOWN]:
         more = f" and {len(failed) - _NAMED:,} more" if len(failed) > _NAMED else ""
-        say(f"{escaped(prefix)}: {', '.join(failed[:_NAMED])}{more}: {error}")
+        say(f"{escaped(prefix)}: {', '.join(failed[:_NAMED])}{more}: {escaped(error)}")
     shown = sum(min(len(failed), _NAMED) for failed in list(names.values())[:SHOWN])
     if shown < len(errors):
         say(f"{len(errors):,} inputs failed; {where} lists all of them")
@@ -69,7 +69,9 @@ def run_many(arguments: argparse.Namespace) -> int:
         if folder.manifest.is_anew:
             print_message(f"{escaped(folder.manifest.path)}: the file was empty or torn, so all inputs run")
         if folder.manifest.unreadable:
-            print_message(f"{folder.manifest.path}: {plural(folder.manifest.unreadable, 'row')} cannot be read")
+            count, first = len(folder.manifest.unreadable), escaped(folder.manifest.unreadable[0])
+            path = escaped(folder.manifest.path)
+            print_message(f"{path}: {plural(count, 'row')} cannot be read, and their inputs run again; {first}")
         pending = folder.pending(files)
         start = perf_counter()
         try:

@@ -12,6 +12,8 @@ from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 
+from ovir.core.reading import read_text
+
 
 @cache
 def physical_memory() -> int | None:
@@ -55,8 +57,7 @@ def _left_in_group(limit: str, usage: str, statistics: str) -> int | None:
 
 def _text(path: str) -> str:
     try:
-        with open(path, encoding="ascii") as file:
-            return file.read()
+        return read_text(path, "ascii")
     except OSError:
         return ""
 

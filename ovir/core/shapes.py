@@ -19,6 +19,8 @@ INT64 = range(-(2**63), 2**63)
 UINT64 = range(2**64)
 MAX_SIZE = INT64[-1]
 """The largest size of a dimension."""
+BEYOND = 1 << 128
+"""Stands for all larger sizes, none of which can exist: numbers that double in each layer would outgrow any memory."""
 
 _DIGITS = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)
 _LONGEST = 20  # the most digits of a 64-bit number
@@ -78,6 +80,8 @@ class Dimension:
         """
         if type(lower) is not int or lower < 0 or (upper is not None and (type(upper) is not int or lower > upper)):
             lower, upper = _bounds(lower, upper)
+        if lower > BEYOND or (upper is not None and upper > BEYOND):
+            lower, upper = min(lower, BEYOND), BEYOND if lower == upper else None
         _set_lower(self, lower)
         _set_upper(self, upper)
         _set_symbol(self, symbol)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from ovir.core.interrupts import temporary_folder, uninterrupted
+from ovir.core.reading import open_regular, read_bytes
 from ovir.diagnostics.errors import InputError
 
 TIMED_OUT = 124
@@ -149,7 +150,7 @@ class Answers:
         self._path = folder / "answers.txt" if folder is not None else None
         self._known: dict[str, int] = {}
         if self._path is not None and self._path.exists():
-            for line in self._path.read_text(encoding="ascii", errors="replace").splitlines():
+            for line in read_bytes(self._path).decode("ascii", "replace").splitlines():
                 match = re.fullmatch(r"([0-9a-f]{64}) (-?\d+)", line)  # the last line may be incomplete
                 if match is not None:
                     self._known[match[1]] = int(match[2])
@@ -159,7 +160,7 @@ class Answers:
         found = hashlib.sha256(self._start)
         for file in (path, path.with_suffix(".bin")):
             if file.exists():
-                with file.open("rb") as stream:
+                with open_regular(file) as stream:
                     found.update(hashlib.file_digest(stream, "sha256").digest())
         return found.hexdigest()
 

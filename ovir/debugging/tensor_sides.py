@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import NoReturn
@@ -12,6 +11,7 @@ import numpy as np
 from ovir.analysis.record import record_keys
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.core.reading import why_not_regular
 from ovir.debugging.engines.process import EngineProcess, Loaded
 from ovir.debugging.sides import LayerAnswer, NotCompared, Partners, Side, in_batches
 from ovir.debugging.walk import Walk, WalkPlan
@@ -113,8 +113,8 @@ class OnnxModel(Side):
         self._model = model
         self._inputs: list[Array] = []
         self._diagnostics: list[Diagnostic] = []
-        if not os.path.isfile(path):
-            raise ReadError(diagnose(UNREADABLE, "there is no such file", Place(path)))
+        if (fault := why_not_regular(path)) is not None:
+            raise ReadError(diagnose(UNREADABLE, fault, Place(path)))
         engine.open()
         self.description = f"{path} in {engine.description}"
         self._loaded: Loaded = engine.load(path, sorted(_tensor_names(model)))

@@ -15,7 +15,8 @@ from ovir.core.arrays import Array
 from ovir.core.files import Kind, writing_pair
 from ovir.core.interrupts import temporary_folder
 from ovir.core.progress import Stage, stage
-from ovir.diagnostics.codes import INTERNAL
+from ovir.core.reading import open_regular
+from ovir.diagnostics.codes import INTERNAL, NOT_EXPORTED
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, ExportError
 from ovir.ir.weights import release_pages
@@ -68,8 +69,8 @@ def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bo
                 data_name = f"{name}.data" if separate else None
                 ir.save(exported.onnx, written, external_data=data_name, callback=_Written(shown))
             with stage("checking the file"):
-                _check(written, os.fsdecode(path))
-            with written.open("rb") as file:
+                _check(written, os.fsdecode(path), exported)
+            with open_regular(written) as file:
                 shutil.copyfileobj(file, text, 1 << 20)
             if data:
                 data[0].close()
@@ -97,11 +98,21 @@ def size_of_weights(exported: Exported) -> int:
     return sum(value.const_value.nbytes for value in values if value.const_value is not None)
 
 
-def _check(written: Path, path: str) -> None:
+def _empty_tensor(exported: Exported) -> str | None:
+    """Return the name of a tensor that has a size of 0, None if there is none."""
+    graph = exported.onnx.graph
+    values = (value for values in (graph.inputs, *(node.outputs for node in graph)) for value in values)
+    return next((str(value.name) for value in values if value.shape is not None and 0 in value.shape), None)
+
+
+def _check(written: Path, path: str, exported: Exported) -> None:
     import onnx
 
     try:
         onnx.checker.check_model(written, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        if (name := _empty_tensor(exported)) is not None:
+            message = f"cannot be exported to ONNX: tensor '{name}' has no elements, which ONNX does not allow"
+            raise ExportError(diagnose(NOT_EXPORTED, message, Place(path))) from None
         message = f"the exported model is not valid ONNX: {error}"
         raise ExportError(diagnose(INTERNAL, message, Place(path), hint=OWN_FAULT)) from None

@@ -77,6 +77,7 @@ def _bind(op: ScaledDotProductAttention | GroupedAttention, binder: Binder, inpu
     if heads.bind(binder, bias, weights, causal=op.causal) < keys:
         binder.call(lose_if_unmasked, query, key, value, factor, totals)
     call_elementwise(binder, np.divide, out, totals, out)
+    binder.call(lose_if_overflown, whole.transpose(memory_order(whole)), totals)
     binder.call(redo_if_lost, totals.reshape(-1), op.run, binder.inputs, whole)
     return True
 
@@ -104,6 +105,14 @@ def lose_if_unmasked(query: Array, key: Array, value: Array, factor: float, tota
     """
     lengths = _length(query) * _length(key) * max(abs(factor), 1)  # no product of two rows is larger
     if not (lengths < np.finfo(totals.dtype).max and _length(value) < np.inf):
+        totals[...] = np.nan
+
+
+def lose_if_overflown(out: Array, totals: Array) -> None:
+    """Mark the results as lost if one is not finite: large values, times exponentials that are not divided by their
+    sum yet, may have been too large."""
+    flat = out.reshape(-1)
+    if not np.dot(flat, flat) < np.inf:
         totals[...] = np.nan
 
 

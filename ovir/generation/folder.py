@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.progress import stage
+from ovir.core.reading import parse_json, read_text
 from ovir.diagnostics.codes import UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
@@ -30,7 +30,7 @@ def model_file(folder: str | os.PathLike[str], name: str) -> Path:
     if not path.is_dir():
         what = "this is a file, not the folder of a language model" if path.exists() else "there is no such folder"
         raise ReadError(diagnose(UNREADABLE, what, Place(os.fspath(path))))
-    if not (path / name).is_file():
+    if not (path / name).exists():  # the reader refuses what is not a file
         others = sorted({part.name for part in path.glob("openvino_*.xml")} - {*_HOW})
         what, hint = f"the folder has no {name}", _HOW[name]
         if name == DECODER and others:
@@ -161,10 +161,10 @@ _LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length
 
 
 def _json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
+    if not path.exists():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(read_text(path))
     except (OSError, ValueError) as error:
         raise ReadError(diagnose(UNREADABLE, f"cannot read the settings: {error}", Place(os.fspath(path)))) from None
     if not isinstance(found, dict):

@@ -19,9 +19,27 @@ def free_name(wanted: str, taken: Container[str], first: int = 2) -> str:
     return name
 
 
+class TakenNames(set[str]):
+    """Names that are never given back, so that no number is tried twice for a name that many want."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        super().__init__(names)
+        self._next: dict[str, int] = {}
+
+    def take(self, wanted: str) -> str:
+        """Return ``free_name``, which is taken from now on."""
+        name, number = wanted, self._next.get(wanted, 2)
+        while name in self:
+            name = f"{wanted}_{number}"
+            number += 1
+        self._next[wanted] = number
+        self.add(name)
+        return name
+
+
 def take_name(wanted: str, taken: set[str], first: int = 2) -> str:
     """Return ``free_name``, which is taken from now on."""
-    name = free_name(wanted, taken, first)
+    name = taken.take(wanted) if isinstance(taken, TakenNames) and first == 2 else free_name(wanted, taken, first)
     taken.add(name)
     return name
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.reading import parse_json, read_text
 from ovir.diagnostics.codes import UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ReadError
@@ -20,8 +20,7 @@ def read_boxes(path: str) -> dict[str, Array]:
     it is a crowd (1 or 0).
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
+        content = parse_json(read_text(path))
     except (OSError, ValueError) as error:
         _refuse(path, f"cannot read the labels: {getattr(error, 'strerror', None) or error}")
     try:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.core.reading import open_regular
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -125,7 +126,7 @@ def _opened(path: str | os.PathLike[str]) -> Image:
         hint = 'install it with `pip install "ovir[image]"`, or give an array: NAME=file.npy'
         raise InputError.usage(message, Place(os.fspath(path)), hint=hint) from None
     try:
-        with Image.open(path) as opened:
+        with open_regular(path) as file, Image.open(file) as opened:
             return ImageOps.exif_transpose(opened)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]

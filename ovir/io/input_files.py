@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import io
 import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,15 +14,25 @@ from typing import NoReturn
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.reading import read_text, why_not_regular
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import plural, shortened
+from ovir.graph.given_arrays import require_shape
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.names import distinct_names, input_named
 from ovir.io.images import ENDINGS as IMAGES
 from ovir.io.images import Preparation, load_classes, load_image
-from ovir.io.tensor_files import array_of_texts, load_npz, load_tensor, read_texts, with_element_type
+from ovir.io.tensor_files import (
+    NpzReader,
+    array_of_texts,
+    load_npz,
+    load_tensor,
+    open_npz,
+    read_texts,
+    with_element_type,
+)
 
 ENDINGS = (".npz", ".npy", *IMAGES)
 """The endings of files that hold inputs."""
@@ -88,23 +99,30 @@ def read_archive(model: LayerGraph, path: str) -> tuple[dict[int, Array], list[s
     A file that holds an array for each input may hold others, too, as a record of a run does. Otherwise, a key that is
     no input is an error. Raise InputError or ReadError.
     """
-    arrays: Mapping[str, Array] = load_npz(path)
+    with open_npz(path) as arrays:
+        return _of_archive(model, path, arrays)
+
+
+def _of_archive(model: LayerGraph, path: str, arrays: NpzReader) -> tuple[dict[int, Array], list[str]]:
+    """Return what ``read_archive`` does; no array is unpacked before its key and its shape are known to fit."""
     names = set(distinct_names(model.inputs))
     known = {name for port in model.inputs for name in (*port.names, port.layer.name, *names)}
     others = sorted(arrays.keys() - known) if names <= arrays.keys() else []
-    found: dict[int, Array] = {}
-    for key, array in arrays.items():
+    keys: dict[int, str] = {}
+    for key in arrays:
         if key in others:
             continue
         try:
             index = input_named(model, key)
         except InputError as error:
             raise InputError(*(replace(wrong, file=path, line=None) for wrong in error.diagnostics)) from None
-        if index in found:
+        port = model.inputs[index]
+        if index in keys:
             message = f"input '{model.inputs[index].any_name}' is given twice"
             raise InputError(diagnose(BAD_INPUT, message, Place(path)))
-        found[index] = with_element_type(array, model.inputs[index].element_type)
-    return found, others
+        require_shape(f"input '{port.any_name}'", arrays.shape_of(key), port.type, port.layer)
+        keys[index] = key
+    return {i: with_element_type(arrays[key], model.inputs[i].element_type) for i, key in keys.items()}, others
 
 
 # --------------------------------------------------------------------------- sets of files
@@ -147,7 +165,9 @@ def find_inputs_and_others(
     elif text.lower().endswith(".txt"):
         root, paths = os.path.dirname(text), list(_listed(text))
         met = paths
-    elif os.path.isfile(text):
+    elif os.path.exists(text):
+        if (fault := why_not_regular(text)) is not None:
+            raise ReadError(diagnose(UNREADABLE, fault, Place(text)))
         return [InputFile(os.path.abspath(text), os.path.basename(text), how)], []
     elif glob.has_magic(text):
         root = _fixed_part(text)
@@ -187,7 +207,7 @@ def _inside(folder: str) -> Iterator[str]:
 def _listed(path: str) -> Iterator[str]:
     """Yield the paths that a list has; empty lines are skipped."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ReadError(diagnose(UNREADABLE, f"cannot read the list: {reason}", Place(path))) from None
@@ -198,9 +218,10 @@ def _listed(path: str) -> Iterator[str]:
         if not _is_input(found):
             message = f"'{text}' is no input: its name ends in none of {', '.join(ENDINGS)}"
             raise InputError(diagnose(BAD_INPUT, message, Place(path, number)))
-        if not os.path.isfile(found):
+        if (fault := why_not_regular(found)) is not None:
             hint = "paths are relative to the folder of the list"
-            raise InputError(diagnose(BAD_INPUT, f"there is no file '{found}'", Place(path, number), hint=hint))
+            message = f"'{found}': {fault}"
+            raise InputError(diagnose(BAD_INPUT, message, Place(path, number), hint=hint))
         yield found
 
 
@@ -358,12 +379,10 @@ def _rows(path: str) -> list[tuple[int, list[str]]]:
     import csv  # not needed for inputs
 
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
-            file.seek(0)
-            delimiter = max(",;\t", key=first.count)
-            reader = csv.reader(file, delimiter=delimiter)
-            return [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cells)]
+        text = read_text(path, "utf-8-sig", newline="")
+        delimiter = max(",;\t", key=text.partition("\n")[0].count)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        return [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(cells)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ReadError(diagnose(UNREADABLE, f"cannot read the labels: {reason}", Place(path))) from None

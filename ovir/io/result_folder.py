@@ -16,9 +16,11 @@ from typing import Any, NoReturn, Self
 
 from ovir.core.arrays import Array
 from ovir.core.files import TEMPORARY, replaced_file
+from ovir.core.reading import open_regular, parse_json, read_bytes, why_not_regular
 from ovir.diagnostics.codes import UNREADABLE, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError, WriteError
+from ovir.diagnostics.wording import shortened
 from ovir.io.input_files import ENDINGS, InputFile
 from ovir.io.tensor_files import write_npz
 
@@ -69,9 +71,11 @@ class Manifest:
         """The last row of each input."""
         self._lock = Lock()
         self._synced = monotonic()
-        self.unreadable = 0
-        """The number of rows that could not be read; their inputs have no row."""
+        self.unreadable: list[str] = []
+        """For each row that could not be read, its line and the reason; its input has no row."""
         flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        if not is_new and (fault := why_not_regular(path)) is not None:
+            raise ReadError(diagnose(UNREADABLE, fault, Place(path)))
         with writing(path, hint=None if is_new else CONTINUES):
             try:
                 self._file = os.open(path, flags | os.O_CREAT | os.O_EXCL if is_new else flags, 0o666)
@@ -92,26 +96,29 @@ class Manifest:
 
     def _read(self) -> None:
         """Read head and rows; without any line, begin the manifest anew."""
-        with open(self.path, "rb") as file:
-            lines = file.read().split(b"\n")
+        lines = read_bytes(self.path).split(b"\n")
         torn = lines.pop()
         if not lines and _is_torn_head(torn):
             self.is_anew = True
             self._begin()
             return
         head = _parsed(lines[0]) if lines else None
-        if head is None or head.get("ovir_manifest") != _FORMAT:
+        message = None
+        if head is None or type(head.get("ovir_manifest")) is not int or head["ovir_manifest"] != _FORMAT:
             message = "this is no manifest of `ovir run`, or one of another version"
-            raise ReadError(diagnose(UNREADABLE, message, Place(self.path, 1), hint="give another folder"))
+        elif (wrong := _wrong_field(head, _HEAD)) is not None:
+            message = f"the manifest is damaged: {wrong}"
+        if head is None or message is not None:
+            raise ReadError(diagnose(UNREADABLE, message or "", Place(self.path, 1), hint="give another folder"))
         if torn:
             with writing(self.path, hint=CONTINUES):
                 os.ftruncate(self._file, os.fstat(self._file).st_size - len(torn))
-        for line in lines[1:]:
+        for number, line in enumerate(lines[1:], 2):
             row = _row(_parsed(line))
-            if row is None:  # as a loss of power may leave it
-                self.unreadable += 1
-            else:
+            if isinstance(row, Row):
                 self.rows[row.input] = row
+            else:  # as a loss of power may leave it
+                self.unreadable.append(f"line {number}: {row}")
         self.head = head
 
     def _begin(self, *, is_new: bool = False) -> None:
@@ -167,21 +174,44 @@ def _is_torn_head(line: bytes) -> bool:
 def _parsed(line: bytes) -> dict[str, Any] | None:
     """Return the object of a line, None if it is none."""
     try:
-        found = json.loads(line)
+        found = parse_json(line)
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
 
 
-def _row(found: dict[str, Any] | None) -> Row | None:
-    """Return the row of an object, None if it is none."""
-    if found is None or found.get("status") not in ("done", "failed"):
-        return None
+_HEAD = {"model": str, "fingerprint": str, "options": dict}
+_ROW = {"input": str, "status": str, "time": str, "source": list, "model": str}
+_MAY_LACK = {"seconds": (int, float), "result": str, "sha256": str, "error": str}
+
+
+def _wrong_field(found: dict[str, Any], types: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with an object whose fields must have these types; None if nothing is."""
+    for name, wanted in types.items():
+        if name not in found:
+            return f"'{name}' is missing"
+        if not isinstance(found[name], wanted):
+            return f"'{name}' is {shortened(repr(found[name]))}"
+    return None
+
+
+def _row(found: dict[str, Any] | None) -> Row | str:
+    """Return the row of an object, or what is wrong with it.
+
+    Every path of a row follows from the name of its input, so none leads out of the folder.
+    """
+    if found is None:
+        return "no object in JSON"
+    optional = {name: wanted for name, wanted in _MAY_LACK.items() if found.get(name) is not None}
+    if (wrong := _wrong_field(found, {**_ROW, **optional})) is not None:
+        return wrong
+    if found["status"] not in ("done", "failed"):
+        return f"'status' is {shortened(repr(found['status']))}"
     known = {key: found[key] for key in Row.__dataclass_fields__ if key in found}
-    try:
-        return Row(**{**known, "source": tuple(known["source"])})
-    except (KeyError, TypeError):
-        return None
+    row = Row(**{**known, "source": tuple(known["source"])})
+    if row.result is not None and row.result != (expected := result_name(row.input)):
+        return f"'result' is {shortened(repr(row.result))}, but the result of this input is {shortened(repr(expected))}"
+    return row
 
 
 def _write_all(file: int, data: bytes) -> None:
@@ -240,6 +270,7 @@ class ResultFolder:
         cannot be written.
         """
         self.path = path
+        self._real = os.path.join(os.path.realpath(path), "")
         self._fingerprint = fingerprint
         self._sources: dict[str, tuple[int, int]] = {}
         options = json.loads(json.dumps(options))  # so that they compare equal to what a manifest has
@@ -251,6 +282,7 @@ class ResultFolder:
                 os.makedirs(path, exist_ok=True)
             self.manifest = Manifest(manifest, head, is_new=True)
             return
+        self._require_inside(manifest)
         if not resume:
             hint = "--resume continues that run; give another folder for new results"
             raise InputError.usage("the folder has results of an earlier run", Place(path), hint=hint)
@@ -289,6 +321,18 @@ class ResultFolder:
         hint = "give another folder, or the model and the options of the earlier run"
         raise InputError.usage(message, Place(self.path), hint=hint)
 
+    def _require_inside(self, path: str) -> None:
+        """Raise InputError for a file that a link in the folder puts elsewhere: it would be replaced there."""
+        if not os.path.realpath(path).startswith(self._real):
+            message = "a link leads out of the folder of results"
+            raise InputError.usage(message, Place(path), hint="remove the link, or give another folder")
+
+    def _path(self, result: str) -> str:
+        """Return the path of a result, which is inside the folder; raise InputError otherwise."""
+        path = os.path.join(self.path, *result.split("/"))
+        self._require_inside(path)
+        return path
+
     # ----- what remains to be done
 
     def pending(self, inputs: Sequence[InputFile]) -> list[InputFile]:
@@ -303,7 +347,7 @@ class ResultFolder:
             return False
         if row.model != self._fingerprint or row.source != self._sources[file.name]:
             return False
-        return checksum(os.path.join(self.path, row.result)) == row.sha256
+        return checksum(self._path(row.result)) == row.sha256
 
     def failures(self, inputs: Sequence[InputFile]) -> list[Row]:
         """Return the rows of the inputs that have failed."""
@@ -318,7 +362,7 @@ class ResultFolder:
         The result appears under its name when it is complete and on the disk. Threads may call this.
         """
         result = result_name(file.name)
-        path = os.path.join(self.path, *result.split("/"))
+        path = self._path(result)
         with writing(path, hint=CONTINUES):
             os.makedirs(os.path.dirname(path), exist_ok=True)
         with replaced_file(path, DOING, hint=CONTINUES) as opened:
@@ -331,7 +375,7 @@ class ResultFolder:
     def fail(self, file: InputFile, error: str) -> None:
         """Record that an input has failed, and remove a result of an earlier run; raise WriteError if that cannot be
         written."""
-        path = os.path.join(self.path, *result_name(file.name).split("/"))
+        path = self._path(result_name(file.name))
         with writing(path, hint=CONTINUES), suppress(FileNotFoundError):
             os.remove(path)
         self._append(file, "failed", error=error)
@@ -358,7 +402,7 @@ def result_name(name: str) -> str:
 def checksum(path: str) -> str | None:
     """Return the SHA-256 of a file, None if there is none."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None

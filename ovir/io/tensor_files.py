@@ -8,23 +8,27 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, BinaryIO, Self
+from math import prod
+from typing import IO, Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, string, u2, u4
 from ovir.core.files import replaced_file
+from ovir.core.interpreter import free_memory
 from ovir.core.progress import counted
+from ovir.core.reading import open_regular, read_text
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
+from ovir.diagnostics.wording import size_text
 
 RAW_TYPES = {t.name: t for t in (bf16, f8e4m3, f8e5m2, f8e8m0, f4e2m1, i4, u4, u2)}
 """The element types that are stored as raw bits."""
 
-_BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, OverflowError, SyntaxError)
+_BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, OverflowError, SyntaxError, RecursionError)
 """The exceptions that NumPy and zipfile raise on broken files."""
 
 
@@ -42,6 +46,33 @@ def open_npz(path: str | os.PathLike[str]) -> NpzReader:
     raise _unreadable(path, "this is a .npy file with one array, not an .npz", "give it as NAME=file.npy")
 
 
+class Header(NamedTuple):
+    """What the first bytes of an array in a file say."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+_MAGIC = b"\x93NUMPY"
+
+
+def _checked_header(file: IO[bytes], size: int) -> Header:
+    """Read the header of an array, after its first bytes, in a file of a size in bytes.
+
+    Raise ValueError if the data cannot be in the file or in memory, because NumPy takes the memory before it reads.
+    """
+    version = file.read(2)
+    read = np.lib.format.read_array_header_1_0 if version[:1] == b"\1" else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    needed = prod(shape) * dtype.itemsize
+    if needed > size and not dtype.hasobject:
+        raise ValueError(f"its header says {size_text(needed)} of data, but there are {size_text(size)}")
+    memory = free_memory()
+    if memory is not None and needed > memory:
+        raise ValueError(f"its data takes {size_text(needed)}, but {size_text(memory)} of memory are free")
+    return Header(shape, dtype)
+
+
 class NpzReader(Mapping[str, Array]):
     """The arrays of an .npz by key, raw ones in their type; each is read whenever it is asked for, and not kept.
 
@@ -53,19 +84,37 @@ class NpzReader(Mapping[str, Array]):
         self._path = path
         self._arrays = arrays
         self._file = file
+        assert arrays.zip is not None  # until it is closed
+        self._archive = arrays.zip
+        self._entries = frozenset(self._archive.namelist())
         self._keys = {self._name(key): key for key in arrays.files}
 
     def _name(self, key: str) -> str:
-        """Return a key without the type of a raw array; only such arrays have to be read for that."""
-        return _decoded(key, self._arrays[key])[0] if key.rpartition("__")[2] in RAW_TYPES else key
+        """Return a key without the type of a raw array; only of such arrays the headers have to be read for that."""
+        is_raw = key.rpartition("__")[2] in RAW_TYPES
+        return _decoded(key, np.empty(0, self._header(key).dtype))[0] if is_raw else key
+
+    def _header(self, key: str) -> Header:
+        """Return the header of an array; ValueError for a member that is none, and for data that cannot be there."""
+        entry = self._archive.getinfo(key if key in self._entries else f"{key}.npy")
+        with self._archive.open(entry) as file:
+            if file.read(len(_MAGIC)) != _MAGIC:
+                raise ValueError(f"its member '{key}' is no array")
+            return _checked_header(file, entry.file_size)
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """Return the shape of an array, of which only the header is unpacked."""
+        with _reading(self._path):
+            return self._header(self._keys[name]).shape
 
     def __getitem__(self, name: str) -> Array:
         key = self._keys[name]
         with _reading(self._path):
-            array = self._arrays[key]
-            if not isinstance(array, np.ndarray):
-                raise ValueError(f"its member '{key}' is no array")
-            return _decoded(key, array)[1]
+            self._header(key)
+            return _decoded(key, self._arrays[key])[1]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._keys  # without reading the array, as Mapping does
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._keys)
@@ -187,23 +236,25 @@ def _safe(name: str) -> str:
 
 def _load(path: str | os.PathLike[str]) -> Array | NpzReader:
     """Return the array of an .npy, or an open .npz; nothing is unpickled."""
-    with _reading(path):
-        with open(path, "rb") as file:
-            head = file.read(6)
+    with _reading(path), ExitStack() as opened:  # np.load would leave the file of a broken archive open
+        file = opened.enter_context(open_regular(path))
+        head = file.read(6)
+        file.seek(0)
         if not head:
             raise _unreadable(path, "the file is empty")
-        if head[:2] != b"PK" and head != b"\x93NUMPY":
+        if head[:2] != b"PK" and head != _MAGIC:
             hint = "write it with numpy.save or numpy.savez"
             raise _unreadable(path, "this is neither a .npy nor an .npz file", hint)
-        with ExitStack() as opened:  # np.load would leave the file of a broken archive open
-            file = opened.enter_context(open(path, "rb"))
-            if head[:2] != b"PK":
-                array: Array = np.lib.format.read_array(file, allow_pickle=False)
-                return array
-            # np.load would take a torn archive for a pickle.
-            reader = NpzReader(path, np.lib.npyio.NpzFile(file, allow_pickle=False), file)
-            opened.pop_all()
-            return reader
+        if head[:2] != b"PK":
+            file.seek(len(_MAGIC))
+            _checked_header(file, os.fstat(file.fileno()).st_size)
+            file.seek(0)
+            array: Array = np.lib.format.read_array(file, allow_pickle=False)
+            return array
+        # np.load would take a torn archive for a pickle.
+        reader = NpzReader(path, np.lib.npyio.NpzFile(file, allow_pickle=False), file)
+        opened.pop_all()
+        return reader
 
 
 @contextmanager
@@ -237,8 +288,7 @@ _NO_OBJECTS = "arrays of Python objects are not read, because they are pickled"
 def read_texts(path: str | os.PathLike[str]) -> list[str]:
     """Return the lines of a text file, without their ends; raise ReadError if it has none, or is not UTF-8."""
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            lines = file.read().split("\n")
+        lines = read_text(path, "utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, f"cannot read the texts: {_reason(error)}") from None
     if not lines[-1]:  # after the end of the last line

@@ -49,6 +49,9 @@ class Gaps:
     """Ids of a layer and its input port to which a rejected edge leads; None stands for an unknown port."""
     absent: set[int] = field(default_factory=set)
     """Ids of layers that edges name and that do not exist; each is reported once."""
+    no_ports: set[tuple[int, str, int]] = field(default_factory=set)
+    """Ports that edges name and that do not exist, as the id of a layer, ``input`` or ``output``, and the id of the
+    port; each is reported once."""
     mixed: set[int] = field(default_factory=set)
     """Ids of layers whose edges may be assigned to the wrong input ports."""
     duplicated: set[int] = field(default_factory=set)
@@ -204,6 +207,7 @@ def _report_second_edges(
 
     The wrong one of the two is the edge whose source declares another type than the port, otherwise the second.
     """
+    times = Counter(target for _, _, target in twice)
     fed: dict[int, set[int]] = {}
     unfed_of: dict[int, list[int]] = {}
     starts = Counter((edge.from_layer, edge.from_port) for edge in edges)
@@ -211,8 +215,9 @@ def _report_second_edges(
         fed.setdefault(edge.to_layer, set()).add(edge.to_port)
     for edge, source, target in twice:
         layer = target.layer
-        if layer.id in gaps.duplicated or layer.id in gaps.ports:
+        if layer.id in gaps.duplicated or layer.id in gaps.ports or target not in times:
             continue
+        count = times.pop(target)  # one diagnostic is enough, however many edges lead there
         assert target.source is not None
         if layer.id not in unfed_of:
             unfed_of[layer.id] = [port.id for port in layer.inputs if port.id not in fed[layer.id]]
@@ -235,6 +240,8 @@ def _report_second_edges(
             if starts[origin] == 1:  # no other edge begins there, so another input may lack this one
                 gaps.stray.append(StrayEdge(origin, source))
         message = f"a second edge into port {target.id}; the other comes from {other.layer.title}"
+        if count > 1:
+            message += f"; {count - 1:,} more {'follows' if count == 2 else 'follow'}"
         diagnostics.report(FED_TWICE, message, layer.at(wrong.line), hint, port=target.id)
 
 
@@ -265,6 +272,9 @@ def _report_unconnected(
         ("input", edge.to_port, to_layer, to_layer.inputs, target),
     ):
         if port is None and layer.id not in gaps.ports and layer.id not in gaps.duplicated:
+            if (layer.id, kind, number) in gaps.no_ports:
+                continue
+            gaps.no_ports.add((layer.id, kind, number))
             first = ", ".join(str(port.id) for port in ports[:_MOST_LISTED])
             more = f", and {len(ports) - _MOST_LISTED} more" if len(ports) > _MOST_LISTED else ""
             message = f"the edge names {kind} port {number}, but the {kind} ports of the layer are [{first}{more}]"

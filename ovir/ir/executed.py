@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from lxml import etree
 
 from ovir.core.element_types import ELEMENT_TYPES
+from ovir.core.reading import read_bytes
 from ovir.diagnostics.codes import NOT_IR, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ReadError
@@ -179,7 +179,7 @@ def read_executed(path: str | os.PathLike[str]) -> ExecutedGraph:
     """
     name = os.fspath(path)
     try:
-        content = Path(name).read_bytes()
+        content = read_bytes(name)
     except OSError as error:
         raise ReadError(diagnose(UNREADABLE, f"cannot read the file: {error.strerror}", Place(name))) from None
     return parse_executed(content, name)

@@ -13,11 +13,12 @@ from typing import Any, BinaryIO, NamedTuple
 from lxml import etree
 
 from ovir.core.files import older_files
+from ovir.core.reading import read_bytes
 from ovir.diagnostics.codes import DOCTYPE, ENCODING, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, InputError, ReadError
 from ovir.ir.elements import SAFE, xml_parser
-from ovir.ir.weights import WeightBytes, WeightsMark, open_regular, refuse_path_as_bytes
+from ovir.ir.weights import WeightBytes, WeightsMark, refuse_path_as_bytes
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """The path of an .xml, its content (bytes, or a text that begins with ``<``), or an open file."""
@@ -117,8 +118,7 @@ def _content(model: Any) -> tuple[bytes | str, str | None]:
     if isinstance(model, (str, os.PathLike)):
         name = os.fsdecode(model)
         try:
-            with open_regular(name) as file:
-                return file.read(), name
+            return read_bytes(name), name
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             hint = _interrupted_save(name)

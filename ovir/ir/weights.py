@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import mmap
 import os
 import re
-import stat
 import sys
 import zlib
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from ovir.core.element_types import ElementType, string
 from ovir.core.encoding import Bytes, decode
 from ovir.core.files import copy_range
 from ovir.core.progress import counted
+from ovir.core.reading import open_regular
 from ovir.core.shapes import MAX_RANK
 from ovir.diagnostics.codes import (
     BAD_ATTRIBUTE,
@@ -238,28 +237,6 @@ class Constant:
 
 def _constant_of(data: bytes, element_type: ElementType, shape: tuple[int, ...]) -> Constant:
     return Constant(WeightBytes.of(data).data, element_type, shape, 0, len(data))
-
-
-def open_regular(path: str) -> BinaryIO:
-    """Open a file for reading; OSError for a pipe or device, on which reading may never end."""
-    _require_regular(os.stat(path).st_mode)  # because opening a device may already do something
-    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115  # the caller closes it
-    try:
-        _require_regular(os.fstat(file.fileno()).st_mode)  # it may have been replaced since
-    except OSError:
-        file.close()
-        raise
-    return file
-
-
-def _require_regular(mode: int) -> None:
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # open() raises its own error for a directory
-        raise OSError(errno.EINVAL, "it is a pipe or device, not a regular file")
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file without waiting for the other end of a pipe."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def refuse_path_as_bytes(content: Any) -> None:

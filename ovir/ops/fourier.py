@@ -398,14 +398,13 @@ class ISTFT(ShortTimeFourierBase):
         size, step = int(frame_size.item()), int(frame_step.item())
         spectra = as_complex(data.astype(compute_dtype(data.dtype), copy=False)).swapaxes(-1, -2)
         count, weight = spectra.shape[-2], framed(window, size)
+        scaled = weight * weight.dtype.type(sqrt(size)) if self.normalized else weight
         total = np.zeros((*spectra.shape[:-2], max(count - 1, 0) * step + size), weight.dtype)
         squares = np.zeros(total.shape[-1], weight.dtype)
         for i in range(count):
             place = slice(i * step, i * step + size)
-            total[..., place] += np.fft.irfft(spectra[..., i, :], size) * weight
+            total[..., place] += np.fft.irfft(spectra[..., i, :], size) * scaled
             squares[place] += weight * weight
-        if self.normalized:
-            total *= sqrt(size)
         signal = np.divide(total, squares, out=np.zeros_like(total), where=squares != 0)
         wanted = signal[..., size // 2 if self.center else 0 :][..., : shape[-1]]
         missing = shape[-1] - wanted.shape[-1]

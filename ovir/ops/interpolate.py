@@ -114,9 +114,11 @@ class InterpolateBase(Operator):
         if any(begin) or any(end):
             data = np.pad(data, list(zip(begin, end, strict=True)))
         method, passes, shape = self.axis_passes(method, data, axes, target, name)
+        out = np.empty(shape, data.dtype)
+        if not out.size:
+            return out
         if not passes:
             return data.reshape(shape).copy()
-        out = np.empty(shape, data.dtype)
         resample(method, data, passes, out)
         return out
 

@@ -326,8 +326,29 @@ class Einsum(Operator):
     def run(self, *inputs: Array) -> Array:
         self.infer(*(TensorType(dynamic, PartialShape(x.shape)) for x in inputs))  # which checks the shapes
         operands = [x if x.dtype.kind in "iu" else x.astype(np.float64) for x in inputs]
-        result = np.einsum(self.equation.replace(" ", ""), *operands, optimize=True)
-        return np.array(result, inputs[0].dtype)
+        subscripts, output = self.subscripts(len(inputs))
+        hidden = [x.ndim - len(s) + 1 for x, s in zip(inputs, subscripts, strict=True) if "." in s]
+        dims = len({*"".join(subscripts)} - {"."}) + max(hidden, default=0)
+        self.require(dims <= _MOST_DIMS, "the equation has {} dimensions in all, of which NumPy takes 52", dims)
+        while len(operands) > _MOST_OPERANDS:
+            first, subscripts = subscripts[:_MOST_OPERANDS], subscripts[_MOST_OPERANDS:]
+            needed = {*output, *"".join(subscripts)}
+            between = "".join(label for label in dict.fromkeys("".join(first)) if label == "." or label in needed)
+            operands = [_sum_of_products(operands[:_MOST_OPERANDS], first, between), *operands[_MOST_OPERANDS:]]
+            subscripts = [between, *subscripts]
+        return np.array(_sum_of_products(operands, subscripts, output), inputs[0].dtype)
+
+
+_MOST_OPERANDS = 32
+"""So many operands are multiplied at once; NumPy takes fewer than 64."""
+_MOST_DIMS = 52
+"""NumPy names each dimension by a letter, those that ``...`` covers, too."""
+
+
+def _sum_of_products(operands: Sequence[Array], subscripts: Sequence[str], output: str) -> Array:
+    equation = f"{','.join(subscripts)}->{output}".replace(".", "...")
+    result: Array = np.einsum(equation, *operands, optimize=True)
+    return result
 
 
 @operator("Inverse", opset=14)

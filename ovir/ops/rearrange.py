@@ -117,6 +117,8 @@ class Roll(Operator):
 
     def run(self, data: Array, shift: Array, axes: Array) -> Array:
         places = self.normalize_axes(axes.ravel().tolist(), data.ndim, unique=False)
+        if not data.ndim or not places:  # NumPy needs an axis
+            return data.copy()
         return np.roll(data, np.broadcast_to(shift, axes.shape).ravel().tolist(), places)
 
 

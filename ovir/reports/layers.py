@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
+from ovir.core.reading import read_bytes
 from ovir.diagnostics.wording import escaped, readable, shown
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
@@ -123,7 +123,7 @@ class Sources:
 def _read(file: str) -> list[str] | None:
     """Return the lines of a text file, None if it cannot be read; bytes that are no text are replaced."""
     try:
-        data = Path(file).read_bytes()
+        data = read_bytes(file)
     except (OSError, ValueError):  # the path may have a null character
         return None
     wide = next((encoding for mark, encoding in _WIDE.items() if data.startswith(mark)), "utf-8-sig")

@@ -11,12 +11,12 @@ import numpy as np
 from ovir.core.arrays import Array, decoded_strings
 from ovir.core.element_types import ElementType, integers_outside, lost_numbers, nf4, value_range
 from ovir.core.parallel import contiguous_copy
-from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, type_name
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
+from ovir.graph.given_arrays import require_shape
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.runtime.failures import memory_errors_named
@@ -123,11 +123,7 @@ def fitted(what: str, value: Any, tensor: TensorType, layer: Layer) -> Array:
     """
     with memory_errors_named(layer):
         array = _as_type(what, _as_array(what, value, tensor.element_type, layer), tensor.element_type, layer)
-    if not tensor.shape.contains(array.shape):
-        hint = None
-        if tensor.shape.rank is not None and array.ndim != tensor.shape.rank:
-            hint = f"the {what.split()[0]} has {plural(tensor.shape.rank, 'dimension')}, the array {array.ndim}"
-        _fail(f"{what} takes shape {tensor.shape}, got {PartialShape(array.shape)}", layer, hint)
+    require_shape(what, array.shape, tensor, layer)
     return array
 
 

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from io import BytesIO
-from pathlib import Path
 from typing import Any, Protocol, Self
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from ovir.core.element_types import ElementType
 from ovir.core.interpreter import can_be_imported, load_module
+from ovir.core.reading import open_regular, read_text
 from ovir.diagnostics.codes import UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ReadError
@@ -95,7 +95,7 @@ class Recipe:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Recipe:
         """Map a file that ``write`` has written; raise OSError."""
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         start = _TOKEN + 8
         (count,) = struct.unpack_from("<q", data, _TOKEN)
@@ -201,7 +201,7 @@ def _class_reduction(cls: type[Operator], embedded: bool) -> Any:
     path = getattr(sys.modules.get(name), "__file__", None)
     if path is None or can_be_imported(name):
         return NotImplemented
-    source = Path(path).read_text(encoding="utf-8") if embedded else None
+    source = read_text(path) if embedded else None
     return _class_in_file, (name, path, source, cls.__qualname__)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ovir.diagnostics.errors import OperatorError, require_packages
+from ovir.diagnostics.wording import shortened
 
 _SPACE = r"\s\u180e"
 r"""The characters that ``\s`` means in PCRE2: U+180E was one when these were defined, and PCRE2 keeps it."""
@@ -120,6 +121,9 @@ def pcre(pattern: str) -> Any:
         return regex.compile("".join(parts))
     except regex.error as error:
         raise OperatorError(f"the pattern {pattern!r} cannot be used: {error}") from None
+    except RecursionError:
+        message = f"the pattern {shortened(repr(pattern))} cannot be used: its groups are nested too deep"
+        raise OperatorError(message) from None
 
 
 class Replacement:

@@ -195,7 +195,7 @@ def test_rows_that_a_loss_of_power_has_left_are_passed_over(tmp_path: Path, inpu
     manifest.write_bytes(b"".join(lines))
     with _open(tmp_path) as results:
         assert [file.name for file in results.pending(inputs)] == ["1.npz", "2.npz"]
-        assert results.manifest.unreadable == 2
+        assert len(results.manifest.unreadable) == 2
 
 
 def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path, inputs: list[InputFile]) -> None:
@@ -246,7 +246,7 @@ def _fill_the_disk(tmp_path: Path, inputs: list[InputFile], limit: int) -> None:
     assert kept > 0
     assert not list((tmp_path / "out").glob(".*.tmp"))
     with _open(tmp_path) as results:
-        assert results.manifest.unreadable == 0
+        assert results.manifest.unreadable == []
         done = [file for file in inputs[:kept] if file not in results.pending(inputs)]
         assert len(done) == min(kept, 4)
 

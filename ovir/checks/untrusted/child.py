@@ -16,6 +16,7 @@ from typing import Any
 from ovir.checks.untrusted.budget import Options
 from ovir.checks.untrusted.profile import check_file
 from ovir.core.interpreter import load_module
+from ovir.core.reading import read_text
 from ovir.diagnostics.codes import INTERNAL, OVER_BUDGET, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, OvirError
@@ -74,8 +75,7 @@ def _limit(request: Mapping[str, Any]) -> None:
         (resource.RLIMIT_CPU, int(request["seconds"]) + 2),
     ]
     try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            own = int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+        own = int(read_text("/proc/self/statm", "ascii").split()[5]) * os.sysconf("SC_PAGE_SIZE")
         # The address space would include the mapping of the weights, whose size strangers choose.
         wanted.append((resource.RLIMIT_DATA, own + request["memory"]))
     except OSError:

@@ -9,9 +9,9 @@ from ovir.checks.untrusted.budget import Options
 from ovir.checks.untrusted.paths import path_fault, sparse_fault, weights_beside
 from ovir.checks.untrusted.severities import ALWAYS_ERRORS, LIMIT_OF_DIAGNOSTICS
 from ovir.checks.untrusted.xml_scan import scan
+from ovir.core.reading import read_bytes
 from ovir.diagnostics.codes import CODES, OUT_OF_PROPORTION, OVER_BUDGET, TOO_LARGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.ir.weights import open_regular
 
 
 def check_file(path: str, weights: str | None, options: Options) -> list[Diagnostic]:
@@ -41,8 +41,7 @@ def check_file(path: str, weights: str | None, options: Options) -> list[Diagnos
 
 def _of_bytes(path: str) -> tuple[list[Diagnostic], bool]:
     try:
-        with open_regular(path) as file:
-            data = file.read()
+        data = read_bytes(path)
     except (OSError, ValueError):
         return [], False  # the reader gives the reason
     return scan(data, path)

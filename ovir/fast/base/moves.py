@@ -93,6 +93,8 @@ def bind_moves(op: Operator, binder: Binder, *inputs: Array) -> bool:
     fill = np.zeros((), data.dtype)
     for index in op.carries[1:]:
         if index < len(inputs):
+            if inputs[index].size != 1:
+                return False
             fill = inputs[index].reshape(())
             others[index - 1] = np.zeros((), positions.dtype)
     reports: list[str] = []

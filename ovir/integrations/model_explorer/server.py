@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from ovir.core.reading import read_bytes
 from ovir.diagnostics.errors import InputError, require_packages
 
 SECURITY = (
@@ -58,7 +59,7 @@ def read_page_file(folder: Path, path: str, title: str) -> tuple[bytes, str] | N
     target = (folder / (path or "index.html")).resolve()
     if not target.is_relative_to(folder.resolve()) or not target.is_file():
         return None
-    data = target.read_bytes()
+    data = read_bytes(target)
     if target.name == "index.html":
         text = _PRECONNECT.sub("", _REMOTE_FONT.sub("", data.decode("utf-8")))
         text = _TITLE.sub(lambda _: f"<title>{escape(title)}</title>", text, count=1)
