@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builder import Net
+from hostile import HONEST, TRICKS
 
 import ovir
 from ovir import opset13 as ops
@@ -139,6 +140,17 @@ def test_hostile_topologies(name: str, tmp_path: Path, guard: Guard) -> None:
     verdict = guard.check(str(path))
     assert code in errors(verdict.diagnostics), verdict.diagnostics
     assert verdict.seconds < 10
+
+
+@pytest.mark.parametrize("name", TRICKS)
+def test_tricks(name: str, tmp_path: Path, guard: Guard) -> None:
+    code, play = TRICKS[name]
+    verdict = guard.check(str(play(HONEST).write(tmp_path)))
+    assert code in errors(verdict.diagnostics), verdict.diagnostics
+
+
+def test_the_package_without_tricks_passes(tmp_path: Path, guard: Guard) -> None:
+    assert guard.check(str(HONEST.write(tmp_path))).diagnostics == []
 
 
 def test_an_honest_model_passes(tmp_path: Path, guard: Guard) -> None:

@@ -168,7 +168,8 @@ _FOLDERS = "home|Users|root|tmp|usr|etc|var|opt|mnt|media|dev|proc|sys|srv|boot|
 _PATHS = {
     "a library": re.compile(r"^[^\n]{1,1000}\.(?:so(?:\.\d+)*|dll|dylib|pyd|exe)$", re.IGNORECASE),
     "an address": re.compile(
-        r"^(?:(?:[a-z][a-z0-9+.-]{1,20}://|file:|data:\w+/)\S+$|//[\w.\[\]:@-]+(?:/|$)|(?:java|vb)script:)", re.IGNORECASE
+        r"^(?:(?:[a-z][a-z0-9+.-]{1,20}://|file:|data:\w+/)\S+$|//[\w.\[\]:@-]+(?:/|$)|(?:java|vb)script:)",
+        re.IGNORECASE,
     ),
     "a command": re.compile(r"\$\((?!\?)[^()\n]+\)?|(?<!`)`(?!`)[^`\n]+`(?!`)"),
     "a path": re.compile(
@@ -235,9 +236,9 @@ def _spelled(element: etree._Element) -> Iterator[tuple[str, str, bool]]:
         yield "version", version, _PLAIN.fullmatch(version) is not None
 
 
-def _of_operation(layer: etree._Element) -> Mapping[str, Callable[[str], object]]:
-    """Return what the usual spelling of an attribute matches, for those attributes of a layer of which this is known."""
-    cls = resolve(layer.get("type", ""), layer.get("version", ""))
+def _of_operation(layer: etree._Element | None) -> Mapping[str, Callable[[str], object]]:
+    """Return the test of the usual spelling for those attributes of a layer for which there is one."""
+    cls = resolve(layer.get("type", ""), layer.get("version", "")) if layer is not None else None
     found = {spec.name: _OF_TYPES.get(spec.type) for spec in cls.attributes.values()} if cls is not None else {}
     return {name: usual for name, usual in found.items() if usual is not None}
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
 from math import prod
 from pathlib import Path
 
@@ -54,7 +53,9 @@ def too_many_bytes(context: Context) -> Iterator[Diagnostic]:
             shown = f"{op.element_type}[{','.join(map(str, op.shape))}]"
             message = f"attribute 'size' is {op.size}, but {shown} needs {needed} bytes; the rest is ignored"
             for layer in constant.layers:
-                yield diagnostic(TOO_MANY_BYTES, message, layer.data_place, severity=Severity.ERROR if is_hidden else None)
+                yield diagnostic(
+                    TOO_MANY_BYTES, message, layer.data_place, severity=Severity.ERROR if is_hidden else None
+                )
 
 
 def _string_bytes(constant: Constant) -> int:
@@ -157,14 +158,15 @@ def _idle_constants(context: Context, images: list[tuple[int, int]]) -> Iterator
     needed = needed_layers(context.model)
     used = [constant for constant in context.constants if not needed.isdisjoint(constant.layers)]
     unread = list(_between([*map(_span, used), *images], context.weights.data.size))
-    ends = [end for _, end in unread]
+    starts, ends = [start for start, _ in unread], [end for _, end in unread]
     found: list[tuple[Constant, list[tuple[int, int]]]] = []
     for constant in context.constants:
-        begin, end = _span(constant)
-        near = unread[bisect_right(ends, begin) :] if needed.isdisjoint(constant.layers) else []
-        inside = [(max(first, begin), min(last, end)) for first, last in takewhile(lambda gap: gap[0] < end, near)]
-        if inside:
-            found.append((constant, inside))
+        if needed.isdisjoint(constant.layers):
+            begin, end = _span(constant)
+            near = unread[bisect_right(ends, begin) : bisect_left(starts, end)]
+            inside = [(max(first, begin), min(last, end)) for first, last in near]
+            if inside:
+                found.append((constant, inside))
     if found:
         data = context.weights.data
         ranges = [pair for _, inside in found for pair in inside]

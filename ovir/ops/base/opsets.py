@@ -48,8 +48,8 @@ NEWEST_OPSET = max(version.opset for versions in OPERATIONS.values() for version
 _OPSETS = frozenset(f"opset{number}" for number in range(1, NEWEST_OPSET + 1))
 
 _CANONICAL = {**{name.lower(): name for name in OPERATIONS if name != "Const"}, "constant": "Const"}
-"""The usual spelling of a type, by its name in OpenVINO in lower case. OpenVINO reads these names in any case; ``Const``
-is another name of its ``Constant``, which it reads in no other case."""
+"""The usual spelling of a type, by its name in OpenVINO in lower case, which OpenVINO reads in any case. ``Const`` is
+another name of ``Constant``, which it reads in no other case."""
 
 
 def canonical_type(type_name: str) -> str | None:
@@ -84,9 +84,9 @@ def why_unresolved(type_name: str, version: str) -> tuple[str, str | None]:
     """Return a sentence that explains why ``resolve`` found nothing, and a hint about what may be meant."""
     name = canonical_type(type_name)
     if not is_opset(version):
-        meant = version.strip().lower()
-        hint = f"did you mean {meant}? OpenVINO reads it in this spelling only" if is_opset(meant) else None
-        return f"'{version}' is not an opset: known are opset1 to opset{NEWEST_OPSET}", hint
+        usual = version.strip().lower()
+        note = f"did you mean {usual}? OpenVINO reads it in this spelling only" if is_opset(usual) else None
+        return f"'{version}' is not an opset: known are opset1 to opset{NEWEST_OPSET}", note
     if name is None:
         meant = closest(type_name.lower(), _CANONICAL, cutoff=0.75)
         hint = f"did you mean {_CANONICAL[meant]}?" if meant else None
