@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.fuzz_untrusted --minutes 10 [FOLDER ...]`` changes examples, or the models of the folders: the
 XML as a text and by its structure, its numbers to limits, the bytes and the length of the weights. It prints each file
-whose check ended without a verdict or took more than the budget, and the most that a check took.
+whose check ended without a verdict or took more than the budget, and the most that a check took. With ``--tricks`` it
+plays two tricks of ``tests/hostile.py`` on one package instead, which must be refused.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from ovir.checks.untrusted.budget import Budget, Options
 from ovir.checks.untrusted.guard import Guard, Verdict
+from tests.hostile import composed
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "xml"
 BUDGET = Budget(seconds=10.0, memory=1 << 29)
@@ -36,6 +39,8 @@ TEXTS = [
 ]  # fmt: skip
 
 Mutation = Callable[[bytes, random.Random], bytes]
+Source = Callable[[int], tuple[str, bytes, bytes]]
+"""Makes the name, the topology and the weights of the file of a number."""
 
 
 @dataclass
@@ -154,15 +159,16 @@ OF_XML: list[Mutation] = [
 OF_WEIGHTS: list[Mutation] = [_flipped, _cut, _extended]
 
 
-def mutate(xml: bytes, weights: bytes, seed: int) -> tuple[bytes, bytes]:
-    """Return a model after one to four mutations that the seed chooses."""
-    rng = random.Random(seed)
+def mutate(seeds: list[tuple[bytes, bytes]], number: int) -> tuple[str, bytes, bytes]:
+    """Return one of the models after one to four mutations that the number chooses."""
+    xml, weights = seeds[number % len(seeds)]
+    rng = random.Random(number)
     for _ in range(rng.choice((1, 1, 2, 4))):
         if rng.random() < 0.2:
             weights = rng.choice(OF_WEIGHTS)(weights, rng)
         else:
             xml = rng.choice(OF_XML)(xml, rng)[: 1 << 24]
-    return xml, weights
+    return f"seed {number}", xml, weights
 
 
 def read_seeds(folders: list[Path]) -> list[tuple[bytes, bytes]]:
@@ -175,18 +181,21 @@ def read_seeds(folders: list[Path]) -> list[tuple[bytes, bytes]]:
     return found
 
 
-def fuzz(seeds: list[tuple[bytes, bytes]], seconds: float, *, first: int = 0, step: int = 1) -> Result:
-    """Check mutants of models for some time; their numbers are ``first``, ``first + step``, and so on."""
+def fuzz(source: Source, seconds: float, *, first: int = 0, step: int = 1) -> Result:
+    """Check files for some time; their numbers are ``first``, ``first + step``, and so on."""
     result = Result()
     end = time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as folder, Guard(Options(), BUDGET) as guard:
         path = Path(folder) / "model.xml"
         number = first
         while time.monotonic() < end:
-            xml, weights = mutate(*seeds[number % len(seeds)], number)
+            name, xml, weights = source(number)
             path.write_bytes(xml)
             path.with_suffix(".bin").write_bytes(weights)
-            result.add(f"seed {number}", guard.check(str(path)), BUDGET)
+            errors = result.errors
+            result.add(name, guard.check(str(path)), BUDGET)
+            if source is composed and errors == result.errors:
+                result.faults.append(f"{name}: passes")
             number += step
     return result
 
@@ -207,18 +216,19 @@ def main() -> int:
     """Fuzz and print what came of it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path, default=[EXAMPLES])
+    parser.add_argument("--tricks", action="store_true")
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
-    seeds = read_seeds(arguments.folders)
+    source: Source = composed if arguments.tricks else partial(mutate, read_seeds(arguments.folders))
     count, seconds = arguments.processes, 60 * arguments.minutes
     with ThreadPoolExecutor(count) as pool:
-        parts = pool.map(lambda part: fuzz(seeds, seconds, first=arguments.first + part, step=count), range(count))
+        parts = pool.map(lambda part: fuzz(source, seconds, first=arguments.first + part, step=count), range(count))
         total = _joined(parts)
     for fault in total.faults[:20]:
         print(fault)
-    print(f"{total.files:,} files of {len(seeds)} models, {total.errors:,} with errors, {len(total.faults)} faults")
+    print(f"{total.files:,} files, {total.errors:,} with errors, {len(total.faults)} faults")
     print(f"slowest {total.seconds:.2f} s, most memory {total.memory / 1e6:.0f} MB, {len(total.codes)} codes")
     return 1 if total.faults else 0
 

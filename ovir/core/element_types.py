@@ -82,6 +82,23 @@ class ElementType:
         return found
 
     @classmethod
+    def parse_attribute(cls, text: str) -> ElementType:
+        """Parse an ``element_type`` text of a file: the name in any case, which nothing may surround."""
+        found = cls.parse(text)
+        if text.lower() not in (found.name, "undefined"):
+            raise ValueError(f"'{shortened(text)}' is not an element type: OpenVINO reads '{found}'")
+        return found
+
+    @classmethod
+    def parse_precision(cls, text: str) -> ElementType:
+        """Parse a ``precision`` text of a file: the name, or its form in upper case, such as ``FP32`` for f32."""
+        found = cls.parse(text)
+        if text not in _PRECISIONS:
+            usual = next(known for known in _PRECISIONS if cls.parse(known) is found and known.isupper())
+            raise ValueError(f"'{shortened(text)}' is not a precision: OpenVINO reads '{usual}'")
+        return found
+
+    @classmethod
     def from_dtype(cls, dtype: Any) -> ElementType:
         """Return the element type of a NumPy dtype; raise ValueError if OpenVINO has none."""
         dtype = np.dtype(dtype)
@@ -135,6 +152,15 @@ _ALIASES = {
     "unspecified": "dynamic", "undefined": "dynamic", "bool": "boolean", "bin": "u1",
     "fp16": "f16", "fp32": "f32", "fp64": "f64",
 }  # fmt: skip
+
+_PRECISIONS = {alias.upper(): None for alias in _ALIASES} | {
+    spelling: None
+    for name in _BY_NAME
+    for spelling in (name.upper(), name)
+    if spelling not in ("BOOLEAN", "DYNAMIC", "F16", "F32", "F64")
+}
+_PRECISIONS |= {"undefined": None, "bin": None}
+"""The spellings of ``precision`` that OpenVINO reads, first the usual one of each type."""
 
 
 @cache

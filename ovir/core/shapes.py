@@ -22,6 +22,8 @@ MAX_SIZE = INT64[-1]
 BEYOND = 1 << 128
 """Stands for all larger sizes, none of which can exist: numbers that double in each layer would outgrow any memory."""
 
+SPACE = " \t\r\n"
+"""The white space of XML; OpenVINO does not take that of other scripts for any."""
 _DIGITS = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)
 _LONGEST = 20  # the most digits of a 64-bit number
 
@@ -31,10 +33,13 @@ class OutOfRangeError(ValueError):
 
 
 def parse_integer(text: str, allowed: range = INT64) -> int:
-    """Parse an integer; raise ValueError, or OutOfRangeError if it does not lie in ``allowed``."""
+    """Parse an integer; raise ValueError, or OutOfRangeError if it does not lie in ``allowed``.
+
+    White space and a sign may precede the digits, but nothing may follow them: so OpenVINO reads ids and positions.
+    """
     if text.isdecimal() and text.isascii() and len(text) < _LONGEST and (plain := int(text)) in allowed:
         return plain  # the usual case
-    match = _DIGITS.fullmatch(text.strip(" \t\r\n"))
+    match = _DIGITS.fullmatch(text.lstrip(SPACE))
     if match is None:
         raise ValueError(f"'{shortened(text)}' is not an integer")
     sign, digits = match.groups()
@@ -43,6 +48,15 @@ def parse_integer(text: str, allowed: range = INT64) -> int:
     kind = "signed" if allowed[0] < 0 else "unsigned"
     bounds = f"{allowed[0]} to {allowed[-1]}"
     raise OutOfRangeError(f"{shortened(text)} is outside the range of {kind} 64-bit integers, {bounds}")
+
+
+def parse_value(text: str) -> int:
+    """Parse an integer among the values of an operation or a shape, where white space may surround it, but a ``+`` is
+    no sign: so OpenVINO reads attributes of operations."""
+    text = text.strip(SPACE)
+    if text.startswith("+"):
+        raise ValueError(f"'{shortened(text)}' is not an integer: OpenVINO does not read the '+'")
+    return parse_integer(text)
 
 
 _symbol_ids = itertools.count(1)
@@ -222,13 +236,13 @@ class Dimension:
     @classmethod
     def parse(cls, text: str) -> Dimension:
         """Parse ``?``, ``-1``, ``7``, ``2..5``, ``2..`` or ``..5``; raise ValueError for any other text."""
-        text = text.strip()
+        text = text.strip(SPACE)
         if text in ("?", "-1"):
             return cls()
         low, dots, high = text.partition("..")
         try:
-            lower = parse_integer(low) if low.strip() or not dots else 0
-            upper = lower if not dots else parse_integer(high) if high.strip() else None
+            lower = parse_value(low) if low.strip(SPACE) or not dots else 0
+            upper = lower if not dots else parse_value(high) if high.strip(SPACE) else None
         except OutOfRangeError:
             raise ValueError(f"'{shortened(text)}' is not a dimension: the largest size is {MAX_SIZE}") from None
         except ValueError:
@@ -519,7 +533,7 @@ class PartialShape:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse ``[1,?,2..5]`` or ``1,?,2..5``; ``...`` is an unknown rank, an empty text a scalar."""
-        text = text.strip()
+        text = text.strip(SPACE)
         if text[:1] + text[-1:] in ("[]", "{}", "()"):
             text = text[1:-1].strip()
         if text == "...":

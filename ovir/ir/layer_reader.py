@@ -220,7 +220,7 @@ class LayerReader:
                 self.diagnostics.report(NO_PRECISION, message, self._at(element, port.layer), port=port.id)
             return None
         try:
-            element_type = self._precisions[text] = ElementType.parse(text)
+            element_type = self._precisions[text] = ElementType.parse_precision(text)
         except ValueError as error:
             message = f"port {port.id}: precision {error}"
             self.diagnostics.report(BAD_PRECISION, message, self._at(element, port.layer), port=port.id)

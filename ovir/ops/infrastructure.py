@@ -62,8 +62,8 @@ class Const(Operator):
 
     element_type: ElementType = attribute()
     shape: tuple[int, ...] = attribute(minimum=0)
-    offset: int = attribute(default=0, minimum=0)
-    size: int = attribute(default=0, minimum=0)
+    offset: int = attribute(default=0, minimum=0, is_position=True)
+    size: int = attribute(default=0, minimum=0, is_position=True)
     value: str = attribute(default="")
     """Text that some tools write in place of weights; OpenVINO uses its bytes as the data."""
 

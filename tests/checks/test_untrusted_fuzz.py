@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 
@@ -13,10 +14,18 @@ SECONDS = 20
 
 @pytest.mark.slow
 def test_mutated_files_get_verdicts() -> None:
-    result = fuzz_untrusted.fuzz(fuzz_untrusted.read_seeds([fuzz_untrusted.EXAMPLES]), SECONDS)
+    seeds = fuzz_untrusted.read_seeds([fuzz_untrusted.EXAMPLES])
+    result = fuzz_untrusted.fuzz(partial(fuzz_untrusted.mutate, seeds), SECONDS)
     assert result.faults == []
     assert result.files > 20
     assert result.errors > result.files // 2
+
+
+@pytest.mark.slow
+def test_two_tricks_together_are_refused() -> None:
+    result = fuzz_untrusted.fuzz(fuzz_untrusted.composed, SECONDS)
+    assert result.faults == []
+    assert result.files > 20
 
 
 @pytest.mark.parametrize("mutation", dict.fromkeys(fuzz_untrusted.OF_XML), ids=lambda mutation: mutation.__name__)
@@ -27,4 +36,4 @@ def test_each_mutation_changes_files(mutation: fuzz_untrusted.Mutation) -> None:
 
 def test_a_mutant_is_made_of_its_seed_alone() -> None:
     seeds = fuzz_untrusted.read_seeds([fuzz_untrusted.EXAMPLES])
-    assert fuzz_untrusted.mutate(*seeds[0], 5) == fuzz_untrusted.mutate(*seeds[0], 5)
+    assert fuzz_untrusted.mutate(seeds, 5) == fuzz_untrusted.mutate(seeds, 5)

@@ -111,7 +111,7 @@ def test_other_ways_to_write_the_same(old: str, new: str) -> None:
         ('<layer id="13"', '<layer id="-13"', ["OVIR111"]),
         ('<layer id="13"', '<layer id="99999999999999999999"', ["OVIR111"]),
         ('from-layer="13"', 'from-layer="x"', ["OVIR111"]),
-        ('from-layer="13" from-port="2"', 'from-layer=" 13 " from-port="+2"', []),
+        ('from-layer="13" from-port="2"', 'from-layer=" 13" from-port="+2"', []),
         ('offset="52"', 'offset="-52"', ["OVIR303"]),
         ('offset="52"', 'offset="999999"', ["OVIR502"]),
         ('special_zero="false"', 'special_zero="maybe"', ["OVIR302"] * 8),

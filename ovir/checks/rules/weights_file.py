@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 from pathlib import Path
 
 import numpy as np
 
+from ovir.checks.dependence import needed_layers
 from ovir.checks.rule import Constant, Context, diagnostic, rule
 from ovir.core.element_types import boolean, nf4, string
 from ovir.core.encoding import Bytes
@@ -45,11 +47,15 @@ def too_many_bytes(context: Context) -> Iterator[Diagnostic]:
             needed = _string_bytes(constant) if context.untrusted else op.size
         else:
             needed = constant.needed
-        if op.size > max(needed, 1):
+        rest = (op.offset + needed, op.offset + op.size)
+        is_hidden = context.untrusted and hidden_severity(context.weights.data, [rest]) is Severity.ERROR
+        if op.size > max(needed, 1) or is_hidden:
             shown = f"{op.element_type}[{','.join(map(str, op.shape))}]"
             message = f"attribute 'size' is {op.size}, but {shown} needs {needed} bytes; the rest is ignored"
             for layer in constant.layers:
-                yield diagnostic(TOO_MANY_BYTES, message, layer.data_place)
+                yield diagnostic(
+                    TOO_MANY_BYTES, message, layer.data_place, severity=Severity.ERROR if is_hidden else None
+                )
 
 
 def _string_bytes(constant: Constant) -> int:
@@ -103,27 +109,73 @@ def _ends(span: tuple[int, int, Constant]) -> tuple[int, int]:
 def unused_bytes(context: Context) -> Iterator[Diagnostic]:
     """Report unused bytes beyond the padding that writers insert; the weights may belong to another model.
 
-    In files from strangers, padding that is not zero counts as well.
+    In files from strangers, padding that is not zero counts as well, and so do constants on which no result depends.
     """
     if any(layer.operator is None for layer in context.by_type.get("Const", ())):
         return  # the bytes of a constant that cannot be read are not unused
+    if context.weights.missing:
+        return
     data = context.weights.data
-    total, reach = data.size, 0
-    gaps: list[tuple[int, int]] = []
-    spans = [(c.op.offset, c.op.offset + c.op.size) for c in context.constants]
-    for begin, end in [*sorted([*spans, *_mean_images(context)]), (total, total)]:
-        is_padding = begin - reach < _PADDING and not (context.untrusted and data[reach:begin].any())
-        if begin > reach and not is_padding:
-            gaps.append((reach, begin))
-        reach = max(reach, end)
-    if gaps and not context.weights.missing:
+    images = list(_mean_images(context))
+    gaps = [
+        (begin, end)
+        for begin, end in _between([*map(_span, context.constants), *images], data.size)
+        if end - begin >= _PADDING or (context.untrusted and data[begin:end].any())
+    ]
+    if gaps:
         place = Place(context.file, line_of(context.root))
         unused = sum(end - begin for begin, end in gaps)
-        message = f"no constant uses {unused:,} of the {total:,} bytes of {context.weights.name}"
+        message = f"no constant uses {unused:,} of the {data.size:,} bytes of {context.weights.name}"
+        severity = Severity.WARNING if unused > _UNUSED_SHARE * data.size else None
         if context.untrusted:
             message += f", from byte {gaps[0][0]:,} on; their entropy is {_entropy(data, gaps):.1f} bits per byte"
-        severity = Severity.WARNING if unused > _UNUSED_SHARE * total else None
+            severity = hidden_severity(data, gaps)
         yield diagnostic(UNUSED_BYTES, message, place, severity=severity)
+    if context.untrusted:
+        yield from _idle_constants(context, images)
+
+
+def _span(constant: Constant) -> tuple[int, int]:
+    return constant.op.offset, constant.op.offset + constant.op.size
+
+
+def _between(spans: Iterable[tuple[int, int]], total: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of bytes before, between and after spans, up to ``total``."""
+    reach = 0
+    for begin, end in [*sorted(spans), (total, total)]:
+        if begin > reach:
+            yield reach, begin
+        reach = max(reach, end)
+
+
+def hidden_severity(data: Bytes, ranges: Iterable[tuple[int, int]]) -> Severity:
+    """Return how bad it is that nothing reads ranges of bytes: an error, unless all of them are zero."""
+    return Severity.ERROR if any(data[begin:end].any() for begin, end in ranges) else Severity.WARNING
+
+
+def _idle_constants(context: Context, images: list[tuple[int, int]]) -> Iterator[Diagnostic]:
+    """Report the constants of whose bytes some matter to no result, in one diagnostic at the largest of them."""
+    needed = needed_layers(context.model)
+    used = [constant for constant in context.constants if not needed.isdisjoint(constant.layers)]
+    unread = list(_between([*map(_span, used), *images], context.weights.data.size))
+    starts, ends = [start for start, _ in unread], [end for _, end in unread]
+    found: list[tuple[Constant, list[tuple[int, int]]]] = []
+    for constant in context.constants:
+        if needed.isdisjoint(constant.layers):
+            begin, end = _span(constant)
+            near = unread[bisect_right(ends, begin) : bisect_left(starts, end)]
+            inside = [(max(first, begin), min(last, end)) for first, last in near]
+            if inside:
+                found.append((constant, inside))
+    if found:
+        data = context.weights.data
+        ranges = [pair for _, inside in found for pair in inside]
+        constant = max(found, key=lambda pair: pair[0].op.size)[0]
+        size = sum(last - first for _, inside in found for first, last in inside)
+        more = and_others(len(found) - 1, "more constant")
+        message = f"no result depends on the {size:,} bytes of this constant{more}"
+        message += f"; their entropy is {_entropy(data, ranges):.1f} bits per byte"
+        yield diagnostic(UNUSED_BYTES, message, constant.layer, severity=hidden_severity(data, ranges))
 
 
 def _entropy(data: Bytes, gaps: list[tuple[int, int]]) -> float:

@@ -10,7 +10,7 @@ from ovir.checks.untrusted.paths import path_fault, sparse_fault, weights_beside
 from ovir.checks.untrusted.severities import ALWAYS_ERRORS, LIMIT_OF_DIAGNOSTICS
 from ovir.checks.untrusted.xml_scan import scan
 from ovir.core.reading import read_bytes
-from ovir.diagnostics.codes import CODES, OUT_OF_PROPORTION, OVER_BUDGET, TOO_LARGE, Severity
+from ovir.diagnostics.codes import CODES, NOT_XML, OUT_OF_PROPORTION, OVER_BUDGET, TOO_LARGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 
 
@@ -26,7 +26,7 @@ def check_file(path: str, weights: str | None, options: Options) -> list[Diagnos
     if is_endless:  # with a code that nobody can ignore, because nothing else of the file is checked
         found.append(diagnose(OVER_BUDGET, "the file is not read, because that would take too long", Place(path)))
     else:
-        found += check_here(
+        of_model = check_here(
             path,
             weights,
             need_weights=options.need_weights and bad_weights is None,
@@ -35,6 +35,9 @@ def check_file(path: str, weights: str | None, options: Options) -> list[Diagnos
             skip={*options.skip, TOO_LARGE.id},  # LARGE_TENSOR does not depend on the machine
             untrusted=True,
         )
+        if any(CODES[d.code].unusable for d in of_model):  # the reader says more precisely what is wrong
+            found = [d for d in found if d.code != NOT_XML.id]
+        found += of_model
     raised = [replace(d, severity=Severity.ERROR) if d.code in ALWAYS_ERRORS else d for d in found]
     return _limited([d for d in raised if d.code not in options.skip], path)
 

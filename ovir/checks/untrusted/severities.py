@@ -20,6 +20,7 @@ SECURITY: Mapping[Code, float] = {
     codes.NAMED_PATH: 6.5,
     codes.UNSAFE_NAME: 5.0,
     codes.COMPRESSED: 6.5,
+    codes.SPELLING: 5.0,
     codes.ENTITIES: 9.1,
     codes.DOCTYPE: 8.2,
     codes.NOT_XML: 4.0,
@@ -48,7 +49,12 @@ SECURITY: Mapping[Code, float] = {
 }
 """The severity that SARIF gives the rule of a code: from 4 on medium, from 7 on high, from 9 on critical."""
 
-ALWAYS_ERRORS = frozenset(code.id for code in SECURITY)
+_GRADED = frozenset({codes.NAMED_PATH, codes.TOO_MANY_BYTES, codes.UNUSED_BYTES})
+"""Codes whose rules say themselves which places are errors and which occur in honest models."""
+_HONEST = frozenset({codes.DUPLICATE_NAME, codes.TENSOR_NAME})
+"""Codes of warnings that models of OpenVINO's own exporters have."""
+
+ALWAYS_ERRORS = frozenset(code.id for code in SECURITY if code not in _GRADED | _HONEST)
 """Codes that are errors in files from strangers, also those that are warnings or infos elsewhere."""
 
 LIMIT_OF_DIAGNOSTICS = 1000

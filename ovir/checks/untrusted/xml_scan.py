@@ -10,12 +10,16 @@ from collections import Counter
 from collections.abc import Mapping
 from xml.parsers import expat
 
-from ovir.diagnostics.codes import NOT_UTF8, OUT_OF_PROPORTION, XML_CONSTRUCT, Code
+from ovir.diagnostics.codes import NOT_UTF8, NOT_XML, OUT_OF_PROPORTION, XML_CONSTRUCT, Code
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.wording import plural, size_text
 
 LONGEST_TEXT = 1 << 20
-"""Characters of an attribute, a text or a comment."""
+"""Characters of an attribute or a text."""
+MOST_COMMENTS = 1 << 16
+"""Characters of all comments together. Writers add none; people add some lines."""
+MOST_WORDS = 1 << 20
+"""Characters of all texts together, apart from sizes and from runtime information."""
 DEEPEST = 160
 """Elements within each other; 32 nested bodies take 4 each."""
 MOST_ATTRIBUTES = 1000
@@ -28,7 +32,7 @@ MOST_OTHERS = 5_000_000
 def scan(data: bytes, file: str) -> tuple[list[Diagnostic], bool]:
     """Return the diagnostics of the bytes of an .xml, at most one of each kind; and whether a reader takes too long.
 
-    Nothing is reported about bytes that are no XML at all, which the reader refuses.
+    Bytes that expat refuses are an error, even if the reader accepts them: nothing behind that place was seen here.
     """
     scanned = _Scan(file)
     if (encoding := foreign_encoding(data)) is not None:
@@ -72,9 +76,12 @@ class _Scan:
     def __init__(self, file: str) -> None:
         self.file = file
         self.found: dict[str, Diagnostic] = {}
-        self.depth = 0
         self.length = 0  # of the text since the last tag
-        self.is_over = False  # whether the root element has ended
+        self.path: list[str] = []  # the tags of the elements around
+        self.has_words = False  # whether the text since the last tag is more than white space
+        self.is_split = False  # whether there is a comment in that text
+        self.comments = 0  # characters
+        self.words = 0  # characters of texts outside of sizes and runtime information
         self.is_endless = False  # whether the file takes any reader minutes
         self.counts: Counter[str] = Counter()
         self.parser = expat.ParserCreate()
@@ -84,6 +91,7 @@ class _Scan:
         self.parser.CharacterDataHandler = self._text
         self.parser.CommentHandler = self._comment
         self.parser.ProcessingInstructionHandler = self._instruction
+        self.parser.StartCdataSectionHandler = self._section
         self.parser.StartDoctypeDeclHandler = self._doctype
 
     def report(self, code: Code, kind: str, message: str, hint: str | None = None, line: int | None = None) -> None:
@@ -99,14 +107,17 @@ class _Scan:
                     self._long("a tag, a comment or an instruction", length)
                     self._end_scan()
             self.parser.Parse(b"", True)
-        except (expat.ExpatError, ValueError, _StopScanError):
-            return  # the reader says what is wrong
+        except _StopScanError:
+            return
+        except (expat.ExpatError, LookupError, ValueError) as error:
+            message = f"not well-formed XML: {error}; other readers may accept it and what follows"
+            self.report(NOT_XML, "refused", message, "write the file again with OpenVINO")
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self.depth += 1
-        self.length = 0
+        self.path.append(tag)
+        self._begin_text()
         self.counts[tag] += 1
-        if self.depth > DEEPEST:
+        if len(self.path) > DEEPEST:
             message = f"elements are nested more than {DEEPEST} deep"
             self.report(OUT_OF_PROPORTION, "depth", message, "no model needs such depth")
         if self.counts[tag] > (most := MOST_ELEMENTS.get(tag, MOST_OTHERS)):
@@ -131,21 +142,46 @@ class _Scan:
             self.report(XML_CONSTRUCT, "namespace", f"<{tag}> is an element of a namespace", _NO_NEED)
 
     def _end(self, tag: str) -> None:
-        self.depth -= 1
+        self.path.pop()
+        self._begin_text()
+
+    def _begin_text(self) -> None:
         self.length = 0
-        self.is_over = self.depth == 0
+        self.has_words = self.is_split = False
 
     def _text(self, text: str) -> None:
         self.length += len(text)
         if self.length > LONGEST_TEXT:
             self._long("a text", self.length)
+        if text.isspace():
+            return
+        self.has_words = True
+        self._report_split()
+        if self.path[-1] != "dim" and "rt_info" not in self.path:
+            self.words += len(text)
+            if self.words > MOST_WORDS:
+                message = f"the texts in which IR has none have more than {MOST_WORDS:,} characters"
+                self.report(OUT_OF_PROPORTION, "words", message)
 
     def _comment(self, text: str) -> None:
-        if len(text) > LONGEST_TEXT:
-            self._long("a comment", len(text))
-        if self.is_over:
+        self.comments += len(text)
+        if self.comments > MOST_COMMENTS:
+            message = f"the comments have more than {MOST_COMMENTS:,} characters"
+            self.report(OUT_OF_PROPORTION, "comments", message, "no model needs them: remove them")
+        if self.counts and not self.path:
             message = f"a comment of {plural(len(text), 'character')} follows the model"
             self.report(XML_CONSTRUCT, "trailing", message, "remove it")
+        self.is_split = True
+        self._report_split()
+
+    def _report_split(self) -> None:
+        if self.has_words and self.is_split:
+            message = f"a comment in the text of <{self.path[-1]}>, which some readers end there"
+            self.report(XML_CONSTRUCT, "split", message, "remove the comment")
+
+    def _section(self) -> None:
+        message = f"a CDATA section in <{self.path[-1]}>, of which readers make different texts"
+        self.report(XML_CONSTRUCT, "section", message, "write the text without it")
 
     def _instruction(self, target: str, data: str) -> None:
         if target != _OWN_MARK:

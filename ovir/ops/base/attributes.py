@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ovir.core.element_types import ElementType
-from ovir.core.shapes import Dimension, PartialShape, parse_integer
+from ovir.core.shapes import Dimension, PartialShape, parse_integer, parse_value
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import did_you_mean, shortened, shown
 
@@ -40,6 +40,7 @@ class Attribute:
     minimum: int | float | None
     specified: bool = False
     assumed: str | None = None
+    is_position: bool = False
 
     @property
     def required(self) -> bool:
@@ -52,7 +53,7 @@ class Attribute:
 
     def parse(self, text: str) -> Any:
         """Return the typed value of a text; raise ValueError with the reason if there is none."""
-        return self.check(_PARSERS[self.type](text))
+        return self.check((parse_integer if self.is_position else _PARSERS[self.type])(text))
 
     def format(self, value: Any) -> str:
         """Return the text of a value, as OpenVINO writes it; the inverse of ``parse``.
@@ -93,6 +94,7 @@ class _Declared:
     minimum: int | float | None
     specified: bool
     assumed: str | None
+    is_position: bool
 
 
 def attribute(
@@ -103,6 +105,7 @@ def attribute(
     minimum: int | float | None = None,
     specified: bool = False,
     assumed: str | None = None,
+    is_position: bool = False,
 ) -> Any:
     """Declare an attribute in the body of an Operator class.
 
@@ -111,11 +114,12 @@ def attribute(
     restricts a text to an enumeration, in which case does not matter. ``name`` is the name in files if it differs from
     the Python name. ``minimum`` is the smallest number (or smallest item) allowed. ``specified`` marks an attribute
     that the specification requires although readers accept files without it and use the default; ``ovir check`` warns
-    then. ``assumed`` is the text for a default in messages, if its value does not explain itself.
+    then. ``assumed`` is the text for a default in messages, if its value does not explain itself. ``is_position`` marks
+    an integer that OpenVINO reads as it reads ids, so that nothing may follow its digits.
 
     ``register`` raises InputError for an attribute without annotation, or of another type.
     """
-    return _Declared(default, name, choices, minimum, specified, assumed)
+    return _Declared(default, name, choices, minimum, specified, assumed, is_position)
 
 
 def declared_attributes(cls: type) -> dict[str, Attribute]:
@@ -138,6 +142,7 @@ def declared_attributes(cls: type) -> dict[str, Attribute]:
                 declared.minimum,
                 declared.specified,
                 declared.assumed,
+                declared.is_position,
             )
     return found
 
@@ -204,14 +209,14 @@ def _parse_numbers(text: str, parse: Callable[[str], Any]) -> tuple[Any, ...]:
 
 
 _PARSERS: Mapping[Any, Callable[[str], Any]] = {
-    int: parse_integer,
+    int: parse_value,
     float: parse_float,
     bool: parse_bool,
     str: str,
-    ElementType: ElementType.parse,
+    ElementType: ElementType.parse_attribute,
     PartialShape: PartialShape.parse,
     Dimension: Dimension.parse,
-    tuple[int, ...]: lambda text: _parse_numbers(text, parse_integer),
+    tuple[int, ...]: lambda text: _parse_numbers(text, parse_value),
     tuple[float, ...]: lambda text: _parse_numbers(text, parse_float),
     tuple[str, ...]: lambda text: tuple(split_list(text)),
 }

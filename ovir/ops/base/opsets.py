@@ -5,7 +5,6 @@ What the opsets hold is declared at the classes by ``@operator``; ``ovir/ops/bas
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import NamedTuple
 
@@ -46,19 +45,21 @@ def _operations() -> dict[str, dict[int, Version]]:
 OPERATIONS = _operations()
 """The versions of each operation, by type and by the opset that introduced them."""
 NEWEST_OPSET = max(version.opset for versions in OPERATIONS.values() for version in versions.values())
+_OPSETS = frozenset(f"opset{number}" for number in range(1, NEWEST_OPSET + 1))
 
-_CANONICAL = {**{name.lower(): name for name in OPERATIONS}, "constant": "Const"}
-"""The usual spelling of a type in lower case; OpenVINO reads its class name ``Constant`` as well."""
+_CANONICAL = {**{name.lower(): name for name in OPERATIONS if name != "Const"}, "constant": "Const"}
+"""The usual spelling of a type, by its name in OpenVINO in lower case, which OpenVINO reads in any case. ``Const`` is
+another name of ``Constant``, which it reads in no other case."""
 
 
 def canonical_type(type_name: str) -> str | None:
     """Return the type in its usual spelling, or None if it is in no opset."""
-    return _CANONICAL.get(type_name.lower())
+    return type_name if type_name == "Const" else _CANONICAL.get(type_name.lower())
 
 
 @cache
 def _holders(type_name: str) -> dict[str, Version]:
-    """Return the version of an operation that each opset holds, by the name of the opset in lower case."""
+    """Return the version of an operation that each opset holds, by the name of the opset."""
     found: dict[str, Version] = {}
     for version in OPERATIONS[type_name].values():
         names = [f"opset{n}" for first, last in version.ranges for n in range(first, last + 1)]
@@ -71,20 +72,21 @@ def _holders(type_name: str) -> dict[str, Version]:
 def resolve(type_name: str, version: str) -> Version | None:
     """Return the operation version that a file means, or None if the opset lacks the operation."""
     name = canonical_type(type_name)
-    return None if name is None else _holders(name).get(version.lower())
+    return None if name is None else _holders(name).get(version)
 
 
 def is_opset(version: str) -> bool:
     """Return whether a file's version names an existing opset."""
-    number = re.fullmatch(r"opset(\d+)", version.lower(), re.ASCII)
-    return number is not None and len(number[1]) < 4 and 1 <= int(number[1]) <= NEWEST_OPSET
+    return version in _OPSETS
 
 
 def why_unresolved(type_name: str, version: str) -> tuple[str, str | None]:
     """Return a sentence that explains why ``resolve`` found nothing, and a hint about what may be meant."""
     name = canonical_type(type_name)
     if not is_opset(version):
-        return f"'{version}' is not an opset: known are opset1 to opset{NEWEST_OPSET}", None
+        usual = version.strip().lower()
+        note = f"did you mean {usual}? OpenVINO reads it in this spelling only" if is_opset(usual) else None
+        return f"'{version}' is not an opset: known are opset1 to opset{NEWEST_OPSET}", note
     if name is None:
         meant = closest(type_name.lower(), _CANONICAL, cutoff=0.75)
         hint = f"did you mean {_CANONICAL[meant]}?" if meant else None
