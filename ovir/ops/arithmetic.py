@@ -153,7 +153,7 @@ class Divide(ArithmeticBase):
             return np.divide(a, b)
         if a.dtype.kind == "f":  # bounds
             return (np.floor if self.m_pythondiv else np.trunc)(np.divide(a, b))
-        _report_zeros(b)
+        report_zeros(b)
         return np.floor_divide(a if self.m_pythondiv else a - np.fmod(a, b), b)
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
@@ -179,7 +179,7 @@ class RemainderBase(ArithmeticBase):
 
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind in "iu":
-            _report_zeros(b)
+            report_zeros(b)
             return self.of_integers(a, b)
         return self.of_reals(a, b)
 
@@ -308,6 +308,7 @@ class Power(ArithmeticBase):
         return product_bounds(self.output_types[0], lower, upper, self.unchanged(a, b))
 
 
-def _report_zeros(divisor: Array) -> None:
+def report_zeros(divisor: Array) -> None:
+    """Report divisors of integers that are 0."""
     if not divisor.all():
         report("an integer is divided by 0, which is undefined", "the result here is 0")
