@@ -16,7 +16,8 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Passes, Spare, clip, maximum, minimum, number
 from ovir.fast.base.binding import Binder, tiled
-from ovir.fast.base.passes import bind_passes
+from ovir.fast.base.coalesce import memory_order
+from ovir.fast.base.passes import bind_passes, call_passes
 from ovir.fast.base.tables import bind_table
 from ovir.fast.registry import fast
 from ovir.kernels.erf import gelu_passes
@@ -128,9 +129,15 @@ def _hard_sigmoid(op: HardSigmoid, parameters: list[float], x: Array, y: Array, 
     return [
         (np.multiply, (x, number(alpha, x), y)),
         (np.add, (y, number(beta, x), y)),
-        (np.fmin, (y, number(1, y), y)),  # NaN becomes 1
         _clip(y, 0, 1, y),
+        (_nan_is_one, (y,)),
     ]
+
+
+def _nan_is_one(y: Array) -> None:
+    """Replace NaN by 1; ``np.fmin`` of an array and a number takes as long as all other passes together."""
+    if np.isnan(np.maximum.reduce(y, None)):
+        np.copyto(y, 1, where=np.isnan(y))
 
 
 @_passes_of(Elu)
@@ -227,11 +234,31 @@ def _exponential_unit(x: Array, y: Array, spare: Spare, alpha: float) -> list[Ca
 @fast(PReLU, in_f32=True)
 def prelu(op: PReLU, binder: Binder, *inputs: Array) -> bool:
     data, slope = inputs
-    if data.dtype not in (np.float32, np.float64) or not binder.is_constant(1):
+    if not binder.is_constant(1):
+        return False
+    if data.dtype.kind in "iu":
+        if bind_table(op, binder, inputs):
+            return True
+        slope = aligned(slope.astype(np.float64), data.ndim, data.shape)
+        passes = partial(_rounded_passes, _leaky_passes(slope))
+        call_passes(binder, passes, data, tiled(slope, data), binder.output(order=memory_order(data)))
+        return True
+    if data.dtype not in (np.float32, np.float64):
         return False
     slope = aligned(slope.astype(data.dtype), data.ndim, data.shape)
     bind_passes(binder, _leaky_passes(slope), data, tiled(slope, data), heavy=False)
     return True
+
+
+def _rounded_passes(passes: Passes, x: Array, slope: Array, y: Array, spare: Spare) -> list[Call]:
+    """Return passes of real numbers for integers, with their conversion and the rounding."""
+    wide, result = spare(np.float64), spare(np.float64)
+    return [
+        (np.copyto, (wide, x)),
+        *passes(wide, slope, result, partial(spare, np.float64)),
+        (np.rint, (result, result)),
+        (np.copyto, (y, result, "unsafe")),
+    ]
 
 
 # Selecting by a mask is many times slower in NumPy than any of these, so only slopes that need it use it.

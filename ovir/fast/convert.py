@@ -23,6 +23,7 @@ from ovir.core.element_types import (
 )
 from ovir.fast.base.binding import Binder, call_elementwise
 from ovir.fast.base.coalesce import memory_order
+from ovir.fast.base.passes import call_passes
 from ovir.fast.base.tables import bind_table
 from ovir.fast.registry import fast
 from ovir.ops.convert import ConversionBase, ConvertPromoteTypes, fill_converted
@@ -45,7 +46,7 @@ def conversion(op: ConversionBase, binder: Binder, *inputs: Array) -> bool:
         return True
     out = binder.output(order=memory_order(data))
     if not is_native:
-        call_elementwise(binder, lambda x, y: fill_converted(x, source, target, y), data, out, heavy=True)
+        call_passes(binder, lambda x, y, spare: [(fill_converted, (x, source, target, y))], data, out)
     elif target == boolean:
         call_elementwise(binder, np.not_equal, data, np.zeros((), data.dtype), out)
     elif target.is_integral and source.is_real:

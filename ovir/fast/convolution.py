@@ -41,7 +41,7 @@ from ovir.fast.base.images import (
 from ovir.fast.base.products import SHARED, Product, bind_product, by_rows, filter_product, product_with
 from ovir.fast.base.tiles import bind_tiles, whole_tiles
 from ovir.fast.registry import fast
-from ovir.kernels.precision import native_dtype
+from ovir.kernels.precision import from_sums, native_dtype
 from ovir.ops.convolution import (
     BinaryConvolution,
     Convolution,
@@ -389,9 +389,14 @@ _SAMPLE_BYTES = 4 << 20
 @fast(DeformableBase, in_f32=True)
 def deformable_convolution(op: DeformableBase, binder: Binder, *inputs: Array) -> bool:
     data, _, filters, *_ = inputs
-    if data.dtype not in (np.float32, np.float64) or not data.size or not filters.size or 0 in binder.output_shape():
+    is_integral = data.dtype.kind in "iu"
+    is_native = is_integral or data.dtype in (np.float32, np.float64)
+    if not is_native or not data.size or not filters.size or 0 in binder.output_shape():
         return False
-    out = channels_last(binder.output(order=channels_last_order(4)))
+    out = result = channels_last(binder.output(order=channels_last_order(4)))
+    if is_integral:
+        inputs = tuple(_in_reals(binder, x) for x in inputs)
+        out = binder.scratch(result.shape, np.float64)
     images, spatial = data.shape[0], data.shape[2:]
     windows = op.windows(spatial, filters.shape[2:])
     rows, columns = (w.positions(count) for w, count in zip(windows, out.shape[1:3], strict=True))
@@ -399,8 +404,20 @@ def deformable_convolution(op: DeformableBase, binder: Binder, *inputs: Array) -
     unmoved = np.tile(np.stack(places).reshape(2, -1, prod(filters.shape[2:]), 1), (1, images, 1, 1))
     first = np.repeat(np.arange(images) * prod(spatial) * op.deformable_group, prod(out.shape[1:3]))
     rows_of_out = out.reshape(-1, out.shape[-1])
-    binder.call(_convolve, op, unmoved.astype(data.dtype), first.reshape(-1, 1, 1), inputs, rows_of_out)
+    binder.call(_convolve, op, unmoved.astype(out.dtype), first.reshape(-1, 1, 1), inputs, rows_of_out)
+    if is_integral:
+        binder.call(_store_sums, out, result)
     return True
+
+
+def _in_reals(binder: Binder, integers: Array) -> Array:
+    reals = binder.scratch(integers.shape, np.float64)
+    binder.call(np.copyto, reals, integers)
+    return reals
+
+
+def _store_sums(sums: Array, out: Array) -> None:
+    np.copyto(out, from_sums(sums, out.dtype))
 
 
 def _convolve(op: DeformableBase, unmoved: Array, first: Array, inputs: tuple[Array, ...], out: Array) -> None:

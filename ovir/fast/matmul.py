@@ -12,7 +12,7 @@ from ovir.fast.base.binding import Binder
 from ovir.fast.base.products import bind_constant_product, bind_product, goes_by_columns, readable, transposed
 from ovir.fast.registry import fast
 from ovir.kernels.precision import is_integer
-from ovir.ops.matmul import Einsum, MatMul, in_integers, matrix_product, oriented
+from ovir.ops.matmul import Einsum, MatMul, in_integers, oriented
 
 
 @fast(MatMul, in_f32=True)
@@ -42,13 +42,16 @@ def matmul(op: MatMul, binder: Binder, *inputs: Array) -> bool:
 
 def integer_product(a: Array, b: Array, out: Array) -> None:
     """Multiply integers with BLAS, in the smallest floating-point type that represents every sum exactly."""
+    np.copyto(out, in_integers(_exact_product(a, b), out.dtype))
+
+
+def _exact_product(a: Array, b: Array) -> Array:
+    """Return the product of integers in int64, which wraps around."""
     largest = float(a.shape[-1]) * _magnitude(a) * _magnitude(b)
     for dtype, exact in ((np.float32, 1 << 24), (np.float64, 1 << 53)):
         if largest <= exact:
-            product = np.matmul(a.astype(dtype), b.astype(dtype))
-            np.copyto(out, in_integers(product.astype(np.int64), out.dtype))
-            return
-    np.copyto(out, matrix_product(a, b))
+            return np.asarray(np.matmul(a.astype(dtype), b.astype(dtype)).astype(np.int64))
+    return np.asarray(np.matmul(a.astype(np.int64), b.astype(np.int64)))
 
 
 def _magnitude(x: Array) -> float:
@@ -58,7 +61,8 @@ def _magnitude(x: Array) -> float:
 
 @fast(Einsum, in_f32=True)
 def einsum(op: Einsum, binder: Binder, *inputs: Array) -> bool:
-    if len(inputs) != 2 or any(x.dtype not in (np.float32, np.float64) or not x.size for x in inputs):
+    is_native = inputs[0].dtype in (np.float32, np.float64) or inputs[0].dtype.kind in "iu"
+    if len(inputs) != 2 or not is_native or not all(x.size for x in inputs):
         return False
     (left, right), wanted = _numbered(op, inputs)
     if any(len(set(own)) < len(own) for own in (left, right)) or (set(left) ^ set(right)) - set(wanted):
@@ -72,10 +76,17 @@ def einsum(op: Einsum, binder: Binder, *inputs: Array) -> bool:
             copy = binder.scratch(operand.shape, operand.dtype)
             binder.call(np.copyto, copy, operand)
             matrix = copy.reshape(matrix.shape)
-        matrices.append(readable(binder, matrix))
-    a, b = matrices
-    bind_product(binder, a, b, result)
+        matrices.append(matrix)
+    if result.dtype.kind in "iu":
+        binder.call(_wrapped_product, *matrices, result)
+    else:
+        a, b = (readable(binder, matrix) for matrix in matrices)
+        bind_product(binder, a, b, result)
     return True
+
+
+def _wrapped_product(a: Array, b: Array, out: Array) -> None:
+    np.copyto(out, _exact_product(a, b), "unsafe")
 
 
 def _numbered(op: Einsum, inputs: Sequence[Array]) -> tuple[list[list[int]], list[int]]:

@@ -3,14 +3,14 @@ where NumPy would add up single elements."""
 
 from __future__ import annotations
 
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.parallel import threads
 from ovir.fast.base.binding import HEAVY, Binder, call_elementwise, call_shares, parts_of
-from ovir.fast.base.coalesce import memory_order
+from ovir.fast.base.coalesce import is_dense, memory_order
 from ovir.fast.base.sums import bind_squares, bind_sum, reduced_output, scratch_like
 from ovir.fast.registry import fast
 from ovir.ops.reduction import (
@@ -48,6 +48,10 @@ def reduction(op: ReductionBase, binder: Binder, data: Array, axes: Array) -> bo
         return False
     if data.dtype.kind in "iu" and type(op) in _OF_SUMS and not (is_wide(data.dtype) and isinstance(op, ReduceSum)):
         _bind_integer_sum(op, binder, data, along)
+    elif data.dtype.kind in "iu" and (
+        isinstance(op, ReduceL2) or (isinstance(op, ReduceProd) and not is_wide(data.dtype))
+    ):
+        _bind_in_reals(op, binder, data, along)
     elif data.dtype not in (np.float32, np.float64):
         if data.dtype.kind not in "iub":
             return False
@@ -91,16 +95,60 @@ def _bind_integer_sum(op: ReductionBase, binder: Binder, data: Array, along: tup
 def _store_integers(total: Array, count: int, out: Array) -> None:
     """Store total / count, truncated and saturated."""
     if count > 1:
-        total = (total - np.fmod(total, count)) // count
+        quotient = total // count
+        total = quotient + ((total < 0) & (quotient * count != total))
     info = np.iinfo(out.dtype)
     np.copyto(out, np.clip(total, info.min, info.max), "unsafe")
 
 
+def _bind_in_reals(op: ReductionBase, binder: Binder, data: Array, along: tuple[int, ...]) -> None:
+    """Bind a reduction of integers that is computed in f64, truncated and saturated."""
+    out, reals = reduced_output(binder, data, along), scratch_like(binder, data, dtype=np.float64)
+    if isinstance(op, ReduceL2):
+        call_elementwise(binder, lambda x, y: np.multiply(x, x, y, dtype=y.dtype), data, reals)
+        total = bind_sum(binder, reals, along)
+        binder.call(np.sqrt, total, total)
+    else:
+        call_elementwise(binder, lambda x, y: np.copyto(y, x), data, reals)
+        total = scratch_like(binder, reals, along)
+        _reduce(np.multiply, reals, along, total, binder)
+    binder.call(_store_reals, total, out)
+
+
+def _store_reals(total: Array, out: Array) -> None:
+    """Store real numbers, truncated and saturated."""
+    info = np.iinfo(out.dtype)
+    np.copyto(out, np.clip(np.trunc(total), info.min, info.max), "unsafe")
+
+
 def _reduce(function: np.ufunc, data: Array, axes: tuple[int, ...], out: Array, binder: Binder) -> None:
     """Bind a function of two elements that is applied over and over."""
+    if function is np.multiply and data.dtype.kind == "f" and _bind_product_of_columns(binder, data, axes, out):
+        return
     workers = max(min(data.size // HEAVY, out.size, threads()), 1)
     parts = parts_of((data, out), workers)
     call_shares(binder, [[(function.reduce, (x, axes, y.dtype, y, True))] for x, y in parts])
+
+
+_WIDTHS = 16, 1024
+"""The least and the largest number of columns of which products are computed, side by side, before their own product.
+NumPy's product of one row waits for each factor: a million take 0.84 ms, as columns 0.07."""
+
+
+def _bind_product_of_columns(binder: Binder, data: Array, axes: tuple[int, ...], out: Array) -> bool:
+    """Bind the products of rows that are dense in memory; return False for others, and for short ones."""
+    order = memory_order(data)
+    length = prod(data.shape[axis] for axis in axes)
+    width = gcd(length, _WIDTHS[1])
+    is_rows = set(order[len(order) - len(axes) :]) == set(axes) and is_dense(data)
+    if not is_rows or width < _WIDTHS[0] or length < 4 * width:
+        return False
+    rows = data.transpose(order).reshape(-1, length // width, width)
+    columns = binder.scratch((len(rows), width), data.dtype)
+    target = out.transpose(order).reshape(-1)
+    binder.call(np.multiply.reduce, rows, 1, data.dtype, columns)
+    binder.call(np.multiply.reduce, columns, 1, data.dtype, target)
+    return True
 
 
 # --------------------------------------------------------------------------- cumulative sums

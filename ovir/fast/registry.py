@@ -70,7 +70,7 @@ def bind(op: Operator, binder: Binder, *inputs: Array) -> bool:
     if form is None:
         return False
     by_element, narrow = form in _by_element, any(is_narrow(array.dtype) for array in inputs)
-    if by_element and narrow and is_narrow(binder.output_dtype()) and bind_table(op, binder, inputs):
+    if by_element and narrow and bind_table(op, binder, inputs):
         return True
     if form in _in_f32 and narrow:
         in_blocks = by_element and getattr(op, "auto_broadcast", "numpy") != "pdpd"

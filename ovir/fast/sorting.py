@@ -65,7 +65,7 @@ def _sorted_first(keys: Array, count: int) -> Array:
     if count == 1:
         first: Array = keys.argmin(axis=-1, keepdims=True)
         return first
-    if keys.size < _MANY or 2 * count > size or count == 0:
+    if keys.size < _MANY or 2 * count > size or count == 0 or keys.itemsize == 1:
         return keys.argsort(-1, kind="stable")[..., :count]
     selected = _selected(keys, count)
     order = np.argsort(np.take_along_axis(keys, selected, -1), axis=-1, kind="stable")
@@ -91,7 +91,7 @@ _FEW_BOUNDARIES = 64
 """With up to this many boundaries, comparing with each is several times faster than searching."""
 
 
-@fast(Bucketize)
+@fast(Bucketize, in_f32=True)
 def bucketize(op: Bucketize, binder: Binder, data: Array, buckets: Array) -> bool:
     is_native = all(array.dtype in (np.float32, np.float64) or array.dtype.kind in "iu" for array in (data, buckets))
     if not binder.is_constant(1) or not is_native or not data.size:

@@ -161,7 +161,7 @@ class Divide(ArithmeticBase):
             return np.divide(a, b)
         if a.dtype.kind == "f":  # bounds
             return (np.floor if self.m_pythondiv else np.trunc)(np.divide(a, b))
-        _report_zeros(b)
+        report_zeros(b)
         return np.floor_divide(a if self.m_pythondiv else a - np.fmod(a, b), b)
 
     def may_wrap(self, a: Value, b: Value) -> Mask:
@@ -191,7 +191,7 @@ class RemainderBase(ArithmeticBase):
 
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind in "iu":
-            _report_zeros(b)
+            report_zeros(b)
             return self.of_integers(a, b)
         return self.of_reals(a, b)
 
@@ -350,6 +350,7 @@ def _integer_powers(a: Array, b: Array) -> Array:
     return np.where(b < 0, inverse, np.power(a, np.maximum(b, 0))).astype(a.dtype)
 
 
-def _report_zeros(divisor: Array) -> None:
+def report_zeros(divisor: Array) -> None:
+    """Report divisors of integers that are 0."""
     if not divisor.all():
         report("an integer is divided by 0, which is undefined", "the result here is 0")

@@ -68,14 +68,14 @@ class Broadcast3(Operator):
         return TensorType(data.element_type, self._broadcast(aligned, target, data.shape))
 
     def run(self, data: Array, target_shape: Array, axes_mapping: Array | None = None) -> Array:
-        aligned, result = self._shapes(data.shape, target_shape, axes_mapping)
+        aligned, result = self.shapes(data.shape, target_shape, axes_mapping)
         view = data.reshape(aligned)
         if view.shape == result:
             return view
         return np.broadcast_to(view, result).copy()
 
-    def _shapes(
-        self, shape: tuple[int, ...], target_shape: Array, axes_mapping: Array | None
+    def shapes(
+        self, shape: tuple[int, ...], target_shape: Array, axes_mapping: Array | None = None
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the shape of ``data`` with dimensions of size 1, and the shape of the result."""
         if self.mode in ("numpy", "bidirectional") and len(shape) <= target_shape.size:

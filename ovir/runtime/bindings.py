@@ -46,8 +46,9 @@ class Bindings:
     """The executors of one request.
 
     The first shapes that a request sees are bound at once: the model is inferred for them, so that all that follows
-    from shapes is known, and each step is bound to its arrays. Later, shapes are bound when they come again, because
-    this takes as long as a few runs, and the shapes of a decoder whose cache grows never do. All other runs share one
+    from shapes is known, and each step is bound to its arrays. Later, or if they include those of variables, shapes are
+    bound when they come again, because this takes as long as a few runs, and the shapes of a decoder whose cache grows
+    never do. All other runs share one
     executor for all shapes, in which steps look up their arrays. Shapes whose executor has been dropped must come twice
     as often before they are bound again, so that sets of shapes that take turns are not bound all the time.
     """
@@ -78,23 +79,23 @@ class Bindings:
         shapes = tuple([array.shape for array in inputs]), self._variables.shapes(names) if names else ()
         executor = self._bound.pop(shapes, None)
         if executor is None and self._pays(shapes):
-            executor = self._bind(shapes)
+            executor = self._bind(shapes, inputs)
         if executor is not None:
             self._bound[shapes] = executor  # the one that was used last is the last
             _keep_latest(self._bound, MOST_BINDINGS)
             return executor
         if self._for_all_shapes is None:
-            self._for_all_shapes = self._executor(self.plan)
+            self._for_all_shapes = self._executor(self.plan, inputs)
         return self._for_all_shapes
 
     def _pays(self, shapes: Shapes) -> bool:
         seen = self._seen.pop(shapes, 0)
         self._seen[shapes] = seen + 1
         _keep_latest(self._seen, _MOST_SEEN)
-        is_first = not self._repeats_before_binding
+        is_first = not self._repeats_before_binding and not self.plan.open_variables
         return is_first or seen >= self._repeats_before_binding.get(shapes, 1)
 
-    def _bind(self, shapes: Shapes) -> Executor | None:
+    def _bind(self, shapes: Shapes, inputs: Sequence[Array]) -> Executor | None:
         times = self._repeats_before_binding.pop(shapes, 1)
         try:
             states = dict(zip(self.plan.open_variables, shapes[1], strict=True))
@@ -105,12 +106,14 @@ class Bindings:
         _keep_latest(self._repeats_before_binding, _MOST_COUNTED)
         if plan is None:
             return None
+        if plan is not self.plan:
+            refuse_what_does_not_fit(plan)
         del self._seen[shapes]
-        return self._executor(plan)
+        return self._executor(plan, inputs)
 
-    def _executor(self, plan: Plan) -> Executor:
+    def _executor(self, plan: Plan, inputs: Sequence[Array]) -> Executor:
         plan = plan.watched() if self.watched else without_repeated_keys(plan)
-        return Executor(plan, self._variables, self._plans.prepared)
+        return Executor(plan, self._variables, self._plans.prepared, inputs)
 
 
 def _keep_latest(items: dict[Shapes, Any], most: int) -> None:

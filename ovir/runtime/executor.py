@@ -26,7 +26,6 @@ from ovir.runtime.binder import Prepared, StepBinder, bind_step, dtype_of, has_f
 from ovir.runtime.failures import failed, memory_errors_named, out_of_memory
 from ovir.runtime.free_steps import FreeStep, FreeStepContext
 from ovir.runtime.listeners import Listener, ListenerFailed
-from ovir.runtime.memory import refuse_what_does_not_fit
 from ovir.runtime.plan import Plan, Step
 from ovir.runtime.state import Variables
 
@@ -73,12 +72,12 @@ class Executor:
     (``FreeStep``).
     """
 
-    def __init__(self, plan: Plan, variables: Variables, prepared: Prepared | None = None) -> None:
+    def __init__(
+        self, plan: Plan, variables: Variables, prepared: Prepared | None = None, inputs: Sequence[Array] = ()
+    ) -> None:
         """Bind the steps of a plan. Executors of plans of one model, for other shapes, share what ``prepared`` holds.
-
-        Raises RunError for tensors that exceed the memory of the machine.
+        Steps that read inputs where the caller has them are bound to those of the first run, if ``inputs`` has them.
         """
-        refuse_what_does_not_fit(plan)
         self.plan = plan
         self._variables = variables
         self._prepared: Prepared = {} if prepared is None else prepared
@@ -103,7 +102,7 @@ class Executor:
         """The step of each call."""
         self._remaining: Any = iter(self._calls)  # a list iterator, which knows how many calls are left
         with single_thread:  # a thread of BLAS waits for more work for a while, and takes time from the first run
-            self._bind()
+            self._bind(inputs)
         self._shared = self._shared_results()
 
     @property
@@ -113,24 +112,27 @@ class Executor:
 
     # ----- binding
 
-    def _bind(self) -> None:
+    def _bind(self, inputs: Sequence[Array]) -> None:
         plan = self.plan
         read = {slot for step in plan.steps for slot in step.inputs}.union(plan.results)
-        for slot in plan.parameters:
+        for position, slot in enumerate(plan.parameters):
             if slot in read:  # a loop does not feed a parameter of its body that nothing reads
                 with memory_errors_named(plan.ports[slot].layer):
-                    self._add_input(slot)
+                    self._add_input(slot, inputs[position] if inputs else None)
         for index, step in enumerate(counted("compiling", plan.steps)):
             with memory_errors_named(step.layer):
                 self._add(index, step)
 
-    def _add_input(self, slot: int) -> None:
+    def _add_input(self, slot: int, lent: Array | None) -> None:
         port = self.plan.ports[slot]
         if has_fixed_array(port):
-            array = self._slots[slot] = np.empty(port.shape.to_tuple(), dtype_of(port))
+            array = np.empty(port.shape.to_tuple(), dtype_of(port)) if lent is None else lent
             self._fixed.add(slot)
             if array.nbytes > _LARGE:
                 self._lent[slot], self._lenders[slot] = None, {slot}
+            elif array is lent:
+                array = np.empty_like(lent)
+            self._slots[slot] = array
 
     def _add(self, index: int, step: Step) -> None:
         bodies = {

@@ -115,7 +115,9 @@ class _Walk:
 
     def _bodies(self, index: int) -> int:
         """Return the bytes that the bodies of a step hold while it runs; one body runs at a time."""
-        uses = [memory_use(body, certain=self.certain) for body in self.plan.bodies.get(index, {}).values()]
+        if index not in self.plan.bodies:
+            return 0
+        uses = [memory_use(body, certain=self.certain) for body in self.plan.bodies[index].values()]
         self.body_weights += sum(use.weights for use in uses)
         self.unknown += sum(use.unknown for use in uses)
         return max((use.activations for use in uses), default=0)

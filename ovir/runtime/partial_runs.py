@@ -13,6 +13,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.runtime.binder import Prepared
 from ovir.runtime.emulation import EmulatedSteps, Emulation
 from ovir.runtime.executor import Executor
+from ovir.runtime.memory import refuse_what_does_not_fit
 from ovir.runtime.plan import Plan, Step
 from ovir.runtime.planning import make_plan
 from ovir.runtime.state import Variables
@@ -33,6 +34,7 @@ class _Part:
 
     @cached_property
     def _executor(self) -> Executor:
+        refuse_what_does_not_fit(self._plan)
         return Executor(self._plan, self._variables, self._prepared)
 
     def run(self, found: Mapping[Port, Array], recorded: Mapping[Port, Array]) -> list[tuple[Port, Array]]:

@@ -16,9 +16,18 @@ from ovir.fast.base import products
 from ovir.ops import activation as act
 from ovir.ops import reduction as red
 from ovir.ops.activation import Gelu2, PReLU
+from ovir.ops.arithmetic import FloorMod, Mod, Power
 from ovir.ops.attention import GroupedAttention, ScaledDotProductAttention
 from ovir.ops.base.operator import Operator
-from ovir.ops.convolution import Convolution, ConvolutionBackpropData, GroupConvolution, GroupConvolutionBackpropData
+from ovir.ops.broadcast import Broadcast3
+from ovir.ops.comparison import IsInf
+from ovir.ops.convolution import (
+    Convolution,
+    ConvolutionBackpropData,
+    DeformableConvolution8,
+    GroupConvolution,
+    GroupConvolutionBackpropData,
+)
 from ovir.ops.interpolate import Interpolate11
 from ovir.ops.logic import BitwiseNot, BitwiseOr, LogicalAnd, LogicalNot
 from ovir.ops.matmul import Einsum, MatMul
@@ -405,3 +414,77 @@ def test_infinite_taps_beside_the_data_are_left_out() -> None:
         expected = op.run(*inputs)
         results = bound_results(op, inputs, [expected], {1})
     assert results is None or np.array_equal(results[0], expected, equal_nan=True)
+
+
+INTEGERS = [np.int8, np.uint8, np.int16, np.int32, np.int64]
+
+
+def integers(dtype: Any, *shape: int) -> Array:
+    least = 0 if np.dtype(dtype).kind == "u" else -100
+    return np.random.default_rng(len(shape)).integers(least, 100, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("operation", [FloorMod, Mod, Power])
+def test_arithmetic_of_many_integers(operation: type[Operator], dtype: Any) -> None:
+    data = integers(dtype, 2, 300, 300)
+    for other in (
+        np.array(7, dtype),
+        np.array([[[-3 if np.iinfo(dtype).min else 3]]], dtype),
+        integers(dtype, 300, 1) | 1,
+    ):
+        assert_bound_like_run(operation(), data, abs(other) % 5 if operation is Power else other, error=0)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("slope", [0.0, 0.3, 2.5, -1.0])
+@pytest.mark.parametrize("channels", [1, 7])
+def test_prelu_of_integers(dtype: Any, slope: float, channels: int) -> None:
+    assert_bound_like_run(PReLU(), integers(dtype, 3, 7, 40, 40), np.full(channels, slope, np.float32), error=0)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("equation", ["abcd,abed->abce", "abij,abjk->abik", "abcd,abcd->ab"])
+def test_sums_of_products_of_integers(dtype: Any, equation: str) -> None:
+    data = integers(dtype, 2, 3, 16, 16)
+    assert_bound_like_run(Einsum(equation=equation), data, data, error=0)
+    assert_bound_like_run(Einsum(equation=equation), data * np.array(1 << 20).astype(dtype), data, error=0)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, np.float16, np.float32])
+@pytest.mark.parametrize("operation", [red.ReduceProd, red.ReduceL2, red.ReduceMean, red.ReduceL1])
+@pytest.mark.parametrize("axes", [[0], [1, 2], [0, 1, 2]])
+def test_reductions_of_many_numbers(operation: type[Operator], axes: list[int], dtype: Any) -> None:
+    data = integers(dtype, 4, 64, 64)
+    if operation is red.ReduceProd:
+        data = (data % 2 * 2 + 1 - data % 3 // 2 * 2).astype(dtype)
+    is_real = np.dtype(dtype).kind == "f"
+    assert_bound_like_run(operation(keep_dims=True), data, np.array(axes), error=1e-3 if is_real else 0)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_deformable_convolution_of_integers(dtype: Any) -> None:
+    settings = {"strides": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
+    offsets = integers(dtype, 2, 18, 9, 9) % 3
+    inputs = integers(dtype, 2, 4, 9, 9), offsets, integers(dtype, 5, 4, 3, 3)
+    assert_bound_like_run(DeformableConvolution8(group=1, deformable_group=1, **settings), *inputs, error=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int64, np.bool_])
+@pytest.mark.parametrize("shape", [(4, 3, 5, 6), (3, 5, 6), (2, 3, 5, 6)])
+def test_broadcast_to_a_constant_shape(shape: tuple[int, ...], dtype: Any) -> None:
+    for data in (integers(np.int16, 3, 1, 6), integers(np.int16, 3, 6, 1).swapaxes(1, 2)):
+        assert_bound_like_run(Broadcast3(mode="numpy"), data.astype(dtype), np.array(shape))
+
+
+def test_hard_sigmoid_of_nan() -> None:
+    data = sample(2, 300, 300)
+    data[0, 0, :3] = np.nan, np.inf, -np.inf
+    assert_bound_like_run(act.HardSigmoid(), data, np.float32(0.2), np.float32(0.5))
+
+
+@pytest.mark.parametrize("signs", [(True, True), (False, True), (True, False), (False, False)])
+def test_infinities_of_signs(signs: tuple[bool, bool]) -> None:
+    data = sample(2, 300, 300)
+    data[0, 0, :3] = np.nan, np.inf, -np.inf
+    assert_bound_like_run(IsInf(detect_negative=signs[0], detect_positive=signs[1]), data)

@@ -12,6 +12,7 @@ from binding import LoneBinder, bound_results
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import constant_type
+from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.fast.base import passes
 from ovir.fast.base.tables import bind_table
 from ovir.fast.registry import bind
@@ -123,4 +124,9 @@ def test_there_is_no_table_for_numbers_that_are_reported() -> None:
     op = op.applied(types, (op.infer(*types),))
     binder = LoneBinder((data, zero), [(data.shape, data.dtype)], {1})
     assert not bind_table(op, binder, (data, zero))
-    assert not bind(op, binder, data, zero)
+    assert bind(op, binder, data, zero)
+    reports: list[object] = []
+    with np.errstate(all="ignore"), reporting_to(lambda *report: reports.append(report)):
+        for function, arguments in binder.calls:
+            function(*arguments)
+    assert len(reports) == 1

@@ -47,6 +47,17 @@ def test_a_value_that_grows_is_right_in_every_run(reorders: bool, emulate: str |
         np.testing.assert_array_equal(result, before)
 
 
+def test_shapes_of_variables_are_bound_when_they_come_again() -> None:
+    request = ovir.compile_model(cache(reorders=False)).create_infer_request()
+    bound = []
+    for _ in range(2):
+        request.reset_state()
+        for _ in range(3):
+            request.infer({"x": np.ones((2, 1, WIDTH), np.float32)})
+            bound.append(len(request._bindings._bound))
+    assert bound == [0, 0, 0, 1, 2, 3]
+
+
 def test_a_run_that_fails_leaves_the_value() -> None:
     request = ovir.compile_model(cache()).create_infer_request()
     beams = np.array([0, 1], np.int32)

@@ -135,3 +135,15 @@ def test_free_steps_see_the_array_that_is_lent() -> None:
         np.testing.assert_array_equal(
             request.infer([array, ones])[0], np.arange(4, dtype=np.float32)[:, None] + array[2:3]
         )
+
+
+def test_the_first_run_binds_each_step_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    again: list[StepBinder] = []
+    monkeypatch.setattr(StepBinder, "bind_again", lambda binder, inputs: again.append(binder))
+    x = ops.parameter([300, 300], "f32", name="x")
+    request = ovir.compile_model(ovir.Model([ops.relu(x)], [x], "model")).create_infer_request()
+    data = np.random.default_rng(0).standard_normal((300, 300)).astype(np.float32)
+    np.testing.assert_array_equal(request.infer([data])[0], np.maximum(data, 0))
+    assert not again
+    request.infer([data.copy()])
+    assert len(again) == 1

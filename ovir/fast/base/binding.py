@@ -158,8 +158,10 @@ def tiled(constant: Array, *arrays: Array) -> Array:
     It has one value for each index of the fastest axes of the arrays, which all lie alike in memory. Without such a
     form the constant itself is returned. With constants as they are, mtcnn_pnet takes 1.22 times as long.
     """
+    if constant.size <= 1 or constant.size >= min(_LONG, arrays[0].size):
+        return constant
     shape, order = arrays[0].shape, memory_order(arrays[0])
-    if constant.size <= 1 or constant.size >= _LONG or any(memory_order(array) != order for array in arrays):
+    if any(memory_order(array) != order for array in arrays):
         return constant
     whole = np.broadcast_to(constant, np.broadcast_shapes(constant.shape, shape))
     if whole.shape != shape:
