@@ -9,7 +9,7 @@ import numpy as np
 from ovir import opset9 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import constant, joined, known, known_sizes, rank, scalar, size, tensor
+from ovir.lowering.parts import FAR, constant, joined, known, known_sizes, part, rank, scalar, size, tensor
 from ovir.lowering.registry import lowers, refuse
 from ovir.ops.fourier import IRDFT, ISTFT, RDFT, STFT
 
@@ -24,9 +24,7 @@ def rdft(op: RDFT, data: Port, axes: Port, signal_size: Port | None = None) -> L
     numbers = ops.dft(pairs, along, signal_size)
     last = along[-1]
     kept = ops.add(ops.divide(size(numbers, last), [2]), [1])
-    end: LayerOrPort = kept if last == 0 else ops.concat([ops.constant([0] * last, i64), kept], axis=0)
-    keep = [*[1] * last, 0]
-    return ops.strided_slice(numbers, [0] * (last + 1), end, [1] * (last + 1), keep, keep)
+    return part(numbers, last, 0, kept)
 
 
 @lowers("IRDFT", 9)
@@ -44,7 +42,7 @@ def irdft(op: IRDFT, data: Port, axes: Port, signal_size: Port | None = None) ->
         refuse("its result has no elements")
     half = length // 2 + 1
     if bins > half:
-        numbers = _cut(numbers, last, half)
+        numbers = part(numbers, last, 0, half)
     elif bins < half:
         none = [0] * (count + 1)
         end = [half - bins if axis == last else 0 for axis in range(count + 1)]
@@ -54,11 +52,6 @@ def irdft(op: IRDFT, data: Port, axes: Port, signal_size: Port | None = None) ->
         conjugates = ops.multiply(ops.gather(numbers, mirrored, last), ops.constant([1.0, -1.0], data.element_type))
         numbers = ops.concat([numbers, conjugates], axis=last)
     return ops.gather(ops.idft(numbers, [last]), 0, count)
-
-
-def _cut(item: LayerOrPort, axis: int, stop: int) -> Layer:
-    keep = [*[1] * axis, 0]
-    return ops.strided_slice(item, [0] * (axis + 1), [*[0] * axis, stop], [1] * (axis + 1), keep, keep)
 
 
 # --------------------------------------------------------------------------- short frames
@@ -118,10 +111,9 @@ def istft(
 def _wanted(signal: Layer, removed: int, signal_length: Port | None) -> Layer:
     """Return signals [batch, time] without what centered frames reach beyond them, cut or padded to a length."""
     if signal_length is None:
-        return ops.strided_slice(signal, [0, removed], [0, -removed], [1, 1], [1, 0], [1, int(not removed)])
+        return part(signal, 1, removed, -removed or FAR)
     wanted = ops.reshape(ops.convert(signal_length, i64), [1], special_zero=False)
-    rest = ops.strided_slice(signal, [0, removed], [0, 0], [1, 1], [1, 0], [1, 1])
-    kept = ops.strided_slice(rest, [0, 0], joined(0, wanted), [1, 1], [1, 0], [1, 0])
+    kept = part(part(signal, 1, removed), 1, 0, wanted)
     missing = ops.subtract(wanted, size(kept, 1))
     if constant(missing) == 0:
         return kept

@@ -7,7 +7,7 @@ import numpy as np
 from ovir import opset7 as ops
 from ovir.core.element_types import i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import constant, joined, older, scalar
+from ovir.lowering.parts import below, constant, joined, older, scalar
 from ovir.lowering.registry import lowers
 from ovir.ops.generate import Eye, OneHot16
 
@@ -24,8 +24,8 @@ def eye(op: Eye, num_rows: Port, num_columns: Port, diagonal: Port, batch_shape:
             ops.convert(ops.reshape(port, _SCALAR, special_zero=False), "i64")
             for port in (num_rows, num_columns, diagonal)
         )
-        row = ops.unsqueeze(ops.range(0, rows, 1, "i64"), [1])
-        matrix = ops.convert(ops.equal(ops.add(row, shift), ops.range(0, columns, 1, "i64")), op.output_type)
+        row = ops.unsqueeze(below(rows), [1])
+        matrix = ops.convert(ops.equal(ops.add(row, shift), below(columns)), op.output_type)
     if batch_shape is None:
         return matrix
     shape = joined(ops.convert(batch_shape, "i64"), ops.shape_of(matrix))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ovir import opset8 as ops
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import known, known_sizes, older, rank, swapped
+from ovir.lowering.parts import known, known_sizes, older, part, rank, swapped
 from ovir.lowering.registry import Tensors, lowers, refuse
 from ovir.ops.base.spatial import SAME, output_size
 from ovir.ops.pooling import AdaptiveAvgPool, AdaptiveMaxPool, AvgPool14, AvgPool16, MaxPool8, MaxPool14, PoolBase
@@ -105,7 +105,7 @@ def adaptive_max_pool(op: AdaptiveMaxPool, data: Port, output_shape: Port) -> Te
     result: LayerOrPort = data
     for axis, size, count in zip(range(2, rank(data)), spatial, counts, strict=True):
         parts = [
-            ops.reduce_max(_part(result, axis, start, stop), [axis], keep_dims=True)
+            ops.reduce_max(part(result, axis, start, stop), [axis], keep_dims=True)
             for start, stop in _windows(size, count)
         ]
         result = ops.concat(parts, axis)
@@ -120,9 +120,3 @@ def _spatial(data: Port) -> tuple[int, ...]:
 
 def _windows(size: int, count: int) -> list[tuple[int, int]]:
     return [(window * size // count, -(-(window + 1) * size // count)) for window in range(count)]
-
-
-def _part(item: LayerOrPort, axis: int, start: int, stop: int) -> Layer:
-    ones = [1] * (axis + 1)
-    keep = [*[1] * axis, 0]
-    return ops.strided_slice(item, [0] * axis + [start], [0] * axis + [stop], ones, keep, keep)
