@@ -64,7 +64,8 @@ def by_run(graph: Graph, numbers: Tensor, rank: int) -> Tensor:
 exports_parts(
     SegmentMax,
     to="Gather of segments padded to the longest one, ReduceMax",
-    limits="segments of NaN alone are -inf; segment_ids that are negative or not sorted, and a negative num_segments, are not an error",
+    limits="segments of NaN alone are -inf; segment_ids that are negative or not sorted, and a negative num_segments, "
+    "are not an error",
 )
 
 

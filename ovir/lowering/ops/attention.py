@@ -13,9 +13,6 @@ from ovir.lowering.parts import below, number, part, rank, scalar, size, sizes, 
 from ovir.lowering.registry import lowers
 from ovir.ops.attention import ScaledDotProductAttention
 
-_STORED = 1 << 16
-"""The number of elements up to which a causal mask is stored."""
-
 
 @lowers("ScaledDotProductAttention", 13)
 def attention(
@@ -48,9 +45,6 @@ def _scaled(query: Port, scale: Port | None) -> Layer:
 
 def _causal(query: Port, key: Port) -> Layer:
     """Return the mask of the keys that each query attends to: those up to its own position."""
-    rows, keys = (port.shape[-2] if port.shape.rank else None for port in (query, key))
-    if rows and keys and rows.is_static and keys.is_static and rows.length * keys.length <= _STORED:
-        return ops.constant(np.tri(rows.length, keys.length, dtype=np.bool_))
     own, others = (below(size(port, -2)) for port in (query, key))
     return ops.less_equal(others, ops.unsqueeze(own, [1]))
 
