@@ -76,9 +76,9 @@ _PADDED = "Gather of bags padded to the longest one, ReduceSum"
 _NEGATIVE = "negative indices that depend on the run count from the end"
 
 
-@exports(EmbeddingBagPackedSum, EmbeddingBagPacked, to="Gather, ReduceSum", limits=_NEGATIVE)
+@exports(EmbeddingBagPackedSum, to="Gather, ReduceSum", limits=_NEGATIVE)
 def embedding_bag_packed(
-    graph: Graph, op: EmbeddingBagBase, table: Tensor, indices: Tensor, weights: Tensor | None = None
+    graph: Graph, op: EmbeddingBagPackedSum, table: Tensor, indices: Tensor, weights: Tensor | None = None
 ) -> Tensor:
     """Export as Gather and ReduceSum over the rows of each bag."""
     computed = _computed_in(table)
@@ -86,10 +86,10 @@ def embedding_bag_packed(
     if weights is not None:
         rank = graph.rank(table, "emb_table")
         rows = graph.Mul(rows, _weights(graph, graph.cast(weights, computed), rank))
-    sums = graph.ReduceSum(rows, [1], keepdims=0)
-    if op.reduction == "mean":
-        sums = graph.Div(sums, graph.Max(graph.cast(graph.Shape(indices, start=1, end=2), computed), 1))
-    return graph.cast(sums, table.element_type)
+    return graph.cast(graph.ReduceSum(rows, [1], keepdims=0), table.element_type)
+
+
+exports_parts(EmbeddingBagPacked, to="Gather, ReduceSum; Div for the mean", limits=_NEGATIVE)
 
 
 @exports(

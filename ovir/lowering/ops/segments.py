@@ -19,8 +19,10 @@ def embedding_bag_packed(
     total = ops.embedding_bag_packed_sum(table, indices, per_sample_weights)
     if op.reduction == "sum":
         return total
-    _require_real(op.reduction, table)
-    return ops.divide(total, ops.convert_like(ops.maximum(size(indices, 1), scalar(1, i64)), table))
+    count = ops.maximum(size(indices, 1), scalar(1, i64))
+    if table.element_type.is_real:
+        return ops.divide(total, ops.convert(count, table.element_type))
+    return ops.convert(ops.divide(ops.convert(total, i64), count, m_pythondiv=False), table.element_type)
 
 
 @lowers("EmbeddingBagOffsets", 15)
@@ -37,18 +39,14 @@ def embedding_bag_offsets(
         default_index = None  # older releases look up any index that is given
     if op.reduction == "sum":
         return ops.embedding_bag_offsets_sum(table, indices, offsets, default_index, per_sample_weights)
-    _require_real(op.reduction, table)
+    if not table.element_type.is_real:
+        refuse(f"older operations do not round the {op.reduction} of {table.element_type}")
     total = ops.embedding_bag_offsets_sum(table, indices, offsets, default_index)
     trailing = [1] * (rank(table, "emb_table") - 1)
     ones = ops.broadcast(scalar(1, table.element_type), ops.concat([size(table, 0), ops.constant([1], i64)], axis=0))
     counts = ops.embedding_bag_offsets_sum(ones, indices, offsets, default_index)
     counts = ops.maximum(counts, scalar(1, table.element_type))
     return ops.divide(total, ops.reshape(counts, [-1, *trailing], special_zero=False))
-
-
-def _require_real(reduction: str, table: Port) -> None:
-    if not table.element_type.is_real:
-        refuse(f"older operations do not round the {reduction} of {table.element_type}")
 
 
 @lowers("SegmentMax", 16)
