@@ -93,15 +93,6 @@ def size(item: LayerOrPort, axis: int) -> Layer:
     return ops.gather(ops.shape_of(port), [axis], 0)
 
 
-def times(length: Layer, factor: int, divisor: int) -> Layer:
-    """Return a list of i64 multiplied by a factor and divided by a divisor of the result."""
-    array = constant(length)
-    if array is not None:
-        return ops.constant(array * factor // divisor)
-    scaled = length if factor == 1 else ops.multiply(length, [factor])
-    return ops.divide(scaled, [divisor])
-
-
 def joined(*parts: LayerOrPort | int | Sequence[int]) -> Layer:
     """Return lists of i64 one after the other."""
     lists = [part if isinstance(part, (Layer, Port)) else ops.constant(np.atleast_1d(part), "i64") for part in parts]

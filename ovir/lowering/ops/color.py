@@ -12,7 +12,7 @@ import numpy as np
 from ovir import opset7 as ops
 from ovir.core.element_types import ElementType, f32, f64, i32, u8
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import joined, part, scalar, size, times
+from ovir.lowering.parts import joined, part, scalar, size
 from ovir.lowering.registry import Tensors, lowers
 from ovir.ops.color import RgbToNv12Base, YuvToRgbBase
 
@@ -45,12 +45,12 @@ def _image_sizes(data: Port, *, is_whole: bool) -> tuple[Layer, Layer]:
     """Return height and width of an image, in a tensor with all planes or with luma alone."""
     height = size(data, 1)
     if is_whole:
-        height = times(height, 2, 3)
+        height = ops.divide(ops.multiply(height, [2]), [3])
     return height, size(data, 2)
 
 
 def _half(length: Layer) -> Layer:
-    return times(length, 1, 2)
+    return ops.divide(length, [2])
 
 
 def _shaped(item: LayerOrPort, *lengths: LayerOrPort | int) -> Layer:
