@@ -204,7 +204,7 @@ class _LayersExporter:
         if exporter is None:
             raise NotExportable(why_not_exported(type(operator)), hint=_ENGINE_HINT)
         if exporter.export is None:
-            return self._exported_parts(layer, operator.opset - 1)
+            return self._exported_parts(layer, operator.opset)
         sources = [port.source for port in layer.inputs]
         inputs = [None if source is None else self.tensor(source) for source in sources]
         while inputs and inputs[-1] is None:
@@ -230,7 +230,7 @@ class _LayersExporter:
             hint = layer.fault_hint(error, exporter.export)
             raise ExportError(diagnose(INTERNAL, message, layer.place, hint=hint)) from error
         if found is None:
-            return self._exported_parts(layer, operator.opset - 1)
+            return self._exported_parts(layer, operator.opset)
         outputs = [found] if isinstance(found, Tensor) else found
         if len(outputs) != len(layer.outputs):
             message = f"its exporter returns {len(outputs)} tensors, but the operation has {len(layer.outputs)} outputs"

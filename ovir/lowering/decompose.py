@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
+
+from ovir import opset8 as ops
 from ovir.diagnostics.codes import INTERNAL
-from ovir.diagnostics.errors import InputError, ModelError
+from ovir.diagnostics.errors import InputError, ModelError, OperatorError
 from ovir.graph.layers import Layer, LayerOrPort, Port, attach
+from ovir.lowering.parts import constant
 from ovir.lowering.registry import NotLowered, decomposition_of, refuse, why_without
 from ovir.lowering.releases import opset_number
 
@@ -39,10 +43,36 @@ def decomposed(layer: Layer, opset: int, read: Collection[Port] | None = None) -
                 source = replaced[port.source]
                 assert source is not None
                 attach(source, port)
-        if is_newer(part, opset):
+        if folded := _folded(part):
+            replaced.update(zip(part.outputs, folded, strict=True))
+        elif is_newer(part, opset):
             outputs = decomposed(part, opset, [port for port in part.outputs if port in used])
             replaced.update(zip(part.outputs, outputs, strict=True))
     return [replaced.get(port, port) for port in ports]
+
+
+_FOLDED = 1 << 16
+"""The number of elements up to which parts that depend on constants alone are computed at once."""
+
+
+def _folded(part: Layer) -> list[Port]:
+    """Return constants for the outputs of a new layer that reads only constants; nothing for other layers."""
+    sources = [port.source for port in part.inputs]
+    # The constants of the model itself are left as they are, unless they are small, as sizes are.
+    arrays = [port and (port.type.constant if port.layer.owner else constant(port)) for port in sources]
+    op, shapes = part.operator, [port.shape for port in part.outputs]
+    if op is None or not op.pure or not arrays or any(array is None for array in arrays):
+        return []
+    if not all(shape.is_static and shape.size().length <= _FOLDED for shape in shapes):
+        return []
+    applied = op.applied([port.type for port in part.inputs], [port.type for port in part.outputs])
+    try:
+        with np.errstate(all="ignore"):
+            result = applied.run(*arrays)
+    except OperatorError:
+        return []  # a run raises it again
+    found = result if isinstance(result, tuple) else (result,)
+    return [ops.constant(array, port.element_type).outputs[0] for array, port in zip(found, part.outputs, strict=True)]
 
 
 def _decomposed_once(layer: Layer, read: Collection[Port]) -> list[Port | None]:

@@ -9,9 +9,8 @@ from math import prod
 import numpy as np
 
 from ovir import opset8 as ops
-from ovir.core.element_types import i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import constant, joined, rank, scalar, size, tensor
+from ovir.lowering.parts import below, constant, joined, rank, scalar, size, tensor
 from ovir.ops.matmul import Einsum
 
 Label = str | int
@@ -99,8 +98,7 @@ def _diagonal(operand: _Operand) -> _Operand:
         first = labels.index(twice)
         second = labels.index(twice, first + 1)
         last = len(labels) - 1
-        length = ops.squeeze(size(found, first), [0])
-        places = ops.range(scalar(0, i64), length, scalar(1, i64), i64)
+        places = below(size(found, first))
         rows, columns = (ops.unsqueeze(places, [a for a in range(last + 1) if a != axis]) for axis in (first, second))
         on_diagonal = ops.select(ops.equal(rows, columns), found, scalar(0, tensor(found).element_type))
         found = ops.reduce_sum(on_diagonal, [second], keep_dims=False)

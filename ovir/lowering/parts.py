@@ -10,13 +10,16 @@ import numpy as np
 from ovir import opset8 as ops
 from ovir.building.creation import create_layer
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
+from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import refuse
 from ovir.ops import find
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const
+
+FAR = 2**31 - 1
+"""The largest position that runtimes which compute positions in i32 can hold."""
 
 
 def tensor(item: LayerOrPort) -> Port:
@@ -90,15 +93,6 @@ def size(item: LayerOrPort, axis: int) -> Layer:
     return ops.gather(ops.shape_of(port), [axis], 0)
 
 
-def times(length: Layer, factor: int, divisor: int) -> Layer:
-    """Return a list of i64 multiplied by a factor and divided by a divisor of the result."""
-    array = constant(length)
-    if array is not None:
-        return ops.constant(array * factor // divisor)
-    scaled = length if factor == 1 else ops.multiply(length, [factor])
-    return ops.divide(scaled, [divisor])
-
-
 def joined(*parts: LayerOrPort | int | Sequence[int]) -> Layer:
     """Return lists of i64 one after the other."""
     lists = [part if isinstance(part, (Layer, Port)) else ops.constant(np.atleast_1d(part), "i64") for part in parts]
@@ -108,7 +102,22 @@ def joined(*parts: LayerOrPort | int | Sequence[int]) -> Layer:
     return ops.concat(lists, axis=0)
 
 
+def below(count: LayerOrPort) -> Layer:
+    """Return the numbers 0, 1, ... below an integer, as i64."""
+    array = constant(count)
+    if array is not None:
+        return ops.constant(np.arange(array.item()))
+    end = count if tensor(count).shape.rank == 0 else ops.squeeze(count, [0])
+    return ops.range(scalar(0, i64), end, scalar(1, i64), i64)
+
+
 # ----- axes and indices
+
+
+def part(item: LayerOrPort, axis: int, start: LayerOrPort | int, stop: LayerOrPort | int = FAR) -> Layer:
+    """Return the elements along an axis from ``start`` up to ``stop``, which is excluded; layers are lists of one."""
+    first, last = (end if isinstance(end, (Layer, Port)) else ops.constant([end], i64) for end in (start, stop))
+    return ops.slice(item, first, last, [1], [axis])
 
 
 def swapped(item: LayerOrPort, axis: int, last: int) -> LayerOrPort:

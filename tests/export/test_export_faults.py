@@ -39,6 +39,13 @@ def check(net: Net, last: tuple[int, int], feeds: list[np.ndarray], opset: int) 
 
 
 @both_opsets
+def test_nan_is_not_the_largest_of_a_segment(opset: int) -> None:
+    net = Net()
+    made = net.op("SegmentMax", net.parameter("x", "4,1"), net.const([0, 0, 0, 2]), opset=16, fill_mode="ZERO")
+    check(net, made, [np.array([[np.nan], [2], [1], [-3]], np.float32)], opset)
+
+
+@both_opsets
 @pytest.mark.parametrize("scales", [[1, 1, 0.5, 0.5], [1, 1, 1, 0.5], [1, 1, 2, 0.5]])
 def test_antialias_keeps_axes_of_scale_1(scales: list[float], opset: int) -> None:
     net = Net()

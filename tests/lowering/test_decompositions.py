@@ -21,7 +21,6 @@ OLDEST = 7
 DIFFERENT = {
     ("ROIAlign", 9): "the older version enlarges regions that are shorter than a pixel",
     ("MaxPool", 8): "positions are read in all random models",
-    ("AdaptiveMaxPool", 8): "positions are read in all random models",
 }
 """Versions whose random models are not compared, and why; other tests have models of them."""
 DECOMPOSED = [

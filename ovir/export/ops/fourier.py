@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ovir.core.element_types import f64, i64
-from ovir.core.shapes import UNKNOWN
-from ovir.export.exporters import exports
+from ovir.export.exporters import exports, exports_parts
 from ovir.export.onnx_graph import Graph, Operand, Tensor
 from ovir.export.parts import real_type
-from ovir.export.sizes import axes_from_front, compute, scalar_size_of, size_of, vector
+from ovir.export.sizes import axes_from_front, scalar_size_of
 from ovir.ops.fourier import DFT, IDFT, IRDFT, ISTFT, RDFT, STFT, FourierBase
 
 # --------------------------------------------------------------------------- along one axis
@@ -21,42 +20,6 @@ def dft(graph: Graph, data: Tensor, axis: int | Tensor, length: Operand = None, 
     if graph.opset >= 20:
         return graph.DFT(data, length, axis if isinstance(axis, Tensor) else graph.constant(axis), **attributes)
     return graph.DFT(data, length, axis=axis, **attributes)
-
-
-def to_length(graph: Graph, data: Tensor, axis: int, length: Tensor) -> Tensor:
-    """Return data whose axis is cut or padded with zeros to a length, a tensor of one element."""
-    rank = graph.rank(data)
-    cut = graph.Slice(data, [0], length, [axis])
-    missing = graph.Sub(length, size_of(graph, cut, axis))
-    pads = graph.Concat(graph.constant([0] * (rank + axis)), missing, graph.constant([0] * (rank - axis - 1)), axis=0)
-    return graph.shaped(graph.Pad(cut, pads), [-1] * rank)
-
-
-def inverse_real(graph: Graph, half: Tensor, axis: int, length: int | Tensor | None) -> Tensor:
-    """Return the real numbers whose transform begins with ``half`` [..., 2] along an axis.
-
-    ``length`` is a scalar; without it the length is 2 * (size - 1).
-    """
-    rank = graph.rank(half)
-    wanted: Tensor | None = None
-    may_be_empty = length is None and half.shape[axis].contains(1)  # one element makes another one below
-    if length is None:
-        if may_be_empty:
-            wanted = vector(graph, [compute(graph, "Mul", compute(graph, "Sub", size_of(graph, half, axis), 1), 2)])
-        start = graph.constant([-2])
-    else:
-        wanted = graph.cast(graph.Reshape(length if isinstance(length, Tensor) else graph.constant(length), [1]), i64)
-        half = to_length(graph, half, axis, graph.Add(graph.Div(wanted, [2]), [1]))
-        start = graph.Div(graph.Sub(wanted, [1]), [2])
-    # The other half are the conjugates, in reverse.
-    others = graph.Slice(half, start, [0], [axis], [-1])
-    signs = graph.cast(graph.constant([1, -1]), half.element_type)
-    whole = graph.Concat(half, graph.Mul(others, signs), axis=axis)
-    made = dft(graph, graph.shaped(whole, [-1] * rank), axis, inverse=1)
-    found = graph.Gather(made, graph.constant(0), axis=rank - 1)
-    if may_be_empty:
-        found = graph.Slice(found, [0], wanted, [axis])
-    return graph.shaped(found, [-1] * (rank - 1))
 
 
 # --------------------------------------------------------------------------- along all axes
@@ -85,7 +48,7 @@ def fourier(graph: Graph, op: DFT | IDFT, data: Tensor, axes: Tensor, signal_siz
 
 @exports(RDFT, to="DFT", limits=_LIMITS)
 def real_fourier(graph: Graph, op: RDFT, data: Tensor, axes: Tensor, signal_size: Tensor | None = None) -> Tensor:
-    """Export as DFT of half of the last axis, then of the others."""
+    """Export as DFT of half of the last axis, then of the others, where the decomposition computes both halves."""
     *others, last = _axes(graph, op, data, axes, 0)
     rank = graph.rank(data)
     pairs = graph.Unsqueeze(graph.cast(data, real_type(data)), [rank])
@@ -95,19 +58,7 @@ def real_fourier(graph: Graph, op: RDFT, data: Tensor, axes: Tensor, signal_size
     return graph.cast(found, data.element_type)
 
 
-@exports(IRDFT, to="DFT", limits=_LIMITS)
-def inverse_real_fourier(
-    graph: Graph, op: IRDFT, data: Tensor, axes: Tensor, signal_size: Tensor | None = None
-) -> Tensor:
-    """Export as inverse DFT of all axes but the last, and then of the last axis joined with its mirror image."""
-    *others, last = _axes(graph, op, data, axes, 1)
-    found = graph.cast(data, real_type(data))
-    for place, axis in enumerate(others):
-        found = dft(graph, found, axis, _length(graph, signal_size, place, found, axis), inverse=1)
-    dims = [dim if axis == last else UNKNOWN for axis, dim in enumerate(data.shape)]
-    found = graph.shaped(found, dims)
-    length = _length(graph, signal_size, len(others), found, last, is_half=True)
-    return graph.cast(inverse_real(graph, found, last, length), data.element_type)
+exports_parts(IRDFT, to="DFT", limits=_LIMITS)
 
 
 def _axes(graph: Graph, op: FourierBase, data: Tensor, axes: Tensor, pairs: int) -> list[int]:
@@ -121,13 +72,8 @@ def _axes_in_run(graph: Graph, data: Tensor, axes: Tensor) -> list[Tensor]:
     return [graph.Gather(listed, graph.constant(place)) for place in range(count)]
 
 
-def _length(
-    graph: Graph, signal_size: Tensor | None, place: int, data: Tensor, axis: int | Tensor, *, is_half: bool = False
-) -> Tensor | None:
-    """Return the length of the signal along one of the axes as a scalar, None if it is the size of the data.
-
-    With ``is_half``, the axis of the data holds half of the signal.
-    """
+def _length(graph: Graph, signal_size: Tensor | None, place: int, data: Tensor, axis: int | Tensor) -> Tensor | None:
+    """Return the length of the signal along one of the axes as a scalar, None if it is the size of the data."""
     if signal_size is None:
         return None
     if signal_size.constant is not None:
@@ -135,8 +81,6 @@ def _length(
         return None if length == -1 else graph.constant(length)
     given = graph.cast(graph.Gather(signal_size, graph.constant(place)), i64)
     own = graph.Gather(graph.Shape(data), axis) if isinstance(axis, Tensor) else scalar_size_of(graph, data, axis)
-    if is_half:
-        own = graph.Mul(graph.Sub(own, 1), 2)
     return graph.Where(graph.Equal(given, -1), own, given)
 
 
@@ -145,7 +89,10 @@ def _length(
 
 @exports(STFT, to="STFT")
 def stft(graph: Graph, op: STFT, signal: Tensor, window: Tensor, frame_size: Tensor, frame_step: Tensor) -> Tensor:
-    """Export as STFT with a window that is as long as a frame."""
+    """Export as STFT with a window that is as long as a frame.
+
+    The frames of the decomposition, gathered and then transformed, take 1.2 times as long.
+    """
     rank = graph.rank(signal, "signal")
     samples, weights = graph.cast(signal, real_type(signal)), graph.cast(window, real_type(window))
     batch = samples if rank == 2 else graph.Unsqueeze(samples, [0])

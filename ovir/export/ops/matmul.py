@@ -105,7 +105,7 @@ def _filled_up(graph: Graph, x: Tensor, subscript: str, hidden: int) -> Tensor:
 
 @exports(Inverse, to="Loop of elimination steps", limits="the result for a singular matrix is infinite or NaN")
 def inverse(graph: Graph, op: Inverse, data: Tensor) -> Tensor:
-    """Export as the elimination of one column after another, with the largest element of a column as its pivot."""
+    """Export as a Loop, with the largest element of a column as its pivot; the decomposition needs known sizes."""
     graph.leave_to_numpy(SLOW_LOOP)
     rank = graph.rank(data)
     size = scalar_size_of(graph, data, rank - 1)

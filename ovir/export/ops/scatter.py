@@ -89,7 +89,7 @@ def _around(graph: Graph, data: Tensor, axis: Tensor) -> tuple[Size, Size, Size]
 def scatter_elements_update(
     graph: Graph, op: ScatterElementsUpdate3, data: Tensor, indices: Tensor, updates: Tensor, axis: Tensor
 ) -> Tensor:
-    """Export as ScatterElements; a mean is a sum divided by the number of its parts."""
+    """Export as ScatterElements, which reduces, as older operations do not; a mean is a sum divided by a count."""
     if data.rank == 0:
         data, indices, updates = (graph.Reshape(tensor, [1]) for tensor in (data, indices, updates))
         found = _scattered(graph, op.reduction, op.use_init_val, data, indices, updates, 0)

@@ -10,9 +10,8 @@ from ovir.core.element_types import ElementType, i64
 from ovir.export.exporters import exports, exports_parts
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.ops.sorting import positions
-from ovir.export.parts import real_type, reduced
+from ovir.export.parts import real_type
 from ovir.export.sizes import LAST, as_list, as_scalar, positions_below
-from ovir.kernels.precision import lowest_finite
 from ovir.ops.segments import (
     EmbeddingBagBase,
     EmbeddingBagOffsets,
@@ -62,34 +61,12 @@ def by_run(graph: Graph, numbers: Tensor, rank: int) -> Tensor:
 # --------------------------------------------------------------------------- segments
 
 
-@exports(
+exports_parts(
     SegmentMax,
     to="Gather of segments padded to the longest one, ReduceMax",
-    limits="NaN prevails; segment_ids that are negative or not sorted, and a negative num_segments, are not an error",
+    limits="segments of NaN alone are -inf; segment_ids that are negative or not sorted, and a negative num_segments, "
+    "are not an error",
 )
-def segment_max(
-    graph: Graph, op: SegmentMax, data: Tensor, segment_ids: Tensor, num_segments: Tensor | None = None
-) -> Tensor:
-    """Export as ReduceMax over the rows of each segment, padded with a row of the least number."""
-    rank, ids = graph.rank(data), as_list(graph, segment_ids)
-    if num_segments is not None:
-        count = graph.cast(as_scalar(graph, num_segments), i64)
-    else:
-        count = graph.Add(graph.ReduceMax(graph.Concat(ids, np.array([-1]), axis=0), keepdims=0), 1)
-    runs = runs_of_ids(graph, graph.shaped(ids, segment_ids.shape), count)
-    places, exist = runs.places(graph, least=1)
-    row = graph.Concat(np.array([1]), graph.Shape(data, start=1), axis=0)
-    padded = graph.Concat(data, graph.Expand(_least(graph, data.element_type), row), axis=0)
-    rows = graph.Gather(padded, graph.Where(exist, places, graph.Shape(ids)))
-    largest = reduced(graph, "ReduceMax", rows, [1], keep=False)
-    dtype = data.element_type.to_dtype()
-    fill = 0 if op.fill_mode == "zero" else lowest_finite(dtype)
-    is_empty = by_run(graph, graph.Equal(runs.counts, 0), rank)
-    return graph.Where(is_empty, graph.constant(np.array(fill, dtype), data.element_type), largest)
-
-
-def _least(graph: Graph, element_type: ElementType) -> Tensor:
-    return graph.number(-np.inf if element_type.is_real else lowest_finite(element_type.to_dtype()), element_type)
 
 
 # --------------------------------------------------------------------------- bags
@@ -99,9 +76,9 @@ _PADDED = "Gather of bags padded to the longest one, ReduceSum"
 _NEGATIVE = "negative indices that depend on the run count from the end"
 
 
-@exports(EmbeddingBagPackedSum, EmbeddingBagPacked, to="Gather, ReduceSum", limits=_NEGATIVE)
+@exports(EmbeddingBagPackedSum, to="Gather, ReduceSum", limits=_NEGATIVE)
 def embedding_bag_packed(
-    graph: Graph, op: EmbeddingBagBase, table: Tensor, indices: Tensor, weights: Tensor | None = None
+    graph: Graph, op: EmbeddingBagPackedSum, table: Tensor, indices: Tensor, weights: Tensor | None = None
 ) -> Tensor:
     """Export as Gather and ReduceSum over the rows of each bag."""
     computed = _computed_in(table)
@@ -109,10 +86,10 @@ def embedding_bag_packed(
     if weights is not None:
         rank = graph.rank(table, "emb_table")
         rows = graph.Mul(rows, _weights(graph, graph.cast(weights, computed), rank))
-    sums = graph.ReduceSum(rows, [1], keepdims=0)
-    if op.reduction == "mean":
-        sums = graph.Div(sums, graph.Max(graph.cast(graph.Shape(indices, start=1, end=2), computed), 1))
-    return graph.cast(sums, table.element_type)
+    return graph.cast(graph.ReduceSum(rows, [1], keepdims=0), table.element_type)
+
+
+exports_parts(EmbeddingBagPacked, to="Gather, ReduceSum; Div for the mean", limits=_NEGATIVE)
 
 
 @exports(

@@ -82,7 +82,7 @@ def bucketize(graph: Graph, op: Bucketize, data: Tensor, buckets: Tensor) -> Ten
 
 @exports(SearchSorted, to="a binary search by Gather; comparisons with each of few elements")
 def search_sorted(graph: Graph, op: SearchSorted, sorted_sequence: Tensor, values: Tensor) -> Tensor:
-    """Export as the number of elements before each value."""
+    """Export as a binary search; the decomposition compares each value with all elements."""
     compared = _compared_in(sorted_sequence.element_type, values.element_type)
     rows, values = (graph.shaped(graph.cast(tensor, compared), tensor.shape) for tensor in (sorted_sequence, values))
     is_before = graph.LessOrEqual if op.right_mode else graph.Less

@@ -9,12 +9,9 @@ import numpy as np
 from ovir import opset8 as ops
 from ovir.core.element_types import boolean
 from ovir.graph.layers import Layer, Port
-from ovir.lowering.parts import number, rank, scalar, size, sizes, tensor
+from ovir.lowering.parts import below, number, part, rank, scalar, size, sizes, tensor
 from ovir.lowering.registry import lowers
 from ovir.ops.attention import ScaledDotProductAttention
-
-_STORED = 1 << 16
-"""The number of elements up to which a causal mask is stored."""
 
 
 @lowers("ScaledDotProductAttention", 13)
@@ -48,10 +45,7 @@ def _scaled(query: Port, scale: Port | None) -> Layer:
 
 def _causal(query: Port, key: Port) -> Layer:
     """Return the mask of the keys that each query attends to: those up to its own position."""
-    rows, keys = (port.shape[-2] if port.shape.rank else None for port in (query, key))
-    if rows and keys and rows.is_static and keys.is_static and rows.length * keys.length <= _STORED:
-        return ops.constant(np.tri(rows.length, keys.length, dtype=np.bool_))
-    own, others = (ops.range(0, ops.squeeze(size(port, -2), [0]), 1, "i64") for port in (query, key))
+    own, others = (below(size(port, -2)) for port in (query, key))
     return ops.less_equal(others, ops.unsqueeze(own, [1]))
 
 
@@ -59,8 +53,7 @@ def _softmax(scores: Layer, sink: Port | None) -> Layer:
     """Return the weights of the keys; a sink takes part in the sum, and its own weight is left out."""
     if sink is None:
         return ops.softmax(scores, -1)
-    rows = ops.concat([ops.strided_slice(sizes(scores), [0], [-1], [1], [0], [0]), [1]], axis=0)
+    rows = ops.concat([part(sizes(scores), 0, 0, -1), [1]], axis=0)
     beside = ops.concat([scores, ops.broadcast(sink, rows)], axis=-1)
     last = rank(scores, "query") - 1
-    keep = [*[1] * last, 0]
-    return ops.strided_slice(ops.softmax(beside, -1), [0] * (last + 1), [-1] * (last + 1), [1] * (last + 1), keep, keep)
+    return part(ops.softmax(beside, -1), last, 0, -1)

@@ -12,7 +12,7 @@ import numpy as np
 from ovir import opset7 as ops
 from ovir.core.element_types import ElementType, f32, f64, i32, u8
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import joined, scalar, size, times
+from ovir.lowering.parts import joined, part, scalar, size
 from ovir.lowering.registry import Tensors, lowers
 from ovir.ops.color import RgbToNv12Base, YuvToRgbBase
 
@@ -23,7 +23,7 @@ from ovir.ops.color import RgbToNv12Base, YuvToRgbBase
 @lowers("NV12toBGR", 8)
 def nv12_to_rgb(op: YuvToRgbBase, data: Port, uv: Port | None = None) -> Layer:
     height, width = _image_sizes(data, is_whole=uv is None)
-    chroma = _rows(data, height, None) if uv is None else uv
+    chroma = part(data, 1, height) if uv is None else uv
     pairs = _shaped(chroma, _half(height), 1, _half(width), 1, 2)
     return _to_rgb(op, data, ops.gather(pairs, 0, 5), ops.gather(pairs, 1, 5), height, width)
 
@@ -34,7 +34,7 @@ def i420_to_rgb(op: YuvToRgbBase, data: Port, u: Port | None = None, v: Port | N
     height, width = _image_sizes(data, is_whole=u is None)
     plane = _half(height), 1, _half(width), 1
     if u is None or v is None:
-        both = _shaped(_rows(data, height, None), 2, *plane)
+        both = _shaped(part(data, 1, height), 2, *plane)
         first, second = (ops.gather(both, index, 1) for index in (0, 1))
     else:
         first, second = (_shaped(port, *plane) for port in (u, v))
@@ -45,22 +45,17 @@ def _image_sizes(data: Port, *, is_whole: bool) -> tuple[Layer, Layer]:
     """Return height and width of an image, in a tensor with all planes or with luma alone."""
     height = size(data, 1)
     if is_whole:
-        height = times(height, 2, 3)
+        height = ops.divide(ops.multiply(height, [2]), [3])
     return height, size(data, 2)
 
 
 def _half(length: Layer) -> Layer:
-    return times(length, 1, 2)
+    return ops.divide(length, [2])
 
 
 def _shaped(item: LayerOrPort, *lengths: LayerOrPort | int) -> Layer:
     """Return a tensor in a shape that begins with the batch."""
     return ops.reshape(item, joined(size(item, 0), *lengths), special_zero=False)
-
-
-def _rows(data: Port, start: Layer | int, stop: Layer | None) -> Layer:
-    first, last = joined(0, start), joined(0, 0 if stop is None else stop)
-    return ops.strided_slice(data, first, last, [1, 1], [1, 0], [1, int(stop is None)])
 
 
 def _to_rgb(op: YuvToRgbBase, data: Port, u: Layer, v: Layer, height: Layer, width: Layer) -> Layer:
@@ -70,7 +65,7 @@ def _to_rgb(op: YuvToRgbBase, data: Port, u: Layer, v: Layer, height: Layer, wid
         centered = ops.subtract(ops.convert(item, computed), scalar(offset, computed))
         return ops.multiply(centered, scalar(weight, computed))
 
-    luma = weighted(_shaped(_rows(data, 0, height), _half(height), 2, _half(width), 2), 16, 1.164)
+    luma = weighted(_shaped(part(data, 1, 0, height), _half(height), 2, _half(width), 2), 16, 1.164)
     red = ops.add(luma, weighted(v, 128, 1.596))
     green = ops.subtract(ops.subtract(luma, weighted(u, 128, 0.391)), weighted(v, 128, 0.813))
     blue = ops.add(luma, weighted(u, 128, 2.018))

@@ -9,8 +9,8 @@ import numpy as np
 from ovir import opset9 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import constant, joined, known, known_sizes, rank, scalar, size, tensor
-from ovir.lowering.registry import lowers, refuse
+from ovir.lowering.parts import FAR, below, constant, joined, known, part, rank, scalar, size, tensor
+from ovir.lowering.registry import lowers
 from ovir.ops.fourier import IRDFT, ISTFT, RDFT, STFT
 
 
@@ -24,9 +24,7 @@ def rdft(op: RDFT, data: Port, axes: Port, signal_size: Port | None = None) -> L
     numbers = ops.dft(pairs, along, signal_size)
     last = along[-1]
     kept = ops.add(ops.divide(size(numbers, last), [2]), [1])
-    end: LayerOrPort = kept if last == 0 else ops.concat([ops.constant([0] * last, i64), kept], axis=0)
-    keep = [*[1] * last, 0]
-    return ops.strided_slice(numbers, [0] * (last + 1), end, [1] * (last + 1), keep, keep)
+    return part(numbers, last, 0, kept)
 
 
 @lowers("IRDFT", 9)
@@ -34,31 +32,34 @@ def irdft(op: IRDFT, data: Port, axes: Port, signal_size: Port | None = None) ->
     """Transform the other axes, then the last one, after the conjugates of its second half have been added."""
     count = rank(data) - 1
     *others, last = (axis % count for axis in known(axes, "axes"))
-    lengths = [-1] * (len(others) + 1) if signal_size is None else known(signal_size, "signal_size")
-    (bins,) = known_sizes(data.shape.slice(last, last + 1))
-    length = 2 * (bins - 1) if lengths[-1] == -1 else lengths[-1]
+    given = None if signal_size is None else ops.convert(signal_size, i64)
     numbers: LayerOrPort = data
     if others:
-        numbers = ops.idft(data, others, lengths[:-1] if signal_size is not None else None)
-    if length < 1:
-        refuse("its result has no elements")
-    half = length // 2 + 1
-    if bins > half:
-        numbers = _cut(numbers, last, half)
-    elif bins < half:
-        none = [0] * (count + 1)
-        end = [half - bins if axis == last else 0 for axis in range(count + 1)]
-        numbers = ops.pad(numbers, none, end, "constant", scalar(0, data.element_type))
-    mirrored = [length - place for place in range(half, length)]
-    if mirrored:
-        conjugates = ops.multiply(ops.gather(numbers, mirrored, last), ops.constant([1.0, -1.0], data.element_type))
-        numbers = ops.concat([numbers, conjugates], axis=last)
-    return ops.gather(ops.idft(numbers, [last]), 0, count)
+        numbers = ops.idft(data, others, None if given is None else part(given, 0, 0, len(others)))
+    own = ops.multiply(ops.subtract(size(data, last), [1]), [2])
+    length, is_own = own, given is None or constant(part(given, 0, len(others))) == -1
+    if given is not None and not is_own:
+        wanted = part(given, 0, len(others))
+        length = ops.select(ops.equal(wanted, [-1]), own, wanted)
+        numbers = _fitted(numbers, last, ops.add(ops.divide(length, [2]), [1]))
+    start = [-2] if is_own else ops.divide(ops.subtract(length, [1]), [2])
+    conjugates = ops.multiply(
+        ops.slice(numbers, start, [0], [-1], [last]), ops.constant([1.0, -1.0], data.element_type)
+    )
+    found = ops.gather(ops.idft(ops.concat([numbers, conjugates], axis=last), [last]), 0, count)
+    return part(found, last, 0, own) if is_own and data.shape[last].contains(1) else found
 
 
-def _cut(item: LayerOrPort, axis: int, stop: int) -> Layer:
-    keep = [*[1] * axis, 0]
-    return ops.strided_slice(item, [0] * (axis + 1), [*[0] * axis, stop], [1] * (axis + 1), keep, keep)
+def _fitted(item: LayerOrPort, axis: int, length: Layer) -> LayerOrPort:
+    """Return a tensor with an axis that is cut or padded with zeros to a length, a list of one."""
+    own, wanted, count = constant(size(item, axis)), constant(length), rank(item)
+    if own is None or wanted is None or own > wanted:
+        item = part(item, axis, 0, length)
+    missing = ops.subtract(length, size(item, axis))
+    if constant(missing) == 0:
+        return item
+    end = joined([0] * axis, missing, [0] * (count - axis - 1))
+    return ops.pad(item, [0] * count, end, "constant", scalar(0, tensor(item).element_type))
 
 
 # --------------------------------------------------------------------------- short frames
@@ -67,11 +68,10 @@ def _cut(item: LayerOrPort, axis: int, stop: int) -> Layer:
 @lowers("STFT", 15)
 def stft(op: STFT, signal: Port, window: Port, frame_size: Port, frame_step: Port) -> LayerOrPort:
     """Gather the frames, weigh them by the window, and transform each."""
-    (length,), (step,) = known(frame_size, "frame_size"), known(frame_step, "frame_step")
+    length, step = (ops.reshape(ops.convert(port, i64), [1], special_zero=False) for port in (frame_size, frame_step))
     batch = rank(signal, "signal") - 1
-    end = ops.add(ops.squeeze(size(signal, -1), [0]), scalar(1 - length, i64))
-    starts = ops.range(scalar(0, i64), end, scalar(step, i64), i64)
-    places = ops.add(ops.unsqueeze(starts, [1]), ops.constant(np.arange(length)))
+    count = ops.add(ops.divide(ops.subtract(size(signal, -1), length), step), [1])
+    places = ops.add(ops.unsqueeze(ops.multiply(below(count), step), [1]), below(length))
     frames = ops.multiply(ops.gather(signal, places, batch), _framed(window, length))
     spectra = ops.rdft(frames, [batch + 1])
     if not op.transpose_frames:
@@ -79,14 +79,14 @@ def stft(op: STFT, signal: Port, window: Port, frame_size: Port, frame_step: Por
     return ops.transpose(spectra, [*range(batch), batch + 1, batch, batch + 2])
 
 
-def _framed(window: Port, length: int) -> LayerOrPort:
+def _framed(window: Port, length: Layer) -> LayerOrPort:
     """Return the window in the middle of a frame, with zeros around it."""
-    missing = ops.subtract(ops.constant([length], i64), size(window, 0))
+    missing = ops.subtract(length, size(window, 0))
     if constant(missing) == 0:
         return window
     before = ops.divide(missing, [2])
     after = ops.subtract(missing, before)
-    return ops.pad(window, joined(before), joined(after), "constant", scalar(0, window.element_type))
+    return ops.pad(window, before, after, "constant", scalar(0, window.element_type))
 
 
 @lowers("ISTFT", 16)
@@ -103,7 +103,7 @@ def istft(
     computed = f64 if data.element_type == f64 else f32
     whole: LayerOrPort = data if rank(data) == 4 else ops.unsqueeze(data, [0])
     spectra = ops.convert(ops.transpose(whole, [0, 2, 1, 3]), computed)
-    weight = ops.convert(_framed(window, length), computed)
+    weight = ops.convert(_framed(window, ops.constant([length], i64)), computed)
     frames = ops.multiply(ops.irdft(spectra, [2], [length]), weight)
     squares = ops.broadcast(ops.multiply(weight, weight), joined(1, size(whole, 2), length))
     total, divisor = (_overlapped(part, length, step) for part in (frames, squares))
@@ -115,17 +115,12 @@ def istft(
     return ops.convert(signal if rank(data) == 4 else ops.squeeze(signal, [0]), data.element_type)
 
 
-def _wanted(signal: Layer, removed: int, signal_length: Port | None) -> Layer:
+def _wanted(signal: Layer, removed: int, signal_length: Port | None) -> LayerOrPort:
     """Return signals [batch, time] without what centered frames reach beyond them, cut or padded to a length."""
     if signal_length is None:
-        return ops.strided_slice(signal, [0, removed], [0, -removed], [1, 1], [1, 0], [1, int(not removed)])
+        return part(signal, 1, removed, -removed or FAR)
     wanted = ops.reshape(ops.convert(signal_length, i64), [1], special_zero=False)
-    rest = ops.strided_slice(signal, [0, removed], [0, 0], [1, 1], [1, 0], [1, 1])
-    kept = ops.strided_slice(rest, [0, 0], joined(0, wanted), [1, 1], [1, 0], [1, 0])
-    missing = ops.subtract(wanted, size(kept, 1))
-    if constant(missing) == 0:
-        return kept
-    return ops.pad(kept, [0, 0], joined(0, missing), "constant", scalar(0, tensor(signal).element_type))
+    return _fitted(part(signal, 1, removed), 1, wanted)
 
 
 def _overlapped(frames: Layer, length: int, step: int) -> Layer:

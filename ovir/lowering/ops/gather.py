@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ovir import opset7 as ops
 from ovir.graph.layers import LayerOrPort, Port
-from ovir.lowering.parts import constant, from_front, joined, known, known_sizes, older, rank, scalar, size, sizes
+from ovir.lowering.parts import constant, from_front, joined, known, known_sizes, older, part, rank, scalar, size, sizes
 from ovir.lowering.registry import lowers, refuse
 from ovir.ops.gather import Gather7, Gather8, GatherND8
 
@@ -35,18 +35,14 @@ def gather_nd_8(op: GatherND8, data: Port, indices: Port) -> LayerOrPort:
     wide = indices.type.value
     counted: LayerOrPort = indices
     if wide is None or not bool((wide.lower >= 0).all()):
-        ends = ops.convert(_slice(sizes(data), batch, batch + count), indices.element_type)
+        ends = ops.convert(part(sizes(data), 0, batch, batch + count), indices.element_type)
         counted = ops.select(ops.less(indices, scalar(0, indices.element_type)), ops.add(indices, ends), indices)
     picked = older(op, 5, data, counted)
     if batch < 2:
         return picked
     shape = joined(
-        _slice(sizes(data), 0, batch),
-        _slice(sizes(indices), batch, rank(indices, "indices") - 1),
-        _slice(sizes(data), batch + count, rank(data)),
+        part(sizes(data), 0, 0, batch),
+        part(sizes(indices), 0, batch, rank(indices, "indices") - 1),
+        part(sizes(data), 0, batch + count, rank(data)),
     )
     return ops.reshape(picked, shape, special_zero=False)
-
-
-def _slice(items: LayerOrPort, start: int, stop: int) -> LayerOrPort:
-    return ops.strided_slice(items, [start], [stop], [1], [0], [0])

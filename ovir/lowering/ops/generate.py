@@ -7,25 +7,19 @@ import numpy as np
 from ovir import opset7 as ops
 from ovir.core.element_types import i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import constant, joined, older, scalar
+from ovir.lowering.parts import below, joined, older, scalar
 from ovir.lowering.registry import lowers
 from ovir.ops.generate import Eye, OneHot16
-
-_STORED = 1 << 12
-"""The number of elements up to which a matrix is stored."""
 
 
 @lowers("Eye", 9)
 def eye(op: Eye, num_rows: Port, num_columns: Port, diagonal: Port, batch_shape: Port | None = None) -> LayerOrPort:
     """Compare the number of each column with that of its row."""
-    matrix = _stored(op, num_rows, num_columns, diagonal)
-    if matrix is None:
-        rows, columns, shift = (
-            ops.convert(ops.reshape(port, _SCALAR, special_zero=False), "i64")
-            for port in (num_rows, num_columns, diagonal)
-        )
-        row = ops.unsqueeze(ops.range(0, rows, 1, "i64"), [1])
-        matrix = ops.convert(ops.equal(ops.add(row, shift), ops.range(0, columns, 1, "i64")), op.output_type)
+    rows, columns, shift = (
+        ops.convert(ops.reshape(port, _SCALAR, special_zero=False), i64) for port in (num_rows, num_columns, diagonal)
+    )
+    row = ops.unsqueeze(below(rows), [1])
+    matrix = ops.convert(ops.equal(ops.add(row, shift), below(columns)), op.output_type)
     if batch_shape is None:
         return matrix
     shape = joined(ops.convert(batch_shape, "i64"), ops.shape_of(matrix))
@@ -34,16 +28,6 @@ def eye(op: Eye, num_rows: Port, num_columns: Port, diagonal: Port, batch_shape:
 
 _SCALAR = np.zeros(0, np.int64)
 """The shape of a scalar."""
-
-
-def _stored(op: Eye, *numbers: Port) -> LayerOrPort | None:
-    known = [constant(port) for port in numbers]
-    if any(array is None for array in known):
-        return None
-    rows, columns, shift = (int(array.item()) for array in known if array is not None)
-    if rows * columns > _STORED:
-        return None
-    return ops.constant(np.eye(rows, columns, shift, np.int8), op.output_type)
 
 
 @lowers("OneHot", 16)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ovir import opset7 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import joined, scalar, size
+from ovir.lowering.parts import below, joined, scalar, size
 from ovir.lowering.registry import lowers, refuse
 from ovir.ops.grid_sample import GridSample
 
@@ -26,7 +26,7 @@ def grid_sample(op: GridSample, data: Port, grid: Port) -> LayerOrPort:
     columns, column_weights = _taps(op, _coordinate(grid, 0), width)
     rows, row_weights = _taps(op, _coordinate(grid, 1), height)
     pixels = ops.reshape(ops.transpose(data, [0, 2, 3, 1]), joined(-1, size(data, 1)), special_zero=False)
-    images = ops.range(scalar(0, i64), ops.squeeze(size(data, 0), [0]), scalar(1, i64), i64)
+    images = below(size(data, 0))
     first = ops.unsqueeze(ops.multiply(images, ops.convert(ops.multiply(height, width), i64)), [1, 2])
     total: Layer | None = None
     for row, row_weight in zip(rows, row_weights, strict=True):

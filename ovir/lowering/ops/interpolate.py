@@ -8,7 +8,7 @@ from ovir import opset7 as ops
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import known, older, rank, scalar, size, swapped
+from ovir.lowering.parts import below, known, older, part, rank, scalar, size, swapped
 from ovir.lowering.registry import lowers, refuse
 from ovir.ops.interpolate import Interpolate11
 
@@ -43,7 +43,7 @@ def _as_pillow(op: Interpolate11, image: Port, target: Port, axes: Port | None) 
                 continue
             weights = ops.constant(_pillow_weights(op, before.length, after.length), image.element_type)
         else:
-            wanted = ops.strided_slice(target, [index], [index + 1], [1], [0], [0])
+            wanted = part(target, 0, index, index + 1)
             weights = _computed_weights(op, size(image, axis), wanted, image.element_type)
         result = swapped(ops.matmul(swapped(result, axis, last), weights, False, False), axis, last)
     return result
@@ -75,10 +75,7 @@ def _computed_weights(op: Interpolate11, size_of_axis: Layer, wanted: Layer, ele
     if op.by_scales:
         count = ops.floor(ops.multiply(count, length))
     scale = ops.divide(length, count)
-    places, centers = (
-        ops.add(ops.convert(ops.range(scalar(0, i64), ops.convert(end, i64), scalar(1, i64), i64), f32), half)
-        for end in (length, count)
-    )
+    places, centers = (ops.add(ops.convert(below(ops.convert(end, i64)), f32), half) for end in (length, count))
     offset = ops.subtract(ops.unsqueeze(places, [1]), ops.unsqueeze(ops.multiply(centers, scale), [0]))
     distance = ops.divide(ops.abs(offset), ops.maximum(scale, one))
     if op.mode == "bilinear_pillow":

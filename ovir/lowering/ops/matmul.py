@@ -7,7 +7,7 @@ import numpy as np
 from ovir import opset7 as ops
 from ovir.core.element_types import f32
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import known_sizes, rank, scalar, sizes, swapped
+from ovir.lowering.parts import known_sizes, part, rank, scalar, sizes, swapped
 from ovir.lowering.registry import lowers, refuse
 from ovir.ops.matmul import Inverse
 
@@ -28,18 +28,13 @@ def inverse(op: Inverse, data: Port) -> LayerOrPort:
     numbers = ops.constant(np.arange(side), "i32")
     for step in range(side):
         both = _eliminated(both, step, side, last, numbers)
-    result: LayerOrPort = ops.convert(_columns(both, side, 2 * side, last), data.element_type)
+    result: LayerOrPort = ops.convert(part(both, last, side), data.element_type)
     return swapped(result, last - 1, last) if op.adjoint else result
-
-
-def _columns(matrix: Layer, start: int, stop: int, last: int) -> Layer:
-    keep = [*[1] * last, 0]
-    return ops.strided_slice(matrix, [0] * last + [start], [0] * last + [stop], [1] * (last + 1), keep, keep)
 
 
 def _eliminated(both: Layer, step: int, side: int, last: int, numbers: Layer) -> Layer:
     """Exchange the row of a column's largest pivot with row ``step``, and make the column one of the identity."""
-    column = ops.abs(_columns(both, step, step + 1, last))
+    column = ops.abs(part(both, last, step, step + 1))
     is_done = ops.constant((np.arange(side) < step).reshape(side, 1))
     found = ops.topk(ops.select(is_done, scalar(-1, f32), column), 1, axis=last - 1, mode="max", sort="none")
     rows = ops.unsqueeze(numbers, [1])
@@ -49,6 +44,6 @@ def _eliminated(both: Layer, step: int, side: int, last: int, numbers: Layer) ->
         ops.reduce_sum(ops.select(mask, both, zero), [last - 1], keep_dims=True) for mask in (is_pivot, is_own)
     )
     exchanged = ops.select(is_own, pivot, ops.select(is_pivot, own, both))
-    scaled = ops.divide(pivot, _columns(pivot, step, step + 1, last))
-    factors = ops.subtract(_columns(exchanged, step, step + 1, last), ops.convert(is_own, f32))
+    scaled = ops.divide(pivot, part(pivot, last, step, step + 1))
+    factors = ops.subtract(part(exchanged, last, step, step + 1), ops.convert(is_own, f32))
     return ops.select(is_own, scaled, ops.subtract(exchanged, ops.multiply(factors, scaled)))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-import numpy as np
-
 from ovir import opset8 as ops
+from ovir.core.element_types import f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import known, known_sizes, older, rank, swapped
+from ovir.lowering.parts import below, constant, joined, known_sizes, older, part, rank, size, swapped
 from ovir.lowering.registry import Tensors, lowers, refuse
 from ovir.ops.base.spatial import SAME, output_size
 from ovir.ops.pooling import AdaptiveAvgPool, AdaptiveMaxPool, AvgPool14, AvgPool16, MaxPool8, MaxPool14, PoolBase
@@ -60,11 +59,11 @@ def _rounding(op: PoolBase, data: Port) -> dict[str, Any]:
         return {"rounding_type": "ceil"}  # every window begins before the end padding
     pads = []
     sizes = known_sizes(data.shape.slice(2))
-    for size, *window, begin, end in zip(sizes, op.kernel, strides, dilations, begins, ends, strict=True):
+    for length, *window, begin, end in zip(sizes, op.kernel, strides, dilations, begins, ends, strict=True):
         kernel, stride, dilation = window
-        count = output_size(size, kernel, stride, dilation, begin, end, "ceil_torch")
+        count = output_size(length, kernel, stride, dilation, begin, end, "ceil_torch")
         span = (kernel - 1) * dilation + 1
-        pads.append(max(end, (count - 1) * stride + span - size - begin))
+        pads.append(max(end, (count - 1) * stride + span - length - begin))
     return {"rounding_type": "floor", "auto_pad": "explicit", "pads_begin": list(begins), "pads_end": pads}
 
 
@@ -74,55 +73,72 @@ def _rounding(op: PoolBase, data: Port) -> dict[str, Any]:
 @lowers("AdaptiveAvgPool", 8)
 def adaptive_avg_pool(op: AdaptiveAvgPool, data: Port, output_shape: Port) -> LayerOrPort:
     """Multiply each spatial axis by the matrix of its windows' weights, unless all windows have the same size."""
-    axes = range(2, rank(data))
-    counts = known(output_shape, "output_shape")
-    if all(count == 1 for count in counts):
-        return ops.reduce_mean(data, list(axes), keep_dims=True)
-    spatial = _spatial(data)
-    if not any(size % count for size, count in zip(spatial, counts, strict=True)):
-        kernel, none = [size // count for size, count in zip(spatial, counts, strict=True)], [0] * len(counts)
+    last, counts = rank(data) - 1, constant(output_shape)
+    if counts is not None and (counts == 1).all():
+        return ops.reduce_mean(data, list(range(2, last + 1)), keep_dims=True)
+    kernel, none = _equal_windows(data, output_shape), [0] * (last - 1)
+    if kernel is not None and data.element_type != f64:  # few runtimes pool f64
         return ops.avg_pool(data, kernel, none, none, kernel, exclude_pad=True)
-    last = rank(data) - 1
     result: LayerOrPort = data
-    for axis, size, count in zip(axes, spatial, counts, strict=True):
-        weights = np.zeros((size, count))
-        for window, (start, stop) in enumerate(_windows(size, count)):
-            weights[start:stop, window] = 1 / (stop - start)
-        result = ops.matmul(swapped(result, axis, last), ops.constant(weights, data.element_type), False, False)
-        result = swapped(result, axis, last)
+    for axis in range(2, last + 1):
+        starts, stops = _windows(data, output_shape, axis)
+        place = ops.unsqueeze(below(size(data, axis)), [1])
+        inside = ops.logical_and(ops.greater_equal(place, starts), ops.less(place, stops))
+        lengths = ops.convert(ops.subtract(stops, starts), data.element_type)
+        weights = ops.divide(ops.convert(inside, data.element_type), lengths)
+        result = swapped(ops.matmul(swapped(result, axis, last), weights, False, False), axis, last)
     return result
 
 
 @lowers("AdaptiveMaxPool", 8)
 def adaptive_max_pool(op: AdaptiveMaxPool, data: Port, output_shape: Port) -> Tensors:
-    counts = known(output_shape, "output_shape")
-    spatial = _spatial(data)
-    if not any(size % count for size, count in zip(spatial, counts, strict=True)):
-        kernel, none = [size // count for size, count in zip(spatial, counts, strict=True)], [0] * len(counts)
+    """Gather the elements of all windows, and find the largest of each."""
+    kernel, axes = _equal_windows(data, output_shape), rank(data) - 2
+    if kernel is not None:
+        none = [0] * axes
         return ops.max_pool(
-            data, kernel, [1] * len(kernel), none, none, kernel, index_element_type=op.index_element_type, axis=2
+            data, kernel, [1] * axes, none, none, kernel, index_element_type=op.index_element_type, axis=2
         )
-    result: LayerOrPort = data
-    for axis, size, count in zip(range(2, rank(data)), spatial, counts, strict=True):
-        parts = [
-            ops.reduce_max(_part(result, axis, start, stop), [axis], keep_dims=True)
-            for start, stop in _windows(size, count)
-        ]
-        result = ops.concat(parts, axis)
-    return [result, _no_places]
+    table, windows = _positions(data, output_shape)
+    planes = ops.reshape(data, joined(size(data, 0), size(data, 1), -1), special_zero=False)
+    found = ops.topk(ops.gather(planes, table, 2), 1, -1, "max", "value", index_element_type=i64)
+    values, number = (ops.squeeze(port, [-1]) for port in found.outputs)
+    firsts = ops.multiply(below(ops.reduce_prod(windows, [0])), size(table, -1))
+    index = ops.add(number, ops.reshape(firsts, windows, special_zero=False))
+    positions = ops.gather(ops.reshape(table, [-1], special_zero=False), index, 0)
+    return [values, ops.convert(positions, op.index_element_type)]
 
 
-def _spatial(data: Port) -> tuple[int, ...]:
-    """Return the spatial sizes, which must be known; batch and channels need not be."""
-    rank(data)
-    return known_sizes(data.shape.slice(2))
+def _equal_windows(data: Port, output_shape: Port) -> list[int] | None:
+    """Return the size of the windows if it is known that all of them have it."""
+    counts, spatial = constant(output_shape), data.shape.slice(2)
+    if counts is None or not spatial.is_static or 0 in (*data.shape, *counts) or any(spatial.to_tuple() % counts):
+        return None
+    return [int(size) for size in spatial.to_tuple() // counts]
 
 
-def _windows(size: int, count: int) -> list[tuple[int, int]]:
-    return [(window * size // count, -(-(window + 1) * size // count)) for window in range(count)]
+def _windows(data: Port, output_shape: Port, axis: int) -> tuple[Layer, Layer]:
+    """Return the first element of each window along an axis, and the element after its last one."""
+    count, length = ops.convert(part(output_shape, 0, axis - 2, axis - 1), i64), size(data, axis)
+    numbers = ops.multiply(below(count), length)
+    last = ops.add(numbers, ops.add(length, ops.subtract(count, [1])))
+    return ops.divide(numbers, count, m_pythondiv=False), ops.divide(last, count, m_pythondiv=False)
 
 
-def _part(item: LayerOrPort, axis: int, start: int, stop: int) -> Layer:
-    ones = [1] * (axis + 1)
-    keep = [*[1] * axis, 0]
-    return ops.strided_slice(item, [0] * axis + [start], [0] * axis + [stop], ones, keep, keep)
+def _positions(data: Port, output_shape: Port) -> tuple[Layer, Layer]:
+    """Return the positions in the spatial axes of the elements of each window [*windows, elements], and the number of
+    windows on each axis. Short windows repeat their last elements."""
+    count = rank(data) - 2
+    table, stride = ops.constant([0], i64), ops.constant([1], i64)
+    windows: list[Layer] = []
+    for axis in reversed(range(count)):
+        starts, stops = _windows(data, output_shape, axis + 2)
+        longest = ops.reduce_max(ops.concat([ops.subtract(stops, starts), [1]], axis=0), [0])
+        reached = ops.add(ops.unsqueeze(starts, [1]), below(longest))
+        taps = ops.minimum(reached, ops.subtract(ops.unsqueeze(stops, [1]), [1]))
+        others = [place for place in range(2 * count) if place not in (axis, axis + count)]
+        own = ops.multiply(taps, stride)
+        table = ops.add(table, ops.unsqueeze(own, others) if others else own)
+        stride = ops.multiply(stride, size(data, axis + 2))
+        windows.insert(0, size(starts, 0))
+    return ops.reshape(table, joined(*windows, -1), special_zero=False), joined(*windows)

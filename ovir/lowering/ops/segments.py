@@ -7,7 +7,7 @@ import numpy as np
 from ovir import opset7 as ops
 from ovir.core.element_types import ElementType, i64, value_range
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import number, rank, scalar, size
+from ovir.lowering.parts import below, joined, number, part, rank, scalar, size
 from ovir.lowering.registry import Tensors, lowers, refuse
 from ovir.ops.segments import EmbeddingBagOffsets, EmbeddingBagPacked, SegmentMax, SparseFillEmptyRows
 
@@ -19,8 +19,10 @@ def embedding_bag_packed(
     total = ops.embedding_bag_packed_sum(table, indices, per_sample_weights)
     if op.reduction == "sum":
         return total
-    _require_real(op.reduction, table)
-    return ops.divide(total, ops.convert_like(ops.maximum(size(indices, 1), scalar(1, i64)), table))
+    count = ops.maximum(size(indices, 1), scalar(1, i64))
+    if table.element_type.is_real:
+        return ops.divide(total, ops.convert(count, table.element_type))
+    return ops.convert(ops.divide(ops.convert(total, i64), count, m_pythondiv=False), table.element_type)
 
 
 @lowers("EmbeddingBagOffsets", 15)
@@ -37,7 +39,8 @@ def embedding_bag_offsets(
         default_index = None  # older releases look up any index that is given
     if op.reduction == "sum":
         return ops.embedding_bag_offsets_sum(table, indices, offsets, default_index, per_sample_weights)
-    _require_real(op.reduction, table)
+    if not table.element_type.is_real:
+        refuse(f"older operations do not round the {op.reduction} of {table.element_type}")
     total = ops.embedding_bag_offsets_sum(table, indices, offsets, default_index)
     trailing = [1] * (rank(table, "emb_table") - 1)
     ones = ops.broadcast(scalar(1, table.element_type), ops.concat([size(table, 0), ops.constant([1], i64)], axis=0))
@@ -46,31 +49,31 @@ def embedding_bag_offsets(
     return ops.divide(total, ops.reshape(counts, [-1, *trailing], special_zero=False))
 
 
-def _require_real(reduction: str, table: Port) -> None:
-    if not table.element_type.is_real:
-        refuse(f"older operations do not round the {reduction} of {table.element_type}")
-
-
 @lowers("SegmentMax", 16)
 def segment_max(op: SegmentMax, data: Port, segment_ids: Port, num_segments: Port | None = None) -> LayerOrPort:
-    """Take the largest of all rows, of which those of other segments count as the lowest number."""
-    element_type = data.element_type
+    """Gather the rows of each segment, filled up to the longest one with a row of the lowest number."""
+    element_type, one = data.element_type, scalar(1, i64)
     ids = ops.convert(segment_ids, i64)
     if num_segments is None:
         ended = ops.concat([ops.constant([-1], i64), ids], axis=0)
         last = ops.strided_slice(ended, [-1], [0], [1], [0], [1], [], [1])  # the ids are sorted
-        count = ops.add(last, scalar(1, i64))
+        count = ops.add(last, one)
     else:
         count = ops.convert(num_segments, i64)
-    segments = ops.range(scalar(0, i64), count, scalar(1, i64), i64)
-    belongs = ops.equal(ops.unsqueeze(segments, [1]), ops.unsqueeze(ids, [0]))
-    trailing = rank(data) - 1
-    mask: Layer = ops.unsqueeze(belongs, list(range(2, 2 + trailing))) if trailing else belongs
-    dtype = element_type.to_dtype()
-    neutral = scalar(-np.inf if element_type.is_real else np.iinfo(dtype).min, element_type)
-    largest = ops.reduce_max(ops.select(mask, ops.unsqueeze(data, [0]), neutral), [1], keep_dims=False)
-    filled = ops.reduce_logical_or(mask, [1], keep_dims=False)
-    return ops.select(filled, largest, scalar(_lowest(op, element_type), element_type))
+    limits = ops.bucketize(below(ops.add(count, one)), ids, i64, with_right_bound=True)
+    starts = part(limits, 0, 0, -1)
+    counts = ops.subtract(part(limits, 0, 1), starts)
+    steps = below(ops.reduce_max(ops.concat([counts, [1]], axis=0), [0], keep_dims=False))
+    exist = ops.less(steps, ops.unsqueeze(counts, [1]))
+    places = ops.select(exist, ops.add(steps, ops.unsqueeze(starts, [1])), size(ids, 0))
+    neutral = -np.inf if element_type.is_real else np.iinfo(element_type.to_dtype()).min
+    trailing = range(1, rank(data))
+    row = ops.broadcast(scalar(neutral, element_type), joined([1], *(size(data, axis) for axis in trailing)))
+    largest = ops.reduce_max(ops.gather(ops.concat([data, row], axis=0), places, 0), [1], keep_dims=False)
+    empty: LayerOrPort = ops.equal(counts, scalar(0, i64))
+    if trailing:
+        empty = ops.unsqueeze(empty, list(trailing))
+    return ops.select(empty, scalar(_lowest(op, element_type), element_type), largest)
 
 
 def _lowest(op: SegmentMax, element_type: ElementType) -> float:
@@ -86,8 +89,7 @@ def sparse_fill_empty_rows(
     places = ops.convert(indices, i64)
     height, width = (ops.gather(ops.convert(dense_shape, i64), [index], 0) for index in (0, 1))
     rows, columns = (ops.gather(places, index, 1) for index in (0, 1))
-    numbers = ops.range(scalar(0, i64), ops.squeeze(height, [0]), scalar(1, i64), i64)
-    entries = ops.equal(ops.unsqueeze(numbers, [1]), ops.unsqueeze(rows, [0]))
+    entries = ops.equal(ops.unsqueeze(below(height), [1]), ops.unsqueeze(rows, [0]))
     is_empty = ops.logical_not(ops.reduce_logical_or(entries, [1], keep_dims=False))
     added = ops.reshape(ops.non_zero(is_empty), [-1], special_zero=False)
     count = ops.shape_of(added)

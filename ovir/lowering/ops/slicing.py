@@ -7,12 +7,9 @@ import numpy as np
 from ovir import opset8 as ops
 from ovir.core.element_types import i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import constant, known, rank, scalar, size
+from ovir.lowering.parts import FAR, below, constant, known, part, rank, size
 from ovir.lowering.registry import lowers
 from ovir.ops.slicing import Slice, SliceScatter
-
-_FAR = 2**31 - 1
-"""The largest position that runtimes which compute positions in i32 can hold."""
 
 
 @lowers("Slice", 8)
@@ -37,7 +34,7 @@ def _spread(items: Port, places: list[int], count: int, filler: int) -> LayerOrP
     array = constant(items)
     if array is not None:
         spread = np.full(count, filler, np.int64)
-        spread[places] = np.clip(array.astype(np.int64), -_FAR, _FAR)
+        spread[places] = np.clip(array.astype(np.int64), -FAR, FAR)
         return ops.constant(spread)
     if places == list(range(count)):
         return items
@@ -56,8 +53,8 @@ def slice_scatter(
     places = _axes(data, start, axes)
     selected = []
     for index, axis in enumerate(places):
-        whole = ops.range(scalar(0, i64), ops.squeeze(size(data, axis), [0]), scalar(1, i64), i64)
-        first, last, stride = (ops.strided_slice(p, [index], [index + 1], [1], [0], [0]) for p in (start, stop, step))
+        whole = below(size(data, axis))
+        first, last, stride = (part(p, 0, index, index + 1) for p in (start, stop, step))
         selected.append(ops.slice(whole, first, last, stride))
     return _written(data, updates, places, selected)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ovir import opset7 as ops
 from ovir.core.element_types import i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import older, rank, scalar, size
+from ovir.lowering.parts import below, older, rank, scalar, size
 from ovir.lowering.registry import Tensors, lowers, refuse
 from ovir.ops.sorting import SearchSorted, TopK11, Unique
 
@@ -35,7 +35,7 @@ def unique(op: Unique, data: Port, axis: Port | None = None) -> Tensors:
         refuse("older operations do not find distinct slices")
     elements = ops.reshape(data, [-1], special_zero=False)
     count = ops.squeeze(size(elements, 0), [0])
-    places = ops.range(scalar(0, i64), count, scalar(1, i64), i64)
+    places = below(count)
     equal = ops.equal(ops.unsqueeze(elements, [1]), ops.unsqueeze(elements, [0]))
     earlier = ops.select(equal, ops.unsqueeze(places, [0]), count)
     first = ops.minimum(ops.reduce_min(earlier, [1], keep_dims=False), places)  # NaN is equal to nothing
@@ -47,8 +47,7 @@ def unique(op: Unique, data: Port, axis: Port | None = None) -> Tensors:
         order = ops.topk(keys, number, axis=0, mode="min", sort="value", index_element_type="i64")
         chosen = ops.gather(chosen, order[1], 0)
     owner = ops.convert(ops.equal(ops.unsqueeze(first, [1]), ops.unsqueeze(chosen, [0])), i64)
-    numbers = ops.range(scalar(0, i64), ops.squeeze(size(chosen, 0), [0]), scalar(1, i64), i64)
-    inverse = ops.reduce_sum(ops.multiply(owner, numbers), [1], keep_dims=False)
+    inverse = ops.reduce_sum(ops.multiply(owner, below(size(chosen, 0))), [1], keep_dims=False)
     index, total = op.index_element_type, op.count_element_type
     return [
         ops.gather(elements, chosen, 0),
