@@ -11,17 +11,18 @@ because of the weights is what it takes more on the real model than on the tiny 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import psutil
 
 import ovir
 from benchmarks.common import Rows, folder_to_keep, report
@@ -49,40 +50,26 @@ def measured(arguments: list[str]) -> Cost:
     start = time.perf_counter()
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-m", "ovir", *arguments], **silent) as process:  # type: ignore[call-overload]
-        memory = mapped = 0
+        watched, memory, mapped = psutil.Process(process.pid), 0, 0
         while process.poll() is None:
-            states = [_state(number) for number in _tree(process.pid)]
-            memory = max(memory, sum(own for own, _ in states))
-            mapped = max(mapped, sum(both for _, both in states))
+            own, both = _memory(watched)
+            memory, mapped = max(memory, own), max(mapped, both)
             time.sleep(_SAMPLE)
         seconds = time.perf_counter() - start
         error = process.stderr.read().decode()
     if process.returncode not in (0, 1) or "Traceback" in error:
         raise SystemExit(f"ovir {' '.join(arguments)} failed:\n{error}")
-    return Cost(seconds, memory / 1024, mapped / 1024)
+    return Cost(seconds, memory / 2**20, mapped / 2**20)
 
 
-def _tree(number: int) -> Iterator[int]:
-    """Yield the ids of a process and all that it has started."""
-    yield number
-    try:
-        tasks = list(Path(f"/proc/{number}/task").iterdir())
-        children = " ".join((task / "children").read_text() for task in tasks).split()
-    except OSError:  # it has ended
-        return
-    for child in children:
-        yield from _tree(int(child))
-
-
-def _state(number: int) -> tuple[int, int]:
-    """Return the KiB of memory of a process without and with mapped files."""
-    try:
-        text = Path(f"/proc/{number}/status").read_text()
-    except OSError:  # it has ended
-        return 0, 0
-    sizes = {name: int(size) for name, size in re.findall(r"(Rss\w+):\s*(\d+)", text)}
-    own = sizes.get("RssAnon", 0) + sizes.get("RssShmem", 0)
-    return own, own + sizes.get("RssFile", 0)
+def _memory(process: psutil.Process) -> tuple[int, int]:
+    """Return the bytes of a process and all that it has started, without and with mapped files."""
+    own = both = 0
+    with contextlib.suppress(psutil.NoSuchProcess):  # one has ended
+        for one in (process, *process.children(recursive=True)):
+            found = one.memory_info()
+            own, both = own + found.rss - found.shared, both + found.rss
+    return own, both
 
 
 def tiny(folder: Path) -> Path:

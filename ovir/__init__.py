@@ -7,107 +7,70 @@ TYPE_CHECKING = False  # importing typing, or __future__, takes time, in which C
 if TYPE_CHECKING:
     from typing import Any
 
-    from ovir.analysis.changes import Change
-    from ovir.analysis.diff import Affected, Diff, LayerDiff, diff
-    from ovir.analysis.random_inputs import random_inputs
-    from ovir.building.creation import create_layer
-    from ovir.checks.checker import check
-    from ovir.checks.untrusted.budget import Budget
-    from ovir.core.element_types import ElementType
-    from ovir.core.shapes import Dimension, PartialShape
-    from ovir.core.tensor_types import TensorType
-    from ovir.debugging.bisect import Bisection, bisect
-    from ovir.debugging.compare import Comparison, compare
-    from ovir.debugging.edit_proof import EditProof, prove_edit
-    from ovir.debugging.precision import LayerSensitivity, Precision, precision
-    from ovir.debugging.reduce import Reduction, ReductionStep, reduce
-    from ovir.debugging.watch import Watch, WatchEvent
-    from ovir.diagnostics.codes import Severity
-    from ovir.diagnostics.diagnostic import Diagnostic
-    from ovir.diagnostics.errors import ExportError, InputError, ModelError, OvirError, ReadError, RunError, WriteError
-    from ovir.export.export_onnx import export_onnx
-    from ovir.export.exported import Exported
-    from ovir.export.exporters import exports
-    from ovir.export.hybrid.compile_model import compile_model
-    from ovir.generation.generate import Generated, generate
-    from ovir.generation.token_comparison import CandidateToken, TokenComparison, TokenDifference
-    from ovir.graph.layers import Layer, Port
-    from ovir.ir.writing.save import to_python
-    from ovir.model import Model, join, read_model, save_model
-    from ovir.ops.base.attributes import attribute
-    from ovir.ops.base.operator import Operator
-    from ovir.ops.base.registry import register
-    from ovir.runtime.compiled import CompiledModel, InferRequest
-    from ovir.runtime.listeners import Listener
-    from ovir.runtime.results import Results
-    from ovir.workers.map import MapError, MappedResults, map
+    from ovir.analysis.changes import Change as Change
+    from ovir.analysis.diff import Affected as Affected
+    from ovir.analysis.diff import Diff as Diff
+    from ovir.analysis.diff import LayerDiff as LayerDiff
+    from ovir.analysis.diff import diff as diff
+    from ovir.analysis.random_inputs import random_inputs as random_inputs
+    from ovir.building.creation import create_layer as create_layer
+    from ovir.checks.checker import check as check
+    from ovir.checks.untrusted.budget import Budget as Budget
+    from ovir.core.element_types import ElementType as ElementType
+    from ovir.core.shapes import Dimension as Dimension
+    from ovir.core.shapes import PartialShape as PartialShape
+    from ovir.core.tensor_types import TensorType as TensorType
+    from ovir.debugging.bisect import Bisection as Bisection
+    from ovir.debugging.bisect import bisect as bisect
+    from ovir.debugging.compare import Comparison as Comparison
+    from ovir.debugging.compare import compare as compare
+    from ovir.debugging.edit_proof import EditProof as EditProof
+    from ovir.debugging.edit_proof import prove_edit as prove_edit
+    from ovir.debugging.precision import LayerSensitivity as LayerSensitivity
+    from ovir.debugging.precision import Precision as Precision
+    from ovir.debugging.precision import precision as precision
+    from ovir.debugging.reduce import Reduction as Reduction
+    from ovir.debugging.reduce import ReductionStep as ReductionStep
+    from ovir.debugging.reduce import reduce as reduce
+    from ovir.debugging.watch import Watch as Watch
+    from ovir.debugging.watch import WatchEvent as WatchEvent
+    from ovir.diagnostics.codes import Severity as Severity
+    from ovir.diagnostics.diagnostic import Diagnostic as Diagnostic
+    from ovir.diagnostics.errors import ExportError as ExportError
+    from ovir.diagnostics.errors import InputError as InputError
+    from ovir.diagnostics.errors import ModelError as ModelError
+    from ovir.diagnostics.errors import OvirError as OvirError
+    from ovir.diagnostics.errors import ReadError as ReadError
+    from ovir.diagnostics.errors import RunError as RunError
+    from ovir.diagnostics.errors import WriteError as WriteError
+    from ovir.export.export_onnx import export_onnx as export_onnx
+    from ovir.export.exported import Exported as Exported
+    from ovir.export.exporters import exports as exports
+    from ovir.export.hybrid.compile_model import compile_model as compile_model
+    from ovir.generation.generate import Generated as Generated
+    from ovir.generation.generate import generate as generate
+    from ovir.generation.token_comparison import CandidateToken as CandidateToken
+    from ovir.generation.token_comparison import TokenComparison as TokenComparison
+    from ovir.generation.token_comparison import TokenDifference as TokenDifference
+    from ovir.graph.layers import Layer as Layer
+    from ovir.graph.layers import Port as Port
+    from ovir.ir.writing.save import to_python as to_python
+    from ovir.model import Model as Model
+    from ovir.model import join as join
+    from ovir.model import read_model as read_model
+    from ovir.model import save_model as save_model
+    from ovir.ops.base.attributes import attribute as attribute
+    from ovir.ops.base.operator import Operator as Operator
+    from ovir.ops.base.registry import register as register
+    from ovir.runtime.compiled import CompiledModel as CompiledModel
+    from ovir.runtime.compiled import InferRequest as InferRequest
+    from ovir.runtime.listeners import Listener as Listener
+    from ovir.runtime.results import Results as Results
+    from ovir.workers.map import MapError as MapError
+    from ovir.workers.map import MappedResults as MappedResults
+    from ovir.workers.map import map as map
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "Affected",
-    "Bisection",
-    "Budget",
-    "CandidateToken",
-    "Change",
-    "Comparison",
-    "CompiledModel",
-    "Diagnostic",
-    "Diff",
-    "Dimension",
-    "EditProof",
-    "ElementType",
-    "ExportError",
-    "Exported",
-    "Generated",
-    "InferRequest",
-    "InputError",
-    "Layer",
-    "LayerDiff",
-    "LayerSensitivity",
-    "Listener",
-    "MapError",
-    "MappedResults",
-    "Model",
-    "ModelError",
-    "Operator",
-    "OvirError",
-    "PartialShape",
-    "Port",
-    "Precision",
-    "ReadError",
-    "Reduction",
-    "ReductionStep",
-    "Results",
-    "RunError",
-    "Severity",
-    "TensorType",
-    "TokenComparison",
-    "TokenDifference",
-    "Watch",
-    "WatchEvent",
-    "WriteError",
-    "attribute",
-    "bisect",
-    "check",
-    "compare",
-    "compile_model",
-    "create_layer",
-    "diff",
-    "export_onnx",
-    "exports",
-    "generate",
-    "join",
-    "map",
-    "precision",
-    "prove_edit",
-    "random_inputs",
-    "read_model",
-    "reduce",
-    "register",
-    "save_model",
-    "to_python",
-]
 
 _NAMES = {
     "ovir.analysis.changes": ("Change",),
@@ -155,6 +118,7 @@ _NAMES = {
 }
 """The public names by the module that defines them."""
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_MODULES)
 
 
 _ELSEWHERE = {

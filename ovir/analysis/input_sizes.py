@@ -9,7 +9,7 @@ from ovir.core.shapes import Dimension, PartialShape, ShapeLike, as_shape
 from ovir.diagnostics.codes import CHOSEN_SIZES, NARROW_TENSOR
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import ModelError
-from ovir.diagnostics.wording import and_others
+from ovir.diagnostics.wording import and_others, escaped
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer
 from ovir.model import Model
@@ -17,11 +17,12 @@ from ovir.ops.base.elementwise import BinaryBase
 
 BATCH, OTHER = 1, 8
 """The sizes that are tried first: for the first axis, and for the others."""
-SIZES = (1, 3, 2, 4, 16, 32, 64, 128, 224, 256, 512, 1024, 5, 6, 7, 9, 10, 12, 14, 20, 24)
+LONG = (2048, 4096, 8192, 16384, 32768)
+SIZES = (1, 3, 2, 4, 16, 32, 64, 128, 224, 256, 512, 1024, 5, 6, 7, 9, 10, 12, 14, 20, 24, *LONG)
 """The sizes that are tried next, in this order, until inference accepts one."""
 IMAGES = (224, 256, 299, 300, 320, 384, 416, 448, 512, 513, 600, 608, 640, 736, 768, 800, 896, 960, 1024, 1280)
 """The sizes that are tried for all axes together: constants of a model, such as anchors, may imply one of them."""
-LARGER = (16, 32, 48, 64, 96, 128, 160, 192, *IMAGES, 2048, 4096, 8192, 16384, 32768)
+LARGER = (16, 32, 48, 64, 96, 128, 160, 192, *IMAGES, *LONG)
 """The sizes that are tried in this order while a window exceeds its tensor."""
 MOST_BYTES = 1 << 30
 """The bytes of all tensors together for which a larger size is still chosen."""
@@ -111,6 +112,9 @@ def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> Ch
             _search(model, dict(shapes), open_inputs, likely) or _search_images(model, shapes, open_inputs, implied)
         ):
             model.reshape(before)
+            sizes = ", ".join(f"{escaped(model.inputs[i].any_name)}={before[i]}" for i in open_inputs)
+            if sizes:
+                refused.add_note(f"  hint: no sizes were found for the dynamic inputs {sizes}: give them with --shape")
             raise refused from None
     narrow = _narrow(windows)
     if narrow and open_inputs:

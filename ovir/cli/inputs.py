@@ -16,7 +16,7 @@ from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, ENGINE, INTERNAL, NO_ENGINE, NOT_SUPPORTED, OUT_OF_MEMORY, TOO_LARGE
 from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import InputError, ModelError, RunError
+from ovir.diagnostics.errors import InputError, RunError
 from ovir.diagnostics.wording import escaped, plural, readable
 from ovir.graph.names import input_named
 from ovir.io.images import ENDINGS, LAYOUTS, RESIZES, Preparation, load_image
@@ -144,13 +144,7 @@ def _with_random(model: Model, feeds: dict[int, Array], missing: Sequence[int], 
 
     # A given array of a wrong shape is rejected later, as without random inputs.
     shapes = {i: (model.inputs[i].shape, PartialShape(array.shape)) for i, array in feeds.items()}
-    try:
-        chosen = fix_shapes(model, {i: given if given.compatible(own) else own for i, (own, given) in shapes.items()})
-    except ModelError as error:
-        dynamic = (port for port in model.inputs if not port.shape.is_static)
-        if sizes := ", ".join(f"{escaped(port.any_name)}={port.shape}" for port in dynamic):
-            error.add_note(f"  hint: no sizes were found for the dynamic inputs {sizes}: give them with --shape")
-        raise
+    chosen = fix_shapes(model, {i: given if given.compatible(own) else own for i, (own, given) in shapes.items()})
     made = generate_inputs(model, seed, missing)
     for item in made:
         index = model.inputs.index(item.port)

@@ -15,7 +15,7 @@ from ovir.core.arrays import Array
 from ovir.core.files import target_paths
 from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate, count
-from ovir.debugging.compare import Session, TensorDifference
+from ovir.debugging.compare import Comparison, Session, TensorDifference
 from ovir.debugging.comparison_setup import Against, GivenInputs, InputSet, Progress, as_model, open_side, sets_for
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.reduce import ReductionSearch
@@ -491,16 +491,18 @@ class TensorSearch:
         self._collect(session)
         found.runs, found.layers, found.diagnostics = 1, len(self._layers), compared.diagnostics
         found.not_compared = [x for layer in self._layers if (x := self._suspect(layer)).reason is not None]
-        ends = self._first_that_differ()
-        failure = None
-        if not ends and compared.failed:  # at a layer that the model does not have
-            ends, error = self._first_missing_output(), compared.diagnostics[-1]
-            failure = f"{error.layer}: {error.message}" if error.layer else error.message
+        probes = []
+        if ends := self._first_that_differ():
+            probes.append(self._probe(ends, self._verdict(ends)))
+        failing, problem = self._first_that_fails(session, compared)
+        if failing:  # only failures count, as differences before them may have other reasons
+            ends = failing
+            earlier = [probe for probe in probes if probe.count < self._count(ends)]
+            probes = [*earlier, self._probe(ends, Verdict(within=False, problem=problem))]
         if ends:
-            count = self._layers.index(ends[0].layer) + 1 if ends[0].layer in self._layers else 0
-            found.probes = [Probe.of(count, ends[0].layer, self._verdict(ends, failure))]
-            found.runs += self._find_suspects(ends, session, found)
-        if failure is None:
+            found.probes = probes
+            found.runs += self._find_suspects(ends, session, found, fails=bool(failing))
+        if not failing:
             self._judge_outputs(found)
 
     def _collect(self, session: Session) -> None:
@@ -530,6 +532,24 @@ class TensorSearch:
                 return differing
         return []
 
+    def _first_that_fails(self, session: Session, compared: Comparison) -> tuple[list[Port], str]:
+        """Return outputs of the first layer at which the other side fails, and how it does; none if it does not."""
+        failed_at = session.found.failed_at
+        for layer in self._layers:
+            if layer.key in failed_at:
+                return list(layer.outputs[:1]), failed_at[layer.key]
+        if not compared.failed:
+            return [], ""
+        error = compared.diagnostics[-1]  # at a layer that the model does not have
+        return self._first_missing_output(), f"{error.layer}: {error.message}" if error.layer else error.message
+
+    def _count(self, ports: Sequence[Port]) -> int:
+        """Return the length of the beginning that ends with the layer of some tensors."""
+        return self._layers.index(ports[0].layer) + 1 if ports[0].layer in self._layers else 0
+
+    def _probe(self, ports: Sequence[Port], verdict: Verdict) -> Probe:
+        return Probe.of(self._count(ports), ports[0].layer, verdict)
+
     def _outputs(self) -> list[Port]:
         ports = [port.source for port in self._whole.model.outputs if port.source is not None]
         return [port for port in ports if port.layer.type != "Parameter"]
@@ -539,26 +559,27 @@ class TensorSearch:
         ports = [port for port in self._outputs() if port.layer in self._layers]
         return sorted(ports, key=lambda port: (port in self._known, self._layers.index(port.layer)))[:1]
 
-    def _verdict(self, ports: Sequence[Port], failure: str | None = None) -> Verdict:
-        """Return the verdict on the tensors that were compared; a failure of the other side counts as a difference."""
-        if failure is not None:
-            return Verdict(within=False, problem=failure)
+    def _verdict(self, ports: Sequence[Port]) -> Verdict:
+        """Return the verdict on tensors that were compared."""
         port = max(ports, key=lambda port: severity(self._known[port].worst))
         worst = self._known[port].worst
-        return Verdict(worst.within, port.any_name, worst, worst.problem)
+        return Verdict(worst.within, port.any_name, worst)
 
     def _judge_outputs(self, found: Bisection) -> None:
         """Add the whole model to the probes if all of its outputs were compared."""
         ports = self._outputs()
-        is_new = not found.probes or found.probes[0].count < len(self._layers)
+        is_new = not found.probes or found.probes[-1].count < len(self._layers)
         if self._layers and ports and is_new and all(port in self._known for port in ports):
             found.probes.append(Probe.of(len(self._layers), self._layers[-1], self._verdict(ports)))
 
     # ----- suspects
 
-    def _find_suspects(self, ends: Sequence[Port], session: Session, found: Bisection) -> int:
-        """Enter the suspects for tensors that differ; return how many runs of the other side this took."""
-        agreeing = {port for port, difference in self._known.items() if difference.within}
+    def _find_suspects(self, ends: Sequence[Port], session: Session, found: Bisection, *, fails: bool) -> int:
+        """Enter the suspects for tensors that differ, or that the other side ``fails`` to compute; return how many runs
+        of the other side this took."""
+        agreeing = {
+            port for port, difference in self._known.items() if difference.within or (fails and port not in ends)
+        }
         runs, steps, is_shown = 0, 1, False
         while not is_shown:
             layers, inputs = self._before(ends, agreeing)

@@ -347,6 +347,8 @@ class Findings:
     diagnostics: dict[Diagnostic, None] = field(default_factory=dict)
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
+    failed_at: dict[str, str] = field(default_factory=dict)
+    """How the other side failed at layers."""
     description: str = ""
     """The name of the other side; this and the fields below describe it."""
     precision: str | None = None
@@ -381,6 +383,7 @@ class Findings:
         self.skipped = {**later.skipped, **self.skipped}
         self.diagnostics.update(later.diagnostics)
         self.failed |= later.failed
+        self.failed_at.update(later.failed_at)
         self.steps = self.steps or later.steps
         self.description, self.precision, self.executions = later.description, later.precision, later.executions
         self.not_compared, self.sides = later.not_compared, later.sides
@@ -658,6 +661,7 @@ class Session:
             self.found.lone_before[layer.key] = tuple(partners.lone_before(layer))
         worst: TensorComparison | None = None
         if answer.problem is not None:
+            self.found.failed_at.setdefault(layer.key, answer.problem)
             size = step.outputs[0].size if step.outputs else 0
             worst = TensorComparison(size, within=False, beyond=size, problem=answer.problem)
             shape = step.outputs[0].shape if step.outputs else ()

@@ -261,6 +261,8 @@ class Mod(RemainderBase):
 class ExtremeBase(ArithmeticBase):
     """Base of Maximum and Minimum, whose results are elements of the inputs."""
 
+    monotone = (0, 1)
+
     def may_wrap(self, a: Value, b: Value) -> Mask:
         return False
 

@@ -176,9 +176,7 @@ class Unique(Operator):
             shapes = [PartialShape(array.shape) for array in self._unique(data.constant, along)]
         else:
             searched = data.shape.size() if axis is None else data.shape[along or 0]
-            # As in OpenVINO, a bounded axis is assumed not to be empty.
-            least = min(searched.lower, 1) if axis is None or not searched.upper else 1
-            found = Dimension(least, searched.upper)
+            found = Dimension(min(searched.lower, 1), searched.upper)
             shape = PartialShape([found]) if axis is None else data.shape.with_dim(along or 0, found)
             shapes = [shape, PartialShape([found]), PartialShape([searched]), PartialShape([found])]
         index, count = self.index_element_type, self.count_element_type

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
 from ovir.core.fast_calls import Call
-from ovir.diagnostics.errors import OperatorError
 from ovir.fast.base.binding import Binder
 from ovir.fast.registry import bind
 from ovir.graph.layers import Port
 from ovir.runtime.arena import SlotMemory, Span, aligned_bytes
-from ovir.runtime.plan import Step, results_of
+from ovir.runtime.plan import Step, broken_promise, results_of
 
 T = TypeVar("T")
 
@@ -204,15 +204,16 @@ def bind_kernel(binder: Binder, kernel: Callable[..., Any], wanted: Sequence[boo
     def fill(*inputs: Array) -> None:
         results = results_of(kernel(*inputs), len(outs))
         for index, out in filled:
-            copy_result(out, results[index])
+            copy_result(index, out, results[index])
 
     binder.call(fill, *binder.inputs)
 
 
-def copy_result(out: Array, array: Array) -> None:
-    """Copy what a kernel returned to ``out``; raise OperatorError if its shape is not the inferred one."""
+def copy_result(index: int, out: Array, array: Array) -> None:
+    """Copy an output of a kernel to ``out``; raise OperatorError if its shape is not the inferred one."""
     if array.shape != out.shape:
-        raise OperatorError(f"the kernel returned an array of shape {array.shape}, inferred was {out.shape}")
+        promised = f"{ElementType.from_dtype(out.dtype)}[{','.join(map(str, out.shape))}]"
+        raise broken_promise(index, promised, array)
     np.copyto(out, array)
 
 

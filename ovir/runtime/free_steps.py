@@ -146,7 +146,7 @@ class FreeStep:
         ports = self._step.layer.outputs
         for port, (slot, fixed), array in zip(ports, self._targets, results, strict=False):
             if fixed is not None:
-                copy_result(fixed, array)
+                copy_result(port.index, fixed, array)
                 continue
             if array.shape not in self._promised:
                 require_promised(port, array)

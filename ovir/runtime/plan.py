@@ -205,15 +205,26 @@ def require_promised(port: Port, output: Any, found: str = "the kernel returned"
 
     ``found`` begins the message, and names what gave the output.
     """
-    found = f"{found} output {port.index} as"
-    promised = f"inference has promised {port.element_type}{port.shape}"
-    if not isinstance(output, (np.ndarray, np.generic)):
-        raise OperatorError(f"{found} {type(output).__name__}, which is not an array; {promised}")
-    try:
-        element_type = str(ElementType.from_dtype(output.dtype))
-    except ValueError:
-        element_type = str(output.dtype)
     expected = port.element_type
-    is_right_type = expected.is_dynamic or element_type == str(expected) or output.dtype == expected.to_dtype()
+    is_array = isinstance(output, (np.ndarray, np.generic))
+    is_right_type = is_array and (
+        expected.is_dynamic or output.dtype == expected.to_dtype() or _type_of(output) == str(expected)
+    )
     if not (is_right_type and port.shape.contains(output.shape)):
-        raise OperatorError(f"{found} {element_type}[{','.join(map(str, output.shape))}]; {promised}")
+        raise broken_promise(port.index, f"{expected}{port.shape}", output, found)
+
+
+def broken_promise(index: int, promised: str, output: Any, found: str = "the kernel returned") -> OperatorError:
+    """Return the error for an output that is not what inference has promised."""
+    if isinstance(output, (np.ndarray, np.generic)):
+        returned = f"{_type_of(output)}[{','.join(map(str, output.shape))}]"
+    else:
+        returned = f"{type(output).__name__}, which is not an array"
+    return OperatorError(f"{found} output {index} as {returned}; inference has promised {promised}")
+
+
+def _type_of(array: Any) -> str:
+    try:
+        return str(ElementType.from_dtype(array.dtype))
+    except ValueError:
+        return str(array.dtype)

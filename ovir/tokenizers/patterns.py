@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,11 @@ def _class_of(ranges: str) -> str:
 _NEWER = re.compile(f"[{_class_of(_NEW_IN_UNICODE_18)}]")
 _UNASSIGNED = "\u0378"
 
+_SHORT = 64
+"""The bytes below which Python counts the characters of a text faster than NumPy."""
+_LONG = 4096
+"""The characters from which a search for some of them is faster among the distinct ones."""
+
 
 _BY_LEAD = re.compile(rb"[\x00-\xbf]|[\xc0-\xdf].|[\xe0-\xef]..|[\xf0-\xff].{3}|(?P<cut>.+)", re.DOTALL)
 _CUT_OFF = re.compile(rb"([\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
@@ -54,14 +59,18 @@ def searched(text: bytes) -> tuple[str, Sequence[int]]:
         found = [character for character in _BY_LEAD.finditer(text) if character["cut"] is None]
         seen = "".join([_seen(character[0]) for character in found])
         return _known(seen), [*(character.start() for character in found), found[-1].end() if found else 0]
+    if len(text) < _SHORT:
+        sizes = [1 if c < "\x80" else 2 if c < "\u0800" else 3 if c < "\U00010000" else 4 for c in decoded]
+        return _known(decoded), [0, *accumulate(sizes)]
     is_first = (np.frombuffer(text, np.uint8) & 0xC0) != 0x80
     return _known(decoded), [*np.flatnonzero(is_first).tolist(), len(text)]
 
 
 def _known(text: str) -> str:
     """Return a text with an unassigned character in place of those that are newer than the Unicode of PCRE2."""
-    newer = "" if text.isascii() else "".join(sorted(_NEWER.findall("".join(set(text)))))
-    return re.sub(f"[{newer}]", _UNASSIGNED, text) if newer else text
+    if text.isascii() or not _NEWER.search(text if len(text) < _LONG else "".join(set(text))):
+        return text
+    return _NEWER.sub(_UNASSIGNED, text)
 
 
 def _seen(character: bytes) -> str:

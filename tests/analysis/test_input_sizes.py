@@ -145,6 +145,26 @@ def test_sizes_that_positions_imply(count: int) -> None:
     assert fix_shapes(model).shapes == {0: (1, 4, 2 * count)}
 
 
+@pytest.mark.parametrize("shape", [[1, -1], [-1], [-1, -1]])
+@pytest.mark.parametrize("frames", [1, 10, 100])
+def test_windows_of_sounds(shape: list[int], frames: int) -> None:
+    wave = ops.parameter(shape, "f32", name="wave")
+    row = ops.reshape(wave, np.int64([1, 1, -1]), False)
+    spectra = ops.convolution(row, weights(4, 1, 400), [160], [0], [0], [1])
+    model = ovir.Model([ops.avg_pool(spectra, [1], [0], [0], [frames], True)], [wave])
+    assert fix_shapes(model).narrow == []
+    assert model.outputs[0].shape.is_static
+
+
+def test_commands_say_for_which_inputs_no_sizes_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = ops.parameter([1, 1, -1], "f32", name="wave")
+    path = str(tmp_path / "model.xml")
+    ovir.save_model(ovir.Model([ops.convolution(x, weights(1, 1, 40001), [1], [0], [0], [1])], [x]), path)
+    for command in (["run", path], ["compare", path, path], ["bisect", path, path]):
+        assert main(command) != 0
+        assert "no sizes were found for the dynamic inputs wave=[1,1,?]" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("size", "has"), [(4, 4), (3, 3), (1, 1)])
 def test_a_comparison_warns_of_inputs_that_are_too_small(size: int, has: int) -> None:
     model = detector(pool(5), stride=1)

@@ -76,17 +76,25 @@ def test_a_device_that_fails(fault: str, problem: str, device: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("second", [False, True])
 @pytest.mark.parametrize("fault", ["die", "refuse"])
 @pytest.mark.parametrize(("failing", "wrong"), [(25, 4), (4, 25), (25, 23)])
 def test_a_failure_counts_before_a_difference(
-    fault: str, failing: int, wrong: int, device: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    second: bool,
+    fault: str,
+    failing: int,
+    wrong: int,
+    device: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A crash is the finding, wherever other tensors differ."""
+    """A crash is the finding, wherever other tensors differ, also of a second model on a device."""
     device.setenv("OVIR_TEST_FAULT", f"{fault}:Tanh,wrong:Ceiling")
     model = chain(30, {failing: _tanh, wrong: lambda x: ops.ceiling(x, name="rounds")})
     ovir.save_model(model, tmp_path / "model.xml")
     files = [str(tmp_path / name) for name in ("model.xml", "part.xml")]
-    assert main(["bisect", files[0], "--against", "openvino:CPU", "-o", files[1]]) == 1
+    models = files[:1] * (2 if second else 1)
+    assert main(["bisect", *models, "--against", "openvino:CPU", "-o", files[1]]) == 1
     text = capsys.readouterr().out
     assert "first diverging layer: Tanh 'culprit'" in text
     assert "there the other side fails: " in text

@@ -8,13 +8,31 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from builder import Net
+from fuzz.cases import VERSIONS, make_case
 
-from ovir.core.element_types import ElementType, boolean, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, value_range
+import ovir
+from ovir.core.element_types import (
+    ElementType,
+    boolean,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    nf4,
+    u8,
+    u16,
+    u32,
+    u64,
+    value_range,
+)
 from ovir.core.shapes import Dimension
 from ovir.core.tensor_types import TensorType, constant_type
-from ovir.core.values import from_dimensions
+from ovir.core.values import from_bounds, from_dimensions
+from ovir.diagnostics.errors import OperatorError
 from ovir.inference.known_values import infer_with_values
-from ovir.ops import activation, arithmetic, comparison, reduction
+from ovir.ops import activation, arithmetic, comparison, find, reduction
 from ovir.ops.base.operator import Operator
 from ovir.ops.convert import Convert
 from ovir.ops.select import Select
@@ -228,3 +246,89 @@ def test_sizes_are_taken_to_fit(element_type: str, limit: int) -> None:
     known = net.model().outputs[0].type.constant
     assert known is not None
     assert known.all()
+
+
+# --------------------------------------------------------------------------- every operation
+
+MODELS = 40
+"""Random models of each operation that says something of partly known values."""
+
+
+def following() -> list[tuple[int, type[Operator]]]:
+    """Return the operations that infer values from bounds, with their places among all versions."""
+    found = [(index, find(kind, opset)) for index, (kind, opset) in enumerate(VERSIONS)]
+    return [(i, c) for i, c in found if c and (c.carries or c.monotone or c.infer_value is not Operator.infer_value)]
+
+
+def around(array: Any, element_type: ElementType, rng: np.random.Generator) -> tuple[TensorType, Any]:
+    """Return a type with bounds around numbers, of which some are known, and a function that draws from within."""
+    center = array.astype(np.float64)
+    least, greatest = (0, 1) if element_type == boolean else value_range(element_type)
+    below, above = (rng.integers(0, 3, (2, *array.shape)) * rng.integers(0, 2, array.shape)).astype(np.float64)
+    lower, upper = np.clip(center - below, least, greatest), np.clip(center + above, least, greatest)
+    value = from_bounds(element_type, lower, upper, sizes=bool(rng.integers(2)))
+
+    def draw() -> Any:
+        steps = rng.random(array.shape) * (upper - lower)
+        return np.asarray(lower + (steps if element_type.is_real else np.rint(steps))).astype(array.dtype)
+
+    return TensorType(element_type, array.shape, value), draw
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("index", "cls"), following(), ids=lambda value: getattr(value, "__name__", ""))
+def test_values_within_bounds_give_results_within_bounds(index: int, cls: type[Operator]) -> None:
+    rng = np.random.default_rng(index)
+    compared = 0
+    for attempt in range(MODELS):
+        case = make_case(index + attempt * len(VERSIONS))
+        try:
+            model = ovir.read_model(case.text, case.weights)
+        except (ovir.OvirError, OperatorError):
+            continue
+        (layer,) = (layer for layer in model.layers if type(layer.operator) is cls)
+        given = dict(zip(model.parameters, case.feeds, strict=True))
+        arrays = [_array(port.source, given) for port in layer.inputs]
+        types = [port.type for port in layer.inputs]
+        if nf4 in (tensor.element_type for tensor in types) or not all(map(_is_small, arrays)):
+            continue
+        fixed = [layer.operator.reads_value(i) and bool(rng.integers(2)) for i in range(len(types))]
+        known = [
+            (constant_type(array, tensor.element_type), lambda array=array: array)
+            if is_fixed
+            else around(array, tensor.element_type, rng)
+            for array, tensor, is_fixed in zip(arrays, types, fixed, strict=True)
+        ]
+        try:
+            outputs = infer_with_values(layer.operator, [tensor for tensor, _ in known])
+        except (ovir.OvirError, OperatorError):
+            continue
+        for _ in range(6):
+            drawn = [draw() for _, draw in known]
+            exact = [constant_type(a, tensor.element_type) for a, (tensor, _) in zip(drawn, known, strict=True)]
+            try:
+                with np.errstate(all="ignore"):
+                    inferred = layer.operator.infer(*exact)
+                    inferred = inferred if isinstance(inferred, tuple) else (inferred,)
+                    if any(tensor.shape.size().lower > 1 << 16 for tensor in inferred):
+                        continue
+                    results = layer.operator.applied(exact, inferred).run(*drawn)
+            except (ovir.OvirError, OperatorError):
+                continue
+            for tensor, result in zip(outputs, results if isinstance(results, tuple) else (results,), strict=True):
+                if layer.type == "Squeeze" and not tensor.shape.contains(result.shape):
+                    continue  # inference takes a dimension among axes to be 1, and a run in which it is not fails
+                assert tensor.shape.contains(result.shape), (layer.operator, drawn, tensor)
+                assert _holds(tensor, result), (layer.operator, drawn, tensor.value, result)
+                compared += tensor.value is not None
+    assert compared or cls.__name__ == "ExtractImagePatches"  # whose random images are larger
+
+
+def _is_small(array: Any) -> bool:
+    """Return whether there is an array, of a few finite numbers."""
+    return array is not None and array.size <= 64 and array.dtype.kind in "iufb" and bool(np.isfinite(array).all())
+
+
+def _array(source: Any, given: dict[Any, Any]) -> Any:
+    """Return what a run feeds to a layer, or None if something computes it."""
+    return given.get(source.layer) if source.layer in given else source.type.constant

@@ -20,6 +20,7 @@ from ovir.ops import arithmetic as ar
 from ovir.ops import comparison as cp
 from ovir.ops import logic as lg
 from ovir.ops.arithmetic import Power
+from ovir.ops.base.elementwise import BinaryBase
 from ovir.ops.base.operator import Operator
 from ovir.ops.select import Select
 
@@ -356,6 +357,14 @@ def test_select_broadcasts_else_and_cond_to_then_in_pdpd() -> None:
 def test_bounds(op: Operator, a: Any, b: Any, lower: float, upper: float) -> None:
     value = known(op, sizes([a[0]], [a[1]]), sizes([b[0]], [b[1]]))
     assert (value.lower[0], value.upper[0]) == (lower, upper)
+
+
+@pytest.mark.parametrize(("b", "known_bounds"), [((-2, 2), False), ((2, 2), True)])
+def test_bounds_of_an_operation_that_does_not_say_that_it_is_monotone(b: tuple[int, int], known_bounds: bool) -> None:
+    op, tensors = ar.SquaredDifference(), (sizes([1], [1]), sizes([b[0]], [b[1]]))
+    inferred(op, *tensors)
+    lower, upper = BinaryBase.bounds(op, *(tensor.bounds_or_unknown() for tensor in tensors))
+    assert (lower == upper) == known_bounds
 
 
 @pytest.mark.parametrize("divisor", [(-1, 1), (0, 0)])

@@ -10,6 +10,9 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
+from ovir.diagnostics.errors import OperatorError
+from ovir.runtime.binder import copy_result
+from ovir.runtime.plan import require_promised
 
 
 def squeezed(x: Any) -> Any:
@@ -62,6 +65,17 @@ def test_kernels_of_users_are_held_against_their_inference() -> None:
         else:
             with pytest.raises(ovir.RunError, match=r"f32\[3\].*f32\[4\]"):
                 request.infer(inputs)
+
+
+@pytest.mark.parametrize("outside", [np.float32([1, 2, 3]), np.zeros((4, 1), np.float32)])
+def test_copies_of_results_name_the_same_promise(outside: Any) -> None:
+    parameter = ops.parameter([4], "f32")
+    messages = []
+    for check in (lambda: require_promised(parameter[0], outside), lambda: copy_result(0, np.empty(4, "f4"), outside)):
+        with pytest.raises(OperatorError, match=r"output 0 as f32.*; inference has promised f32\[4\]") as raised:
+            check()
+        messages.append(str(raised.value))
+    assert messages[0] == messages[1]
 
 
 def rotary(length: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import ovir
 from ovir.core.arrays import Array
 from ovir.tokenizers import splitting
 from ovir.tokenizers.base import unpacked
+from ovir.tokenizers.patterns import searched
 
 NOTHING = np.zeros(0, np.uint8)
 
@@ -198,6 +200,15 @@ def test_special_tokens_are_left_as_they_are() -> None:
     assert found[5].tolist() == [False, True, False, True] * 2
     again = run("RegexSplit", *found, text("."), outputs=6, behaviour="isolate")
     assert words(again)[0] == words(found)[0]
+
+
+@pytest.mark.parametrize("count", [1, 5, 16, 40, 200, 5000])
+def test_characters_and_their_places_in_the_bytes(count: int) -> None:
+    draw = random.Random(count)
+    text = "".join(draw.choice("a\x7f\x80\u07ff\u0800\uffff\U00010000\U0001f600\u0558") for _ in range(count)) + "é"
+    seen, places = searched(text.encode())
+    assert seen == text.replace("\u0558", "\u0378")  # which is newer than the Unicode of PCRE2
+    assert list(places) == [len(text[:i].encode()) for i in range(count + 2)]
 
 
 def test_a_pattern_is_searched_once_in_each_word(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import RLock
@@ -24,10 +24,15 @@ from ovir.graph.layers import Layer, Port, join, separate
 from ovir.graph.order import trace_back
 from ovir.model import Model
 from ovir.ops.base.operator import Operator
+from ovir.ops.recurrent import GruBase, LstmBase
+from ovir.ops.sorting import Unique
 from ovir.ops.state import AssignBase, ReadValueBase, Variable
 from ovir.runtime.compiled import CompiledModel
 
 _ENDS = "Parameter", "Result"
+
+_ENDED_BY_NOTHING = LstmBase, GruBase, Unique
+"""Operations whose empty data ends the process in onnxruntime."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +53,14 @@ def find_parts(model: Model, excluded: Collection[Layer], shown: Collection[Port
     other in NumPy. All layers of a stage form one part, so that there are as many parts as a path changes sides.
     """
     constant = all_constant_layers(model)
+    sizes = {dim.symbol for port in model.inputs if port.shape.rank is not None for dim in port.shape}
     stages: dict[Layer, int] = {}
     parts: dict[int, list[Layer]] = {}
     for layer in model.layers:
         if layer in constant or layer.is_dead:
             continue
         stage = max((stages.get(port.source.layer, 0) for port in layer.inputs if port.source is not None), default=0)
-        is_part = not _runs_in_numpy(layer) and layer not in excluded
+        is_part = not _runs_in_numpy(layer, sizes) and layer not in excluded
         if stage % 2 != is_part:
             stage += 1
         stages[layer] = stage
@@ -64,8 +70,21 @@ def find_parts(model: Model, excluded: Collection[Layer], shown: Collection[Port
     return [_part(model, parts[stage], own, shown) for stage in sorted(parts)]
 
 
-def _runs_in_numpy(layer: Layer) -> bool:
-    return layer.type in _ENDS or isinstance(layer.operator, (ReadValueBase, AssignBase))
+def _runs_in_numpy(layer: Layer, sizes: Collection[int]) -> bool:
+    """Return whether NumPy runs a layer; ``sizes`` are the symbols of inputs, which a part is seen to have empty."""
+    if layer.type in _ENDS or isinstance(layer.operator, (ReadValueBase, AssignBase)):
+        return True
+    shapes = [inner.inputs[0].shape for inner in _ended_by_nothing(layer)]
+    return any(s.rank is None or any(dim.contains(0) and dim.symbol not in sizes for dim in s) for s in shapes)
+
+
+def _ended_by_nothing(layer: Layer) -> Iterator[Layer]:
+    """Yield the layers, among this one and those of its bodies, whose empty data ends the process in onnxruntime."""
+    if isinstance(layer.operator, _ENDED_BY_NOTHING):
+        yield layer
+    for body in layer.bodies.values():
+        for inner in body.layers:
+            yield from _ended_by_nothing(inner)
 
 
 def _part(model: Model, layers: list[Layer], constant: Collection[Layer], shown: Collection[Port]) -> HybridPart:
@@ -105,10 +124,10 @@ class NumpyPart:
         self._lock = RLock()
         """Requests of several threads share the part, whose one request runs one call at a time."""
         sources = [port.source for layer in part.exported for port in layer.inputs]
-        own = {port for layer in part.exported for port in layer.outputs}
-        known = dict.fromkeys(s for s in sources if s is not None and s not in own and s not in part.inputs)
-        self._known = {port: port.type.constant for port in known}
-        """What the part takes for constants, because inference knows it."""
+        own, constant = {port for layer in part.exported for port in layer.outputs}, all_constant_layers(model)
+        before = dict.fromkeys(s for s in sources if s is not None and s not in own and s not in part.inputs)
+        self._known = {port: port.type.constant for port in before if port.layer not in constant}
+        """What is no constant, but is known to inference, so that the part takes it for one."""
         model.add_dependent(self)
 
     def before_change(self) -> None:
@@ -150,20 +169,26 @@ class OnnxRuntimePart(Operator):
         types: Sequence[TensorType],
         layers: Mapping[str, Layer],
         in_numpy: NumpyPart,
+        *,
+        takes_nothing: bool,
     ) -> None:
-        """``layers`` are the layers of the part by the names of their nodes."""
+        """``layers`` are the layers of the part by the names of their nodes; ``takes_nothing`` says whether the part
+        computes with empty tensors."""
         self._session = session
         self._layers = layers
         self._types = tuple(types)
         self._inputs = inputs
         self._outputs = outputs
         self._in_numpy = in_numpy
+        self._takes_nothing = takes_nothing
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         return self._types
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         try:
+            if not self._takes_nothing and not all(array.size for array in inputs):
+                raise RunError(diagnose(ENGINE, "onnxruntime would end the process for an empty tensor"))
             found = self._session.run(dict(zip(self._inputs, inputs, strict=True)), self._outputs)
         except RunError as error:
             try:
@@ -259,7 +284,10 @@ def _part_layer(model: Model, part: HybridPart, number: int, graph: Graph, threa
     nodes = ((node.name, node.metadata_props.get("ovir.layer", "")) for node in exported.onnx.graph.all_nodes())
     layers = {name: by_key[key] for name, key in nodes if name is not None and key in by_key}
     in_numpy = NumpyPart(model, part, threads)
-    operator = OnnxRuntimePart(session, exported.inputs, exported.outputs, types, layers, in_numpy)
+    takes_nothing = not any(True for layer in part.layers for _ in _ended_by_nothing(layer))
+    operator = OnnxRuntimePart(
+        session, exported.inputs, exported.outputs, types, layers, in_numpy, takes_nothing=takes_nothing
+    )
     name = f"part of {len(part.layers)} layers from '{part.layers[0].name}' on"
     return _layer(number, name, operator, [port.type for port in part.inputs], part.outputs, model.path)
 

@@ -30,12 +30,13 @@ from ovir.ops.recurrent import (
 )
 
 _LIMITS = "the hidden size must be static"
+_NOT_EMPTY = f"{_LIMITS}; the batch must not be empty"
 
 
 # --------------------------------------------------------------------------- cells
 
 
-@exports(LSTMCell1, LSTMCell4, to="LSTM; f64: Loop", limits=_LIMITS)
+@exports(LSTMCell1, LSTMCell4, to="LSTM; f64: Loop", limits=_NOT_EMPTY)
 def lstm_cell(
     graph: Graph,
     op: CellBase,
@@ -51,7 +52,7 @@ def lstm_cell(
     return _one_step(graph, op, x, [h, c], [w, r, b])
 
 
-@exports(GRUCell, to="GRU; f64: Loop", limits=_LIMITS)
+@exports(GRUCell, to="GRU; f64: Loop", limits=_NOT_EMPTY)
 @exports(RNNCell, to="RNN; f64, and with clip: Loop", limits=_LIMITS)
 def hidden_cell(
     graph: Graph, op: CellBase, x: Tensor, h: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None
@@ -81,7 +82,7 @@ def _placed(graph: Graph, weights: Tensor) -> Tensor:
 # --------------------------------------------------------------------------- sequences
 
 
-@exports(LSTMSequence, to="LSTM; f64: Loop", limits=_LIMITS)
+@exports(LSTMSequence, to="LSTM; f64: Loop", limits=_NOT_EMPTY)
 def lstm_sequence(
     graph: Graph, op: LSTMSequence, x: Tensor, h: Tensor, c: Tensor, lengths: Tensor, w: Tensor, r: Tensor, b: Tensor
 ) -> list[Tensor]:
@@ -89,7 +90,7 @@ def lstm_sequence(
     return _sequence(graph, op, x, [h, c], lengths, [w, r, b])
 
 
-@exports(GRUSequence, to="GRU; f64: Loop", limits=_LIMITS)
+@exports(GRUSequence, to="GRU; f64: Loop", limits=_NOT_EMPTY)
 @exports(RNNSequence, to="RNN; f64, and with clip: Loop", limits=_LIMITS)
 def hidden_sequence(
     graph: Graph, op: SequenceBase, x: Tensor, h: Tensor, lengths: Tensor, w: Tensor, r: Tensor, b: Tensor
@@ -165,6 +166,8 @@ def _steps(
     kind = "LSTM" if isinstance(op, LstmBase) else "GRU" if isinstance(op, GruBase) else "RNN"
     if x.element_type == f64 or (kind == "RNN" and 0 < op.clip < np.inf):  # onnxruntime has no f64, and ignores clip
         return _stepwise(graph, op, x, states, lengths, weights, direction)
+    is_empty = kind != "RNN" and x.rank is not None and x.shape[1] == 0
+    graph.require(not is_empty, "the batch is empty, which ends onnxruntime")
     if b is not None:
         b = _both_biases(graph, op, b, hidden)
     inputs = x, *(_in_order(graph, op, t, hidden) for t in (w, r)), b, lengths, *states

@@ -104,73 +104,52 @@ def bind_in_blocks(form: Callable[..., bool], op: Any, binder: Binder, inputs: S
         *given, target, spare = arguments
         block = _Block(binder, given, target, spare)
         with limit(1):
-            takes = takes and form(op, block, *block.inputs)
-        return block.finished() if takes else []
+            takes = takes and bind_widened(form, op, block, given)
+        return block.calls if takes else []
 
     call_passes(binder, passes, *inputs, out)
     return takes
 
 
 class _Block:
-    """The binder that an elementwise form gets for a block of its inputs and its output."""
+    """The binder of a block of the inputs and the output of an elementwise operation."""
 
-    def __init__(self, binder: Binder, given: Sequence[Array], target: Array, spare: Spare) -> None:
-        self._binder, self._given, self._target, self._spare = binder, given, target, spare
-        self._wide: Array | None = None
-        self._calls: list[Call] = []
+    def __init__(self, binder: Binder, inputs: Sequence[Array], target: Array, spare: Spare) -> None:
+        self._binder, self._target, self._spare = binder, target, spare
+        self.inputs = tuple(inputs)
+        self.calls: list[Call] = []
         self.is_constant = binder.is_constant
         self.is_wanted = binder.is_wanted
-        self.inputs = tuple(map(self._widened, range(len(given))))
-
-    def _widened(self, index: int) -> Array:
-        given = self._given[index]
-        if not is_narrow(given.dtype):
-            return given
-        if self.is_constant(index):
-            return given.astype(np.float32)
-        wide = self.scratch(given.shape)
-        self.call(half.copy, given, wide)
-        return wide
+        self.kept = binder.kept
 
     def may_overwrite(self, index: int) -> bool:
-        return self.inputs[index] is not self._given[index] and not self.is_constant(index)
+        return False
 
     def output_dtype(self, index: int = 0) -> np.dtype[Any]:
-        return np.dtype(np.float32) if is_narrow(self._target.dtype) else self._target.dtype
+        return self._target.dtype
 
     def output_shape(self, index: int = 0) -> tuple[int, ...]:
         return self._target.shape
 
     def output(self, index: int = 0, order: Sequence[int] | None = None) -> Array:
-        if not is_narrow(self._target.dtype):
-            return self._target
-        self._wide = self._spare(np.float32)
-        return self._wide
+        return self._target
 
     def overwrite(self, index: int) -> Array:
-        self._wide = self.inputs[index]
-        return self._wide
+        raise AssertionError("no input may be overwritten")
 
     def view(self, array: Array, index: int = 0) -> None:
-        self._wide = array
+        self.call(half.copy, array, self._target)
 
     def scratch(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
         if dtype == np.float32 and prod(shape) <= self._target.size:
             return self._spare(np.float32).reshape(-1)[: prod(shape)].reshape(shape)
         return self._binder.scratch(shape, dtype)
 
-    def kept(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
-        return self._binder.kept(shape, dtype)
-
     def prepared(self, form: str, make: Callable[[], Array]) -> Array:
         return make()
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
-        self._calls.append((function, arguments))
-
-    def finished(self) -> list[Call]:
-        """Return the calls, with that of the rounding at their end."""
-        return [*self._calls, (half.copy, (self._wide, self._target))] if self._wide is not None else self._calls
+        self.calls.append((function, arguments))
 
 
 def _conversion(source: Array, target: Array, spare: Spare) -> list[Call]:

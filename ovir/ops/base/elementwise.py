@@ -138,9 +138,11 @@ class BinaryBase(ElementwiseBase):
         return from_bounds(self.output_types[0], lower, upper, symbols, sizes=sizes, may_wrap=may_wrap)
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
-        """Return the least and the greatest result, NaN if unknown. By default they are at corners of the inputs'
-        bounds."""
-        return hull(self.at_corners(a, b))
+        """Return the least and the greatest result, NaN if unknown: at the ends of the bounds of both inputs if the
+        operation is ``monotone`` in both."""
+        lower, upper = hull(self.at_corners(a, b))
+        known = (self.monotone == (0, 1)) | (a.lower == a.upper) & self.aligned(a.lower, b.lower == b.upper)
+        return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
 
     def at_corners(self, a: Value, b: Value) -> list[Array]:
         """Return the results for each choice of the lower and upper bounds."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -277,6 +279,46 @@ def test_values_that_onnxruntime_refuses_are_computed_with_numpy(name: str, is_e
         np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5, atol=1e-5)
         messages = " ".join(d.message for d in found.diagnostics)
         assert all(d.message in messages for d in wanted.diagnostics)
+
+
+ENDING = """
+import sys
+import numpy as np
+import ovir
+from ovir import opset13 as ops
+
+kind, is_dynamic, inside = sys.argv[1], sys.argv[2] == "dynamic", sys.argv[3] == "inside"
+x = ops.parameter([-1, 4] if is_dynamic else [3 if inside else 0, 4], "f32", name="x")
+data = x
+if inside:  # rows of zeros are left out
+    kept = ops.squeeze(ops.non_zero(ops.reduce_sum(x, [1], False)), [0])
+    data = ops.gather(x, kept, 0)
+numbers = np.random.default_rng(0).normal(size=(16, 4)).astype(np.float32)
+state = ops.multiply(data, np.float32(0.5))
+if kind == "lstm":
+    out = ops.lstm_cell(data, state, state, numbers, numbers, numbers[:, 0], 4)[0]
+elif kind == "gru":
+    out = ops.gru_cell(data, state, numbers[:12], numbers[:12], numbers[:12, 0], 4)
+elif kind == "sequence":
+    one, three = ops.unsqueeze(data, [1]), ops.unsqueeze(state, [1])
+    lengths = ops.broadcast(np.int64(1), ops.gather(ops.shape_of(data), [0], 0))
+    weights = (w[None] for w in (numbers, numbers, numbers[:, 0]))
+    out = ops.lstm_sequence(one, three, three, lengths, *weights, 4, "forward")[0]
+else:
+    out = ops.unique(data, np.int64(0))[0]
+model = ovir.Model([ops.relu(out)], [x])
+own, other = (ovir.compile_model(model, engine=engine) for engine in ("numpy", "onnxruntime"))
+for rows in ([3] if inside else [2, 0, 2]) if is_dynamic else x.shape.to_tuple()[:1]:
+    array = (np.zeros if inside else np.ones)((rows, 4), np.float32)
+    assert np.allclose(own(array)[0], other(array)[0], atol=1e-5)
+"""
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru", "sequence", "unique"])
+@pytest.mark.parametrize("place", ["input", "inside"])
+@pytest.mark.parametrize("sizes", ["dynamic", "static"])
+def test_empty_data_does_not_end_the_process(kind: str, place: str, sizes: str) -> None:
+    subprocess.run([sys.executable, "-c", ENDING, kind, sizes, place], check=True)
 
 
 NONE, ROW = np.zeros(3, np.int64), np.int64([0, 1])
