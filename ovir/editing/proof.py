@@ -24,6 +24,8 @@ class ProvenEdit:
 
     layers: list[Layer] = field(default_factory=list)
     """The layers that were changed."""
+    changes: dict[str, list[str]] = field(default_factory=dict)
+    """The keys of the layers that were replaced or left out, by what they were."""
     verdict: str = NOT_WANTED
     """That the results agree, or why nothing was proven, in words."""
     relation: dict[str, Any] = field(default_factory=dict)
@@ -38,9 +40,11 @@ def proven(model: LayerGraph, verify: bool) -> Iterator[ProvenEdit]:
     """
     with_types(model)
     before = model.clone() if verify else None
-    edit = ProvenEdit()
+    edit, revision = ProvenEdit(), model.revision
     with editing(model):
         yield edit
         with_types(model)
-        if before is not None:
+        if before is not None and model.revision == revision:
+            edit.verdict = "nothing has changed"
+        elif before is not None:
             edit.verdict = str(sys.modules["ovir"].prove_edit(before, model.clone(), **edit.relation))

@@ -150,7 +150,7 @@ class IterationBase(BodyOperatorBase):
         self, iterations: Dimension, inputs: Sequence[TensorType], results: Sequence[TensorType]
     ) -> tuple[TensorType, ...]:
         """Return the types of the layer's outputs."""
-        initial = self._initial(inputs)
+        initial = self.initial(inputs)
         outputs = []
         for item in by_output(self.wiring["body"].outputs):
             result = results[item.result]
@@ -164,7 +164,11 @@ class IterationBase(BodyOperatorBase):
             outputs.append(TensorType(result.element_type, shape))
         return tuple(outputs)
 
-    def _initial(self, inputs: Sequence[T]) -> dict[int, T]:
+    def iterations(self, inputs: Sequence[TensorType], results: Sequence[TensorType]) -> Dimension:
+        """Return how often the body runs, for the types of the inputs and of the results of the body."""
+        raise NotImplementedError
+
+    def initial(self, inputs: Sequence[T]) -> dict[int, T]:
         """Return the inputs that stand for results with a back edge if no iteration runs, by result."""
         fed = {item.parameter: inputs[item.external] for item in self.wiring["body"].inputs if item.external >= 0}
         edges = self.wiring["body"].back_edges
@@ -224,7 +228,7 @@ class IterationBase(BodyOperatorBase):
 
     def _without_iterations(self, inputs: Sequence[Array], body: RunBody) -> list[Array]:
         """Return the outputs if the body runs zero times."""
-        initial = self._initial(inputs)
+        initial = self.initial(inputs)
         arrays = []
         for item in by_output(self.wiring["body"].outputs):
             if item.axis is None and item.result in initial:
@@ -410,8 +414,8 @@ class Loop(IterationBase):
         results = self.infer_body(bodies["body"], (trip_count, condition, *inputs))
         with at(item):
             self.require_condition("the execution_condition of the body", results[item.result])
-        iterations = self._iterations(trip_count, condition, results[item.result])
-        return self.infer_outputs(iterations, (trip_count, condition, *inputs), results)
+        given = (trip_count, condition, *inputs)
+        return self.infer_outputs(self.iterations(given, results), given, results)
 
     def fed_type(self, item: InputMap, tensor: TensorType, declared: TensorType) -> TensorType:
         """Return the type that a parameter gets: the body takes its inputs as they are, whatever its parameters
@@ -427,8 +431,8 @@ class Loop(IterationBase):
             self.fail(message, len(found), code=BODY, hint=hint)
         return found[0]
 
-    @staticmethod
-    def _iterations(trip_count: TensorType, condition: TensorType, again: TensorType) -> Dimension:
+    def iterations(self, inputs: Sequence[TensorType], results: Sequence[TensorType]) -> Dimension:
+        trip_count, condition, again = *inputs[:2], results[self._condition().result]
         limit, value = UNKNOWN, trip_count.value
         if value is not None and value.size == 1:
             if value.lower.min() >= 0:
@@ -468,6 +472,9 @@ class TensorIterator(IterationBase):
 
     def infer(self, *inputs: TensorType, bodies: Mapping[str, InferBody]) -> tuple[TensorType, ...]:
         results = self.infer_body(bodies["body"], inputs)
+        return self.infer_outputs(self.iterations(inputs, results), inputs, results)
+
+    def iterations(self, inputs: Sequence[TensorType], results: Sequence[TensorType]) -> Dimension:
         iterations = None
         for item in self._sliced():
             shape = inputs[item.external].shape
@@ -479,9 +486,7 @@ class TensorIterator(IterationBase):
                     message = "{} has {} parts to iterate over, but another sliced input has {}"
                     self.fail(message, item.source, count, iterations, code=BODY)
             iterations = both
-        if iterations is None:
-            iterations = Dimension(self._unsliced(), self._unsliced())
-        return self.infer_outputs(iterations, inputs, results)
+        return Dimension(self._unsliced()) if iterations is None else iterations
 
     def part_length(self, item: OutputMap, length: Dimension) -> Dimension:
         part = length.merged_with(Dimension(item.part_size, item.part_size))

@@ -120,7 +120,7 @@ class Reshape(Operator):
 
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
         shape = inputs[0].shape
-        return f"it reshapes {shape} to {output.shape}" if shape.is_static and shape == output.shape else None
+        return f"it reshapes {shape} to {output.shape}" if shape.is_sure_to_equal(output.shape) else None
 
     def rows_from(self, inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...] | None:
         return _rows_in_order(inputs, output)

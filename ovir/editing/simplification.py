@@ -1,0 +1,272 @@
+"""Simpler models that compute the same: what is known before a run is computed, and layers that do nothing are left
+out.
+
+A rewrite is a function in a table. It gets a layer and returns the tensors that take the place of its outputs, None for
+those that nothing reads; the outputs themselves if it has changed an input of the layer; or None if it does not apply.
+It only uses what holds in every run: inferred types, symbols of unknown sizes, and known values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from ovir.building.creation import new_operation
+from ovir.core.element_types import ElementType
+from ovir.editing.constant_edits import fold_constants, remove_unread
+from ovir.editing.inlining import Tensors, initial_state, known_branch, known_iteration
+from ovir.editing.model_edits import prune
+from ovir.editing.proof import ProvenEdit, proven
+from ovir.editing.transaction import owner_of, with_types
+from ovir.graph.constant_layers import is_function
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer, Port, name_order
+from ovir.graph.names import take_name
+from ovir.ops.convert import is_exact
+from ovir.ops.infrastructure import Const
+from ovir.ops.shape import Reshape
+
+MOST_COMPARED = 1024
+"""The most elements of constants whose values are compared, to find equal layers."""
+
+Rewrite = Callable[[Layer], Tensors | None]
+
+
+def fold(model: LayerGraph, decompress: bool, verify: bool) -> ProvenEdit:
+    """Compute what is known before any run; see ``Model.fold_constants``."""
+    return _rewrite_all(model, FOLDING, decompress, verify)
+
+
+def simplify(model: LayerGraph, verify: bool) -> ProvenEdit:
+    """Leave out what has no effect; see ``Model.simplify``."""
+    return _rewrite_all(model, FOLDING | SIMPLIFYING, False, verify)
+
+
+def _rewrite_all(model: LayerGraph, rewrites: Mapping[str, Rewrite], decompress: bool, verify: bool) -> ProvenEdit:
+    with proven(model, verify) as edit:
+        constants: list[Layer] = []
+        while True:
+            with_types(model)
+            found = [("layer that no result needs", key) for key in _pruned(model)]
+            for graph in model.graphs():
+                found += _rewrite(graph, rewrites)
+            constants += fold_constants(model, decompress)
+            for what, key in found:
+                edit.changes.setdefault(what, []).append(key)
+            if not found:
+                break
+        edit.layers = [layer for layer in constants if layer.owner is not None]
+    return edit
+
+
+def _pruned(model: LayerGraph) -> list[str]:
+    keys = {layer: layer.key for layer in model.walk()}
+    return [keys[layer] for layer in prune(model)]
+
+
+def _rewrite(graph: LayerGraph, rewrites: Mapping[str, Rewrite]) -> Iterator[tuple[str, str]]:
+    """Rewrite the layers of a model without its bodies; yield what was rewritten, with the keys of the layers."""
+    keys = {layer: layer.key for layer in graph.layers}
+    for layer, key in keys.items():
+        for what, rewrite in rewrites.items():
+            if layer.owner is not graph:
+                break
+            sources = [port.source for port in layer.inputs if port.source is not None]
+            tensors = rewrite(layer)
+            if tensors is not None and _replace(layer, tensors):
+                remove_unread(graph, sources)
+                yield what, key
+
+
+def _replace(layer: Layer, tensors: Tensors) -> bool:
+    """Let the readers of a layer read other tensors, and remove it; return False if it must stay.
+
+    Outputs of a model remain tensors of their own: no other output, and no input.
+    """
+    graph = owner_of(layer)
+    if tensors is layer.outputs:
+        return True
+    for old, new in zip(layer.outputs, tensors, strict=False):
+        if new is not None and graph.holder is None and _is_output(old) and (_is_output(new) or _is_input(new)):
+            if layer.operator is not None and layer.operator.pure and not layer.bodies:
+                return False
+            new = _copied(layer, new)
+        if new is not None:
+            _move_names(old, new)
+            graph.move_readers(old, new)
+    graph.remove_layer(layer)
+    return True
+
+
+def _is_output(port: Port) -> bool:
+    return any(reader.layer.type == "Result" for reader in port.readers)
+
+
+def _is_input(port: Port) -> bool:
+    return port.layer.type == "Parameter"
+
+
+def _copied(layer: Layer, port: Port) -> Port:
+    """Return a tensor that equals another one, of a new layer beside ``layer``."""
+    graph = owner_of(layer)
+    name = take_name(f"{layer.name}/Convert", {other.name for other in graph.layers})
+    new = new_operation(graph.next_id, name, "Convert", 1, destination_type=port.element_type)
+    graph.add_layer(new, [port])
+    new.outputs[0].inferred = port.type
+    return new.outputs[0]
+
+
+def _move_names(old: Port, new: Port) -> None:
+    """Give a tensor the names of another one as well. Inputs and outputs still show the name that they have shown."""
+    graph = owner_of(new.layer)
+    seen = [reader for reader in (*old.readers, *new.readers) if reader.layer.type == "Result" and graph.holder is None]
+    seen += [new] if _is_input(new) else []
+    shown = [port.any_name if port.names else None for port in seen]
+    new.own_names, old.own_names = old.own_names | new.own_names, frozenset()
+    for name in shown:
+        new.own_names = frozenset(
+            () if name is None else (n for n in new.own_names if name_order(n) >= name_order(name))
+        )
+
+
+# --------------------------------------------------------------------------- rewrites
+
+
+def unchanged(layer: Layer) -> Tensors | None:
+    """Return the input of a layer whose output certainly equals it."""
+    op = layer.operator
+    if op is None or not layer.inputs or len(layer.outputs) != 1:
+        return None
+    why = op.why_unchanged([port.type for port in layer.inputs], layer.outputs[0].type)
+    return None if why is None else [layer.inputs[0].source]
+
+
+def transposed_back(layer: Layer) -> Tensors | None:
+    """Return the tensor before permutations of axes that together change nothing."""
+    axes: list[int] = []
+    while (step := _permutation(layer)) is not None:
+        axes = [step[axis] for axis in axes] if axes else step
+        source = layer.inputs[0].source
+        if source is None or axes == sorted(axes):
+            return [source]
+        layer = source.layer
+    return None
+
+
+def _permutation(layer: Layer) -> list[int] | None:
+    return None if layer.operator is None else layer.operator.permutation([port.type for port in layer.inputs])
+
+
+def reshaped_back(layer: Layer) -> Tensors | None:
+    """Return the tensor before reshapes that lead back to its shape."""
+    shape, current = layer.outputs[0].shape if layer.outputs else None, layer
+    while shape is not None and current.type in _RESHAPING:
+        source = current.inputs[0].source
+        if source is None or source.shape.is_sure_to_equal(shape):
+            return [source]
+        current = source.layer
+    return None
+
+
+def converted_back(layer: Layer) -> Tensors | None:
+    """Return the tensor before conversions that keep its values and lead back to its type."""
+    current = layer
+    while _converts(current) and (current is layer or is_exact(*_types(current))):
+        source = current.inputs[0].source
+        if source is None or (current is not layer and source.element_type == layer.outputs[0].element_type):
+            return [source]
+        current = source.layer
+    return None
+
+
+def converts_at_once(layer: Layer) -> Tensors | None:
+    """Let a conversion read the tensor before another one that nothing else reads, if both keep all values."""
+    source = layer.inputs[0].source if _converts(layer) else None
+    if source is None or not _converts(source.layer) or len(source.readers) > 1:
+        return None
+    return _reading_before(layer) if is_exact(*_types(source.layer)) and is_exact(*_types(layer)) else None
+
+
+def reshapes_at_once(layer: Layer) -> Tensors | None:
+    """Let a Reshape to a known pattern read the tensor before another one that nothing else reads.
+
+    The zeros of the pattern must copy the same sizes from it, and inference must know as much of the result.
+    """
+    op, source = layer.operator, layer.inputs[0].source if layer.inputs else None
+    if not isinstance(op, Reshape) or source is None or source.layer.type not in _RESHAPING or len(source.readers) > 1:
+        return None
+    data, pattern = source.layer.inputs[0], layer.inputs[1].type.constant
+    if pattern is None or data.shape.rank is None:
+        return None
+    for axis in np.flatnonzero(pattern == 0).tolist():
+        both = data.shape.slice(axis, axis + 1), source.shape.slice(axis, axis + 1)
+        if not op.special_zero or axis >= data.shape.rank or not both[0].is_sure_to_equal(both[1]):
+            return None
+    is_known = op.infer(data.type, layer.inputs[1].type).shape == layer.outputs[0].shape
+    return _reading_before(layer) if is_known else None
+
+
+def _reading_before(layer: Layer) -> Tensors:
+    """Let a layer read the first input of the layer that it reads."""
+    source = layer.inputs[0].source
+    before = None if source is None else source.layer.inputs[0].source
+    assert before is not None
+    owner_of(layer).connect(before, layer.inputs[0])
+    return layer.outputs
+
+
+def equal_layer(layer: Layer) -> Tensors | None:
+    """Return the outputs of a layer of the same operation with the same attributes and inputs, if all are functions."""
+    sources = [port.source for port in layer.inputs if port.source is not None and port.source.layer.type != "Const"]
+    if not sources or not layer.outputs or not is_function(layer):
+        return None
+    for reader in min(sources, key=lambda port: len(port.readers)).readers:
+        if reader.layer is layer:
+            return None  # those after it are compared with it
+        if reader.layer.type == layer.type and _identity(reader.layer) == _identity(layer):
+            return reader.layer.outputs
+    return None
+
+
+def _identity(layer: Layer) -> object:
+    """Return what is equal for layers that compute the same."""
+    op = layer.operator
+    assert op is not None
+    types = [(port.element_type, port.shape) for port in layer.outputs]
+    return type(op), [getattr(op, field) for field in op.fields], [_tensor(port) for port in layer.inputs], types
+
+
+def _tensor(port: Port) -> object:
+    """Return the tensor that an input reads, or the value of a small constant."""
+    source = port.source
+    if source is None or not isinstance(source.layer.operator, Const) or source.shape.size().lower > MOST_COMPARED:
+        return source
+    value = source.type.value
+    return source if value is None else (source.element_type, source.shape, value.identity)
+
+
+def _converts(layer: Layer) -> bool:
+    return layer.operator is not None and layer.operator.converts and len(layer.inputs) == 1
+
+
+def _types(layer: Layer) -> tuple[ElementType, ElementType]:
+    return layer.inputs[0].element_type, layer.outputs[0].element_type
+
+
+_RESHAPING = ("Reshape", "Squeeze", "Unsqueeze")
+
+FOLDING: dict[str, Rewrite] = {
+    "If whose condition is known": known_branch,
+    "loop that runs once or never": known_iteration,
+    "ReadValue that nothing assigns": initial_state,
+}
+SIMPLIFYING: dict[str, Rewrite] = {
+    "layer that does nothing": unchanged,
+    "Transpose back": transposed_back,
+    "reshape back": reshaped_back,
+    "Convert back": converted_back,
+    "Convert of Convert": converts_at_once,
+    "Reshape of reshape": reshapes_at_once,
+    "layer that equals another": equal_layer,
+}
