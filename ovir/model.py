@@ -252,8 +252,8 @@ class Model(LayerGraph):
 
         return fix_input(self, key, value, verify)
 
-    def fold_constants(self, *, decompress: bool = False, verify: bool = True) -> list[Layer]:
-        """Replace what is known before any run by constants, and return these.
+    def fold_constants(self, *, decompress: bool = False, verify: bool = True) -> ProvenEdit:
+        """Replace what is known before any run by constants; return these, with what was changed and proven.
 
         The values are the same as in runs, which leave out what takes too much memory or time. Weights stay compressed
         unless ``decompress`` is True. Shapes that follow from the present shapes of the inputs become constants too:
@@ -264,7 +264,7 @@ class Model(LayerGraph):
         """
         from ovir.editing.simplification import fold
 
-        return fold(self, decompress, verify).layers
+        return fold(self, decompress, verify)
 
     def simplify(self, *, verify: bool = True) -> ProvenEdit:
         """Fold constants, leave out layers that have no effect, and return what was changed and proven.

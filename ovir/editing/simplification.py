@@ -8,9 +8,8 @@ It only uses what holds in every run: inferred types, symbols of unknown sizes, 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-
-import numpy as np
 
 from ovir.building.creation import new_operation
 from ovir.core.element_types import ElementType
@@ -25,7 +24,6 @@ from ovir.graph.layers import Layer, Port, name_order
 from ovir.graph.names import take_name
 from ovir.ops.convert import is_exact
 from ovir.ops.infrastructure import Const
-from ovir.ops.shape import Reshape
 
 MOST_COMPARED = 1024
 """The most elements of constants whose values are compared, to find equal layers."""
@@ -46,23 +44,27 @@ def simplify(model: LayerGraph, verify: bool) -> ProvenEdit:
 def _rewrite_all(model: LayerGraph, rewrites: Mapping[str, Rewrite], decompress: bool, verify: bool) -> ProvenEdit:
     with proven(model, verify) as edit:
         constants: list[Layer] = []
-        while True:
+        changes: defaultdict[str, list[str]] = defaultdict(list)
+        changed = True
+        while changed:
             with_types(model)
-            found = [("layer that no result needs", key) for key in _pruned(model)]
+            changes["layer that no result needs"] += _removed(model, lambda: prune(model))
+            changed = False
             for graph in model.graphs():
-                found += _rewrite(graph, rewrites)
-            constants += fold_constants(model, decompress)
-            for what, key in found:
-                edit.changes.setdefault(what, []).append(key)
-            if not found:
-                break
+                for what, key in _rewrite(graph, rewrites):
+                    changed = True
+                    changes[what].append(key)
+            edit.folded += _removed(model, lambda: constants.extend(fold_constants(model, decompress)))
         edit.layers = [layer for layer in constants if layer.owner is not None]
+        edit.changes = {what: keys for what, keys in changes.items() if keys}
     return edit
 
 
-def _pruned(model: LayerGraph) -> list[str]:
+def _removed(model: LayerGraph, change: Callable[[], object]) -> list[str]:
+    """Carry out a change; return the keys of the layers that it has removed."""
     keys = {layer: layer.key for layer in model.walk()}
-    return [keys[layer] for layer in prune(model)]
+    change()
+    return [key for layer, key in keys.items() if layer.owner is None]
 
 
 def _rewrite(graph: LayerGraph, rewrites: Mapping[str, Rewrite]) -> Iterator[tuple[str, str]]:
@@ -160,10 +162,10 @@ def _permutation(layer: Layer) -> list[int] | None:
 
 def reshaped_back(layer: Layer) -> Tensors | None:
     """Return the tensor before reshapes that lead back to its shape."""
-    shape, current = layer.outputs[0].shape if layer.outputs else None, layer
-    while shape is not None and current.type in _RESHAPING:
+    current = layer
+    while _rearranges(current):
         source = current.inputs[0].source
-        if source is None or source.shape.is_sure_to_equal(shape):
+        if source is None or source.shape.is_sure_to_equal(layer.outputs[0].shape):
             return [source]
         current = source.layer
     return None
@@ -189,22 +191,13 @@ def converts_at_once(layer: Layer) -> Tensors | None:
 
 
 def reshapes_at_once(layer: Layer) -> Tensors | None:
-    """Let a Reshape to a known pattern read the tensor before another one that nothing else reads.
-
-    The zeros of the pattern must copy the same sizes from it, and inference must know as much of the result.
-    """
-    op, source = layer.operator, layer.inputs[0].source if layer.inputs else None
-    if not isinstance(op, Reshape) or source is None or source.layer.type not in _RESHAPING or len(source.readers) > 1:
+    """Let a layer that only arranges elements read the tensor before another such layer that nothing else reads."""
+    source = layer.inputs[0].source if _rearranges(layer) else None
+    if source is None or not _rearranges(source.layer) or len(source.readers) > 1 or layer.operator is None:
         return None
-    data, pattern = source.layer.inputs[0], layer.inputs[1].type.constant
-    if pattern is None or data.shape.rank is None:
-        return None
-    for axis in np.flatnonzero(pattern == 0).tolist():
-        both = data.shape.slice(axis, axis + 1), source.shape.slice(axis, axis + 1)
-        if not op.special_zero or axis >= data.shape.rank or not both[0].is_sure_to_equal(both[1]):
-            return None
-    is_known = op.infer(data.type, layer.inputs[1].type).shape == layer.outputs[0].shape
-    return _reading_before(layer) if is_known else None
+    types = [port.type for port in layer.inputs]
+    is_same = layer.operator.is_same_for(source.layer.inputs[0].type, types, layer.outputs[0].type)
+    return _reading_before(layer) if is_same else None
 
 
 def _reading_before(layer: Layer) -> Tensors:
@@ -246,6 +239,10 @@ def _tensor(port: Port) -> object:
     return source if value is None else (source.element_type, source.shape, value.identity)
 
 
+def _rearranges(layer: Layer) -> bool:
+    return layer.operator is not None and layer.operator.rearranges
+
+
 def _converts(layer: Layer) -> bool:
     return layer.operator is not None and layer.operator.converts and len(layer.inputs) == 1
 
@@ -253,8 +250,6 @@ def _converts(layer: Layer) -> bool:
 def _types(layer: Layer) -> tuple[ElementType, ElementType]:
     return layer.inputs[0].element_type, layer.outputs[0].element_type
 
-
-_RESHAPING = ("Reshape", "Squeeze", "Unsqueeze")
 
 FOLDING: dict[str, Rewrite] = {
     "If whose condition is known": known_branch,

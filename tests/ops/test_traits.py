@@ -76,6 +76,7 @@ ADDED = {
     "runtime/rewrites.py": {"Broadcast3", "Concat", "Reshape", "ScaledDotProductAttention", "Tile"},
     "graph/layers.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
     "editing/preprocessing.py": {"Convert", "Divide", "Gather", "Interpolate", "Subtract", "Transpose"},
+    "editing/simplification.py": {"Convert"},
     "checks/rules/devices.py": {*ARITHMETIC, *NOT_IMPORTED},
     "cli/quantization.py": {"Convolution", "FakeQuantize", "Gather", "MatMul"},
     "cli/operation_examples.py": {*OPERATIONS},
