@@ -37,12 +37,12 @@ class Model(LayerGraph):
     ``Model(results, sinks, parameters, name)``. Raises InputError for other arguments and for layers of another model.
 
     The graph is acyclic. There are two kinds of edits. ``extract``, ``rename``, ``add_outputs``, ``set_constant``,
-    ``replace``, ``insert_after``, ``insert_before``, ``remove``, ``set_batch``, ``fold_constants``, ``decompress``,
-    ``prune``, ``preprocess`` and ``strip_rt_info`` leave an inferred model, or raise an OvirError and change nothing.
-    The primitive edits ``connect``, ``disconnect``, ``move_readers``, ``add_layer``, ``insert_layer_after``,
-    ``remove_layer``, ``replace_layer``, ``rename_layers`` and ``rename_tensors`` do not infer: call ``infer_shapes``
-    after them, or use ``editing``. Edits raise InputError for a layer, tensor or port that the model does not have and
-    for a name that is taken, and ModelError if the model that they leave would be wrong.
+    ``replace``, ``insert_after``, ``insert_before``, ``remove``, ``set_batch``, ``fix_input``, ``fold_constants``,
+    ``simplify``, ``decompress``, ``prune``, ``preprocess`` and ``strip_rt_info`` leave an inferred model, or raise an
+    OvirError and change nothing. The primitive edits ``connect``, ``disconnect``, ``move_readers``, ``add_layer``,
+    ``insert_layer_after``, ``remove_layer``, ``replace_layer``, ``rename_layers`` and ``rename_tensors`` do not infer:
+    call ``infer_shapes`` after them, or use ``editing``. Edits raise InputError for a layer, tensor or port that the
+    model does not have and for a name that is taken, and ModelError if the model that they leave would be wrong.
 
     A layer is given by its name, key or id, or as a Layer. A tensor is given by its name, by the name of its layer, as
     ``(layer, position of the output)``, or as a Port; where a tensor and a layer have the same name, it means the

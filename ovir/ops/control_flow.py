@@ -101,6 +101,10 @@ class IterationBase(BodyOperatorBase):
     is empty, and a result with a back edge is the value for the first iteration.
     """
 
+    def iterations(self, inputs: Sequence[TensorType], results: Sequence[TensorType]) -> Dimension:
+        """Return how often the body runs, as far as the types of the inputs and of the body's results show it."""
+        raise NotImplementedError
+
     def infer_body(self, body: InferBody, inputs: Sequence[TensorType]) -> list[TensorType]:
         """Return types of the results that hold in every iteration."""
         wiring = self.wiring["body"]
@@ -163,10 +167,6 @@ class IterationBase(BodyOperatorBase):
                 shape = shape.union(first) if iterations.upper != 0 else first
             outputs.append(TensorType(result.element_type, shape))
         return tuple(outputs)
-
-    def iterations(self, inputs: Sequence[TensorType], results: Sequence[TensorType]) -> Dimension:
-        """Return how often the body runs, for the types of the inputs and of the results of the body."""
-        raise NotImplementedError
 
     def initial(self, inputs: Sequence[T]) -> dict[int, T]:
         """Return the inputs that stand for results with a back edge if no iteration runs, by result."""
@@ -410,7 +410,7 @@ class Loop(IterationBase):
         self.require_integers("trip_count", trip_count.element_type)
         self.require_one_known("trip_count", trip_count)
         self.require_condition("condition", condition)
-        item = self._condition()
+        item = self.condition()
         results = self.infer_body(bodies["body"], (trip_count, condition, *inputs))
         with at(item):
             self.require_condition("the execution_condition of the body", results[item.result])
@@ -422,7 +422,7 @@ class Loop(IterationBase):
         declare."""
         return tensor if not tensor.element_type.is_dynamic else super().fed_type(item, tensor, declared)
 
-    def _condition(self) -> OutputMap:
+    def condition(self) -> OutputMap:
         """Return the entry of the body's result that asks for another iteration."""
         found = [item for item in self.wiring["body"].outputs if item.purpose == "execution_condition"]
         if len(found) != 1:
@@ -432,7 +432,7 @@ class Loop(IterationBase):
         return found[0]
 
     def iterations(self, inputs: Sequence[TensorType], results: Sequence[TensorType]) -> Dimension:
-        trip_count, condition, again = *inputs[:2], results[self._condition().result]
+        trip_count, condition, again = inputs[0], inputs[1], results[self.condition().result]
         limit, value = UNKNOWN, trip_count.value
         if value is not None and value.size == 1:
             if value.lower.min() >= 0:
@@ -457,7 +457,7 @@ class Loop(IterationBase):
         limit = None if count < 0 else count
         if not is_true(condition):
             limit = 0
-        return self.iterate((trip_count, condition, *inputs), bodies["body"], limit, self._condition().result)
+        return self.iterate((trip_count, condition, *inputs), bodies["body"], limit, self.condition().result)
 
 
 @operator("TensorIterator", opset=1)
@@ -486,7 +486,7 @@ class TensorIterator(IterationBase):
                     message = "{} has {} parts to iterate over, but another sliced input has {}"
                     self.fail(message, item.source, count, iterations, code=BODY)
             iterations = both
-        return Dimension(self._unsliced()) if iterations is None else iterations
+        return Dimension(self._unsliced(), self._unsliced()) if iterations is None else iterations
 
     def part_length(self, item: OutputMap, length: Dimension) -> Dimension:
         part = length.merged_with(Dimension(item.part_size, item.part_size))
