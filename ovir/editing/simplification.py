@@ -38,7 +38,7 @@ def fold(model: LayerGraph, decompress: bool, verify: bool) -> ProvenEdit:
 
 def simplify(model: LayerGraph, verify: bool) -> ProvenEdit:
     """Leave out what has no effect; see ``Model.simplify``."""
-    return _rewrite_all(model, FOLDING | SIMPLIFYING, False, verify)
+    return _rewrite_all(model, FOLDING | SIMPLIFYING | {EQUAL: equal_layers()}, False, verify)
 
 
 def _rewrite_all(model: LayerGraph, rewrites: Mapping[str, Rewrite], decompress: bool, verify: bool) -> ProvenEdit:
@@ -209,25 +209,30 @@ def _reading_before(layer: Layer) -> Tensors:
     return layer.outputs
 
 
-def equal_layer(layer: Layer) -> Tensors | None:
-    """Return the outputs of a layer of the same operation with the same attributes and inputs, if all are functions."""
-    sources = [port.source for port in layer.inputs if port.source is not None and port.source.layer.type != "Const"]
-    if not sources or not layer.outputs or not is_function(layer):
-        return None
-    for reader in min(sources, key=lambda port: len(port.readers)).readers:
-        if reader.layer is layer:
-            return None  # those after it are compared with it
-        if reader.layer.type == layer.type and _identity(reader.layer) == _identity(layer):
-            return reader.layer.outputs
-    return None
+def equal_layers() -> Rewrite:
+    """Return the rewrite that replaces a layer by an earlier one of the same operation with the same attributes and
+    inputs, if both are functions."""
+    first: dict[object, Layer] = {}
+
+    def rewrite(layer: Layer) -> Tensors | None:
+        sources = [port.source.layer.type for port in layer.inputs if port.source is not None]
+        if not set(sources) - {"Const"} or not layer.outputs or not is_function(layer):
+            return None
+        key = _identity(layer)
+        other = first.setdefault(key, layer)
+        if other is not layer and (other.owner is None or _identity(other) != key):
+            first[key] = other = layer  # the other one was replaced, or reads something else now
+        return None if other is layer else other.outputs
+
+    return rewrite
 
 
 def _identity(layer: Layer) -> object:
     """Return what is equal for layers that compute the same."""
     op = layer.operator
     assert op is not None
-    types = [(port.element_type, port.shape) for port in layer.outputs]
-    return type(op), [getattr(op, field) for field in op.fields], [_tensor(port) for port in layer.inputs], types
+    types = (item for port in layer.outputs for item in (port.element_type, port.shape))
+    return (type(op), *(getattr(op, field) for field in op.fields), *map(_tensor, layer.inputs), *types)
 
 
 def _tensor(port: Port) -> object:
@@ -263,5 +268,5 @@ SIMPLIFYING: dict[str, Rewrite] = {
     "Convert back": converted_back,
     "Convert of Convert": converts_at_once,
     "Reshape of reshape": reshapes_at_once,
-    "layer that equals another": equal_layer,
 }
+EQUAL = "layer that equals another"

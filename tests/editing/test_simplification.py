@@ -202,6 +202,27 @@ def test_an_if_chosen_by_an_input(rate: int) -> None:
         np.testing.assert_array_equal(new.infer([x])["output"], old.infer({"input": x, "sr": rate})["output"])
 
 
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_branch_that_passes_an_input_on_to_two_outputs(depth: int) -> None:
+    def chosen(data: Any, depth: int) -> list[Any]:
+        layer = ops.if_op(ops.constant(np.array(True)), name=f"if{depth}")
+        bodies = []
+        for function in (lambda p: p, ops.exp):
+            p = ops.parameter([2], name="p", tensor_names={"p"})
+            ends = chosen(p, depth - 1) if depth > 1 else [function(p)] * 2
+            bodies.append(ovir.Model([ops.result(end) for end in ends], [p], "branch"))
+        layer.set_then_body(bodies[0])
+        layer.set_else_body(bodies[1])
+        layer.set_input(data, bodies[0].inputs[0], bodies[1].inputs[0])
+        return [layer.set_output(bodies[0].outputs[i], bodies[1].outputs[i]) for i in range(2)]
+
+    x = ops.parameter([2], name="x", tensor_names={"x"})
+    model = ovir.Model([ops.result(end, name=f"out{i}") for i, end in enumerate(chosen(x, depth))], [x], "m")
+    before = interface(model)
+    assert model.simplify().verdict.startswith("proven")
+    assert (types(model), interface(model)) == (["Convert", "Convert"], before)
+
+
 @pytest.mark.parametrize(
     ("make", "left"),
     [
