@@ -37,12 +37,12 @@ class Model(LayerGraph):
     ``Model(results, sinks, parameters, name)``. Raises InputError for other arguments and for layers of another model.
 
     The graph is acyclic. There are two kinds of edits. ``extract``, ``rename``, ``add_outputs``, ``set_constant``,
-    ``replace``, ``insert_after``, ``insert_before``, ``remove``, ``set_batch``, ``fold_constants``, ``decompress``,
-    ``prune``, ``preprocess`` and ``strip_rt_info`` leave an inferred model, or raise an OvirError and change nothing.
-    The primitive edits ``connect``, ``disconnect``, ``move_readers``, ``add_layer``, ``insert_layer_after``,
-    ``remove_layer``, ``replace_layer``, ``rename_layers`` and ``rename_tensors`` do not infer: call ``infer_shapes``
-    after them, or use ``editing``. Edits raise InputError for a layer, tensor or port that the model does not have and
-    for a name that is taken, and ModelError if the model that they leave would be wrong.
+    ``replace``, ``insert_after``, ``insert_before``, ``remove``, ``set_batch``, ``fix_input``, ``fold_constants``,
+    ``simplify``, ``decompress``, ``prune``, ``preprocess`` and ``strip_rt_info`` leave an inferred model, or raise an
+    OvirError and change nothing. The primitive edits ``connect``, ``disconnect``, ``move_readers``, ``add_layer``,
+    ``insert_layer_after``, ``remove_layer``, ``replace_layer``, ``rename_layers`` and ``rename_tensors`` do not infer:
+    call ``infer_shapes`` after them, or use ``editing``. Edits raise InputError for a layer, tensor or port that the
+    model does not have and for a name that is taken, and ModelError if the model that they leave would be wrong.
 
     A layer is given by its name, key or id, or as a Layer. A tensor is given by its name, by the name of its layer, as
     ``(layer, position of the output)``, or as a Port; where a tensor and a layer have the same name, it means the
@@ -242,16 +242,41 @@ class Model(LayerGraph):
 
         return set_batch(self, batch, verify)
 
-    def fold_constants(self, *, decompress: bool = False) -> list[Layer]:
-        """Replace what is known before any run by constants, and return these.
+    def fix_input(self, key: str | int | Port, value: ArrayLike, *, verify: bool = True) -> ProvenEdit:
+        """Make a constant of an input, which is no input any more, and return what was changed and proven.
+
+        The value is converted as in a run, and its shape becomes that of the tensor. ``fold_constants`` then computes
+        what follows from it. With ``verify``, the result must agree with the present model on random inputs.
+        """
+        from ovir.editing.constant_edits import fix_input
+
+        return fix_input(self, key, value, verify)
+
+    def fold_constants(self, *, decompress: bool = False, verify: bool = True) -> ProvenEdit:
+        """Replace what is known before any run by constants; return these, with what was changed and proven.
 
         The values are the same as in runs, which leave out what takes too much memory or time. Weights stay compressed
         unless ``decompress`` is True. Shapes that follow from the present shapes of the inputs become constants too:
-        reshape the model before.
+        reshape the model before. An If whose condition is known is replaced by its branch, a Loop or TensorIterator
+        that runs once by its body, one that never runs by its initial values, and a ReadValue that nothing assigns by
+        its initial value. Dead layers are removed. With ``verify``, the result must agree with the present model on
+        random inputs.
         """
-        from ovir.editing.constant_edits import fold_constants
+        from ovir.editing.simplification import fold
 
-        return fold_constants(self, decompress)
+        return fold(self, decompress, verify)
+
+    def simplify(self, *, verify: bool = True) -> ProvenEdit:
+        """Fold constants, leave out layers that have no effect, and return what was changed and proven.
+
+        These are layers whose output equals their input in every run, such as a Pad by zeros; Transposes, reshapes and
+        lossless Converts that undo others; reshapes and Converts that another one follows; and layers that compute
+        what another one computes from the same inputs. Inputs, outputs and states remain, with the names that they
+        show; other tensors that become one have the names of both.
+        """
+        from ovir.editing.simplification import simplify
+
+        return simplify(self, verify)
 
     def decompress(self) -> list[Layer]:
         """Replace compressed weights by constants of the decompressed numbers, and return these."""

@@ -85,8 +85,18 @@ def set_constant(model: Model, text: str) -> Report:
     layer = model.layer(name)
     before = str(layer.outputs[0].type) if layer.outputs else ""
     notes = _about_compression(layer)
-    constant = model.set_constant(layer, _array(layer, source, text))
+    constant = model.set_constant(layer, _array(layer, source, f"--set-constant {text}"))
     return lambda: f"constant '{constant.name}': {before} -> {constant.outputs[0].type}{notes(constant)}"
+
+
+def fix_input(model: Model, text: str, verify: bool) -> Report:
+    names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
+    name, source = _split(text, "--fix-input", names.__contains__)
+    port = model.input(name)
+    before = str(port.type)
+    edit = model.fix_input(name, _array(port.layer, source, f"--fix-input {text}"), verify=verify)
+    (constant,) = edit.layers
+    return lambda: f"input '{port.any_name}': {before} -> constant {constant.outputs[0].type}\n{edit.verdict}"
 
 
 def _about_compression(layer: Layer) -> Callable[[Layer], str]:
@@ -130,11 +140,19 @@ def decompress(model: Model, text: str) -> Report:
     return lambda: f"decompressed {plural(count, 'constant')}"
 
 
-def fold_constants(model: Model, text: str) -> Report:
-    before = _count(model)
-    count = len(model.fold_constants())
-    after = _count(model)
-    return lambda: f"folded {plural(before - after + count, 'layer')} into {plural(count, 'constant')}"
+def fold_constants(model: Model, text: str, verify: bool) -> Report:
+    edit = model.fold_constants(verify=verify)
+    lines = [f"folded {plural(len(edit.folded), 'layer')} into {plural(len(edit), 'constant')}"]
+    lines += [f"{len(keys)} x {what}: {_listed(keys)}" for what, keys in edit.changes.items()]
+    return lambda: "\n".join([*lines, edit.verdict] if edit.folded or edit.changes else lines)
+
+
+def simplify(model: Model, text: str, verify: bool) -> Report:
+    before, edit, after = _count(model), model.simplify(verify=verify), _count(model)
+    lines = [f"{len(keys)} x {what}: {_listed(keys)}" for what, keys in edit.changes.items()]
+    lines += [f"folded {plural(len(edit.folded), 'layer')} into {plural(len(edit), 'constant')}"]
+    total = f"{plural(before, 'layer')} before, {after} after, bodies included"
+    return lambda: "\n".join((*lines, total, edit.verdict))
 
 
 def runtime(model: Model, text: str) -> Report:
@@ -208,7 +226,10 @@ def _split(text: str, option: str, is_known: Callable[[str], bool]) -> tuple[str
 
 
 def _array(layer: Layer, source: str, text: str) -> Array:
-    """Return the array of a file, or one that is written out, in the element type that the constant has."""
+    """Return the array of a file, or one that is written out, in the element type that the layer has.
+
+    ``text`` is the whole option, for messages.
+    """
     path, colon, key = source.partition(".npz:")
     if colon:
         return load_tensor(f"{path}.npz", key)
@@ -221,7 +242,7 @@ def _array(layer: Layer, source: str, text: str) -> Array:
     except ValueError as error:
         exists = " is no .npy or .npz" if os.path.exists(source) else " does not exist"
         hint = f"the file {source}{exists}; values are written as 1,2,3 or [[1,2],[3,4]]"
-        raise_usage_error(f"--set-constant {text}: {error}", hint)
+        raise_usage_error(f"{text}: {error}", hint)
 
 
 def _count(model: Model) -> int:
@@ -260,6 +281,13 @@ EDITS = (
     Edit("--batch", "N", "another number of items: 4, ? for any, or NAME=4 for some inputs", batch, is_proven=True),
     Edit("--add-output", "NAME", "make a tensor an output: a name, or LAYER:1 for a second output", add_output),
     Edit(
+        "--fix-input",
+        "NAME=VALUE",
+        "make a constant of an input, which leaves the model: NAME=16000, or as for --set-constant",
+        fix_input,
+        is_proven=True,
+    ),
+    Edit(
         "--set-constant",
         "NAME=VALUE",
         "give a constant other data: NAME=file.npy, NAME=file.npz:key, NAME=1,2,3 or NAME=[[1,2],[3,4]]",
@@ -268,8 +296,16 @@ EDITS = (
     Edit(
         "--fold-constants",
         None,
-        "compute what is known before a run; weights stay compressed",
+        "compute what is known before a run, with the branch of an If and loops that run once; weights stay compressed",
         fold_constants,
+        is_proven=True,
+    ),
+    Edit(
+        "--simplify",
+        None,
+        "fold constants, and leave out layers that have no effect or equal others",
+        simplify,
+        is_proven=True,
     ),
     Edit(RUNTIME, "RELEASE", "rewrite what this OpenVINO release does not know, such as 2022.3", runtime),
     Edit(OPSET, "NUMBER", "rewrite what is newer than an opset, such as 8", opset),
@@ -303,6 +339,7 @@ def add_to(commands: Any) -> None:
         "  ovir edit model.xml --rename image=photo -o renamed.xml\n"
         "  ovir edit model.xml --set-constant target=-1,128 --shape image=4,1,8,8 -o four.xml\n"
         "  ovir edit model.xml --batch ? -o any.xml\n"
+        "  ovir edit model.xml --fix-input sr=16000 --simplify -o simple.xml\n"
         "  ovir edit model.xml --fold-constants --prune --strip-rt-info -o model.xml\n"
         "  ovir edit model.xml --input-type u8 --input-layout NHWC --resize linear --mean 127.5 -o images.xml\n"
         "\nEdits apply in the given order, then preprocessing, then --runtime or --opset. They are inferred together.\n"
@@ -316,7 +353,8 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--no-verify",
         action="store_true",
-        help="leave out the proof, on random inputs, that the result of --batch computes what the model computes",
+        help="leave out the proof, on random inputs, that the result of --batch, --fix-input, --fold-constants or "
+        "--simplify computes what the model computes",
     )
     parser.add_argument("--dry-run", action="store_true", help="report what the edits do, but write nothing")
     add_json(parser)

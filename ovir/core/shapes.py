@@ -421,6 +421,10 @@ class PartialShape:
             self._identity = (dims,)
         return self._identity
 
+    def is_sure_to_equal(self, other: PartialShape) -> bool:
+        """Return whether both are the same shape in every run: equal sizes, or unknown ones with the same symbol."""
+        return self.rank is not None and self.has_symbols and self.identity == other.identity
+
     def __len__(self) -> int:
         return len(self.dims)
 

@@ -13,12 +13,14 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
 from ovir.diagnostics.wording import plural
 from ovir.editing.keys import LayerKey, find_layer, refuse
+from ovir.editing.proof import ProvenEdit, proven
 from ovir.editing.transaction import editing, owner_of, with_types
 from ovir.graph.constant_layers import constant_layers, is_function
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.graph.names import take_name
 from ovir.ops.infrastructure import Const
+from ovir.runtime.inputs import fitted
 from ovir.runtime.planning import known_tensors
 
 
@@ -42,7 +44,22 @@ def _constant_of(layer: Layer, value: ArrayLike) -> Const:
         refuse(f"the constant cannot be set: {error}", layer, "an array of NumPy sets another element type")
 
 
+def fix_input(model: LayerGraph, key: str | int | Port, value: ArrayLike, verify: bool) -> ProvenEdit:
+    """Make a constant of an input; see ``Model.fix_input``."""
+    port = model.input(key)
+    if model.holder is not None:
+        refuse("an input of a body cannot be fixed: the layer around it feeds it", port.layer)
+    name, kind = port.any_name, port.element_type
+    array = fitted(f"input '{name}'", value, port.type, port.layer)
+    with proven(model, verify) as edit:
+        edit.relation["given"] = {name: array}
+        edit.layers = [put_constant(port.layer, Const.of(array, None if kind.is_dynamic else kind))]
+    return edit
+
+
 def _refuse_layer(layer: Layer) -> NoReturn:
+    if layer.type == "Parameter" and layer.scope == "":
+        refuse("the layer is an input of the model", layer, "fix_input (--fix-input NAME=VALUE) makes a constant of it")
     hint = "name a Const, or a layer with one output that is computed from constants alone"
     if constant_layers(layer) is not None:
         refuse(f"an array cannot replace this layer, which has {plural(len(layer.outputs), 'output')}", layer, hint)

@@ -6,7 +6,7 @@ The proof itself, ``ovir.prove_edit``, needs packages above this one, so that it
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,16 +18,31 @@ from ovir.graph.layers import Layer
 NOT_WANTED = "not proven: the proof was left out"
 
 
-@dataclass
-class ProvenEdit:
-    """What an edit has changed, and what is proven about the result."""
+@dataclass(eq=False)
+class ProvenEdit(Sequence[Layer]):
+    """The layers that an edit has changed, as a sequence, and what is proven about the result."""
 
     layers: list[Layer] = field(default_factory=list)
     """The layers that were changed."""
+    changes: dict[str, list[str]] = field(default_factory=dict)
+    """The keys of the layers that were replaced or left out, by what they were."""
+    folded: list[str] = field(default_factory=list)
+    """The keys of the layers that were computed before any run."""
     verdict: str = NOT_WANTED
     """That the results agree, or why nothing was proven, in words."""
     relation: dict[str, Any] = field(default_factory=dict)
     """How the results before and after the edit are related: keyword arguments of ``ovir.prove_edit``."""
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.layers[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self.layers == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @contextmanager
@@ -38,9 +53,11 @@ def proven(model: LayerGraph, verify: bool) -> Iterator[ProvenEdit]:
     """
     with_types(model)
     before = model.clone() if verify else None
-    edit = ProvenEdit()
+    edit, revision = ProvenEdit(), model.revision
     with editing(model):
         yield edit
         with_types(model)
-        if before is not None:
+        if before is not None and model.revision == revision:
+            edit.verdict = "nothing has changed"
+        elif before is not None:
             edit.verdict = str(sys.modules["ovir"].prove_edit(before, model.clone(), **edit.relation))

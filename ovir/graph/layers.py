@@ -105,6 +105,11 @@ def set_arithmetic(apply: Callable[..., Layer]) -> None:
     Arithmetic._apply = staticmethod(apply)
 
 
+def name_order(name: str) -> tuple[bool, str]:
+    """Return a key by which names are sorted: numbers come last."""
+    return name.isdigit(), name
+
+
 @dataclass(eq=False, slots=True)
 class Port(Arithmetic, PublicNames):
     """An input or output of a layer.
@@ -195,7 +200,7 @@ class Port(Arithmetic, PublicNames):
     @property
     def any_name(self) -> str:
         """Return one tensor name: the first in sorted order, numbers last; without names, the name of the layer."""
-        return min(self.names, key=lambda name: (name.isdigit(), name)) if self.names else self.layer.name
+        return min(self.names, key=name_order) if self.names else self.layer.name
 
     # ----- the same under OpenVINO's names
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -66,6 +68,9 @@ class Broadcast3(Operator):
         else:
             aligned = self._aligned(data.shape, target)
         return TensorType(data.element_type, self._broadcast(aligned, target, data.shape))
+
+    def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
+        return f"its shape is {output.shape} already" if inputs[0].shape.is_sure_to_equal(output.shape) else None
 
     def run(self, data: Array, target_shape: Array, axes_mapping: Array | None = None) -> Array:
         aligned, result = self.shapes(data.shape, target_shape, axes_mapping)
@@ -197,6 +202,9 @@ class Tile(Operator):
         counts = [*[one] * (rank - len(counts)), *counts]
         dims = [*[one] * (rank - data.shape.rank), *data.shape]
         return TensorType(data.element_type, PartialShape(d * n for d, n in zip(dims, counts, strict=True)))
+
+    def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
+        return f"its shape is {output.shape} already" if inputs[0].shape.is_sure_to_equal(output.shape) else None
 
     def run(self, data: Array, repeats: Array) -> Array:
         rank = max(data.ndim, len(repeats))

@@ -154,7 +154,7 @@ class IterationBase(BodyOperatorBase):
         self, iterations: Dimension, inputs: Sequence[TensorType], results: Sequence[TensorType]
     ) -> tuple[TensorType, ...]:
         """Return the types of the layer's outputs."""
-        initial = self._initial(inputs)
+        initial = self.initial(inputs)
         outputs = []
         for item in by_output(self.wiring["body"].outputs):
             result = results[item.result]
@@ -168,7 +168,7 @@ class IterationBase(BodyOperatorBase):
             outputs.append(TensorType(result.element_type, shape))
         return tuple(outputs)
 
-    def _initial(self, inputs: Sequence[T]) -> dict[int, T]:
+    def initial(self, inputs: Sequence[T]) -> dict[int, T]:
         """Return the inputs that stand for results with a back edge if no iteration runs, by result."""
         fed = {item.parameter: inputs[item.external] for item in self.wiring["body"].inputs if item.external >= 0}
         edges = self.wiring["body"].back_edges
@@ -228,7 +228,7 @@ class IterationBase(BodyOperatorBase):
 
     def _without_iterations(self, inputs: Sequence[Array], body: RunBody) -> list[Array]:
         """Return the outputs if the body runs zero times."""
-        initial = self._initial(inputs)
+        initial = self.initial(inputs)
         arrays = []
         for item in by_output(self.wiring["body"].outputs):
             if item.axis is None and item.result in initial:

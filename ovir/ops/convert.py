@@ -11,6 +11,7 @@ from ovir.core import half
 from ovir.core.arrays import Array
 from ovir.core.element_types import (
     ElementType,
+    bf16,
     boolean,
     dynamic,
     f4e2m1,
@@ -19,6 +20,7 @@ from ovir.core.element_types import (
     f8e8m0,
     f16,
     f32,
+    f64,
     i4,
     i8,
     i16,
@@ -68,6 +70,10 @@ class ConversionBase(Operator):
         fill_converted(data, source, target, out)
         return out
 
+    def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
+        source, target = inputs[0].element_type, output.element_type
+        return f"it converts {source} to {target}" if source == target and not source.is_dynamic else None
+
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         return self.value_of(inputs[0], self.output_types[0])
 
@@ -111,10 +117,6 @@ class Convert(ConversionBase):
 
     def run(self, data: Array) -> Array:
         return self.converted(data, self.input_types[0], self.output_types[0])
-
-    def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
-        source, target = inputs[0].element_type, output.element_type
-        return f"it converts {source} to {target}" if source == target and not source.is_dynamic else None
 
     def rows_from(self, inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...]:
         return (1,)
@@ -224,6 +226,22 @@ def _holds_all(target: ElementType, source: ElementType) -> bool:
     """Return whether a type holds all numbers of an integer type."""
     (low, high), (least, greatest) = value_range(target), value_range(source)
     return low <= least and greatest <= high
+
+
+_DIGITS = {bf16: 8, f16: 11, f32: 24, f64: 53}
+"""The binary digits of real types."""
+
+
+def is_exact(source: ElementType, target: ElementType) -> bool:
+    """Return whether a conversion keeps every value of a type, infinities and NaN included; False if that is open."""
+    if source == target:
+        return not source.is_dynamic
+    if source in _DIGITS and target in _DIGITS:
+        return _DIGITS[source] <= _DIGITS[target] and value_range(source)[1] <= value_range(target)[1]
+    if target.is_integral:
+        return source == boolean or (source.is_integral and _holds_all(target, source))
+    digits = 1 if source == boolean else source.bits - (source.kind == "signed")
+    return (source == boolean or source.is_integral) and digits <= _DIGITS.get(target, 0)
 
 
 def in_f32(data: Array, element_type: ElementType) -> Array:

@@ -5,7 +5,7 @@ Split and VariadicSplit return views.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import product as combinations
 
 import numpy as np
@@ -67,6 +67,9 @@ class Concat(Operator):
     def run(self, *inputs: Array) -> Array:
         return np.concatenate(inputs, self.axis)
 
+    def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
+        return "it has one input" if len(inputs) == 1 else None
+
 
 class SplitBase(Operator):
     """Base of Split and VariadicSplit: parts of ``data`` along ``axis``, as views."""
@@ -81,6 +84,9 @@ class SplitBase(Operator):
             return None
         self.require(data.shape.rank > 0, "data is a scalar, which cannot be split")
         return self.normalize_axis(int(axis.constant.item()), data.shape.rank, of=data.shape)
+
+    def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
+        return "one part is the whole" if inputs[0].shape.is_sure_to_equal(output.shape) else None
 
     def part(self, data: TensorType, axis: int | None, length: Dimension) -> TensorType:
         rank = data.shape.rank
@@ -237,6 +243,10 @@ class Pad1(Operator):
                 self._check_pads(axis, dim.length, first, last)
             dims.append(_padded(dim, first + last, float(begin.upper[axis] + end.upper[axis])))
         return TensorType(element_type, PartialShape(dims))
+
+    def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
+        pads = [tensor.constant for tensor in inputs[1:3]]
+        return "all pads are 0" if all(pad is not None and not pad.any() for pad in pads) else None
 
     def run(self, data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None) -> Array:
         begin, end = pads_begin.tolist(), pads_end.tolist()

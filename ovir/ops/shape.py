@@ -80,6 +80,7 @@ class Reshape(Operator):
 
     arguments = "node:data output_shape:shape special_zero"
     domains = by_input(shape=PATTERN)
+    rearranges = True
     decompresses = (0,)
     special_zero: bool = attribute(default=False, specified=True)
 
@@ -122,7 +123,18 @@ class Reshape(Operator):
 
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
         shape = inputs[0].shape
-        return f"it reshapes {shape} to {output.shape}" if shape.is_static and shape == output.shape else None
+        return f"it reshapes {shape} to {output.shape}" if shape.is_sure_to_equal(output.shape) else None
+
+    def is_same_for(self, before: TensorType, inputs: Sequence[TensorType], output: TensorType) -> bool:
+        data, pattern = inputs[0].shape, inputs[1].constant
+        if pattern is None or before.shape.rank is None:
+            return False
+        for axis in np.flatnonzero(pattern == 0).tolist():  # what is copied must be the same size
+            if not self.special_zero or axis >= before.shape.rank:
+                return False
+            if not PartialShape([before.shape[axis]]).is_sure_to_equal(PartialShape([data[axis]])):
+                return False
+        return self.infer(before, inputs[1]).shape == output.shape
 
     def rows_from(self, inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...] | None:
         return _rows_in_order(inputs, output)
@@ -259,6 +271,7 @@ def _rows_in_order(inputs: Sequence[TensorType], output: PartialShape) -> tuple[
 class AxesBase(Operator):
     """Base of operations on ``data`` whose second input lists axes."""
 
+    rearranges = True
     decompresses = (0,)
     views = True
     carries = (0,)

@@ -136,6 +136,12 @@ class SlicingBase(Operator):
         return known
 
 
+def _why_whole(data: TensorType, output: TensorType, step: TensorType | None) -> str | None:
+    """Return the reason why slices with these steps, along axes that all remain, are the whole tensor."""
+    by_one = step is None or (step.constant is not None and (step.constant == 1).all())
+    return "the slice is the whole" if by_one and data.shape.is_sure_to_equal(output.shape) else None
+
+
 class SliceOperatorBase(SlicingBase):
     """Base of slicing by four vectors, with ``start``, ``stop``, ``step`` and, optionally, ``axes``."""
 
@@ -201,6 +207,9 @@ class Slice(SliceOperatorBase):
     ) -> TensorType:
         vectors = [start, stop, step] if axes is None else [start, stop, step, axes]
         return TensorType(data.element_type, self.sliced_shape(data.shape, vectors))
+
+    def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
+        return _why_whole(inputs[0], output, inputs[3])
 
     def run(self, data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None) -> Array:
         vectors = [start, stop, step] if axes is None else [start, stop, step, axes]
@@ -311,6 +320,11 @@ class StridedSlice(SlicingBase):
                 axis += hidden
             axis += role in ("slice", "shrink")
         return TensorType(data.element_type, PartialShape(dims) + data.shape.slice(axis))
+
+    def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
+        if any(self.new_axis_mask) or any(self.shrink_axis_mask):
+            return None
+        return _why_whole(inputs[0], output, inputs[3] if len(inputs) > 3 else None)
 
     def run(self, data: Array, begin: Array, end: Array, stride: Array | None = None) -> Array:
         strides = [1] * len(begin) if stride is None else stride.tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from builder import Net
 from command import Cli
+from simplifiable import vad
 
 import ovir
 from ovir import opset13 as ops
@@ -115,9 +117,10 @@ def test_further_edits(cli: Cli, tmp_path: Path) -> None:
     net.result(net.op("Multiply", x, scale, name="product"), "out")
     path = net.write(tmp_path)
     done = cli("edit", path, "--prune", "--fold-constants", "--strip-rt-info", "--add-output", "scale", "-o", path)
-    assert done.out.splitlines()[:4] == [
+    assert done.out.splitlines()[:5] == [
         "removed 1 dead layer: dead",
         "folded 2 layers into 1 constant",
+        "proven: the results agree for 3 sets of random inputs",
         "removed the runtime information",
         "output 'scale': f32[3]",
     ]
@@ -273,6 +276,29 @@ def test_constants_are_folded_with_the_shapes_that_were_given_before(cli: Cli, t
     assert "folded 1 layer into 1 constant" in done.out
     done = cli("edit", path, "--fold-constants", "--shape", "data=2,3", "-o", tmp_path / "folded.xml")
     assert "folded 0 layers into 0 constants" in done.out
+
+
+def test_an_input_is_fixed_and_the_model_simplified(cli: Cli, tmp_path: Path) -> None:
+    ovir.save_model(vad(), tmp_path / "vad.xml")
+    np.save(tmp_path / "rate.npy", np.int64(16000))
+    out = tmp_path / "simple.xml"
+    for value in ("16000", str(tmp_path / "rate.npy")):
+        done = cli("edit", tmp_path / "vad.xml", "--fix-input", f"sr={value}", "--simplify", "-o", out)
+        assert done.status == 0
+        lines = done.out.splitlines()
+        assert lines[:2] == [
+            "input 'sr': i64[] -> constant i64[]",
+            "proven: the results agree for 5 sets of random inputs",
+        ]
+        assert "1 x If whose condition is known: rate" in lines
+        assert "1 x Transpose back: Transpose_9" in [re.sub(r"Transpose_\d+", "Transpose_9", line) for line in lines]
+        assert [port.any_name for port in ovir.read_model(out).inputs] == ["input"]
+    done = cli("edit", tmp_path / "vad.xml", "--simplify", "--no-verify", "-o", out)
+    assert "not proven: the proof was left out" in done.out
+    done = cli("edit", tmp_path / "vad.xml", "--fix-input", "sr=1,2", "-o", out)
+    assert "--fix-input sr=1,2" in done.err
+    done = cli("edit", tmp_path / "vad.xml", "--set-constant", "sr=16000", "-o", out)
+    assert (done.status, "--fix-input NAME=VALUE" in done.err) == (2, True)
 
 
 def test_a_dry_run_refuses_what_the_file_cannot_hold(cli: Cli, tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ ADDED = {
     "runtime/decompression.py": {"MatMul", "GroupedMatMul"},
     "runtime/rewrites.py": {"Broadcast3", "Concat", "Reshape", "ScaledDotProductAttention", "Tile"},
     "graph/layers.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
+    "editing/simplification.py": {"Convert"},
     "editing/preprocessing.py": {"Convert", "Divide", "Gather", "Interpolate", "Subtract", "Transpose"},
     "checks/conditions.py": {
         *("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"),

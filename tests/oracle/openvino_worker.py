@@ -1,7 +1,7 @@
 """Runs models in OpenVINO, apart from the tests: it can take the whole process down on odd input.
 
-usage: openvino_worker.py FOLDER    each subfolder has model.xml, model.bin and inputs.npz;
-expected.npz (out0, out1, ...) and shape.txt (a line an output) are written beside them.
+usage: openvino_worker.py FOLDER    each subfolder has model.xml, model.bin and inputs.npz, or inputs0.npz, inputs1.npz, ...
+for calls in a row; expected.npz (out0, out1, ...) of each call and shape.txt (a line an output) are written beside them.
 """
 
 import sys
@@ -15,6 +15,8 @@ for folder in sorted(path for path in Path(sys.argv[1]).iterdir() if path.is_dir
     model = core.read_model(folder / "model.xml")
     (folder / "shape.txt").write_text("\n".join(str(output.partial_shape) for output in model.outputs))
     compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    with np.load(folder / "inputs.npz") as inputs:
-        results = compiled(dict(inputs))
-    np.savez(folder / "expected.npz", **{f"out{i}": value for i, value in enumerate(results.values())})
+    for path in sorted(folder.glob("inputs*.npz")):
+        with np.load(path) as inputs:
+            results = compiled(dict(inputs))
+        expected = path.with_name(path.name.replace("inputs", "expected"))
+        np.savez(expected, **{f"out{i}": value for i, value in enumerate(results.values())})

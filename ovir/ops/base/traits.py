@@ -48,6 +48,8 @@ class Traits:
     value, and the element type or the input that has the same one."""
     converts: ClassVar[bool] = False
     """Whether the output is exactly input 0 in another element type."""
+    rearranges: ClassVar[bool] = False
+    """Whether the output has the elements of input 0 in their order, in another shape."""
     scales: ClassVar[bool] = False
     """Whether input 1 is a factor of input 0."""
     offsets: ClassVar[bool] = False
@@ -133,6 +135,11 @@ class Traits:
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
         """Return the reason why the output certainly equals input 0, such as ``it converts f32 to f32``; else None."""
         return None
+
+    def is_same_for(self, before: TensorType, inputs: Sequence[TensorType], output: TensorType) -> bool:
+        """Return whether the output is certainly the same if input 0 is a tensor of the type ``before`` that has its
+        elements in their order, and inference then knows as much of it."""
+        return False
 
     def permutation(self, inputs: Sequence[TensorType]) -> list[int] | None:
         """Return the axes of input 0 in the order of the output; None unless the operation only permutes them in a

@@ -1,0 +1,272 @@
+"""Simpler models that compute the same: what is known before a run is computed, and layers that do nothing are left
+out.
+
+A rewrite is a function in a table. It gets a layer and returns the tensors that take the place of its outputs, None for
+those that nothing reads; the outputs themselves if it has changed an input of the layer; or None if it does not apply.
+It only uses what holds in every run: inferred types, symbols of unknown sizes, and known values.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+
+from ovir.building.creation import new_operation
+from ovir.core.element_types import ElementType
+from ovir.editing.constant_edits import fold_constants, remove_unread
+from ovir.editing.inlining import Tensors, initial_state, known_branch, known_iteration
+from ovir.editing.model_edits import prune
+from ovir.editing.proof import ProvenEdit, proven
+from ovir.editing.transaction import owner_of, with_types
+from ovir.graph.constant_layers import is_function
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer, Port, name_order
+from ovir.graph.names import take_name
+from ovir.ops.convert import is_exact
+from ovir.ops.infrastructure import Const
+
+MOST_COMPARED = 1024
+"""The most elements of constants whose values are compared, to find equal layers."""
+
+Rewrite = Callable[[Layer], Tensors | None]
+
+
+def fold(model: LayerGraph, decompress: bool, verify: bool) -> ProvenEdit:
+    """Compute what is known before any run; see ``Model.fold_constants``."""
+    return _rewrite_all(model, FOLDING, decompress, verify)
+
+
+def simplify(model: LayerGraph, verify: bool) -> ProvenEdit:
+    """Leave out what has no effect; see ``Model.simplify``."""
+    return _rewrite_all(model, FOLDING | SIMPLIFYING | {EQUAL: equal_layers()}, False, verify)
+
+
+def _rewrite_all(model: LayerGraph, rewrites: Mapping[str, Rewrite], decompress: bool, verify: bool) -> ProvenEdit:
+    with proven(model, verify) as edit:
+        constants: list[Layer] = []
+        changes: defaultdict[str, list[str]] = defaultdict(list)
+        changed = True
+        while changed:
+            with_types(model)
+            changes["layer that no result needs"] += _removed(model, lambda: prune(model))
+            changed = False
+            for graph in model.graphs():
+                for what, key in _rewrite(graph, rewrites):
+                    changed = True
+                    changes[what].append(key)
+            edit.folded += _removed(model, lambda: constants.extend(fold_constants(model, decompress)))
+        edit.layers = [layer for layer in constants if layer.owner is not None]
+        edit.changes = {what: keys for what, keys in changes.items() if keys}
+    return edit
+
+
+def _removed(model: LayerGraph, change: Callable[[], object]) -> list[str]:
+    """Carry out a change; return the keys of the layers that it has removed."""
+    keys = {layer: layer.key for layer in model.walk()}
+    change()
+    return [key for layer, key in keys.items() if layer.owner is None]
+
+
+def _rewrite(graph: LayerGraph, rewrites: Mapping[str, Rewrite]) -> Iterator[tuple[str, str]]:
+    """Rewrite the layers of a model without its bodies; yield what was rewritten, with the keys of the layers."""
+    keys = {layer: layer.key for layer in graph.layers}
+    for layer, key in keys.items():
+        for what, rewrite in rewrites.items():
+            if layer.owner is not graph:
+                break
+            sources = [port.source for port in layer.inputs if port.source is not None]
+            tensors = rewrite(layer)
+            if tensors is not None and _replace(layer, tensors):
+                remove_unread(graph, sources)
+                yield what, key
+
+
+def _replace(layer: Layer, tensors: Tensors) -> bool:
+    """Let the readers of a layer read other tensors, and remove it; return False if it must stay.
+
+    Outputs of a model remain tensors of their own: no other output, and no input.
+    """
+    graph = owner_of(layer)
+    if tensors is layer.outputs:
+        return True
+    for old, new in zip(layer.outputs, tensors, strict=False):
+        if new is not None and graph.holder is None and _is_output(old) and (_is_output(new) or _is_input(new)):
+            if layer.operator is not None and layer.operator.pure and not layer.bodies:
+                return False
+            new = _copied(layer, new)
+        if new is not None:
+            _move_names(old, new)
+            graph.move_readers(old, new)
+    graph.remove_layer(layer)
+    return True
+
+
+def _is_output(port: Port) -> bool:
+    return any(reader.layer.type == "Result" for reader in port.readers)
+
+
+def _is_input(port: Port) -> bool:
+    return port.layer.type == "Parameter"
+
+
+def _copied(layer: Layer, port: Port) -> Port:
+    """Return a tensor that equals another one, of a new layer beside ``layer``."""
+    graph = owner_of(layer)
+    name = take_name(f"{layer.name}/Convert", {other.name for other in graph.layers})
+    new = new_operation(graph.next_id, name, "Convert", 1, destination_type=port.element_type)
+    graph.add_layer(new, [port])
+    new.outputs[0].inferred = port.type
+    return new.outputs[0]
+
+
+def _move_names(old: Port, new: Port) -> None:
+    """Give a tensor the names of another one as well. Inputs and outputs still show the name that they have shown."""
+    graph = owner_of(new.layer)
+    seen = [reader for reader in (*old.readers, *new.readers) if reader.layer.type == "Result" and graph.holder is None]
+    seen += [new] if _is_input(new) else []
+    shown = [port.any_name if port.names else None for port in seen]
+    new.own_names, old.own_names = old.own_names | new.own_names, frozenset()
+    for name in shown:
+        new.own_names = frozenset(
+            () if name is None else (n for n in new.own_names if name_order(n) >= name_order(name))
+        )
+
+
+# --------------------------------------------------------------------------- rewrites
+
+
+def unchanged(layer: Layer) -> Tensors | None:
+    """Return the input of a layer whose output certainly equals it."""
+    op = layer.operator
+    if op is None or not layer.inputs or len(layer.outputs) != 1:
+        return None
+    why = op.why_unchanged([port.type for port in layer.inputs], layer.outputs[0].type)
+    return None if why is None else [layer.inputs[0].source]
+
+
+def transposed_back(layer: Layer) -> Tensors | None:
+    """Return the tensor before permutations of axes that together change nothing."""
+    axes: list[int] = []
+    while (step := _permutation(layer)) is not None:
+        axes = [step[axis] for axis in axes] if axes else step
+        source = layer.inputs[0].source
+        if source is None or axes == sorted(axes):
+            return [source]
+        layer = source.layer
+    return None
+
+
+def _permutation(layer: Layer) -> list[int] | None:
+    return None if layer.operator is None else layer.operator.permutation([port.type for port in layer.inputs])
+
+
+def reshaped_back(layer: Layer) -> Tensors | None:
+    """Return the tensor before reshapes that lead back to its shape."""
+    current = layer
+    while _rearranges(current):
+        source = current.inputs[0].source
+        if source is None or source.shape.is_sure_to_equal(layer.outputs[0].shape):
+            return [source]
+        current = source.layer
+    return None
+
+
+def converted_back(layer: Layer) -> Tensors | None:
+    """Return the tensor before conversions that keep its values and lead back to its type."""
+    current = layer
+    while _converts(current) and (current is layer or is_exact(*_types(current))):
+        source = current.inputs[0].source
+        if source is None or (current is not layer and source.element_type == layer.outputs[0].element_type):
+            return [source]
+        current = source.layer
+    return None
+
+
+def converts_at_once(layer: Layer) -> Tensors | None:
+    """Let a conversion read the tensor before another one that nothing else reads, if both keep all values."""
+    source = layer.inputs[0].source if _converts(layer) else None
+    if source is None or not _converts(source.layer) or len(source.readers) > 1:
+        return None
+    return _reading_before(layer) if is_exact(*_types(source.layer)) and is_exact(*_types(layer)) else None
+
+
+def reshapes_at_once(layer: Layer) -> Tensors | None:
+    """Let a layer that only arranges elements read the tensor before another such layer that nothing else reads."""
+    source = layer.inputs[0].source if _rearranges(layer) else None
+    if source is None or not _rearranges(source.layer) or len(source.readers) > 1 or layer.operator is None:
+        return None
+    types = [port.type for port in layer.inputs]
+    is_same = layer.operator.is_same_for(source.layer.inputs[0].type, types, layer.outputs[0].type)
+    return _reading_before(layer) if is_same else None
+
+
+def _reading_before(layer: Layer) -> Tensors:
+    """Let a layer read the first input of the layer that it reads."""
+    source = layer.inputs[0].source
+    before = None if source is None else source.layer.inputs[0].source
+    assert before is not None
+    owner_of(layer).connect(before, layer.inputs[0])
+    return layer.outputs
+
+
+def equal_layers() -> Rewrite:
+    """Return the rewrite that replaces a layer by an earlier one of the same operation with the same attributes and
+    inputs, if both are functions."""
+    first: dict[object, Layer] = {}
+
+    def rewrite(layer: Layer) -> Tensors | None:
+        sources = [port.source.layer.type for port in layer.inputs if port.source is not None]
+        if not set(sources) - {"Const"} or not layer.outputs or not is_function(layer):
+            return None
+        key = _identity(layer)
+        other = first.setdefault(key, layer)
+        if other is not layer and (other.owner is None or _identity(other) != key):
+            first[key] = other = layer  # the other one was replaced, or reads something else now
+        return None if other is layer else other.outputs
+
+    return rewrite
+
+
+def _identity(layer: Layer) -> object:
+    """Return what is equal for layers that compute the same."""
+    op = layer.operator
+    assert op is not None
+    types = (item for port in layer.outputs for item in (port.element_type, port.shape))
+    return (type(op), *(getattr(op, field) for field in op.fields), *map(_tensor, layer.inputs), *types)
+
+
+def _tensor(port: Port) -> object:
+    """Return the tensor that an input reads, or the value of a small constant."""
+    source = port.source
+    if source is None or not isinstance(source.layer.operator, Const) or source.shape.size().lower > MOST_COMPARED:
+        return source
+    value = source.type.value
+    return source if value is None else (source.element_type, source.shape, value.identity)
+
+
+def _rearranges(layer: Layer) -> bool:
+    return layer.operator is not None and layer.operator.rearranges
+
+
+def _converts(layer: Layer) -> bool:
+    return layer.operator is not None and layer.operator.converts and len(layer.inputs) == 1
+
+
+def _types(layer: Layer) -> tuple[ElementType, ElementType]:
+    return layer.inputs[0].element_type, layer.outputs[0].element_type
+
+
+FOLDING: dict[str, Rewrite] = {
+    "If whose condition is known": known_branch,
+    "loop that runs once or never": known_iteration,
+    "ReadValue that nothing assigns": initial_state,
+}
+SIMPLIFYING: dict[str, Rewrite] = {
+    "layer that does nothing": unchanged,
+    "Transpose back": transposed_back,
+    "reshape back": reshaped_back,
+    "Convert back": converted_back,
+    "Convert of Convert": converts_at_once,
+    "Reshape of reshape": reshapes_at_once,
+}
+EQUAL = "layer that equals another"
