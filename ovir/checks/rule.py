@@ -7,22 +7,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from lxml import etree
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, string, u3, u6
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.errors import Diagnostics, OperatorError
 from ovir.graph.layers import Layer, Port
+from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
 from ovir.ir.weights import WeightBytes
 from ovir.model import Model
 from ovir.ops.base.domains import DomainRule
 from ovir.ops.base.traits import input_names
-from ovir.ops.infrastructure import Blob, Const
+from ovir.ops.infrastructure import Blob, Const, Parameter
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,24 @@ class Context:
         return found
 
     @cached_property
+    def sized(self) -> Model:
+        """Return the model for the sizes that a caller may choose: of each size of an input that is not known, the
+        upper bound, or where it is open, 1 or the lower bound. What is large then, the file has made so."""
+        shapes: dict[Any, PartialShape] = {
+            index: greatest(port.layer.operator.shape)
+            for index, port in enumerate(self.model.inputs)
+            if isinstance(port.layer.operator, Parameter) and port.layer.operator.shape.is_dynamic
+        }
+        given = {dim.symbol for port in self.model.inputs for dim in _dims(port.layer.outputs[0])}
+        derived = (dim for layer in self.layers for port in layer.outputs for dim in _dims(port))
+        if all(dim.is_static or (dim.symbol and dim.symbol in given) for dim in derived):
+            return self.model  # every size is one of an input
+        model = self.model.clone()
+        set_parameters(reshaped_parameters(model, shapes))
+        infer_into(model, Diagnostics(), trust_declared=True)
+        return model
+
+    @cached_property
     def constants(self) -> list[Constant]:
         """Return the constants with data in the weights; constants of the same place and type are one."""
         found: dict[Blob | None, Constant] = {}
@@ -104,6 +124,21 @@ class Context:
         """Return whether ``mostly_zero`` is true of all constants, whatever they are."""
         return self.mostly_zero and all(constant.is_zero for constant in self.constants)
 
+
+def _dims(port: Port) -> tuple[Dimension, ...]:
+    """Return the dimensions of a port; one that is not known for an unknown rank."""
+    return (UNKNOWN,) if port.shape.rank is None else port.shape.dims
+
+
+def greatest(shape: PartialShape) -> PartialShape:
+    """Return the upper bounds of the sizes, in place of open ones 1 or their lower bounds; an unknown rank stays so."""
+    if (dims := shape.dims if shape.rank is not None else None) is None:
+        return shape
+    return PartialShape([max(dim.lower, 1) if dim.upper is None or dim.upper >= _OPEN else dim.upper for dim in dims])
+
+
+_OPEN = 1 << 30
+"""An upper bound from which on a size counts as open: exporters write the largest integer, of 32 or 64 bits."""
 
 _SEVERAL = 3
 _NEARLY_ALL = 0.9  # biases are often zero, but at most as many constants as weights are biases

@@ -73,6 +73,8 @@ LONG_LOOP = _code(8, "a loop runs too often, or never ends")
 NAMED_PATH = _code(9, "the file names a path, an address or a library")
 UNSAFE_NAME = _code(10, "a name has characters that are invisible or that a terminal obeys")
 COMPRESSED = _code(11, "a compressed model, which is not looked into")
+HEAVY_RUN = _code(15, "a run computes or holds too much")
+UNLIMITED_LOOP = _warning(16, "nothing in the file limits the iterations of a loop")
 
 # --------------------------------------------------------------------------- the file and its XML
 

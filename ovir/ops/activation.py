@@ -6,7 +6,7 @@ Integers are computed in f64 and rounded to the nearest; f16 and bf16 are comput
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import pi, sqrt
+from math import inf, pi, sqrt
 
 import numpy as np
 
@@ -116,6 +116,8 @@ class Sigmoid(UnaryActivationBase):
     Source: Sigmoid-1
     """
 
+    within = (0, 1)
+
     def compute(self, x: Array, *parameters: Array | None) -> Array:
         return 1 / (1 + np.exp(-x))
 
@@ -126,6 +128,8 @@ class Tanh(UnaryActivationBase):
 
     Source: Tanh-1
     """
+
+    within = (-1, 1)
 
     arguments = "node:data"
 
@@ -139,6 +143,8 @@ class HSigmoid(UnaryActivationBase):
 
     Source: HSigmoid-5
     """
+
+    within = (0, 1)
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
         return np.clip(x + 3, 0, 6) / 6
@@ -161,6 +167,8 @@ class HardSigmoid(ActivationBase):
 
     Source: HardSigmoid-1
     """
+
+    within = (0, 1)
 
     def infer(self, data: TensorType, alpha: TensorType, beta: TensorType) -> TensorType:
         element_type = self.merge_types(
@@ -253,6 +261,8 @@ class SoftPlus(UnaryActivationBase):
     Source: SoftPlus-4
     """
 
+    within = (0, inf)
+
     real_only = True
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
@@ -265,6 +275,8 @@ class SoftSign(UnaryActivationBase):
 
     Source: SoftSign-9
     """
+
+    within = (-1, 1)
 
     arguments = "node:data"
     real_only = True

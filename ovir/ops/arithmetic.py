@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from math import inf
 from typing import ClassVar
 
 import numpy as np
@@ -300,6 +301,8 @@ class SquaredDifference(ArithmeticBase):
 
     Source: SquaredDifference-1
     """
+
+    within = (0, inf)
 
     arguments = "x1:a x2:b auto_broadcast="
 

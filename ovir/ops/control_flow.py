@@ -101,6 +101,10 @@ class IterationBase(BodyOperatorBase):
     is empty, and a result with a back edge is the value for the first iteration.
     """
 
+    def iterations(self, inputs: Sequence[TensorType], results: Sequence[TensorType]) -> Dimension:
+        """Return how often the body runs, as far as the types of the inputs and of the body's results show it."""
+        raise NotImplementedError
+
     def infer_body(self, body: InferBody, inputs: Sequence[TensorType]) -> list[TensorType]:
         """Return types of the results that hold in every iteration."""
         wiring = self.wiring["body"]
@@ -406,19 +410,19 @@ class Loop(IterationBase):
         self.require_integers("trip_count", trip_count.element_type)
         self.require_one_known("trip_count", trip_count)
         self.require_condition("condition", condition)
-        item = self._condition()
+        item = self.condition()
         results = self.infer_body(bodies["body"], (trip_count, condition, *inputs))
         with at(item):
             self.require_condition("the execution_condition of the body", results[item.result])
-        iterations = self._iterations(trip_count, condition, results[item.result])
-        return self.infer_outputs(iterations, (trip_count, condition, *inputs), results)
+        given = (trip_count, condition, *inputs)
+        return self.infer_outputs(self.iterations(given, results), given, results)
 
     def fed_type(self, item: InputMap, tensor: TensorType, declared: TensorType) -> TensorType:
         """Return the type that a parameter gets: the body takes its inputs as they are, whatever its parameters
         declare."""
         return tensor if not tensor.element_type.is_dynamic else super().fed_type(item, tensor, declared)
 
-    def _condition(self) -> OutputMap:
+    def condition(self) -> OutputMap:
         """Return the entry of the body's result that asks for another iteration."""
         found = [item for item in self.wiring["body"].outputs if item.purpose == "execution_condition"]
         if len(found) != 1:
@@ -427,8 +431,8 @@ class Loop(IterationBase):
             self.fail(message, len(found), code=BODY, hint=hint)
         return found[0]
 
-    @staticmethod
-    def _iterations(trip_count: TensorType, condition: TensorType, again: TensorType) -> Dimension:
+    def iterations(self, inputs: Sequence[TensorType], results: Sequence[TensorType]) -> Dimension:
+        trip_count, condition, again = inputs[0], inputs[1], results[self.condition().result]
         limit, value = UNKNOWN, trip_count.value
         if value is not None and value.size == 1:
             if value.lower.min() >= 0:
@@ -453,7 +457,7 @@ class Loop(IterationBase):
         limit = None if count < 0 else count
         if not is_true(condition):
             limit = 0
-        return self.iterate((trip_count, condition, *inputs), bodies["body"], limit, self._condition().result)
+        return self.iterate((trip_count, condition, *inputs), bodies["body"], limit, self.condition().result)
 
 
 @operator("TensorIterator", opset=1)
@@ -468,6 +472,9 @@ class TensorIterator(IterationBase):
 
     def infer(self, *inputs: TensorType, bodies: Mapping[str, InferBody]) -> tuple[TensorType, ...]:
         results = self.infer_body(bodies["body"], inputs)
+        return self.infer_outputs(self.iterations(inputs, results), inputs, results)
+
+    def iterations(self, inputs: Sequence[TensorType], results: Sequence[TensorType]) -> Dimension:
         iterations = None
         for item in self._sliced():
             shape = inputs[item.external].shape
@@ -479,9 +486,7 @@ class TensorIterator(IterationBase):
                     message = "{} has {} parts to iterate over, but another sliced input has {}"
                     self.fail(message, item.source, count, iterations, code=BODY)
             iterations = both
-        if iterations is None:
-            iterations = Dimension(self._unsliced(), self._unsliced())
-        return self.infer_outputs(iterations, inputs, results)
+        return Dimension(self._unsliced(), self._unsliced()) if iterations is None else iterations
 
     def part_length(self, item: OutputMap, length: Dimension) -> Dimension:
         part = length.merged_with(Dimension(item.part_size, item.part_size))

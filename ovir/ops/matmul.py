@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -271,6 +273,26 @@ class Einsum(Operator):
             result = result + (rest if label == "." else PartialShape([sizes[label]]))
         return TensorType(element_type, result)
 
+    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        """Return the products if the inputs are multiplied one after the other, each summed as soon as it can be."""
+        subscripts, output = self.subscripts(len(inputs))
+        sizes: dict[str, int | None] = {}
+        left: Counter[str] = Counter(output)
+        for subscript, tensor in zip(subscripts, inputs, strict=True):
+            own, covered = self._sizes("an input", subscript, tensor.shape)
+            for label, size in [*((label, dim.upper) for label, dim in own.items()), (".", covered.size().upper)]:
+                sizes[label] = None if size is None else max(size, sizes.get(label, 0) or 0)
+            left.update(set(subscript))
+        if None in sizes.values():
+            return inf
+        total, held = super().work(inputs, outputs), set[str]()
+        for subscript in subscripts:
+            held |= set(subscript)
+            total += prod(sizes[label] or 0 for label in held)
+            left.subtract(set(subscript))
+            held = {label for label in held if left[label] > 0}
+        return total
+
     def _sizes(self, name: str, subscript: str, shape: PartialShape) -> tuple[dict[str, Dimension], PartialShape]:
         """Return the size of each letter of an input, and the shape that its ``...`` covers."""
         if shape.rank is None:
@@ -329,6 +351,9 @@ class Inverse(Operator):
         if side is None:
             self.fail("data must hold square matrices, got shape {}", shape)
         return TensorType(data.element_type, shape.with_dim(-2, side).with_dim(-1, side))
+
+    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        return super().work(inputs, outputs) * max(inputs[0].shape[-1].upper or 0, 1)
 
     def run(self, data: Array) -> Array:
         self.require(data.shape[-1] == data.shape[-2], "data must hold square matrices, got shape {}", data.shape)

@@ -82,7 +82,7 @@ class ImageNmsBase(Operator):
 
     # ----- inference
 
-    def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         return suppression_time(inputs[1])
 
     def infer_outputs(

@@ -129,7 +129,7 @@ class NonMaxSuppression9(NonMaxSuppressionBase):
     def require_floats(self, name: str, element_type: ElementType) -> None:
         require_narrow_real(self, name, element_type)
 
-    def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         may_be_soft = len(inputs) == 6  # the last one is soft_nms_sigma
         return suppression_time(inputs[1], per_box=SOFT_STEP) if may_be_soft else suppression_time(inputs[1])
 
@@ -192,7 +192,7 @@ class NMSRotated(SuppressionBase):
 
     coordinates = 5
 
-    def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         return suppression_time(inputs[1], per_pair=500)
 
     def infer(

@@ -7,7 +7,7 @@ f16 and bf16 are computed in f32, integers in f64, and the result is rounded onc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
@@ -83,6 +83,8 @@ class AlongAxisBase(NormalizationBase):
 class SoftMaxBase(AlongAxisBase):
     """Base of SoftMax, which first subtracts the maximum of the slice so that nothing overflows."""
 
+    within = (0, 1)
+
     def normalized(self, x: Array, axis: int) -> Array:
         exponentials = np.exp(x - x.max(axis, keepdims=True, initial=-np.inf))
         return np.asarray(exponentials / exponentials.sum(axis, keepdims=True))
@@ -114,6 +116,8 @@ class LogSoftmax(AlongAxisBase):
 
     Source: LogSoftmax-5
     """
+
+    within = (-inf, 0)
 
     axis: int = attribute(default=1)
 

@@ -6,7 +6,7 @@ narrower types, which the reference does not execute, are computed exactly and s
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -230,6 +230,8 @@ class ReduceL1(ArithmeticReductionBase):
     Source: ReduceL1-4
     """
 
+    within = (0, inf)
+
     rises_from = 0
 
     def combine(self, rows: Array) -> Array:
@@ -242,6 +244,8 @@ class ReduceL2(ArithmeticReductionBase):
 
     Source: ReduceL2-4
     """
+
+    within = (0, inf)
 
     rises_from = 0
 

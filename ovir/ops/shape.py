@@ -7,7 +7,7 @@ uses it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import gcd, prod
+from math import gcd, inf, prod
 from typing import TypeVar
 
 import numpy as np
@@ -31,6 +31,8 @@ class ShapeOf1(Operator):
 
     Source: ShapeOf-1
     """
+
+    within = (0, inf)
 
     shape_inputs = (0,)
 

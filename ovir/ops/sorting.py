@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -116,6 +117,8 @@ class NonZero(Operator):
 
     Source: NonZero-3
     """
+
+    within = (0, inf)
 
     output_type: ElementType = attribute(default=i64)
 

@@ -7,6 +7,7 @@ bits saturates. f16 and bf16 are computed in f32 and rounded once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf, pi
 from typing import Any, ClassVar
 
 import numpy as np
@@ -205,6 +206,8 @@ class Sqrt(UnaryBase):
     Source: Sqrt-1
     """
 
+    within = (0, inf)
+
     function = np.sqrt
     monotone = (0,)
 
@@ -215,6 +218,8 @@ class Exp(UnaryBase):
 
     Source: Exp-1
     """
+
+    within = (0, inf)
 
     function = np.exp
     monotone = (0,)
@@ -240,6 +245,8 @@ class Sin(UnaryBase):
     Source: Sin-1
     """
 
+    within = (-1, 1)
+
     function = np.sin
     truncates = True
 
@@ -250,6 +257,8 @@ class Cos(UnaryBase):
 
     Source: Cos-1
     """
+
+    within = (-1, 1)
 
     function = np.cos
 
@@ -271,6 +280,8 @@ class Asin(UnaryBase):
     Source: Asin-1
     """
 
+    within = (-pi / 2, pi / 2)
+
     function = np.arcsin
     truncates = True
 
@@ -282,6 +293,8 @@ class Acos(UnaryBase):
     Source: Acos-1
     """
 
+    within = (0, pi)
+
     function = np.arccos
 
 
@@ -291,6 +304,8 @@ class Atan(UnaryBase):
 
     Source: Atan-1
     """
+
+    within = (-pi / 2, pi / 2)
 
     function = np.arctan
 
@@ -312,6 +327,8 @@ class Cosh(UnaryBase):
     Source: Cosh-1
     """
 
+    within = (1, inf)
+
     function = np.cosh
 
 
@@ -331,6 +348,8 @@ class Acosh(UnaryBase):
 
     Source: Acosh-4
     """
+
+    within = (0, inf)
 
     function = np.arccosh
 
@@ -358,6 +377,8 @@ class Erf(UnaryBase):
 
     Source: Erf-1
     """
+
+    within = (-1, 1)
 
     function = staticmethod(erf)
 

@@ -76,6 +76,14 @@ ADDED = {
     "runtime/rewrites.py": {"Broadcast3", "Concat", "Reshape", "ScaledDotProductAttention", "Tile"},
     "graph/layers.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
     "editing/preprocessing.py": {"Convert", "Divide", "Gather", "Interpolate", "Subtract", "Transpose"},
+    "checks/conditions.py": {
+        *("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"),
+        *("LogicalAnd", "LogicalOr", "LogicalXor", "LogicalNot", "ReduceLogicalAnd", "ReduceLogicalOr"),
+        *("Add", "Subtract", "Multiply", "Maximum", "Minimum", "FloorMod", "Mod", "Power", "Abs"),
+        *("ReduceSum", "ReduceMean", "CumSum", "AvgPool", "Select", "Convert"),
+        *("Reshape", "Squeeze", "Unsqueeze", "Identity", "Broadcast", "Tile"),
+        *("Pad", "OneHot", "EmbeddingBagOffsetsSum", "Interpolate", "ReverseSequence", "GatherTree"),
+    },
     "checks/rules/devices.py": {*ARITHMETIC, *NOT_IMPORTED},
     "cli/quantization.py": {"Convolution", "FakeQuantize", "Gather", "MatMul"},
     "cli/operation_examples.py": {*OPERATIONS},
@@ -97,7 +105,7 @@ ADDED = {
     },
 }
 """Modules that create or describe layers, list the operations of extensions, know what OpenVINO does to layers or what compressors
-and quantizers write, or rewrite steps of a plan; and the types that they name."""
+and quantizers write, reason about conditions, or rewrite steps of a plan; and the types that they name."""
 
 
 def named_operations(path: Path) -> set[str]:
@@ -118,6 +126,23 @@ def test_code_outside_of_ops_names_structural_operations_only() -> None:
         if extra and name.parts[0] not in ("ops", "tokenizers", "fast", "export", "lowering"):
             faults[name] = extra
     assert not faults, "let the operation declare a trait instead: ovir/ops/base/traits.py"
+
+
+UNARY = [cls for cls in CLASSES if cls.within != (-np.inf, np.inf) and input_names(cls) in (("data",), ["data"])]
+
+
+@pytest.mark.parametrize("cls", UNARY, ids=lambda cls: cls.__name__)
+def test_no_element_lies_outside_of_what_an_operation_declares(cls: type[ovir.Operator]) -> None:
+    x = np.concatenate([np.linspace(-1, 1, 99), np.geomspace(1, 1e30, 99), -np.geomspace(1, 1e30, 99)])
+    data = ovir.TensorType("f32", [1, x.size])
+    op = cls(**{spec.field: 1 for spec in cls.required_attributes})
+    outputs = op.infer(data)
+    applied = op.applied([data], [outputs] if isinstance(outputs, ovir.TensorType) else outputs)
+    with np.errstate(all="ignore"):
+        found = np.asarray(applied.run(x.astype(np.float32)[None]), np.float64)
+    low, high = cls.within
+    assert np.nanmin(found) >= low - 1e-6
+    assert np.nanmax(found) <= high + 1e-6
 
 
 def test_an_operation_of_the_user_declares_domains() -> None:

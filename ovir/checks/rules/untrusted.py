@@ -1,4 +1,4 @@
-"""Rules for files from strangers: what a model could do to its reader."""
+"""Rules for the texts of files from strangers; `runs.py` has those for what a run of the model would take."""
 
 from __future__ import annotations
 
@@ -8,106 +8,11 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from ovir.checks.rule import Context, diagnostic, rule
-from ovir.diagnostics.codes import LARGE_TENSOR, LONG_LOOP, NAMED_PATH, UNSAFE_NAME, Severity
+from ovir.checks.rule import Context, rule
+from ovir.diagnostics.codes import NAMED_PATH, UNSAFE_NAME
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.wording import exact_size_text, plural, shortened, size_text
-from ovir.graph.layers import Layer, Port
+from ovir.diagnostics.wording import plural, shortened
 from ovir.ir.elements import line_of, tag_of
-from ovir.model import Model
-from ovir.ops.control_flow import IterationBase, known_truth
-
-# --------------------------------------------------------------------------- sizes
-
-
-@rule(LARGE_TENSOR, for_strangers=True)
-def large_tensor(context: Context) -> Iterator[Diagnostic]:
-    """Report tensors that are far larger than the file, where they first become so; and the outputs of the model."""
-    limit = _limit(context)
-    sizes: dict[Port | None, int] = {}
-    is_found = False
-    for port in [port for layer in context.layers for port in layer.outputs]:
-        size = sizes[port] = _least_bytes(port)
-        given = max((sizes.get(source.source, 0) for source in port.layer.inputs), default=0)
-        if size > limit and size > given:
-            is_found = True
-            message = f"{port.type} takes {exact_size_text(size)}, more than {_limit_text(limit)}"
-            yield diagnostic(LARGE_TENSOR, message, port, severity=Severity.ERROR)
-    total = sum(sizes.get(port.source, 0) for layer in context.by_type["Result"] for port in layer.inputs)
-    if total > limit and not is_found:
-        message = f"the outputs take {exact_size_text(total)} together, more than {_limit_text(limit)}"
-        yield diagnose(LARGE_TENSOR, message, Place(context.file, line_of(context.root)))
-
-
-def _limit(context: Context) -> int:
-    return max(_LARGE, _TIMES * context.weights.data.size)
-
-
-def _limit_text(limit: int) -> str:
-    why = "the limit for every file" if limit == _LARGE else f"{_TIMES} times the weights"
-    return f"{size_text(limit)}, {why}"
-
-
-def _least_bytes(port: Port) -> int:
-    return -(-port.shape.least_size * max(port.element_type.bits, 1) // 8)
-
-
-_LARGE = 1 << 32
-_TIMES = 16
-
-# --------------------------------------------------------------------------- loops
-
-
-@rule(LONG_LOOP, for_strangers=True)
-def long_loop(context: Context) -> Iterator[Diagnostic]:
-    """Report loops whose bodies run more than a million times, the loops around them included, or without end."""
-    pending: list[tuple[Model, int]] = [(context.model, 1)]
-    while pending:
-        model, around = pending.pop()
-        for layer in model.layers:
-            count = _iterations(layer)
-            if count is None:
-                message = "the loop never ends: its condition is always true, and it has no trip count"
-                yield diagnostic(LONG_LOOP, message, layer, severity=Severity.ERROR)
-                count = 1
-            total = around * max(count, 1)
-            if total > _MOST > around:
-                inside = "" if around == 1 else f", {around:,} times in the loops around it"
-                message = f"the body runs {plural(count, 'time')}{inside}; more than {_MOST:,} are no model's"
-                yield diagnostic(LONG_LOOP, message, layer, severity=Severity.ERROR)
-            pending += [(body, total) for body in layer.bodies.values()]
-
-
-def _iterations(layer: Layer) -> int | None:
-    """Return how often the body of a layer runs, as far as that is known, else 1; None for a loop that never ends."""
-    operator = layer.operator
-    body = layer.bodies.get("body")
-    if not isinstance(operator, IterationBase) or body is None or "body" not in operator.wiring:
-        return 1
-    wiring = operator.wiring["body"]
-    if layer.type == "Loop":
-        trips = layer.inputs[0].type.constant if len(layer.inputs) > 1 else None
-        again = [body.outputs[item.result] for item in wiring.outputs if item.purpose == "execution_condition"]
-        goes_on = len(again) == 1 and known_truth(again[0].type) is True
-        starts = len(layer.inputs) > 1 and known_truth(layer.inputs[1].type) is not False
-        if trips is None or trips.size != 1 or not goes_on or not starts:
-            return 1
-        count = int(trips.reshape(-1)[0])
-        return None if count < 0 else count
-    counts = [1]
-    for item in wiring.inputs:
-        if item.axis is not None and 0 <= item.external < len(layer.inputs):
-            shape = layer.inputs[item.external].shape
-            if shape.rank is not None and item.axis < shape.rank:
-                counts.append(shape[item.axis].lower // max(item.part_size, 1))
-    if len(counts) == 1:
-        counts += [
-            abs(item.end - item.start) // max(item.part_size, 1) for item in wiring.outputs if item.axis is not None
-        ]
-    return max(counts)
-
-
-_MOST = 1_000_000
 
 # --------------------------------------------------------------------------- texts
 

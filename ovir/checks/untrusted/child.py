@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ovir.checks.untrusted.budget import Options
-from ovir.checks.untrusted.paths import weights_beside
 from ovir.checks.untrusted.profile import check_file
 from ovir.core.interpreter import load_module
 from ovir.diagnostics.codes import INTERNAL, OVER_BUDGET, Severity
@@ -76,21 +75,14 @@ def _limit(request: Mapping[str, Any]) -> None:
     ]
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
-            own = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        wanted.append((resource.RLIMIT_AS, own + _mapped(request) + request["memory"]))
+            own = int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+        # The address space would include the mapping of the weights, whose size strangers choose.
+        wanted.append((resource.RLIMIT_DATA, own + request["memory"]))
     except OSError:
         pass  # not Linux, where other systems do not enforce the limit
     for kind, limit in wanted:
         _, hard = resource.getrlimit(kind)
         resource.setrlimit(kind, (limit if hard < 0 else min(limit, hard), hard))
-
-
-def _mapped(request: Mapping[str, Any]) -> int:
-    """Return the size of the weights: their mapping counts as memory, but takes none."""
-    try:
-        return os.lstat(request["weights"] or weights_beside(request["path"])).st_size
-    except (OSError, ValueError):
-        return 0
 
 
 def _answer(request: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ SECURITY: Mapping[Code, float] = {
     codes.OUT_OF_PROPORTION: 7.5,
     codes.LARGE_TENSOR: 7.5,
     codes.LONG_LOOP: 7.5,
+    codes.HEAVY_RUN: 7.5,
     codes.NAMED_PATH: 6.5,
     codes.UNSAFE_NAME: 5.0,
     codes.COMPRESSED: 6.5,

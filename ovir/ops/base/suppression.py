@@ -108,7 +108,7 @@ class SuppressionBase(Operator):
 
     value_inputs = ALL
 
-    def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         return suppression_time(inputs[1])
 
     def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, max_boxes: Dimension) -> Dimension:

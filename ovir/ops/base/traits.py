@@ -67,6 +67,9 @@ class Traits:
     """Whether the kernel takes memory of the order of its inputs and outputs, and about the time that ``kernel_time``
     estimates. A kernel for which this is not true neither runs in inference nor is folded."""
 
+    within: ClassVar[tuple[float, float]] = (-inf, inf)
+    """The least and the greatest number that the outputs can hold, NaN aside."""
+
     infer: Callable[..., TensorType | tuple[TensorType, ...]]
     run: Callable[..., Array | tuple[Array, ...]]
 
@@ -106,10 +109,18 @@ class Traits:
 
         Inference runs the kernel on constants (``can_fold``), and a plan folds the layer (``FoldingBudget``), only if
         this is short. Kernels that inference runs on bounds of small known values are limited by ``can_evaluate``
-        instead. The default counts elements and multiply-accumulates; operations that take longer override it.
+        instead.
+        """
+        return self.work(inputs, outputs) if self.bounded else inf
+
+    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        """Return about how many multiply-adds take as long as the kernel, infinite if a size has no bound.
+
+        The default counts the multiply-accumulates, and 4 for each element of the inputs and outputs; operations that
+        take longer override it.
         """
         sizes = [tensor.shape.size().upper for tensor in (*inputs, *outputs)]
-        if not self.bounded or None in sizes:
+        if None in sizes:
             return inf
         products = None
         if outputs:

@@ -1,0 +1,409 @@
+"""Whether a loop without a usable trip count ends: what its condition can be in any iteration.
+
+The layers of the body are followed in order, with an interval for each output, first for the first iteration and then
+for all of them. NaN, which makes nearly every comparison false, is left out: a loop that only a NaN ends has no end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, inf, isfinite
+
+import numpy as np
+
+from ovir.core.element_types import ElementType, boolean, value_range
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.graph.layers import Layer, Port
+from ovir.model import Model
+from ovir.ops.base.bodies import BodyMap
+from ovir.ops.base.traits import ALL
+from ovir.ops.control_flow import Loop
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How often a body runs, as far as that is known."""
+
+    count: int
+    endless: str = ""
+    """Why it never ends."""
+    is_limited: bool = True
+
+
+def ending(layer: Layer, body: Model, most: int) -> Ending:
+    """Return what the condition says about the end of a Loop; ``most`` iterations are no fault."""
+    assert isinstance(layer.operator, Loop)
+    wiring = layer.operator.wiring["body"]
+    facts = _facts_of_all_iterations(layer, body, wiring)
+    again = facts[layer.operator.condition().result]
+    if again.high <= 0:
+        return Ending(1)
+    if again.low > 0:
+        message = "the loop never ends: its condition is always true, and no trip count of at most"
+        return Ending(1, f"{message} {most:,} ends it")
+    if not again.varies:
+        message = "the loop never ends: its condition is the same in each iteration, and no trip count of at most"
+        return Ending(1, f"{message} {most:,} ends it")
+    if again.if_true is None:
+        return Ending(1, is_limited=False)
+    return Ending(int(again.if_true) if isfinite(again.if_true) else 1)
+
+
+@dataclass(frozen=True)
+class _Fact:
+    """What is known of the elements of a tensor in every iteration."""
+
+    low: float = -inf
+    high: float = inf
+    key: Hashable = None
+    """Equal for tensors of equal elements. The key of a negated boolean is a pair of ``not`` and a key."""
+    varies: bool = True
+    """Whether it may change from one iteration to the next."""
+    counter: tuple[int, float] | None = None
+    """The parameter of the body that it is a constant more than, and this constant."""
+    if_true: float | None = None
+    """How often the body can run while this is true; infinity if the inputs of the model decide, None without limit."""
+    if_false: float | None = None
+
+
+@dataclass(frozen=True)
+class _Counter:
+    """A parameter that changes by the same step in each iteration."""
+
+    step: float
+    start: _Fact
+
+
+def _facts_of_all_iterations(layer: Layer, body: Model, wiring: BodyMap) -> list[_Fact]:
+    """Return what holds of the results of a body in every iteration."""
+    parameters = [port.layer.outputs[0] for port in body.inputs]
+    edges = {edge.parameter: edge.result for edge in wiring.back_edges}
+    feeds = {item.parameter: item for item in wiring.inputs}
+    first: list[_Fact] = []
+    counters: dict[int, _Counter] = {}
+    for index, parameter in enumerate(parameters):
+        item, fact = feeds.get(index), _of_type(parameter.type)
+        if item is not None and item.purpose == "current_iteration":
+            fact = replace(fact, low=0.0)
+            counters[index] = _Counter(1.0, _Fact(0.0, 0.0))
+        elif item is not None and 0 <= item.external < len(layer.inputs):
+            fact = _of_type(layer.inputs[item.external].type)
+        is_fixed = index not in counters and index not in edges and (item is None or item.axis is None)
+        source = layer.inputs[item.external].source if is_fixed and item is not None and item.external >= 0 else None
+        key: Hashable = ("parameter", index) if source is None else ("outside", source)
+        first.append(replace(fact, varies=not is_fixed, key=key, counter=(index, 0.0)))
+    given = list(first)
+    for round_ in range(_ROUNDS):
+        facts = _followed(body, given, counters)
+        before = list(given)
+        for index, result in edges.items():
+            new, old = facts[result], given[index]
+            if new.key == old.key:
+                given[index] = replace(old, varies=False)
+                continue
+            if new.counter is not None and new.counter[0] == index and parameters[index].element_type.is_integral:
+                counters[index] = _Counter(new.counter[1], first[index])
+            everything = _of_type(parameters[index].type) if round_ else new
+            low = old.low if new.low >= old.low else everything.low
+            high = old.high if new.high <= old.high else everything.high
+            given[index] = replace(old, low=low, high=high)
+        if given == before and round_ > 1:
+            break
+    return facts
+
+
+_ROUNDS = 6
+"""From the second one on, what grows has no bound, so that little changes after it."""
+
+
+def _of_type(tensor: TensorType) -> _Fact:
+    """Return what inference knows of a tensor, or else its type."""
+    low, high = -inf, inf
+    if tensor.element_type == boolean:
+        low, high = 0.0, 1.0
+    elif tensor.element_type.is_integral:
+        low, high = map(float, value_range(tensor.element_type))
+    value = tensor.value
+    if value is not None and value.size and (value.constant is None or value.constant.dtype.kind in "biuf"):
+        low, high = max(low, float(np.min(value.lower))), min(high, float(np.max(value.upper)))
+    return _Fact(_or(low, -inf), _or(high, inf))
+
+
+def _or(bound: float, other: float) -> float:
+    """Return the bound, or another one if it is NaN."""
+    return other if bound != bound else bound
+
+
+def _followed(model: Model, given: Sequence[_Fact], counters: Mapping[int, _Counter]) -> list[_Fact]:
+    """Return what holds of the results of a model for such parameters."""
+    known: dict[Port, _Fact] = {}
+    for port, fact in zip(model.inputs, given, strict=True):
+        known[port.layer.outputs[0]] = fact
+    for layer in model.layers:
+        if layer.type in ("Parameter", "Result"):
+            continue
+        inputs = [_Fact() if port.source is None else known[port.source] for port in layer.inputs]
+        found = _of_if(layer, inputs, counters) if layer.type == "If" else None
+        for index, port in enumerate(layer.outputs):
+            fact = found[index] if found is not None and index < len(found) else _of_layer(layer, inputs, counters)
+            by_type = _of_type(port.type)
+            known[port] = replace(
+                fact,
+                low=max(fact.low, by_type.low),
+                high=min(fact.high, by_type.high),
+                key=_key(layer, index, inputs) if fact.key is None else fact.key,
+            )
+    results = []
+    for port in model.outputs:
+        source = port.layer.inputs[0].source
+        results.append(_Fact() if source is None else known[source])
+    return results
+
+
+def _key(layer: Layer, index: int, inputs: Sequence[_Fact]) -> Hashable:
+    """Return what is equal for equal outputs of layers."""
+    op, port = layer.operator, layer.outputs[index]
+    if op is None or not op.pure or op.wiring:
+        return layer, index
+    if not inputs:
+        data = port.type.constant if port.shape.least_size <= _FEW else None
+        return (layer, index) if data is None else (str(port.type), data.tobytes())
+    fields = tuple((field, str(getattr(op, field))) for field in sorted(op.fields))
+    return type(op), fields, index, tuple([hash(fact.key) for fact in inputs])
+
+
+_FEW = 64
+"""The elements of constants that are compared."""
+
+# --------------------------------------------------------------------------- layers
+
+
+def _of_layer(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Counter]) -> _Fact:
+    """Return what holds of the outputs of a layer."""
+    op = layer.operator
+    varies = op is None or not op.pure or any(fact.varies for fact in inputs)
+    nothing = _Fact(varies=varies)
+    if op is None or not inputs:
+        return nothing
+    kind = layer.type
+    if kind in _COMPARISONS and len(inputs) == 2:
+        return replace(_compared(kind, inputs[0], inputs[1], layer, counters), varies=varies)
+    if kind in _LOGICAL:
+        return replace(_decided(kind, inputs), varies=varies)
+    if op.within != (-inf, inf):
+        return replace(nothing, low=float(op.within[0]), high=float(op.within[1]))
+    if kind in _SIGNED:
+        x = inputs[0]
+        return replace(nothing, low=0.0 if x.low >= 0 else -inf, high=0.0 if x.high <= 0 else inf)
+    if kind in _ARITHMETIC and len(inputs) == 2:
+        return replace(_computed(kind, *inputs), varies=varies)
+    if kind == "Select" and len(inputs) == 3:
+        return replace(_chosen(*inputs), varies=varies)
+    if kind == "Convert":
+        types = layer.inputs[0].element_type, layer.outputs[0].element_type
+        return replace(_converted(inputs[0], *types), varies=varies)
+    if kind == "Abs":
+        x = inputs[0]
+        low = 0.0 if x.low <= 0 <= x.high else min(abs(x.low), abs(x.high))
+        return replace(nothing, low=low, high=max(abs(x.low), abs(x.high)))
+    moved = ALL if ALL in (op.carries, op.passes) else (*op.carries, *op.passes)
+    taken = list(inputs) if moved == ALL else [inputs[i] for i in moved if i < len(inputs)]
+    if len(taken) == 1 and kind in _RESHAPING:
+        return replace(taken[0], varies=varies)
+    if taken and kind not in _FILLING:
+        return replace(nothing, low=min(fact.low for fact in taken), high=max(fact.high for fact in taken))
+    if op.monotone == (0,) and len(inputs) == 1:
+        return replace(_at_ends(layer, inputs[0]), varies=varies)
+    return nothing
+
+
+_SIGNED = ("ReduceSum", "ReduceMean", "CumSum", "AvgPool")
+"""Operations whose results have no other sign than all their inputs."""
+_RESHAPING = ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Broadcast", "Tile")
+"""Operations that keep what is true of the only element of a tensor."""
+_FILLING = ("Pad", "OneHot", "EmbeddingBagOffsetsSum", "Interpolate", "ReverseSequence", "GatherTree")
+"""Operations that may add other elements than those that they move."""
+
+
+def _at_ends(layer: Layer, x: _Fact) -> _Fact:
+    """Return the results of an operation of one input for the ends of an interval, between which it is monotone."""
+    op, given, returned = layer.operator, layer.inputs[0].element_type, layer.outputs[0].element_type
+    assert op is not None
+    if not given.is_real:
+        return _Fact()
+    scalar = PartialShape([])
+    applied = op.applied([TensorType(given, scalar)], [TensorType(returned, scalar)])
+    with np.errstate(all="ignore"):
+        ends = [float(np.asarray(applied.run(np.asarray(end, given.to_dtype())))) for end in (x.low, x.high)]
+    low, high = sorted(ends)
+    return _Fact(_or(low, -inf), _or(high, inf))
+
+
+def _converted(x: _Fact, old: ElementType, new: ElementType) -> _Fact:
+    if new == boolean:
+        if old == boolean:
+            return x
+        always = x.low > 0 or x.high < 0
+        return _Fact(float(always), float(not x.low == x.high == 0))
+    if not new.is_integral:
+        return _Fact(x.low, x.high)
+    least, greatest = value_range(new)
+    if not (least <= x.low and x.high <= greatest):
+        return _Fact()  # it may wrap around
+    return replace(x, low=float(np.trunc(x.low)), high=float(np.trunc(x.high)), key=x.key if old.is_integral else None)
+
+
+def _computed(kind: str, a: _Fact, b: _Fact) -> _Fact:
+    """Return the result of arithmetic; integers that would leave their type are cut by the caller."""
+    is_same = a.key is not None and a.key == b.key
+    with np.errstate(all="ignore"):
+        if kind == "Add":
+            found = _Fact(_or(a.low + b.low, -inf), _or(a.high + b.high, inf), counter=_moved(a, b, 1))
+        elif kind == "Subtract":
+            found = _Fact(_or(a.low - b.high, -inf), _or(a.high - b.low, inf), counter=_moved(a, b, -1))
+            found = _Fact(0.0, 0.0) if is_same else found
+        elif kind == "Multiply":
+            corners = [_or(x * y, 0.0) for x in (a.low, a.high) for y in (b.low, b.high)]
+            found = _Fact(max(min(corners), 0.0) if is_same else min(corners), max(corners))
+        elif kind == "Maximum":
+            found = _Fact(max(a.low, b.low), max(a.high, b.high))
+        elif kind == "Minimum":
+            found = _Fact(min(a.low, b.low), min(a.high, b.high))
+        elif kind == "FloorMod":
+            found = _Fact(0.0, b.high) if b.low > 0 else _Fact()
+        elif kind == "Mod":
+            found = _Fact(0.0 if a.low >= 0 else -b.high, b.high) if b.low > 0 else _Fact()
+        else:  # Power
+            is_even = b.low == b.high and isfinite(b.low) and b.low % 2 == 0
+            found = _Fact(0.0) if is_even or a.low >= 0 else _Fact()
+    return found
+
+
+def _moved(a: _Fact, b: _Fact, sign: int) -> tuple[int, float] | None:
+    """Return the counter of a counter and a constant."""
+    if a.counter is not None and b.low == b.high:
+        return a.counter[0], a.counter[1] + sign * b.low
+    if sign > 0 and b.counter is not None and a.low == a.high:
+        return b.counter[0], b.counter[1] + a.low
+    return None
+
+
+_ARITHMETIC = ("Add", "Subtract", "Multiply", "Maximum", "Minimum", "FloorMod", "Mod", "Power")
+
+# --------------------------------------------------------------------------- conditions
+
+_TRUE = _Fact(1.0, 1.0, "true", varies=False)
+_FALSE = _Fact(0.0, 0.0, ("not", "true"), varies=False)
+
+
+def _compared(kind: str, a: _Fact, b: _Fact, layer: Layer, counters: Mapping[int, _Counter]) -> _Fact:
+    """Return the result of a comparison, which is brought to the form a < b or a = b, perhaps negated."""
+    is_negated = kind in ("GreaterEqual", "LessEqual", "NotEqual")
+    if kind in ("Greater", "LessEqual"):
+        a, b = b, a
+    is_same = a.key is not None and a.key == b.key
+    if kind in ("Equal", "NotEqual"):
+        key: Hashable = ("equal", frozenset([hash(a.key), hash(b.key)]))
+        sure = is_same or (a.low == a.high == b.low == b.high)
+        never = a.high < b.low or b.high < a.low
+        found = _Fact(float(sure and not never), float(not never), key)
+    else:
+        key = ("less", hash(a.key), hash(b.key))
+        sure, never = a.high < b.low, is_same or a.low >= b.high
+        found = _Fact(float(sure and not never), float(not never), key)
+        given = layer.inputs[0].element_type
+        found = replace(found, if_true=_trips(a, b, given, counters, 0), if_false=_trips(b, a, given, counters, 1))
+    return _negated(found) if is_negated else found
+
+
+def _trips(a: _Fact, b: _Fact, given: ElementType, counters: Mapping[int, _Counter], more: int) -> float | None:
+    """Return how often the body can run while a < b, with ``more`` = 1 while a <= b."""
+    if not given.is_integral:
+        return None  # a counter that is rounded may stand still
+    least, greatest = value_range(given)
+    for counting, fixed, is_up in ((a, b, True), (b, a, False)):
+        counter = None if counting.counter is None else counters.get(counting.counter[0])
+        if counter is None or fixed.varies or (counter.step > 0) != is_up or not counter.step:
+            continue
+        assert counting.counter is not None
+        step, offset = abs(counter.step), counting.counter[1]
+        end, start = (fixed.high, counter.start.low + offset) if is_up else (-fixed.low, -counter.start.high - offset)
+        limit = float(greatest if is_up else -least)
+        if end >= limit or start <= -limit:  # an input of the model decides
+            return inf
+        if end + more - 1 + step > limit:
+            return None  # it wraps around before it is there
+        return max(ceil((end + more - start) / step), 0) + 1.0
+    return None
+
+
+def _negated(x: _Fact) -> _Fact:
+    key = x.key[1] if isinstance(x.key, tuple) and len(x.key) == 2 and x.key[0] == "not" else ("not", x.key)
+    return replace(x, low=1 - x.high, high=1 - x.low, key=key, if_true=x.if_false, if_false=x.if_true)
+
+
+def _decided(kind: str, inputs: Sequence[_Fact]) -> _Fact:
+    """Return the result of a logical operation."""
+    a = inputs[0]
+    if kind == "LogicalNot":
+        return _negated(a)
+    if kind in ("ReduceLogicalAnd", "ReduceLogicalOr"):
+        return replace(a, counter=None)
+    b = inputs[1]
+    if kind == "LogicalAnd":
+        return _chosen(a, b, _FALSE)
+    if kind == "LogicalOr":
+        return _chosen(a, _TRUE, b)
+    return _chosen(a, _negated(b), b)  # exclusive
+
+
+def _chosen(condition: _Fact, then: _Fact, other: _Fact) -> _Fact:
+    """Return ``then`` where a condition is true, and ``other`` where it is not."""
+    if condition.low > 0 or then.key == other.key is not None:
+        return then
+    if condition.high <= 0:
+        return other
+    if condition.key is not None:  # within a branch the condition is known
+        then = _TRUE if then.key == condition.key else _FALSE if then.key == _negated(condition).key else then
+        other = _FALSE if other.key == condition.key else _TRUE if other.key == _negated(condition).key else other
+    then, other = _with_limits(then), _with_limits(other)
+    if_true = _either(_both(condition.if_true, then.if_true), _both(condition.if_false, other.if_true))
+    if_false = _either(_both(condition.if_true, then.if_false), _both(condition.if_false, other.if_false))
+    low, high = min(then.low, other.low), max(then.high, other.high)
+    return _Fact(low, high, if_true=if_true, if_false=if_false)
+
+
+def _with_limits(x: _Fact) -> _Fact:
+    """Return a condition; nothing goes on while one is true that never is."""
+    return replace(x, if_true=0.0 if x.high <= 0 else x.if_true, if_false=0.0 if x.low > 0 else x.if_false)
+
+
+def _both(a: float | None, b: float | None) -> float | None:
+    """Return the limit of what goes on while two conditions hold."""
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _either(a: float | None, b: float | None) -> float | None:
+    """Return the limit of what goes on while one of two conditions holds."""
+    return None if a is None or b is None else max(a, b)
+
+
+def _of_if(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Counter]) -> list[_Fact]:
+    """Return what holds of the outputs of an If."""
+    branches = []
+    assert layer.operator is not None
+    for name in ("then", "else"):
+        body, wiring = layer.bodies[name], layer.operator.wiring[name]
+        feeds = {item.parameter: item.external for item in wiring.inputs if item.external >= 0}
+        given = [inputs[feeds[i]] if i in feeds else _Fact() for i in range(len(body.inputs))]
+        results = _followed(body, given, counters)
+        outputs = {item.external: results[item.result] for item in wiring.outputs}
+        branches.append([outputs.get(i, _Fact()) for i in range(len(layer.outputs))])
+    varies = any(fact.varies for fact in inputs)
+    return [replace(_chosen(inputs[0], *pair), varies=varies) for pair in zip(*branches, strict=True)]
+
+
+_COMPARISONS = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
+_LOGICAL = ("LogicalAnd", "LogicalOr", "LogicalXor", "LogicalNot", "ReduceLogicalAnd", "ReduceLogicalOr")

@@ -1,0 +1,366 @@
+"""Files whose run would not end, or would compute or hold too much; and honest ones, which pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+from ovir.checks.checker import check_here
+from ovir.checks.untrusted.budget import Budget
+
+Body = Callable[[ovir.Layer, ovir.Layer, ovir.Layer], ovir.Layer]
+"""A condition of the state f32[1,2], the counter i64[] and an input f32[1,2] that stays the same."""
+
+
+def codes_of(model: ovir.Model, folder: Path) -> dict[str, str]:
+    """Return the codes of a model that the rules for runs report, with their severities."""
+    path = folder / "model.xml"
+    ovir.save_model(model, path)
+    found = check_here(path, untrusted=True)
+    assert not [d for d in found if d.code == "OVIR999"], found
+    return {d.code: d.severity.value for d in found if d.code in ("OVIR007", "OVIR008", "OVIR015", "OVIR016")}
+
+
+def loop(
+    trips: object, condition: Body, state: ovir.Layer, fixed: ovir.Layer, inside: Callable[[ovir.Layer], ovir.Layer]
+) -> ovir.Layer:
+    """Return a Loop that carries a state and a counter, which goes on while ``condition`` holds."""
+    x = ops.parameter([1, 2], "f32", name="x")
+    count = ops.parameter([], "i64", name="count")
+    same = ops.parameter([1, 2], "f32", name="same")
+    new, more = inside(x), ops.add(count, np.int64(1))
+    body = ovir.Model([ops.result(new), ops.result(more), ops.result(condition(x, more, same))], [x, count, same])
+    made = ops.loop(trips if isinstance(trips, ovir.Layer) else ops.constant(trips), ops.constant(np.array(True)))
+    made.set_function(body)
+    made.set_special_body_ports([-1, 2])
+    made.set_merged_input(body.inputs[0].layer, state, body.outputs[0].layer)
+    made.set_merged_input(body.inputs[1].layer, ops.constant(np.int64(0)), body.outputs[1].layer)
+    made.set_invariant_input(body.inputs[2].layer, fixed)
+    made.get_iter_value(body.outputs[0].layer, -1)
+    return made
+
+
+def always(x: ovir.Layer, i: ovir.Layer, same: ovir.Layer) -> ovir.Layer:
+    return ops.constant(np.array(True))
+
+
+def plus_one(x: ovir.Layer) -> ovir.Layer:
+    return ops.add(x, np.float32([[1, 1]]))
+
+
+def nested(trips: Sequence[int]) -> ovir.Model:
+    """Return a model of Loops within each other, from the outside in."""
+    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
+
+    def inside(position: int) -> Callable[[ovir.Layer], ovir.Layer]:
+        if position == len(trips):
+            return plus_one
+        return lambda x: loop(np.int64(trips[position]), always, x, x, inside(position + 1)).outputs[0]
+
+    return ovir.Model([inside(0)(state), fixed], [state, fixed])
+
+
+@pytest.mark.parametrize(
+    ("trips", "is_error"),
+    [
+        ([1_000_000], False),
+        ([1_000_000, 2**62], True),
+        ([1_000_000] * 3, True),
+        ([1000] * 4, True),
+        ([1000, 1000], False),
+        ([1_000_000, 2], True),
+        ([2, 1_000_000], True),
+        ([100, 100, 101], True),
+        ([1, 1_000_000, 1, 3], True),
+    ],
+)
+def test_iterations_are_multiplied_over_the_loops_around(trips: list[int], is_error: bool, tmp_path: Path) -> None:
+    assert codes_of(nested(trips), tmp_path).get("OVIR008") == ("error" if is_error else None)
+
+
+# --------------------------------------------------------------------------- conditions
+
+
+def first(x: ovir.Layer) -> ovir.Layer:
+    return ops.reduce_sum(x, [0, 1], keep_dims=False)
+
+
+def a_choice(condition: ovir.Layer, then: bool, other: ovir.Layer) -> ovir.Layer:
+    return ops.select(condition, ops.constant(np.array(then)), other)
+
+
+def an_if(condition: ovir.Layer, i: ovir.Layer, limit: int) -> ovir.Layer:
+    """Return an If that is ``i < limit`` if a condition is true, else false."""
+    inside, unused = ops.parameter([], "i64", name="inside"), ops.parameter([], "i64", name="unused")
+    then = ovir.Model([ops.result(ops.less(inside, np.int64(limit)))], [inside])
+    other = ovir.Model([ops.result(ops.constant(np.array(False)))], [unused])
+    made = ops.if_op(condition)
+    made.set_then_body(then)
+    made.set_else_body(other)
+    made.set_input(i, inside, unused)
+    made.set_output(then.outputs[0].layer, other.outputs[0].layer)
+    return made
+
+
+ENDLESS: dict[str, Body] = {
+    "equal to itself": lambda x, i, same: ops.equal(first(x), first(x)),
+    "ReLU": lambda x, i, same: ops.greater_equal(ops.relu(first(x)), np.float32(-1)),
+    "not unequal to itself": lambda x, i, same: ops.logical_not(ops.not_equal(first(x), first(x))),
+    "a difference with itself": lambda x, i, same: ops.less(ops.subtract(first(x), first(x)), np.float32(1)),
+    "a square": lambda x, i, same: ops.greater(ops.multiply(first(x), first(x)), np.float32(-1)),
+    "a function with a range": lambda x, i, same: ops.less(ops.sigmoid(first(x)), np.float32(2)),
+    "a clamped number": lambda x, i, same: ops.less_equal(ops.clamp(first(x), 0.0, 1.0), np.float32(1)),
+    "a magnitude": lambda x, i, same: ops.logical_not(ops.less(ops.abs(first(x)), np.float32(0))),
+    "a or not a": lambda x, i, same: ops.logical_or(
+        ops.less(first(x), np.float32(3)), ops.logical_not(ops.less(first(x), np.float32(3)))
+    ),
+    "a < b or a >= b": lambda x, i, same: ops.logical_or(
+        ops.less(first(x), np.float32(3)), ops.less_equal(np.float32(3), first(x))
+    ),
+    "a counter that only grows": lambda x, i, same: ops.greater(i, np.int64(-5)),
+    "a counter far from its limit": lambda x, i, same: ops.less(i, np.int64(2**40)),
+    "the same in each iteration": lambda x, i, same: ops.greater(first(same), np.float32(0)),
+    "a type's limit": lambda x, i, same: ops.less_equal(ops.convert(first(x), "u8"), np.uint8(255)),
+    "a maximum": lambda x, i, same: ops.greater(ops.maximum(first(x), np.float32(5)), np.float32(4)),
+    "either branch": lambda x, i, same: a_choice(
+        ops.less(first(x), np.float32(3)), True, ops.less(ops.cos(first(x)), np.float32(9))
+    ),
+}
+
+
+@pytest.mark.parametrize("trips", [-1, 2**63 - 1])
+@pytest.mark.parametrize("name", ENDLESS)
+def test_conditions_that_never_end(name: str, trips: int, tmp_path: Path) -> None:
+    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
+    made = loop(np.int64(trips), ENDLESS[name], state, fixed, plus_one)
+    assert codes_of(ovir.Model([made.outputs[0]], [state, fixed]), tmp_path) == {"OVIR008": "error"}
+
+
+ENDING: dict[str, tuple[Body, bool]] = {
+    "a counter": (lambda x, i, same: ops.less(i, np.int64(100)), True),
+    "not yet": (lambda x, i, same: ops.logical_not(ops.greater_equal(i, np.int64(100))), True),
+    "a counter and a sum": (
+        lambda x, i, same: ops.logical_and(ops.less(first(x), np.float32(9)), ops.greater(np.int64(9), i)),
+        True,
+    ),
+    "an If": (lambda x, i, same: an_if(ops.less(first(x), np.float32(9)), i, 12), True),
+    "as many as an input says": (lambda x, i, same: ops.less(i, ops.convert(first(same), "i64")), True),
+    "a sum": (lambda x, i, same: ops.less(first(x), np.float32(100)), False),
+}
+
+
+@pytest.mark.parametrize("name", ENDING)
+def test_conditions_that_may_end_are_no_error(name: str, tmp_path: Path) -> None:
+    condition, is_limited = ENDING[name]
+    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
+    made = loop(np.int64(-1), condition, state, fixed, plus_one)
+    assert codes_of(ovir.Model([made.outputs[0]], [state, fixed]), tmp_path) == (
+        {} if is_limited else {"OVIR016": "warning"}
+    )
+
+
+def test_the_count_of_a_counter_is_multiplied(tmp_path: Path) -> None:
+    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
+
+    def many(x: ovir.Layer) -> ovir.Layer:
+        return loop(np.int64(2000), always, x, x, plus_one).outputs[0]
+
+    made = loop(np.int64(-1), lambda x, i, same: ops.less(i, np.int64(1000)), state, fixed, many)
+    assert codes_of(ovir.Model([made.outputs[0]], [state, fixed]), tmp_path).get("OVIR008") == "error"
+
+
+# --------------------------------------------------------------------------- sizes
+
+
+def broadcast_to(x: ovir.Layer, *sizes: object) -> ovir.Layer:
+    """Return zeros of these sizes; an item that is no number is a layer of i64[1]."""
+    parts = [ops.constant(np.int64([size])) if isinstance(size, int) else size for size in sizes]
+    return ops.broadcast(np.float32(0), ops.concat(parts, 0))
+
+
+def size_of(x: ovir.Layer) -> ovir.Layer:
+    return ops.gather(ops.shape_of(x), np.int64([0]), np.int64(0))
+
+
+LARGE: dict[str, tuple[object, Callable[[ovir.Layer], ovir.Layer]]] = {
+    "a dynamic batch": ([-1, 2], lambda x: broadcast_to(x, size_of(x), 2**40)),
+    "a batch with an upper bound": (["1..64", 2], lambda x: broadcast_to(x, size_of(x), 2**27)),
+    "a multiple of a dynamic batch": ([-1, 2], lambda x: broadcast_to(x, ops.multiply(size_of(x), np.int64([2**40])))),
+    "the square of a bounded size": (["1..65536", 2], lambda x: broadcast_to(x, size_of(x), size_of(x))),
+    "tiles of a dynamic tensor": ([-1, 2], lambda x: ops.tile(x, np.int64([1, 2**40]))),
+    "padding of a dynamic tensor": (
+        [-1, 2],
+        lambda x: ops.pad(x, np.int64([0, 2**40]), np.int64([0, 0]), "constant", np.float32(0)),
+    ),
+    "a bound that a file sets": ([1, 2**16], lambda x: broadcast_to(x, size_of_nonzero(x), size_of_nonzero(x))),
+}
+
+
+def size_of_nonzero(x: ovir.Layer) -> ovir.Layer:
+    return ops.gather(ops.shape_of(ops.non_zero(x)), np.int64([1]), np.int64(0))
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_tensors_of_unknown_sizes(name: str, tmp_path: Path) -> None:
+    shape, make = LARGE[name]
+    x = ops.parameter(shape, "f32", name="x")  # type: ignore[arg-type]
+    small = ops.reduce_max(make(x), [0], keep_dims=True)
+    assert codes_of(ovir.Model([small], [x]), tmp_path)["OVIR007"] == "error"
+
+
+@pytest.mark.parametrize(
+    "shape", [[-1, 3, 224, 224], ["1..8", 3, -1, -1], ["0..2147483647", 8], [2, "1..9223372036854775807"]]
+)
+def test_open_sizes_are_the_callers(shape: list[object], tmp_path: Path) -> None:
+    x = ops.parameter(shape, "f32", name="x")  # type: ignore[arg-type]
+    y = ops.concat([ops.relu(x), ops.exp(x)], 1)
+    assert codes_of(ovir.Model([y], [x]), tmp_path) == {}
+
+
+# --------------------------------------------------------------------------- all of a run
+
+
+def products(count: int, size: int) -> ovir.Model:
+    x = ops.parameter([size, size], "f16", name="x")
+    y: ovir.Layer = x
+    for _ in range(count):
+        y = ops.matmul(y, x, False, False)
+    return ovir.Model([y], [x])
+
+
+def einsums(count: int, size: int) -> ovir.Model:
+    x = ops.parameter([size, size], "f16", name="x")
+    y: ovir.Layer = x
+    for _ in range(count):
+        y = ops.einsum([y, x], "ij,jk->ik")
+    return ovir.Model([y], [x])
+
+
+def products_in_a_loop(count: int, size: int) -> ovir.Model:
+    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
+
+    def inside(x: ovir.Layer) -> ovir.Layer:
+        wide = ops.broadcast(ops.reduce_sum(x, [0, 1], keep_dims=True), np.int64([size, size]))
+        return ops.add(x, ops.reduce_max(ops.matmul(wide, wide, False, False), [0, 1], keep_dims=True))
+
+    return ovir.Model([loop(np.int64(count), always, state, fixed, inside).outputs[0]], [state, fixed])
+
+
+def convolutions(count: int, size: int) -> ovir.Model:
+    x = ops.parameter([1, 16, size, size], "f16", name="x")
+    filters = ops.parameter([16, 16, 65, 65], "f16", name="filters")
+    y: ovir.Layer = x
+    for _ in range(count):
+        y = ops.convolution(y, filters, [1, 1], [32, 32], [32, 32], [1, 1])
+    return ovir.Model([y], [x, filters])
+
+
+def forty_steps(x: ovir.Layer) -> ovir.Layer:
+    for _ in range(40):
+        x = plus_one(x)
+    return x
+
+
+def cheap_layers_in_loops(count: int, trips: int) -> ovir.Model:
+    """Return loops one after the other, each of which runs no longer than allowed."""
+    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
+    y: ovir.Port | ovir.Layer = state
+    for _ in range(count):
+        y = loop(np.int64(trips), always, y, fixed, forty_steps).outputs[0]  # type: ignore[arg-type]
+    return ovir.Model([y], [state, fixed])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("make", "count", "size", "is_error"),
+    [
+        (products, 500, 32768, True),
+        (products, 2, 32768, False),
+        (einsums, 500, 32768, True),
+        (einsums, 2, 32768, False),
+        (products_in_a_loop, 1_000_000, 4096, True),
+        (products_in_a_loop, 100, 4096, False),
+        (convolutions, 100, 4096, True),
+        (convolutions, 2, 512, False),
+        (cheap_layers_in_loops, 3, 1_000_000, False),
+        (cheap_layers_in_loops, 300, 1_000_000, True),
+    ],
+)
+def test_work_of_a_run(
+    make: Callable[[int, int], ovir.Model], count: int, size: int, is_error: bool, tmp_path: Path
+) -> None:
+    found = codes_of(make(count, size), tmp_path)
+    assert found == ({"OVIR015": "error"} if is_error else {})
+
+
+def live(count: int, wide: Callable[[ovir.Layer, int], ovir.Layer]) -> ovir.Model:
+    """Return a model of which all of some tensors are made before the first of them is read."""
+    x = ops.parameter([1], "f32", name="x")
+    made = [wide(ops.add(x, np.float32([i])), i) for i in range(count)]
+    return ovir.Model([ops.add(ops.reduce_max(y, [0], keep_dims=True), np.float32(i)) for i, y in enumerate(made)], [x])
+
+
+def test_tensors_that_a_run_holds_at_one_time(tmp_path: Path) -> None:
+    def wide(x: ovir.Layer, index: int) -> ovir.Layer:
+        return ops.broadcast(x, np.int64([10**9]))
+
+    assert codes_of(live(40, wide), tmp_path) == {"OVIR015": "error"}
+    assert codes_of(live(2, wide), tmp_path) == {}
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_tensors_that_replace_each_other_are_not_added(count: int, tmp_path: Path) -> None:
+    x = ops.parameter([1], "f32", name="x")
+    y: ovir.Layer = ops.broadcast(x, np.int64([10**9]))
+    for _ in range(count):
+        y = ops.exp(y)
+    assert codes_of(ovir.Model([ops.reduce_max(y, [0])], [x]), tmp_path) == {}
+
+
+def test_states_are_held_to_the_end(tmp_path: Path) -> None:
+    x = ops.parameter([1], "f32", name="x")
+    sinks = []
+    for i in range(4):
+        wide = ops.broadcast(ops.add(x, np.float32([i])), np.int64([10**9]))
+        sinks.append(ops.assign(ops.negative(ops.read_value(wide, f"v{i}", "f32", [10**9])), f"v{i}"))
+    model = ovir.Model([ops.negative(x)], [x], sinks=sinks)
+    assert codes_of(model, tmp_path) == {"OVIR015": "error"}
+
+
+def test_tensors_of_a_body_are_held_beside_those_around_it(tmp_path: Path) -> None:
+    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
+
+    def inside(x: ovir.Layer) -> ovir.Layer:
+        total = ops.reduce_sum(x, [0, 1], keep_dims=False)
+        made = [ops.broadcast(ops.add(total, np.float32(i)), np.int64([10**9])) for i in range(3)]
+        return ops.add(x, ops.add(ops.add(*[ops.reduce_max(y, [0]) for y in made[:2]]), ops.reduce_max(made[2], [0])))
+
+    made = loop(np.int64(3), always, state, fixed, inside)
+    assert codes_of(ovir.Model([made.outputs[0]], [state, fixed]), tmp_path) == {"OVIR015": "error"}
+
+
+# --------------------------------------------------------------------------- the memory of the check
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the memory is limited on Linux only")
+@pytest.mark.parametrize("name", ["model.bin", "other.bin"])
+@pytest.mark.parametrize(("size", "stored"), [(100 << 30, 0), (1 << 40, 0), (128 << 20, 0), (128 << 20, 16 << 20)])
+def test_the_size_of_the_weights_gives_a_check_no_more_memory(
+    name: str, size: int, stored: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.xml"
+    x = ops.parameter([1], "f32", name="x")
+    ovir.save_model(ovir.Model([ops.negative(x)], [x]), path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("</net>", f"<rt_info>{'<a>x</a>' * 900_000}</rt_info></net>"), encoding="utf-8")
+    with open(tmp_path / name, "wb") as file:
+        file.write(b"x" * stored)
+        file.truncate(size)
+    found = ovir.check(path, tmp_path / name, untrusted=Budget(memory=1 << 26))
+    assert "OVIR001" in {d.code for d in found}, found
