@@ -37,8 +37,9 @@ class Model(LayerGraph):
     ``Model(results, sinks, parameters, name)``. Raises InputError for other arguments and for layers of another model.
 
     The graph is acyclic. There are two kinds of edits. ``extract``, ``rename``, ``add_outputs``, ``set_constant``,
-    ``replace``, ``insert_after``, ``insert_before``, ``remove``, ``set_batch``, ``fold_constants``, ``decompress``,
-    ``prune``, ``preprocess`` and ``strip_rt_info`` leave an inferred model, or raise an OvirError and change nothing.
+    ``replace``, ``insert_after``, ``insert_before``, ``remove``, ``set_batch``, ``states_to_inputs``,
+    ``inputs_to_states``, ``fold_constants``, ``decompress``, ``prune``, ``preprocess`` and ``strip_rt_info`` leave an
+    inferred model, or raise an OvirError and change nothing.
     The primitive edits ``connect``, ``disconnect``, ``move_readers``, ``add_layer``, ``insert_layer_after``,
     ``remove_layer``, ``replace_layer``, ``rename_layers`` and ``rename_tensors`` do not infer: call ``infer_shapes``
     after them, or use ``editing``. Edits raise InputError for a layer, tensor or port that the model does not have and
@@ -241,6 +242,33 @@ class Model(LayerGraph):
         from ovir.editing.batch import set_batch
 
         return set_batch(self, batch, verify)
+
+    def states_to_inputs(self, *, verify: bool = True) -> ProvenEdit:
+        """Make the states of the model inputs and outputs, and return what was changed and proven.
+
+        Each ReadValue becomes an input, and its Assign an output, after the others and in the order of their names. A
+        variable ``past_key_values.0.keypresent.0.key`` gives the names ``past_key_values.0.key`` and ``present.0.key``,
+        as does one of ``inputs_to_states``; any other gives its id, and its id with ``/next`` after it. The export to
+        ONNX gives the same. ``notes`` of the result say what to feed in the first call. Both models are run for five
+        calls in a row, unless ``verify`` is False.
+        """
+        from ovir.editing.states import states_to_inputs
+
+        return states_to_inputs(self, verify)
+
+    def inputs_to_states(self, pairs: Mapping[str, str] | None = None, *, verify: bool = True) -> ProvenEdit:
+        """Make inputs, and the outputs with their next values, states; return what was changed and proven.
+
+        Args:
+            pairs: The name of the output for the name of each input; by default the usual pairs, such as
+                ``past_key_values.0.key`` and ``present.0.key``, ``past`` and ``present``, or ``x`` and ``x/next``.
+            verify: Whether both models are run for five calls in a row.
+
+        The states begin with zeros, as few as the input allows, and with as many items as another input has.
+        """
+        from ovir.editing.states import inputs_to_states
+
+        return inputs_to_states(self, pairs, verify)
 
     def fold_constants(self, *, decompress: bool = False) -> list[Layer]:
         """Replace what is known before any run by constants, and return these.

@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -67,6 +67,25 @@ def batch(model: Model, text: str, verify: bool) -> Report:
         return "\n".join((*moved, f"{plural(len(changed), 'layer')} now follow the batch{listed}", edit.verdict))
 
     return report
+
+
+def states_to_inputs(model: Model, text: str, verify: bool) -> Report:
+    edit = model.states_to_inputs(verify=verify)
+    return _about_states("{0} -> {1}", edit.relation["states"], *edit.notes, edit.verdict)
+
+
+def inputs_to_states(model: Model, text: str, verify: bool) -> Report:
+    """Apply ``past=present``, with commas between pairs, or the usual pairs if the text is empty."""
+    names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
+    pairs = dict(_split(part, "--inputs-to-states", names.__contains__) for part in text.split(",")) if text else None
+    edit = model.inputs_to_states(pairs, verify=verify)
+    return _about_states("{1} -> {0}", edit.relation["states"], *edit.notes, edit.verdict)
+
+
+def _about_states(form: str, states: Mapping[str, tuple[str, str | None]], *further: str) -> Report:
+    ports = {name: f"input '{past}'" + (f", output '{new}'" if new else "") for name, (past, new) in states.items()}
+    lines = [form.format(f"state '{name}'", text) for name, text in ports.items()]
+    return lambda: "\n".join((*lines, *further))
 
 
 def add_output(model: Model, text: str) -> Report:
@@ -239,6 +258,8 @@ class Edit(NamedTuple):
     apply: Any
     is_proven: bool = False
     """Whether the edit proves itself; ``apply`` then takes whether it should."""
+    is_optional: bool = False
+    """Whether the option may be given without its value."""
 
     @property
     def has_value(self) -> bool:
@@ -252,6 +273,15 @@ EDITS = (
     Edit("--rename", "OLD=NEW", "rename a layer, a tensor, or both where they share the name", rename),
     Edit("--shape", "NAME=1,3,?,2..5", "give an input another shape", shape),
     Edit("--batch", "N", "another number of items: 4, ? for any, or NAME=4 for some inputs", batch, is_proven=True),
+    Edit("--states-to-inputs", None, "make states inputs and outputs", states_to_inputs, is_proven=True),
+    Edit(
+        "--inputs-to-states",
+        "PAST=PRESENT",
+        "make inputs and outputs states: past=present,...; without a value the usual pairs",
+        inputs_to_states,
+        is_proven=True,
+        is_optional=True,
+    ),
     Edit("--add-output", "NAME", "make a tensor an output: a name, or LAYER:1 for a second output", add_output),
     Edit(
         "--set-constant",
@@ -310,7 +340,8 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--no-verify",
         action="store_true",
-        help="leave out the proof, on random inputs, that the result of --batch computes what the model computes",
+        help="leave out the proof, on random inputs, that the result of --batch, --states-to-inputs or "
+        "--inputs-to-states computes what the model computes",
     )
     parser.add_argument("--dry-run", action="store_true", help="report what the edits do, but write nothing")
     add_json(parser)
@@ -325,7 +356,7 @@ def add_to(commands: Any) -> None:
 
 
 def _add(group: Any, edit: Edit) -> None:
-    values = {"metavar": edit.metavar} if edit.has_value else {"nargs": 0}
+    values = {"metavar": edit.metavar, "nargs": "?" if edit.is_optional else None} if edit.has_value else {"nargs": 0}
     group.add_argument(edit.option, action=_Append, dest="edits", help=edit.help, **values)
 
 

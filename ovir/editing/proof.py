@@ -24,6 +24,8 @@ class ProvenEdit:
 
     layers: list[Layer] = field(default_factory=list)
     """The layers that were changed."""
+    notes: list[str] = field(default_factory=list)
+    """What users of the result have to know, in words."""
     verdict: str = NOT_WANTED
     """That the results agree, or why nothing was proven, in words."""
     relation: dict[str, Any] = field(default_factory=dict)

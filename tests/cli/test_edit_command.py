@@ -319,3 +319,29 @@ def test_set_constant_of_plain_constants_says_nothing_more(tmp_path: Path, cli: 
     )
     (line,) = [line for line in (done.out + done.err).splitlines() if "flatten/pattern" in line]
     assert line == "constant 'flatten/pattern': i64[2] -> i64[2]"
+
+
+def test_states_become_inputs_and_back(cli: Cli, tmp_path: Path) -> None:
+    x = ops.parameter([-1, -1, 4], "f32", name="x")
+    begin = ops.broadcast(np.float32(0), ops.concat([ops.gather(ops.shape_of(x), [0], 0), [0], [4]], 0))
+    variable = "past_key_values.0.keypresent.0.key"
+    present = ops.concat([ops.read_value(begin, variable, "f32", ovir.PartialShape([-1, -1, 4])), x], 1)
+    y = ops.reduce_sum(present, [1], False, name="y")
+    ovir.save_model(ovir.Model([y], [x], "m", sinks=[ops.assign(present, variable)]), tmp_path / "m.xml")
+    opened, back = tmp_path / "open.xml", tmp_path / "back.xml"
+    found = cli("edit", tmp_path / "m.xml", "--states-to-inputs", "-o", opened)
+    ports, proof = (
+        "input 'past_key_values.0.key', output 'present.0.key'",
+        "proven: the results agree for 5 calls in a row",
+    )
+    assert found.out.splitlines()[:-1] == [
+        f"state '{variable}' -> {ports}",
+        "feed for the first call: zeros [?,0,4] to past_key_values.0.key",
+        f"{proof}, with random inputs",
+    ]
+    for option in (["--inputs-to-states"], ["--inputs-to-states", "past_key_values.0.key=present.0.key"]):
+        found = cli("edit", opened, *option, "-o", back)
+        assert found.out.splitlines()[:2] == [f"{ports} -> state '{variable}'", f"{proof}, with random inputs"]
+        assert [port.any_name for port in ovir.read_model(back).inputs] == ["x"]
+    found = cli("edit", opened, "--inputs-to-states", "past=present.0.key", "--dry-run", "--no-verify")
+    assert (found.status, "'past'" in found.err) == (2, True)

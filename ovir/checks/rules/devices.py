@@ -115,7 +115,7 @@ def dynamic(context: Context, is_refused: Callable[[Port], bool], what: str) -> 
         yield Case(inputs[0].layer, f"{'the inputs' if inputs[1:] else 'the input'} {names}{more}: {what}", hint)
     for port in origins(fixed, is_refused) if fixed is not None else ():
         if isinstance(port.layer.operator, ReadValueBase):
-            yield Case(port.layer, f"states: {what}", "no option gives a state a size: export a model without states")
+            yield Case(port.layer, f"states: {what}", STATES_AS_INPUTS)
         elif port.layer.type != "Parameter":
             yield Case(
                 port.layer, f"outputs of {port.layer.type}: {what}", "they depend on values, which --shape leaves"
@@ -123,6 +123,7 @@ def dynamic(context: Context, is_refused: Callable[[Port], bool], what: str) -> 
 
 
 _SHOWN = 4
+STATES_AS_INPUTS = "`ovir edit --states-to-inputs` makes states inputs and outputs; --shape then gives them sizes"
 _GENERAL = "`ovir edit --shape NAME=1,3,224,224` gives an input known sizes"
 
 
@@ -265,13 +266,17 @@ def extensions(context: Context) -> Iterator[Case]:
 def states(context: Context) -> Iterator[Case]:
     for layer in live(context):
         if layer.type == "ReadValue":
-            yield Case(layer, "models with states are refused")
+            yield Case(layer, "models with states are refused", STATES_AS_INPUTS)
 
 
 def dynamic_states(context: Context) -> Iterator[Case]:
     for layer in live(context):
         if layer.type == "ReadValue" and any(dim.is_dynamic for dim in _dims(layer.outputs[0])):
-            yield Case(layer, f"the state has the shape {layer.outputs[0].type.shape}: states must have known sizes")
+            yield Case(
+                layer,
+                f"the state has the shape {layer.outputs[0].type.shape}: states must have known sizes",
+                STATES_AS_INPUTS,
+            )
 
 
 # --------------------------------------------------------------------------- the table
