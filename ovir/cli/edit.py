@@ -20,7 +20,7 @@ from ovir.core.progress import stage
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import NotFoundError, OvirError
-from ovir.diagnostics.wording import plural, readable
+from ovir.diagnostics.wording import did_you_mean, plural, readable
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer
 from ovir.graph.names import tensor_names
@@ -179,6 +179,28 @@ def strip_rt_info(model: Model, text: str) -> Report:
     return lambda: "removed the runtime information"
 
 
+def set_rt_info(model: Model, text: str) -> Report:
+    """Apply ``group/entry=value``, or remove the entry if there is no value."""
+    path, value = _split(text, "--rt-info", lambda name: model.has_rt_info(name.split("/")))
+    keys = path.split("/")
+    before = repr(str(model.get_rt_info(keys))) if model.has_rt_info(keys) else "nothing"
+    if value:
+        model.set_rt_info(value, keys)
+        return lambda: f"{path}: {before} -> {value!r}"
+    if before == "nothing":
+        raise NotFoundError.usage(f"there is no runtime information '{path}' to remove", hint=_known_info(model, path))
+    del model.rt_info[tuple(keys)]
+    return lambda: f"removed {path}: {before}"
+
+
+def _known_info(model: Model, path: str) -> str:
+    """Return which entries there are in the group of a path that does not exist."""
+    keys = path.split("/")[:-1]
+    group = model.get_rt_info(keys) if model.has_rt_info(keys) else model.rt_info
+    names = [] if isinstance(group, str) else list(group)
+    return did_you_mean(path.split("/")[-1], names) or f"there are {', '.join(names) or 'no entries'}"
+
+
 def set_name(model: Model, text: str) -> Report:
     before, model.name = model.name, text
     return lambda: f"the model was named '{before}' and is named '{text}'"
@@ -299,6 +321,12 @@ EDITS = (
     Edit(OPSET, "NUMBER", "rewrite what is newer than an opset, such as 8", opset),
     Edit("--prune", None, "remove dead layers", prune),
     Edit("--strip-rt-info", None, "remove all runtime information", strip_rt_info),
+    Edit(
+        "--rt-info",
+        "PATH=VALUE",
+        "set runtime information: model_info/labels=cat; nothing after = removes",
+        set_rt_info,
+    ),
     Edit("--name", "NAME", "rename the model", set_name),
 )
 _BY_OPTION = {edit.option: edit for edit in (*EDITS, COMPRESS, DECOMPRESS)}

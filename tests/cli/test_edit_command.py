@@ -345,3 +345,26 @@ def test_states_become_inputs_and_back(cli: Cli, tmp_path: Path) -> None:
         assert [port.any_name for port in ovir.read_model(back).inputs] == ["x"]
     found = cli("edit", opened, "--inputs-to-states", "past=present.0.key", "--dry-run", "--no-verify")
     assert (found.status, "'past'" in found.err) == (2, True)
+
+
+def test_runtime_information_is_set_removed_and_shown(cli: Cli, tmp_path: Path) -> None:
+    new, entries = (
+        tmp_path / "new.xml",
+        ("model_info/labels=cat dog", "model_info/mean=1", "model_info/mean=", "who=a=b"),
+    )
+    found = cli("edit", DIGITS, *(part for entry in entries for part in ("--rt-info", entry)), "-o", new)
+    assert found.out.splitlines()[:-1] == [
+        "model_info/labels: nothing -> 'cat dog'",
+        "model_info/mean: nothing -> '1'",
+        "removed model_info/mean: '1'",
+        "who: nothing -> 'a=b'",
+    ]
+    assert cli("show", new).out.splitlines()[-2:] == ["model_info  value", "labels      cat dog"]
+    assert json.loads(cli("show", new, "--json").out)["rt_info"] == {"model_info": {"labels": "cat dog"}, "who": "a=b"}
+    for entry, message in (
+        ("model_info/lables=", "did you mean 'labels'"),
+        ("who/x=1", "'who' has a text"),
+        ("=1", "a text"),
+    ):
+        found = cli("edit", new, "--rt-info", entry, "--dry-run")
+        assert (found.status, message in found.err) == (2, True)
