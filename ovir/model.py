@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from ovir.diagnostics.errors import ModelError
+from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, LayerOrPort, Port, set_arithmetic
 
@@ -413,6 +413,7 @@ def save_model(
     output_model: str | os.PathLike[str],
     compress_to_fp16: bool = False,
     *,
+    compress_to_bf16: bool = False,
     version: int = 11,
 ) -> list[Diagnostic]:
     """Write a model as an .xml, of IR version 11 or 10, and the .bin next to it; return the warnings.
@@ -425,14 +426,19 @@ def save_model(
         model: The model, or the path of an .xml.
         output_model: The path of the .xml.
         compress_to_fp16: Whether large constants of f32 are written as f16.
+        compress_to_bf16: Whether they are written as bf16, which has fewer digits and the range of f32.
         version: The version of IR. Version 10 is for OpenVINO 2021.4 and older: all inputs need exact sizes, and these
             releases feed inputs of f16 as f32, and give outputs of i64, u64 and u32 as i32, all others as f32.
 
     Raises WriteError if the files cannot be written, and ModelError if the model is wrong.
     """
+    from ovir.ir.writing.compression import BF16, F16
     from ovir.ir.writing.save import write_model
 
-    return write_model(model, output_model, compress_to_fp16, Model, version)[1]
+    if compress_to_fp16 and compress_to_bf16:
+        raise InputError.usage("compress_to_fp16 and compress_to_bf16 exclude each other")
+    compress_to = F16 if compress_to_fp16 else BF16 if compress_to_bf16 else None
+    return write_model(model, output_model, compress_to, Model, version)[1]
 
 
 def _apply(type_name: str, *operands: Any) -> Layer:

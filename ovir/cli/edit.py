@@ -27,6 +27,7 @@ from ovir.graph.names import tensor_names
 from ovir.inference.layer_weights import compression_of
 from ovir.inference.pinned_sizes import pinned_sizes
 from ovir.io.tensor_files import load_tensor, parse_literal, with_element_type
+from ovir.ir.writing.compression import BF16, F16, Narrow
 from ovir.ir.writing.save import prepare, write_model
 from ovir.lowering.registry import LOWERED_FROM
 from ovir.lowering.releases import IR_VERSION_11, as_release
@@ -206,9 +207,9 @@ def set_name(model: Model, text: str) -> Report:
     return lambda: f"the model was named '{before}' and is named '{text}'"
 
 
-def compress(model: Model, text: str) -> Report:
+def compress(to: Narrow, model: Model, text: str) -> Report:
     """Return the report only: the writer of the file compresses weights."""
-    return lambda: "weights of f32 and f64 are written as f16"
+    return lambda: f"weights of f32 and f64 are written as {to.element_type}"
 
 
 # --------------------------------------------------------------------------- names
@@ -288,7 +289,10 @@ class Edit(NamedTuple):
         return self.metavar is not None
 
 
-COMPRESS = Edit("--compress-to-fp16", None, "write weights of f32 and f64 as f16", compress)
+COMPRESS = {
+    Edit(f"--compress-to-{name}", None, f"write weights of f32 and f64 as {to.element_type}", partial(compress, to)): to
+    for name, to in (("fp16", F16), ("bf16", BF16))
+}
 DECOMPRESS = Edit("--decompress", None, "replace compressed weights by the decompressed numbers", decompress)
 _REWRITING = RUNTIME, OPSET = "--runtime", "--opset"
 EDITS = (
@@ -329,7 +333,7 @@ EDITS = (
     ),
     Edit("--name", "NAME", "rename the model", set_name),
 )
-_BY_OPTION = {edit.option: edit for edit in (*EDITS, COMPRESS, DECOMPRESS)}
+_BY_OPTION = {edit.option: edit for edit in (*EDITS, *COMPRESS, DECOMPRESS)}
 
 
 class _Append(argparse.Action):
@@ -377,7 +381,7 @@ def add_to(commands: Any) -> None:
     for edit in EDITS:
         _add(edits, edit)
     weights = edits.add_mutually_exclusive_group()
-    for edit in (COMPRESS, DECOMPRESS):
+    for edit in (*COMPRESS, DECOMPRESS):
         _add(weights, edit)
     add_options(parser)
     parser.set_defaults(edits=[], may_replace_model=True)
@@ -397,12 +401,12 @@ def run(arguments: argparse.Namespace) -> int:
     with stage("editing"):
         done = _apply(model, arguments)
     path = None if arguments.dry_run else arguments.output
-    is_compressed = any(option == COMPRESS.option for option, _ in arguments.edits)
+    compress_to = next((COMPRESS[e] for option, _ in arguments.edits if (e := _BY_OPTION[option]) in COMPRESS), None)
     version = _ir_version(arguments.edits)
     if path is None:
-        written, warnings = prepare(model, is_compressed, version)
+        written, warnings = prepare(model, compress_to, version)
     else:
-        written, warnings = write_model(model, path, is_compressed, Model, version)
+        written, warnings = write_model(model, path, compress_to, Model, version)
     if any(option == "--shape" for option, _ in arguments.edits):
         warnings = [*warnings, *pinned_sizes(model)]
     if arguments.json:

@@ -368,3 +368,14 @@ def test_runtime_information_is_set_removed_and_shown(cli: Cli, tmp_path: Path) 
     ):
         found = cli("edit", new, "--rt-info", entry, "--dry-run")
         assert (found.status, message in found.err) == (2, True)
+
+
+@pytest.mark.parametrize(("option", "kind"), [("--compress-to-fp16", "f16"), ("--compress-to-bf16", "bf16")])
+def test_weights_are_written_in_16_bits(cli: Cli, tmp_path: Path, option: str, kind: str) -> None:
+    done = cli("edit", DIGITS, option, "-o", tmp_path / "new.xml")
+    assert done.out.splitlines()[0] == f"weights of f32 and f64 are written as {kind}"
+    layers = ovir.read_model(tmp_path / "new.xml").layers
+    assert kind in {str(layer.outputs[0].element_type) for layer in layers if layer.type == "Const"}
+    results = [ovir.compile_model(path)([IMAGES])[0] for path in (DIGITS, tmp_path / "new.xml")]
+    np.testing.assert_allclose(*results, atol=0.02)
+    assert cli("edit", DIGITS, "--compress-to-fp16", "--compress-to-bf16", "--dry-run").status == 2

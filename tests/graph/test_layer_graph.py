@@ -78,7 +78,7 @@ from ovir.runtime.compiled import CompiledModel
 graph = read({str(EXAMPLE)!r}, None, LayerGraph)
 reshape(graph, [2, 1, 8, 8])
 fold_constants(graph, False)
-write_model(graph, {str(tmp_path / "saved.xml")!r}, False, LayerGraph)
+write_model(graph, {str(tmp_path / "saved.xml")!r}, None, LayerGraph)
 print(CompiledModel(graph)([np.zeros((2, 1, 8, 8), np.float32)])[0].shape)
 print("ovir.model" in sys.modules)
 """
