@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 
 from ovir.building.values import as_array
 from ovir.cli.arguments import add_command, add_json, add_model, output_file, parse_shapes, raise_usage_error
-from ovir.cli.opening import add_extension, constants_of_sizes, load_extensions
+from ovir.cli.opening import (
+    add_extension,
+    add_no_weights,
+    constants_of_sizes,
+    load_extensions,
+    read_model_or_topology,
+)
 from ovir.cli.output import DONE, print_diagnostics, saved_as_json, say, say_json
 from ovir.cli.preprocessing import add_options, preprocess_inputs
 from ovir.core.arrays import Array
@@ -31,7 +37,7 @@ from ovir.ir.writing.compression import BF16, F16, Narrow
 from ovir.ir.writing.save import prepare, write_model
 from ovir.lowering.registry import LOWERED_FROM
 from ovir.lowering.releases import IR_VERSION_11, as_release
-from ovir.model import Model, read_model
+from ovir.model import Model
 from ovir.ops.infrastructure import Const
 
 Report = Callable[[], str]
@@ -365,6 +371,7 @@ def add_to(commands: Any) -> None:
         "If one fails, nothing is written.\n",
     )
     add_model(parser)
+    add_no_weights(parser)
     add_extension(parser)
     parser.add_argument(
         "-o", "--output", type=output_file, metavar="OUT.xml", help="where to save the model; may be the model itself"
@@ -396,7 +403,9 @@ def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     if arguments.output is None and not arguments.dry_run:
         raise_usage_error("there is no file to write", "name it with -o OUT.xml, or try the edits with --dry-run")
-    model = read_model(arguments.model, arguments.weights)
+    if arguments.no_weights and not arguments.dry_run:
+        raise_usage_error("without weights, the result cannot be saved", "--dry-run says what the edits do")
+    model = read_model_or_topology(arguments.model, arguments.weights, no_weights=arguments.no_weights)
     keys = dict.fromkeys(layer.key for layer in model.walk()) if arguments.json else {}
     with stage("editing"):
         done = _apply(model, arguments)

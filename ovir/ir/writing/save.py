@@ -32,8 +32,12 @@ def write_model(
     compress_to: Narrow | None,
     kind: type[G],
     version: int = VERSION,
+    *,
+    with_weights: bool = True,
 ) -> tuple[G, list[Diagnostic]]:
     """Write a model, or one that is read as a graph of class ``kind``; see ``ovir.save_model``.
+
+    Without weights, only the .xml is written, whose constants stay where they are in the .bin of the model.
 
     Return what the file holds, which may have other layers than the model, and the warnings.
     """
@@ -47,8 +51,8 @@ def write_model(
         raise InputError.usage(message)
     with without_garbage_collection():
         prepared, warnings = prepare(model, compress_to, version)
-        with writing_pair(output_model) as (text, data):
-            text.write(NetWriter(BlobWriter(data), version).write(prepared).encode())
+        with writing_pair(output_model, has_data=with_weights) as (text, *data):
+            text.write(NetWriter(BlobWriter(data[0]) if data else None, version).write(prepared).encode())
     return prepared, warnings
 
 
