@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from ovir.diagnostics.errors import ModelError
+from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, LayerOrPort, Port, set_arithmetic
 
@@ -37,12 +37,13 @@ class Model(LayerGraph):
     ``Model(results, sinks, parameters, name)``. Raises InputError for other arguments and for layers of another model.
 
     The graph is acyclic. There are two kinds of edits. ``extract``, ``rename``, ``add_outputs``, ``set_constant``,
-    ``replace``, ``insert_after``, ``insert_before``, ``remove``, ``set_batch``, ``fix_input``, ``fold_constants``,
-    ``simplify``, ``decompress``, ``prune``, ``preprocess`` and ``strip_rt_info`` leave an inferred model, or raise an
-    OvirError and change nothing. The primitive edits ``connect``, ``disconnect``, ``move_readers``, ``add_layer``,
-    ``insert_layer_after``, ``remove_layer``, ``replace_layer``, ``rename_layers`` and ``rename_tensors`` do not infer:
-    call ``infer_shapes`` after them, or use ``editing``. Edits raise InputError for a layer, tensor or port that the
-    model does not have and for a name that is taken, and ModelError if the model that they leave would be wrong.
+    ``replace``, ``insert_after``, ``insert_before``, ``remove``, ``set_batch``, ``states_to_inputs``,
+    ``inputs_to_states``, ``fix_input``, ``fold_constants``, ``simplify``, ``decompress``, ``prune``, ``preprocess`` and
+    ``strip_rt_info`` leave an inferred model, or raise an OvirError and change nothing. The primitive edits
+    ``connect``, ``disconnect``, ``move_readers``, ``add_layer``, ``insert_layer_after``, ``remove_layer``,
+    ``replace_layer``, ``rename_layers`` and ``rename_tensors`` do not infer: call ``infer_shapes`` after them, or use
+    ``editing``. Edits raise InputError for a layer, tensor or port that the model does not have and for a name that is
+    taken, and ModelError if the model that they leave would be wrong.
 
     A layer is given by its name, key or id, or as a Layer. A tensor is given by its name, by the name of its layer, as
     ``(layer, position of the output)``, or as a Port; where a tensor and a layer have the same name, it means the
@@ -242,6 +243,33 @@ class Model(LayerGraph):
 
         return set_batch(self, batch, verify)
 
+    def states_to_inputs(self, *, verify: bool = True) -> ProvenEdit:
+        """Make the states of the model inputs and outputs, and return what was changed and proven.
+
+        Each ReadValue becomes an input, and its Assign an output, after the others and in the order of their names. A
+        variable ``past_key_values.0.keypresent.0.key`` gives the names ``past_key_values.0.key`` and ``present.0.key``,
+        as does one of ``inputs_to_states``; any other gives its id, and its id with ``/next`` after it. The export to
+        ONNX gives the same. ``notes`` of the result say what to feed in the first call. Both models are run for five
+        calls in a row, unless ``verify`` is False.
+        """
+        from ovir.editing.states import states_to_inputs
+
+        return states_to_inputs(self, verify)
+
+    def inputs_to_states(self, pairs: Mapping[str, str] | None = None, *, verify: bool = True) -> ProvenEdit:
+        """Make inputs, and the outputs with their next values, states; return what was changed and proven.
+
+        Args:
+            pairs: The name of the output for the name of each input; by default the usual pairs, such as
+                ``past_key_values.0.key`` and ``present.0.key``, ``past`` and ``present``, or ``x`` and ``x/next``.
+            verify: Whether both models are run for five calls in a row.
+
+        The states begin with zeros, as few as the input allows, and with as many items as another input has.
+        """
+        from ovir.editing.states import inputs_to_states
+
+        return inputs_to_states(self, pairs, verify)
+
     def fix_input(self, key: str | int | Port, value: ArrayLike, *, verify: bool = True) -> ProvenEdit:
         """Make a constant of an input, which is no input any more, and return what was changed and proven.
 
@@ -410,6 +438,7 @@ def save_model(
     output_model: str | os.PathLike[str],
     compress_to_fp16: bool = False,
     *,
+    compress_to_bf16: bool = False,
     version: int = 11,
 ) -> list[Diagnostic]:
     """Write a model as an .xml, of IR version 11 or 10, and the .bin next to it; return the warnings.
@@ -422,14 +451,19 @@ def save_model(
         model: The model, or the path of an .xml.
         output_model: The path of the .xml.
         compress_to_fp16: Whether large constants of f32 are written as f16.
+        compress_to_bf16: Whether they are written as bf16, which has fewer digits and the range of f32.
         version: The version of IR. Version 10 is for OpenVINO 2021.4 and older: all inputs need exact sizes, and these
             releases feed inputs of f16 as f32, and give outputs of i64, u64 and u32 as i32, all others as f32.
 
     Raises WriteError if the files cannot be written, and ModelError if the model is wrong.
     """
+    from ovir.ir.writing.compression import BF16, F16
     from ovir.ir.writing.save import write_model
 
-    return write_model(model, output_model, compress_to_fp16, Model, version)[1]
+    if compress_to_fp16 and compress_to_bf16:
+        raise InputError.usage("compress_to_fp16 and compress_to_bf16 exclude each other")
+    compress_to = F16 if compress_to_fp16 else BF16 if compress_to_bf16 else None
+    return write_model(model, output_model, compress_to, Model, version)[1]
 
 
 def _apply(type_name: str, *operands: Any) -> Layer:

@@ -40,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "analysis": _TOOLS,
     "io": {*_BASE, "graph"},
     "checks": _TOOLS,
-    "export": {*_TOOLS, "kernels"},
+    "export": {*_TOOLS, "editing", "kernels"},
     "debugging": {*_TOOLS, "editing", "analysis", "io", "export"},
     "workers": {*_TOOLS, "io", "debugging"},
     "generation": {*_TOOLS, "export", "debugging"},

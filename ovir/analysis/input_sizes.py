@@ -122,6 +122,15 @@ def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> Ch
     return ChosenSizes({i: model.inputs[i].shape.to_tuple() for i in open_inputs}, narrow)
 
 
+def fix_image_sizes(model: Model) -> bool:
+    """Give all open axes of inputs but those of batches one size that images have, and return whether one is accepted.
+
+    The model does not change if none is.
+    """
+    shapes = {i: port.shape for i, port in enumerate(model.inputs)}
+    return _search_images(model, shapes, [i for i, shape in shapes.items() if not shape.is_static], ())
+
+
 def _sizes_by_axis(before: Mapping[int, PartialShape], fixed: Mapping[int, PartialShape]) -> dict[int, int]:
     """Return, for each axis, the size of a given input whose dimension there was dynamic."""
     sizes: dict[int, int] = {}

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
+from typing import Any
 
 from ovir.core.progress import counted
 from ovir.core.shapes import Dimension
@@ -62,6 +63,8 @@ class Summary:
     states: list[VariableInfo] = field(default_factory=list)
     not_run: dict[str, int] = field(default_factory=dict)
     """Layers by operation version (``Interpolate-11``) that ovir cannot execute, the most frequent first."""
+    rt_info: dict[str, Any] = field(default_factory=dict)
+    """The runtime information of the model."""
 
 
 def summarize(model: Model, weights: str | None = None) -> Summary:
@@ -85,6 +88,7 @@ def summarize(model: Model, weights: str | None = None) -> Summary:
         macs_unknown=[layer.scope + layer.name for layer, count in known.items() if not count.is_static],
         states=_states(layers),
         not_run=not_run(model),
+        rt_info=model.rt_info.to_dict(),
     )
 
 

@@ -31,7 +31,10 @@ class Baseline:
         try:
             content = parse_json(read_text(path))
         except OSError as error:
-            raise _refused(path, f"cannot read the baseline: {error.strerror}") from None
+            hint = (
+                f"`ovir check ... --write-baseline {path}` writes it" if isinstance(error, FileNotFoundError) else None
+            )
+            raise _refused(path, f"cannot read the baseline: {error.strerror}", hint=hint) from None
         except json.JSONDecodeError as error:
             raise _refused(path, f"the baseline is not JSON: {error.msg}", error.lineno) from None
         except UnicodeDecodeError:
@@ -96,5 +99,5 @@ def _relative(file: str, baseline: str) -> str:
     return os.path.relpath(file, os.path.dirname(os.path.abspath(baseline))).replace(os.sep, "/") if file else ""
 
 
-def _refused(path: str, message: str, line: int | None = None) -> InputError:
-    return InputError.usage(message, Place(path, line))
+def _refused(path: str, message: str, line: int | None = None, hint: str | None = None) -> InputError:
+    return InputError.usage(message, Place(path, line), hint=hint)

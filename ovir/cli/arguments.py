@@ -38,7 +38,12 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one message with a code, as all other errors are."""
 
     def error(self, message: str) -> NoReturn:
-        raise InputError.usage(message, hint=f"`{self.prog} --help` lists what it takes")
+        hint = f"`{self.prog} --help` lists what it takes"
+        given = message.removeprefix("argument ").partition(": expected ")[0].split("/")[0]
+        action = self._option_string_actions.get(given)
+        if action is not None and isinstance(action.metavar, str) and action.help:
+            hint = f"{given} {action.metavar}: {action.help}"
+        raise InputError.usage(message, hint=hint)
 
 
 def add_command(

@@ -18,11 +18,10 @@ from ovir.cli.arguments import (
     natural,
     write_html,
 )
-from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.opening import add_extension, add_no_weights, load_extensions, read_model_or_topology
 from ovir.cli.output import DONE, UNUSABLE, WRONG, print_message, say, say_json
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.diagnostics.wording import plural, readable
-from ovir.model import read_model
 
 if TYPE_CHECKING:
     from ovir.reports.page import Page
@@ -55,6 +54,7 @@ def add_to(commands: Any) -> None:
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--limit", type=natural, default=LIMIT, metavar="N", help=f"show N layers (default {LIMIT})")
     shown.add_argument("--all", action="store_true", help="show all layers")
+    add_no_weights(parser)
     add_extension(parser)
     add_json(parser)
     add_html(parser)
@@ -65,12 +65,15 @@ def run(arguments: argparse.Namespace) -> int:
     check_html(arguments)
     load_extensions(arguments.extension)
     try:
-        a = read_model(arguments.a, arguments.weights_a, legacy_io=arguments.legacy_io)
-        b = read_model(arguments.b, arguments.weights_b, legacy_io=arguments.legacy_io)
+        how = {"no_weights": arguments.no_weights, "legacy_io": arguments.legacy_io}
+        a = read_model_or_topology(arguments.a, arguments.weights_a, **how)
+        b = read_model_or_topology(arguments.b, arguments.weights_b, **how)
     except (ReadError, ModelError) as error:  # nobody knows whether the files differ
         print_message(str(error))
         return UNUSABLE
     found = diff(a, b, ignore_names=arguments.ignore_names, rtol=arguments.rtol, atol=arguments.atol)
+    if arguments.no_weights:
+        found.notes.append("constants are not compared, only their types and shapes (--no-weights)")
     if arguments.json:
         say_json(found.to_dict())
     else:

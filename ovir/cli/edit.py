@@ -6,13 +6,19 @@ import argparse
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from ovir.building.values import as_array
 from ovir.cli.arguments import add_command, add_json, add_model, output_file, parse_shapes, raise_usage_error
-from ovir.cli.opening import add_extension, constants_of_sizes, load_extensions
+from ovir.cli.opening import (
+    add_extension,
+    add_no_weights,
+    constants_of_sizes,
+    load_extensions,
+    read_model_or_topology,
+)
 from ovir.cli.output import DONE, print_diagnostics, saved_as_json, say, say_json
 from ovir.cli.preprocessing import add_options, preprocess_inputs
 from ovir.core.arrays import Array
@@ -20,17 +26,18 @@ from ovir.core.progress import stage
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import NotFoundError, OvirError
-from ovir.diagnostics.wording import plural, readable
+from ovir.diagnostics.wording import did_you_mean, plural, readable
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer
 from ovir.graph.names import tensor_names
 from ovir.inference.layer_weights import compression_of
 from ovir.inference.pinned_sizes import pinned_sizes
 from ovir.io.tensor_files import load_tensor, parse_literal, with_element_type
+from ovir.ir.writing.compression import BF16, F16, Narrow
 from ovir.ir.writing.save import prepare, write_model
 from ovir.lowering.registry import LOWERED_FROM
 from ovir.lowering.releases import IR_VERSION_11, as_release
-from ovir.model import Model, read_model
+from ovir.model import Model
 from ovir.ops.infrastructure import Const
 
 Report = Callable[[], str]
@@ -73,6 +80,25 @@ def batch(model: Model, text: str, verify: bool) -> Report:
         )
 
     return report
+
+
+def states_to_inputs(model: Model, text: str, verify: bool) -> Report:
+    edit = model.states_to_inputs(verify=verify)
+    return _about_states("{0} -> {1}", edit.relation["states"], *edit.notes, edit.verdict)
+
+
+def inputs_to_states(model: Model, text: str, verify: bool) -> Report:
+    """Apply ``past=present``, with commas between pairs, or the usual pairs if the text is empty."""
+    names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
+    pairs = dict(_split(part, "--inputs-to-states", names.__contains__) for part in text.split(",")) if text else None
+    edit = model.inputs_to_states(pairs, verify=verify)
+    return _about_states("{1} -> {0}", edit.relation["states"], *edit.notes, edit.verdict)
+
+
+def _about_states(form: str, states: Mapping[str, tuple[str, str | None]], *further: str) -> Report:
+    ports = {name: f"input '{past}'" + (f", output '{new}'" if new else "") for name, (past, new) in states.items()}
+    lines = [form.format(f"state '{name}'", text) for name, text in ports.items()]
+    return lambda: "\n".join((*lines, *further))
 
 
 def add_output(model: Model, text: str) -> Report:
@@ -184,14 +210,36 @@ def strip_rt_info(model: Model, text: str) -> Report:
     return lambda: "removed the runtime information"
 
 
+def set_rt_info(model: Model, text: str) -> Report:
+    """Apply ``group/entry=value``, or remove the entry if there is no value."""
+    path, value = _split(text, "--rt-info", lambda name: model.has_rt_info(name.split("/")))
+    keys = path.split("/")
+    before = repr(str(model.get_rt_info(keys))) if model.has_rt_info(keys) else "nothing"
+    if value:
+        model.set_rt_info(value, keys)
+        return lambda: f"{path}: {before} -> {value!r}"
+    if before == "nothing":
+        raise NotFoundError.usage(f"there is no runtime information '{path}' to remove", hint=_known_info(model, path))
+    del model.rt_info[tuple(keys)]
+    return lambda: f"removed {path}: {before}"
+
+
+def _known_info(model: Model, path: str) -> str:
+    """Return which entries there are in the group of a path that does not exist."""
+    keys = path.split("/")[:-1]
+    group = model.get_rt_info(keys) if model.has_rt_info(keys) else model.rt_info
+    names = [] if isinstance(group, str) else list(group)
+    return did_you_mean(path.split("/")[-1], names) or f"there are {', '.join(names) or 'no entries'}"
+
+
 def set_name(model: Model, text: str) -> Report:
     before, model.name = model.name, text
     return lambda: f"the model was named '{before}' and is named '{text}'"
 
 
-def compress(model: Model, text: str) -> Report:
+def compress(to: Narrow, model: Model, text: str) -> Report:
     """Return the report only: the writer of the file compresses weights."""
-    return lambda: "weights of f32 and f64 are written as f16"
+    return lambda: f"weights of f32 and f64 are written as {to.element_type}"
 
 
 # --------------------------------------------------------------------------- names
@@ -266,19 +314,33 @@ class Edit(NamedTuple):
     apply: Any
     is_proven: bool = False
     """Whether the edit proves itself; ``apply`` then takes whether it should."""
+    is_optional: bool = False
+    """Whether the option may be given without its value."""
 
     @property
     def has_value(self) -> bool:
         return self.metavar is not None
 
 
-COMPRESS = Edit("--compress-to-fp16", None, "write weights of f32 and f64 as f16", compress)
+COMPRESS = {
+    Edit(f"--compress-to-{name}", None, f"write weights of f32 and f64 as {to.element_type}", partial(compress, to)): to
+    for name, to in (("fp16", F16), ("bf16", BF16))
+}
 DECOMPRESS = Edit("--decompress", None, "replace compressed weights by the decompressed numbers", decompress)
 _REWRITING = RUNTIME, OPSET = "--runtime", "--opset"
 EDITS = (
     Edit("--rename", "OLD=NEW", "rename a layer, a tensor, or both where they share the name", rename),
     Edit("--shape", "NAME=1,3,?,2..5", "give an input another shape", shape),
     Edit("--batch", "N", "another number of items: 4, ? for any, or NAME=4 for some inputs", batch, is_proven=True),
+    Edit("--states-to-inputs", None, "make states inputs and outputs", states_to_inputs, is_proven=True),
+    Edit(
+        "--inputs-to-states",
+        "PAST=PRESENT",
+        "make inputs and outputs states: past=present,...; without a value the usual pairs",
+        inputs_to_states,
+        is_proven=True,
+        is_optional=True,
+    ),
     Edit("--add-output", "NAME", "make a tensor an output: a name, or LAYER:1 for a second output", add_output),
     Edit(
         "--fix-input",
@@ -311,9 +373,15 @@ EDITS = (
     Edit(OPSET, "NUMBER", "rewrite what is newer than an opset, such as 8", opset),
     Edit("--prune", None, "remove dead layers", prune),
     Edit("--strip-rt-info", None, "remove all runtime information", strip_rt_info),
+    Edit(
+        "--rt-info",
+        "PATH=VALUE",
+        "set runtime information: model_info/labels=cat; nothing after = removes",
+        set_rt_info,
+    ),
     Edit("--name", "NAME", "rename the model", set_name),
 )
-_BY_OPTION = {edit.option: edit for edit in (*EDITS, COMPRESS, DECOMPRESS)}
+_BY_OPTION = {edit.option: edit for edit in (*EDITS, *COMPRESS, DECOMPRESS)}
 
 
 class _Append(argparse.Action):
@@ -346,6 +414,7 @@ def add_to(commands: Any) -> None:
         "If one fails, nothing is written.\n",
     )
     add_model(parser)
+    add_no_weights(parser)
     add_extension(parser)
     parser.add_argument(
         "-o", "--output", type=output_file, metavar="OUT.xml", help="where to save the model; may be the model itself"
@@ -353,8 +422,8 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--no-verify",
         action="store_true",
-        help="leave out the proof, on random inputs, that the result of --batch, --fix-input, --fold-constants or "
-        "--simplify computes what the model computes",
+        help="leave out the proof, on random inputs, that the result of --batch, --states-to-inputs, "
+        "--inputs-to-states, --fix-input, --fold-constants or --simplify computes what the model computes",
     )
     parser.add_argument("--dry-run", action="store_true", help="report what the edits do, but write nothing")
     add_json(parser)
@@ -362,14 +431,14 @@ def add_to(commands: Any) -> None:
     for edit in EDITS:
         _add(edits, edit)
     weights = edits.add_mutually_exclusive_group()
-    for edit in (COMPRESS, DECOMPRESS):
+    for edit in (*COMPRESS, DECOMPRESS):
         _add(weights, edit)
     add_options(parser)
     parser.set_defaults(edits=[], may_replace_model=True)
 
 
 def _add(group: Any, edit: Edit) -> None:
-    values = {"metavar": edit.metavar} if edit.has_value else {"nargs": 0}
+    values = {"metavar": edit.metavar, "nargs": "?" if edit.is_optional else None} if edit.has_value else {"nargs": 0}
     group.add_argument(edit.option, action=_Append, dest="edits", help=edit.help, **values)
 
 
@@ -377,17 +446,19 @@ def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     if arguments.output is None and not arguments.dry_run:
         raise_usage_error("there is no file to write", "name it with -o OUT.xml, or try the edits with --dry-run")
-    model = read_model(arguments.model, arguments.weights)
+    if arguments.no_weights and not arguments.dry_run:
+        raise_usage_error("without weights, the result cannot be saved", "--dry-run says what the edits do")
+    model = read_model_or_topology(arguments.model, arguments.weights, no_weights=arguments.no_weights)
     keys = dict.fromkeys(layer.key for layer in model.walk()) if arguments.json else {}
     with stage("editing"):
         done = _apply(model, arguments)
     path = None if arguments.dry_run else arguments.output
-    is_compressed = any(option == COMPRESS.option for option, _ in arguments.edits)
+    compress_to = next((COMPRESS[e] for option, _ in arguments.edits if (e := _BY_OPTION[option]) in COMPRESS), None)
     version = _ir_version(arguments.edits)
     if path is None:
-        written, warnings = prepare(model, is_compressed, version)
+        written, warnings = prepare(model, compress_to, version)
     else:
-        written, warnings = write_model(model, path, is_compressed, Model, version)
+        written, warnings = write_model(model, path, compress_to, Model, version)
     if any(option == "--shape" for option, _ in arguments.edits):
         warnings = [*warnings, *pinned_sizes(model)]
     if arguments.json:

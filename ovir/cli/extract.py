@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ovir.cli.arguments import add_command, add_json, add_model, output_file
 from ovir.cli.edit import is_layer, tensor_key
-from ovir.cli.opening import add_extension, load_extensions
+from ovir.cli.opening import add_extension, add_no_weights, load_extensions, read_model_or_topology
 from ovir.cli.output import DONE, print_diagnostics, print_message, saved_as_json, say, say_json, say_table
 from ovir.diagnostics.wording import readable
 from ovir.graph.names import tensor_names
-from ovir.model import Model, read_model, save_model
+from ovir.ir.writing.save import write_model
+from ovir.model import Model
 from ovir.ops.state import AssignBase, ReadValueBase
 
 
@@ -27,6 +29,7 @@ def add_to(commands: Any) -> None:
         "\nA tensor is given by its name, by the name of its layer, or as LAYER:1 for the second output of a layer.\n",
     )
     add_model(parser)
+    add_no_weights(parser)
     add_extension(parser)
     for side, left_out in (("inputs", "the inputs of the model that the part needs"), ("outputs", "all outputs")):
         text = f"the {side} of the part, in this order (default: {left_out}); may be repeated"
@@ -45,10 +48,14 @@ def _names(text: str) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
-    model = read_model(arguments.model, arguments.weights)
+    model = read_model_or_topology(arguments.model, arguments.weights, no_weights=arguments.no_weights)
     part = model.extract(_tensors(model, arguments.inputs), _tensors(model, arguments.outputs))
-    warnings = save_model(part, arguments.output)
     notes = list(_notes(model, part))
+    if arguments.no_weights:
+        file = f"{os.path.splitext(os.path.basename(arguments.model))[0]}.bin"
+        part.rt_info["ovir", "without_weights"] = f"the constants are in {file}"
+        notes.append(f"no weights are written: the constants are in {file}, which --weights names")
+    warnings = write_model(part, arguments.output, None, Model, with_weights=not arguments.no_weights)[1]
     if arguments.json:
         keys = [layer.key for layer in model.walk()]
         diagnostics = [found.to_dict() for found in warnings]

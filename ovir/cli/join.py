@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, NoReturn
 
 from ovir.cli.arguments import add_command, add_json, file_name, output_file, raise_usage_error
 from ovir.cli.edit import is_layer, tensor_key
@@ -30,7 +30,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--connect",
         action="append",
-        required=True,
+        default=[],
         metavar="OUT=IN",
         help="feed a tensor of the first model, or LAYER:1, to an input of the second; may be repeated",
     )
@@ -43,6 +43,8 @@ def add_to(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     first, second = read_model(arguments.first), read_model(arguments.second)
+    if not arguments.connect:
+        _refuse_nothing(first, second)
     connections: dict[str | tuple[str, int], list[int]] = {}
     names = tensor_names(first)
     for text in arguments.connect:
@@ -61,6 +63,24 @@ def run(arguments: argparse.Namespace) -> int:
     say()
     say(readable(f"{arguments.output}: {plural(len(joined.layers), 'layer')}"))
     return DONE
+
+
+def _refuse_nothing(first: Model, second: Model) -> NoReturn:
+    """Raise InputError, which names outputs of the first model and inputs of the second that fit together."""
+    pairs = [
+        f"--connect {output.any_name}={port.any_name}"
+        for port in second.inputs
+        for output in first.outputs
+        if output.element_type.merged_with(port.element_type) and output.shape.compatible(port.shape)
+    ]
+    ports = (", ".join(f"'{port.any_name}' {port.type}" for port in part) for part in (first.outputs, second.inputs))
+    message = "say which outputs ({}) feed which inputs ({}): --connect OUT=IN".format(*ports)
+    raise_usage_error(
+        message, f"these fit together: {', '.join(pairs[:_SHOWN])}" if pairs else "none of them fit together"
+    )
+
+
+_SHOWN = 5
 
 
 def _split(first: Model, second: Model, text: str) -> tuple[str, str]:

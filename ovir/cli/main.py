@@ -139,12 +139,22 @@ def _refuse(command: argparse.ArgumentParser, unknown: Sequence[str]) -> NoRetur
     """Raise InputError for options that a command does not have; the message names those that may be meant."""
     from ovir.diagnostics.wording import did_you_mean  # only needed here
 
-    options = re.findall(r"--[a-z-]+", command.format_usage())
-    hints = [did_you_mean(text.split("=")[0], options, "{}") for text in unknown if text.startswith("--")]
+    options = re.findall(r"--[a-z0-9-]+", command.format_usage())
+    given = [text.split("=")[0] for text in unknown if text.startswith("--")]
+    hints = [_ELSEWHERE.get((command.prog, text)) or did_you_mean(text, options, "{}") for text in given]
     message = f"unrecognized arguments: {' '.join(unknown)}"
     if hint := next(filter(None, hints), None):
         raise InputError.usage(message, hint=hint)
     command.error(message)
+
+
+_ELSEWHERE = {
+    (
+        "ovir run",
+        "--device",
+    ): "`ovir compare MODEL.xml --against openvino:CPU` runs the model on a device",
+}
+"""What to type instead of an option that is often looked for, by command and option."""
 
 
 def _open_closed_streams() -> None:

@@ -20,10 +20,11 @@ from ovir.core.interpreter import load_module
 from ovir.core.reading import why_not_regular
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.errors import ModelError
 from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layers import Layer, Port
 from ovir.inference.pinned_sizes import pinned_sizes
-from ovir.model import Model
+from ovir.model import Model, read_model
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Const
 
@@ -120,6 +121,18 @@ def _constants(ports: list[Port], quantity: Callable[[list[bool]], bool]) -> str
 
 def add_no_weights(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-weights", action="store_true", help="read only the topology; no .bin is needed")
+
+
+def read_model_or_topology(path: str, weights: str | None, *, no_weights: bool, legacy_io: bool = False) -> Model:
+    """Return a model; without weights, its constants have no data. Raise ReadError or ModelError if it is wrong."""
+    if not no_weights:
+        return read_model(path, weights, legacy_io=legacy_io)
+    if weights is not None:
+        raise_usage_error("--weights and --no-weights exclude each other")
+    recovered = read_recovering(path, need_weights=False, legacy_io=legacy_io)
+    if recovered.errors:
+        raise ModelError(*recovered.errors)
+    return recovered.model
 
 
 def open_recovering(arguments: argparse.Namespace, *, legacy_io: bool = False) -> Recovered:

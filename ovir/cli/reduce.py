@@ -5,7 +5,17 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ovir.cli.arguments import add_command, add_json, add_model, file_name, natural, output_file, seconds
+from ovir.cli.arguments import (
+    add_command,
+    add_json,
+    add_model,
+    add_shape,
+    file_name,
+    natural,
+    open_model,
+    output_file,
+    seconds,
+)
 from ovir.cli.inputs import add_inputs, collect, save_inputs
 from ovir.cli.opening import add_extension, load_extensions
 from ovir.cli.output import DONE, print_message, say, say_json, say_table
@@ -14,7 +24,7 @@ from ovir.core.arrays import Array
 from ovir.debugging.failure_checks import status_text
 from ovir.debugging.reduce import Reduction, reduce
 from ovir.diagnostics.wording import plural, readable
-from ovir.model import Model, read_model
+from ovir.model import Model
 
 _EPILOG = """\
   ovir reduce model.xml --check 'ovir run {}' -o small.xml
@@ -60,6 +70,7 @@ def add_to(commands: Any) -> None:
         help="keep the answers of the command and the best model so far in this folder; the same call continues there",
     )
     parser.add_argument("--max-runs", type=natural, metavar="N", help="run the command at most N times")
+    add_shape(parser)
     add_inputs(parser)
     parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)")
     add_extension(parser)
@@ -68,7 +79,7 @@ def add_to(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
-    model = read_model(arguments.model, arguments.weights)
+    model = open_model(arguments)
     inputs = _inputs(model, arguments)
     last: list[Reduction] = []
     with reported("removing layers") as update:

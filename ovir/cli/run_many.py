@@ -7,6 +7,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,12 @@ from ovir.cli.output import DONE, WRONG, print_message, say, say_json
 from ovir.cli.progress import advance
 from ovir.core.progress import stage
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.wording import escaped, plural
+from ovir.diagnostics.errors import ModelError, OvirError
+from ovir.diagnostics.wording import escaped, plural, readable
+from ovir.io.images import ENDINGS
 from ovir.io.input_files import InputFile
 from ovir.io.result_folder import NAME, ResultFolder, checksum, fingerprint
+from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 
 if TYPE_CHECKING:
@@ -82,7 +86,25 @@ def run_many(arguments: argparse.Namespace) -> int:
             print_message(f"{escaped(arguments.output)}: {left} of {len(files):,} left; --resume continues")
             raise
         _report(arguments, folder, files, len(pending), perf_counter() - start)
+        if pending and len(folder.failures(files)) == len(files):
+            _hint_at_sizes(model, files[0])
         return WRONG if folder.failures(files) else DONE
+
+
+def _hint_at_sizes(model: Model, file: InputFile) -> None:
+    """Print which sizes the model takes if it refuses those of an input."""
+    from ovir.analysis.input_sizes import fix_image_sizes, fix_shapes  # only needed here
+
+    with suppress(OvirError):
+        trial, shapes = model.clone(), {i: array.shape for i, array in file.load(model).items()}
+        try:
+            trial.reshape(shapes)
+        except ModelError:
+            if not (file.path.lower().endswith(ENDINGS) and fix_image_sizes(trial)):
+                fix_shapes(trial)
+            ports = (trial.inputs[i] for i, port in enumerate(model.inputs) if not port.shape.is_static)
+            texts = (f"--shape {port.any_name}={','.join(map(str, port.shape))}" for port in ports)
+            print_message(readable(f"  hint: the model takes other sizes, as in: {' '.join(texts)}"))
 
 
 def _refuse_contradictions(arguments: argparse.Namespace) -> None:

@@ -28,6 +28,9 @@ from ovir.runtime.inputs import Feeds, collect_inputs
 Progress = Callable[[int, int, str], None]
 """Called with how much is done, how much there is, and what is in work."""
 
+DEVICES = ("CPU", "GPU", "NPU", "AUTO")
+"""The devices of OpenVINO that are named alone, as in ``CPU`` or ``GPU.1``, where ``openvino:CPU`` is meant."""
+
 GivenInputs = Feeds | Sequence[Mapping[Any, Any]] | Sequence[InputFile] | str | os.PathLike[str]
 
 
@@ -201,7 +204,9 @@ def _kind(against: object) -> tuple[str, str]:
             if text.lower().endswith(ending):
                 return kind, text
     expected = "expected openvino:DEVICE, onnx:FILE, an .npz, an .xml or a Model"
-    raise InputError.usage(f"cannot compare with {against!r}: {expected}")
+    name = str(against)
+    hint = f"the device is openvino:{name.upper()}" if name.upper().partition(".")[0] in DEVICES else None
+    raise InputError.usage(f"cannot compare with {against!r}: {expected}", hint=hint)
 
 
 def _engine_device(name: str, config: Mapping[str, str] | None, timeout: float | None, model: Model) -> EngineDevice:

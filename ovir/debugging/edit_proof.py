@@ -19,6 +19,7 @@ from ovir.core.progress import stage
 from ovir.debugging.compare import Comparison, Session
 from ovir.debugging.comparison_setup import InputSet, as_model
 from ovir.debugging.sides import LayerAnswer, Partners, Side
+from ovir.debugging.state_calls import StatefulModel, States, state_calls
 from ovir.debugging.tensor_comparison import Criterion, TensorComparison
 from ovir.debugging.tensor_sides import SecondModel
 from ovir.diagnostics.codes import CHANGED_RESULTS, OUT_OF_MEMORY
@@ -47,6 +48,8 @@ class EditProof:
     """The number of sets of random inputs on which both models agree."""
     reason: str | None = None
     """Why nothing was compared; None if it was."""
+    in_a_row: bool = False
+    """Whether the sets are calls in a row, in which states are handed on."""
 
     def __bool__(self) -> bool:
         return self.reason is None
@@ -54,6 +57,8 @@ class EditProof:
     def __str__(self) -> str:
         if self.reason is not None:
             return f"not proven: {self.reason}"
+        if self.in_a_row:
+            return f"proven: the results agree for {plural(self.sets, 'call')} in a row, with random inputs"
         return f"proven: the results agree for {plural(self.sets, 'set')} of random inputs"
 
 
@@ -63,6 +68,7 @@ def prove_edit(
     *,
     given: Mapping[str, Array] | None = None,
     batch: Mapping[int, int] | None = None,
+    states: States | None = None,
     samples: int | None = None,
     seed: int = 0,
 ) -> EditProof:
@@ -78,8 +84,10 @@ def prove_edit(
         batch: For an edit that gives the model another number of items, the axis of the items by the position of an
             input. A call of the result must equal calls of the original with the same items. Inputs that have no axis
             here are the same for all items.
-        samples: How many sets of inputs; by default 3, or 5 calls in a row of a model with variables of fixed shapes,
-            and fewer if they take more than 10 seconds.
+        states: For an edit that makes variables inputs and outputs, or the other way round: the names of the input and
+            the output by the id of the variable. The values are handed on from call to call.
+        samples: How many sets of inputs; by default 3, or 5 calls in a row of a model with variables of fixed shapes
+            and for ``states``, and fewer if they take more than 10 seconds.
         seed: The seed of the inputs.
 
     Raises ModelError, which names the first layer that differs, if the results do not agree.
@@ -88,9 +96,11 @@ def prove_edit(
     if drawing := next(filter(_draws, before.walk()), None):
         return EditProof(reason=f"{drawing.title} draws random numbers")
     keeps_state = _keeps_shapes(before)
-    count = samples or (CALLS_WITH_STATE if keeps_state else SAMPLES)
+    count = samples or (CALLS_WITH_STATE if keeps_state or states else SAMPLES)
     with stage("proving the edit"):
         try:
+            if states is not None:
+                return _prove_states(before, after, states, count, seed)
             if batch is None:
                 first, sized, items = before, before, None
                 side: Side = SecondModel(Partners(before, after), "the edited model", keeps_state=keeps_state)
@@ -106,7 +116,8 @@ def prove_edit(
                 if items is not None and items.failure is not None:
                     return EditProof(reason=f"ovir cannot run the model: {items.failure}")
                 if found.failed or not all(output.within for output in found.outputs):
-                    raise _difference(found, first, items is not None)
+                    way = "before and after the edit" if items is None else ItemCalls.way
+                    raise _difference(found, first, way, is_other_first=items is not None)
         except OvirError as error:
             if error.diagnostic.code == CHANGED_RESULTS.id:
                 raise
@@ -128,6 +139,20 @@ def _draws(layer: Layer) -> bool:
     )
 
 
+def _prove_states(before: Model, after: Model, states: States, count: int, seed: int) -> EditProof:
+    variables = {op.variable_id for layer in before.layers if isinstance(op := layer.operator, ReadValueBase)}
+    is_first = variables.issuperset(states)
+    stateful, stateless = (before, after) if is_first else (after, before)
+    side = StatefulModel(Partners(stateless, stateful), "the model with states", states)
+    session, calls = Session(stateless, side, Criterion(), None, keeps_state=True), 0
+    for inputs in state_calls(stateful, stateless, states, count, seed):
+        calls += 1
+        found = session.run([inputs], None)
+        if found.failed or not all(output.within for output in found.outputs):
+            raise _difference(found, stateless, "before and after the edit", is_other_first=is_first)
+    return EditProof(calls, in_a_row=True)
+
+
 def _keeps_shapes(model: Model) -> bool:
     """Return whether a model has variables, and all of them keep their shapes."""
     shapes = [layer.outputs[0].shape for layer in model.layers if isinstance(layer.operator, ReadValueBase)]
@@ -144,10 +169,13 @@ def _why_not_run(model: Model) -> str | None:
     return None
 
 
-def _difference(found: Comparison, model: Model, in_items: bool) -> ModelError:
-    """Return the error for results that differ: it names the first layer that does, or else the first output."""
+def _difference(found: Comparison, model: Model, way: str, *, is_other_first: bool) -> ModelError:
+    """Return the error for results that differ: it names the first layer that does, or else the first output.
+
+    ``is_other_first`` says whether ``model`` is the edited one, so that the other side has the expected values.
+    """
+    in_items = way == ItemCalls.way
     names = {layer.key: layer for layer in model.layers}
-    way = "of one call and of calls with fewer items" if in_items else "before and after the edit"
     layer, output = found.first, next((output for output in found.outputs if not output.within), None)
     if layer is not None:
         worst, place, what = layer.tensor.worst, names[layer.name].place, f"output {layer.output}"
@@ -155,18 +183,18 @@ def _difference(found: Comparison, model: Model, in_items: bool) -> ModelError:
         worst, place, what = output.tensor.worst, Place(model.path), f"output '{output.name}'"
     else:
         return ModelError(*found.diagnostics)  # how the edited model fails
-    message = f"the results {way} differ, here first: {what} {_text(worst, in_items)}"
+    message = f"the results {way} differ, here first: {what} {_text(worst, in_items, is_other_first)}"
     hint = "the layer, or one before it, mixes the items of a batch" if in_items else None
     return ModelError(diagnose(CHANGED_RESULTS, message, place, hint=hint))
 
 
-def _text(worst: TensorComparison, in_items: bool) -> str:
+def _text(worst: TensorComparison, in_items: bool, is_other_first: bool) -> str:
     if worst.problem is not None or worst.position is None:
         return f"of fewer items, put together, {worst.problem}" if in_items else str(worst.problem)
     values = [
         value if isinstance(value, (str, type(None))) else f"{value:.6g}" for value in (worst.actual, worst.reference)
     ]
-    now, expected = reversed(values) if in_items else values
+    now, expected = reversed(values) if is_other_first else values
     return f"is {now} at [{','.join(map(str, worst.position))}] instead of {expected}"
 
 
@@ -230,6 +258,7 @@ class ItemCalls(Side):
     """The original model, called for some items at a time; its tensors are put together as one call has them."""
 
     labels = ("in one call", "in calls with single items")
+    way = "of one call and of calls with fewer items"
 
     def __init__(
         self,

@@ -28,6 +28,8 @@ class ProvenEdit(Sequence[Layer]):
     """The keys of the layers that were replaced or left out, by what they were."""
     folded: list[str] = field(default_factory=list)
     """The keys of the layers that were computed before any run."""
+    notes: list[str] = field(default_factory=list)
+    """What users of the result have to know, in words."""
     verdict: str = NOT_WANTED
     """That the results agree, or why nothing was proven, in words."""
     relation: dict[str, Any] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import INTERNAL, NOT_EXPORTED
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import ExportError, InputError, OvirError
+from ovir.editing.states import StatePorts, expose_states
 from ovir.export.exported import Exported
 from ovir.export.exporters import exporter_of, exporter_of_codes, why_not_exported
 from ovir.export.loops import ExportableBody, ExportedBody
@@ -47,14 +48,30 @@ def export_model(model: Model, opset: int, *, contrib: bool = False) -> Exported
     if not OLDEST_OPSET <= opset <= newest:
         message = f"opset {opset} of ONNX is outside [{OLDEST_OPSET}, {newest}]; the installed onnx knows these"
         raise InputError.usage(message, Place(model.path))
-    return _ModelExporter(model, Graph(opset, contrib=contrib), model.inputs).export()
+    states: dict[str, StatePorts] = {}
+    inputs, outputs = len(model.inputs), len(model.outputs)
+    if any(isinstance(layer.operator, ReadValueBase) for layer in model.layers):
+        model = model.clone()
+        states = expose_states(model)
+    exporter = _ModelExporter(model, Graph(opset, contrib=contrib), model.inputs)
+    found = exporter.export({state.present: state.present_name for state in states.values()})
+    assigned = [variable for variable, state in states.items() if state.present is not None]
+    return Exported(
+        found.onnx,
+        found.inputs[:inputs],
+        found.outputs[:outputs],
+        dict(zip(states, found.inputs[inputs:], strict=True)),
+        dict(zip(assigned, found.outputs[outputs:], strict=True)),
+    )
 
 
 def layers_without_export(model: Model, graph: Graph) -> dict[Layer, Diagnostic]:
     """Return the layers of a model that cannot be exported to a graph, with the reason; bodies count as their
     layers."""
-    exporter = _ModelExporter(model, graph, model.inputs)
-    exporter.add_layers(_live(model))
+    layers = _live(model)
+    states = [layer for layer in layers if isinstance(layer.operator, (ReadValueBase, AssignBase))]
+    exporter = _ModelExporter(model, graph, [*model.inputs, *(port for layer in states for port in layer.outputs)])
+    exporter.add_layers([layer for layer in layers if layer not in states])
     return exporter.blocked
 
 
@@ -140,15 +157,15 @@ class _LayersExporter:
     def _add(self, layer: Layer) -> None:
         graph = self.graph
         if isinstance(layer.operator, (ReadValueBase, AssignBase)):
-            return self._add_state(layer, layer.operator)
+            raise NotExportable("a variable inside of a body cannot be exported")
         if isinstance(layer.operator, Const):
             (port,) = layer.outputs
             self.tensors[port] = self._initializer(port, layer.operator)
-            return None
+            return
         if layer.outputs and all(is_known_size(port) for port in layer.outputs):
             for port in layer.outputs:
                 self._name(port, self._known(graph.constant(port.type.constant, port.element_type), port))
-            return None
+            return
         first = len(graph.nodes)
         outputs = self._exported_codes(layer) or self._exported(layer)
         own = [node for node in graph.nodes[first:] if node.name is None]  # those of constants have names
@@ -162,7 +179,7 @@ class _LayersExporter:
         if own:
             own[-1].name = take_name(layer.key, self.node_names)
             own[-1].metadata_props.update(_flat(layer.rt_info))
-        return None
+        return
 
     def _take(self, port: Port, made: Tensor, new: Iterable[ir.Value]) -> None:
         """Enter the tensor that an exporter returned for an output."""
@@ -268,9 +285,6 @@ class _LayersExporter:
             return TensorType(f32, port.shape)
         return port.type
 
-    def _add_state(self, layer: Layer, operator: ReadValueBase | AssignBase) -> None:
-        raise NotExportable("a variable inside of a body cannot be exported")
-
     def _initializer(self, port: Port, operator: Const) -> Tensor:
         if operator.is_packed and port.type.constant is None:  # it would be much to decode
             tensor = self.graph.deferred(operator.decoded, operator.element_type, operator.shape)
@@ -297,20 +311,19 @@ class _ModelExporter(_LayersExporter):
     def __init__(self, model: Model, graph: Graph, inputs: Sequence[Port]) -> None:
         super().__init__(model, graph)
         self._inputs = inputs
-        self._states: dict[str, Tensor] = {}
-        self._next_states: dict[str, Tensor] = {}
         for port in inputs:
             self._add_input(port)
 
-    def export(self) -> Exported:
-        """Export everything, and raise ExportError if that fails."""
+    def export(self, names: Mapping[Port | None, str]) -> Exported:
+        """Export everything, with other names for some outputs, and raise ExportError if that fails."""
         self.add_layers(_live(self.model))
         for port in (*self.model.inputs, *self.model.outputs):
             if port.shape.rank is None:
                 what = "input" if port.is_output else "output"
                 reason = NotExportable(f"the rank of this {what} is unknown, and ONNX requires it")
                 self._block(port.layer, reason)
-        return self.assembled([(self.tensor(_source(port)), port.any_name) for port in self.model.outputs])
+        results = [(self.tensor(_source(port)), names.get(port, port.any_name)) for port in self.model.outputs]
+        return self.assembled(results)
 
     def assembled(self, results: Sequence[tuple[Tensor, str]]) -> Exported:
         """Return the model with these tensors and names as outputs; raise ExportError if a layer is missing."""
@@ -319,12 +332,10 @@ class _ModelExporter(_LayersExporter):
         graph = self.graph
         inputs = [self.tensors[port] for port in self._inputs]
         outputs = self._outputs(results, inputs)
-        next_states = [(tensor, f"{name}/next") for name, tensor in self._next_states.items()]
-        state_outputs = self._outputs(next_states, [*inputs, *self._states.values(), *outputs])
         self._name_rest()
         found = ir.Graph(
-            [t.value for t in (*inputs, *self._states.values())],
-            [t.value for t in (*outputs, *state_outputs)],
+            [t.value for t in inputs],
+            [t.value for t in outputs],
             nodes=graph.nodes,
             initializers=graph.initializers,
             opset_imports={"": graph.opset} | ({CONTRIB: 1} if graph.contrib else {}),
@@ -333,13 +344,7 @@ class _ModelExporter(_LayersExporter):
         version = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", graph.opset)], ignore_unknown=True)
         made = ir.Model(found, ir_version=version, producer_name="ovir", metadata_props=_flat(self.model.rt_info))
         RemoveUnusedNodesPass()(made)
-        return Exported(
-            made,
-            [t.name for t in inputs],
-            [t.name for t in outputs],
-            {key: t.name for key, t in self._states.items()},
-            dict(zip(self._next_states, (t.name for t in state_outputs), strict=True)),
-        )
+        return Exported(made, [t.name for t in inputs], [t.name for t in outputs])
 
     def _add_input(self, port: Port) -> None:
         try:
@@ -386,19 +391,6 @@ class _ModelExporter(_LayersExporter):
                     for value in attribute.as_graph().inputs:
                         if value.name is None:
                             value.name = take_name(f"{node.name}:input", self.names)
-
-    def _add_state(self, layer: Layer, operator: ReadValueBase | AssignBase) -> None:
-        name = operator.variable_id
-        if isinstance(operator, AssignBase):
-            self._next_states[name] = self.tensor(_source(layer.inputs[0]))
-            for port in layer.outputs:
-                self.tensors[port] = self._next_states[name]
-            return
-        (port,) = layer.outputs
-        if name not in self._states:
-            tensor = self.graph.input(port.element_type, port.shape, take_name(name, self.names))
-            self._states[name] = tensor
-        self.tensors[port] = self._states[name]
 
 
 def _live(model: Model) -> list[Layer]:

@@ -71,6 +71,7 @@ class ConnectedLayers(PublicNames):
             "revision",
             "open_edits",
             "prepare_change",
+            "rt_info_data",
             "has_id",
             "set_layer_names",
         ]
@@ -80,8 +81,6 @@ class ConnectedLayers(PublicNames):
         "get_friendly_name": "model.name",
         "set_friendly_name": "model.name = ...",
         "get_name": "model.name",
-        "get_rt_info": "model.rt_info",
-        "set_rt_info": "model.rt_info",
         "is_dynamic": "any(port.shape.is_dynamic for port in model.inputs)",
         "get_parameter_index": "model.input_index(port)",
         "get_result_index": "model.outputs.index(port)",

@@ -19,7 +19,7 @@ from ovir.graph.connections import ConnectedLayers, require_own_bodies, set_scop
 from ovir.graph.copies import FlatLayer, independent, picklable, restore
 from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.order import WIDE, Ranks, find_path, followers, state_followers
-from ovir.graph.rt_info import NO_RT_INFO, RtInfo
+from ovir.graph.rt_info import NO_RT_INFO, ModelRtInfo, RtInfo
 
 _WITH_STATE, _ENDS = ("ReadValue", "Assign"), ("Parameter", "Result")
 
@@ -45,8 +45,8 @@ class LayerGraph(ConnectedLayers):
         super().__init__(layers, name=name, path=path, has_gaps=has_gaps)
         self.version: int = version
         """The version of the file format."""
-        self.rt_info: RtInfo = rt_info
-        """The runtime information of the model, which is empty if the file has none."""
+        self.rt_info_data: RtInfo = RtInfo(rt_info.elements)
+        """The runtime information itself, which is immutable."""
         self.read_diagnostics: list[Diagnostic] = []
         """Warnings and infos of reading."""
         self.inference_diagnostics: list[Diagnostic] = []
@@ -79,6 +79,31 @@ class LayerGraph(ConnectedLayers):
         graph = cls.__new__(cls)
         LayerGraph.__init__(graph, layers, name=name, version=version, path=path, rt_info=rt_info, has_gaps=has_gaps)
         return graph
+
+    @property
+    def rt_info(self) -> ModelRtInfo:
+        """Return the runtime information of the model, which is empty if the file has none; its entries can be set."""
+        return ModelRtInfo(self)
+
+    @rt_info.setter
+    def rt_info(self, info: RtInfo) -> None:
+        self.rt_info_data = RtInfo(info.elements)
+
+    def get_rt_info(self, path: str | Sequence[str] = ()) -> str | RtInfo:
+        """Return an entry of ``rt_info``, or all of it; raise KeyError if there is none."""
+        return self.rt_info[(path,) if isinstance(path, str) else tuple(path)]
+
+    def set_rt_info(self, value: object, path: str | Sequence[str]) -> None:
+        """Set an entry of ``rt_info``: a text, a number, or a list or mapping of them."""
+        self.rt_info[(path,) if isinstance(path, str) else tuple(path)] = value
+
+    def has_rt_info(self, path: str | Sequence[str]) -> bool:
+        """Return whether ``rt_info`` has an entry."""
+        try:
+            self.get_rt_info(path)
+        except KeyError:
+            return False
+        return True
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
@@ -499,7 +524,7 @@ class LayerGraph(ConnectedLayers):
                 "name": self.name,
                 "version": self.version,
                 "path": self.path,
-                "rt_info": self.rt_info,
+                "rt_info": self.rt_info_data,
                 "has_gaps": self.has_gaps,
             },
             "diagnostics": (list(self.read_diagnostics), list(self.inference_diagnostics)),

@@ -9,16 +9,26 @@ also a read-only mapping, because most runtime information consists of names and
     model.rt_info.get("framework")                             # None where the file does not say
     model.rt_info.to_dict()
 
+The entries of a model can be set, too (``ModelRtInfo``)::
+
+    model.rt_info["model_info", "labels"] = ["cat", "dog"]
+    del model.rt_info["model_info", "labels"]
+
 Models, layers and ports without an ``<rt_info>`` have an empty one, ``NO_RT_INFO``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ovir.diagnostics.errors import InputError
 
 _NAMED = ("attribute", "custom", "info", "user_data")
 """Elements whose attribute ``name`` is the key of their entry."""
@@ -82,8 +92,45 @@ class RtInfo(Mapping[str, "str | RtInfo"]):
     def __repr__(self) -> str:
         return f"<RtInfo: {', '.join(self)}>"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RtInfo) and self.elements == other.elements
+
+    def __hash__(self) -> int:
+        return hash(self.elements)
+
     def __reduce__(self) -> tuple[type[RtInfo], tuple[tuple[RtElement, ...]]]:
         return RtInfo, (self.elements,)  # the entries are left out because they may be nested deeply
+
+    def with_entry(self, keys: Sequence[str], value: object) -> RtInfo:
+        """Return the same with another value of an entry; None removes it, and the entries around it that become empty.
+
+        Raises KeyError if there is nothing to remove, and InputError if an entry on the way has a text.
+        """
+        items = list(self.elements) or [RtElement(0, "rt_info")]
+        start, end = 1, len(items)
+        for depth, key in enumerate(keys, 1):
+            inner = [i for i in range(start, end) if items[i].depth == depth]
+            place = next((i for i in inner if items[i].key == key), None)
+            if place is None:
+                if value is None:
+                    raise KeyError(tuple(keys))
+                items[end:end] = _new_elements(keys[depth - 1 :], value, depth)
+                return RtInfo(tuple(items))
+            start, end = place + 1, next((i for i in inner if i > place), end)
+            if depth < len(keys) and start == end and _has_text(items[place]):
+                if value is None:
+                    raise KeyError(tuple(keys))
+                raise InputError.usage(f"'{'/'.join(keys[:depth])}' has a text, and no entry '{keys[depth]}'")
+        if value is not None:
+            *new, last = _new_elements(keys[-1:], value, len(keys))
+            items[start - 1 : end] = [*new, last._replace(tail=items[start - 1].tail)]
+            return RtInfo(tuple(items))
+        place, depth = start - 1, len(keys)
+        del items[place:end]
+        while depth > 1 and items[place - 1].depth < depth and (place == len(items) or items[place].depth < depth):
+            place, depth = place - 1, depth - 1
+            del items[place]
+        return RtInfo(tuple(items))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entries as nested dictionaries of texts."""
@@ -122,8 +169,85 @@ def _value_of(elements: tuple[RtElement, ...]) -> str | RtInfo:
     return RtInfo(elements)
 
 
+def _has_text(element: RtElement) -> bool:
+    return bool(dict(element.attributes).get("value") or element.text.strip())
+
+
+def _new_elements(keys: Sequence[str], value: object, depth: int) -> list[RtElement]:
+    """Return the elements of an entry and of the groups around it; a mapping gives a group."""
+    *groups, last = keys
+    made = [_element(key, depth + i) for i, key in enumerate(groups)]
+    pending: list[tuple[str, object, int]] = [(last, value, depth + len(groups))]
+    while pending:
+        key, item, level = pending.pop()
+        if isinstance(item, Mapping):
+            made.append(_element(key, level))
+            pending += [(inner, item[inner], level + 1) for inner in reversed(list(item))]
+        else:
+            made.append(_element(key, level, (("value", _text(item)),)))
+    return made
+
+
+def _element(key: str, depth: int, attributes: tuple[tuple[str, str], ...] = ()) -> RtElement:
+    if not isinstance(key, str) or not key:
+        raise InputError.usage(f"expected a text as the name of runtime information, got {key!r}")
+    if re.fullmatch(r"(?!xml)[A-Za-z_][\w.-]*", key, re.ASCII | re.IGNORECASE) and key not in _NAMED:
+        return RtElement(depth, key, attributes)
+    return RtElement(depth, "info", (("name", key), *attributes))
+
+
+def _text(value: object) -> str:
+    """Return a value as OpenVINO writes it."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, bool):
+        return "YES" if value else "NO"
+    if isinstance(value, (int, str)):
+        return str(value)
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(_text, value))
+    raise InputError.usage(f"runtime information holds texts, numbers, and lists and mappings of them, got {value!r}")
+
+
 NO_RT_INFO = RtInfo(())
 """The runtime information of models, layers and ports without an ``<rt_info>``."""
 
 DeferredRtInfo = Callable[[], RtInfo]
 """A function that makes an RtInfo on demand, because a file may have one for every layer and few are read."""
+
+
+class Holder(Protocol):
+    """What has runtime information that can be replaced."""
+
+    rt_info_data: RtInfo
+
+
+class ModelRtInfo(RtInfo, MutableMapping[str, "str | RtInfo"]):
+    """The runtime information that a model has now; setting or deleting an entry changes the model."""
+
+    _holder: Holder
+
+    def __init__(self, holder: Holder) -> None:
+        object.__setattr__(self, "_holder", holder)
+
+    @property
+    def elements(self) -> tuple[RtElement, ...]:
+        """Return the elements that the model has now."""
+        return self._holder.rt_info_data.elements
+
+    @property
+    def _entries(self) -> dict[str, str | RtInfo]:
+        return self._holder.rt_info_data._entries
+
+    def __setitem__(self, key: str | tuple[str, ...], value: object) -> None:
+        """Set an entry; a tuple of keys gives an entry of an entry, which is made if it is missing."""
+        keys = (key,) if isinstance(key, str) else tuple(key)
+        if value is None or not keys:
+            raise InputError.usage(f"no runtime information {value!r} can be set for {key!r}; del removes an entry")
+        self._holder.rt_info_data = self._holder.rt_info_data.with_entry(keys, value)
+
+    def __delitem__(self, key: str | tuple[str, ...]) -> None:
+        """Delete an entry, and the entries around it that become empty; raise KeyError if there is none."""
+        self._holder.rt_info_data = self._holder.rt_info_data.with_entry((key,) if isinstance(key, str) else key, None)

@@ -558,5 +558,5 @@ def tensor_of_size_0(layer: Layer) -> Changes:
 def variable_of_unknown_sizes(layer: Layer) -> Changes:
     """Refuse it."""
     if layer.outputs[0].shape.is_dynamic:
-        refuse("its CPU device runs no variable of unknown sizes", "--shape gives inputs exact sizes")
+        refuse("its CPU device runs no variable of unknown sizes", "--states-to-inputs makes it an input and an output")
     return {}

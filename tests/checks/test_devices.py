@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from builder import Net
 
@@ -60,6 +62,18 @@ def unique() -> Net:
     return net
 
 
+def quantized(largest: int, *, of_data: bool = True) -> Net:
+    net = Net()
+    data = net.parameter("x", "1,4")
+    if of_data:
+        ends = [net.const(np.float32(end)) for end in (0, 1, 0, 1)]
+        data = net.op("FakeQuantize", data, *ends, levels=256)
+    codes = net.const(np.array([[1, largest, -2, 3]], np.int8))
+    scaled = net.op("Multiply", net.op("Convert", codes, destination_type="f32"), net.const(np.float32([[0.1]])))
+    net.result(net.op("MatMul", data, scaled, transpose_b="true"))
+    return net
+
+
 CASES: list[tuple[str, str, str | None, Callable[[], Net]]] = [
     ("NPU", "a dimension without upper bound", None, lambda: unary("?,3")),
     ("NPU", "a dimension with bounds", None, lambda: unary("1..8,3")),
@@ -81,6 +95,7 @@ CASES: list[tuple[str, str, str | None, Callable[[], Net]]] = [
     ("CPU", "an unknown rank", None, lambda: unary("...")),
     ("CPU", "inputs of u1, u3 or u6", None, lambda: unary("8", "u3", "Convert", destination_type="f32")),
     ("CPU", "64-bit integers are computed in i32", None, lambda: added("i64")),
+    ("CPU", "int8 weights of the full range saturate without VNNI", None, lambda: quantized(-65)),
 ]
 
 
@@ -115,6 +130,14 @@ def test_a_plain_model_breaks_none(device: str, tmp_path: Path) -> None:
     for runtime in (None, "2022.1", "2023.2", "2026.4"):
         assert found(path, device, runtime) == []
     assert found(path, "cpu") == []
+
+
+@pytest.mark.parametrize(
+    "make", [partial(quantized, 64), partial(quantized, -64), partial(quantized, 127, of_data=False)]
+)
+def test_sums_of_16_bits_hold_half_of_the_range_of_weights(make: Callable[[], Net], tmp_path: Path) -> None:
+    """Weights that are only compressed are multiplied as real numbers."""
+    assert found(make().write(tmp_path), "CPU") == []
 
 
 def test_limits_of_old_releases_end(tmp_path: Path) -> None:

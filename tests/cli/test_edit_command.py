@@ -372,3 +372,63 @@ def test_a_model_that_mixes_its_items_gets_no_other_batch(cli: Cli, tmp_path: Pa
     assert failed.status == 1
     assert all(text in failed.err for text in ("error[OVIR812]", "'mixing'", "nothing is written"))
     assert not (tmp_path / "four.xml").exists()
+
+
+def test_states_become_inputs_and_back(cli: Cli, tmp_path: Path) -> None:
+    x = ops.parameter([-1, -1, 4], "f32", name="x")
+    begin = ops.broadcast(np.float32(0), ops.concat([ops.gather(ops.shape_of(x), [0], 0), [0], [4]], 0))
+    variable = "past_key_values.0.keypresent.0.key"
+    present = ops.concat([ops.read_value(begin, variable, "f32", ovir.PartialShape([-1, -1, 4])), x], 1)
+    y = ops.reduce_sum(present, [1], False, name="y")
+    ovir.save_model(ovir.Model([y], [x], "m", sinks=[ops.assign(present, variable)]), tmp_path / "m.xml")
+    opened, back = tmp_path / "open.xml", tmp_path / "back.xml"
+    found = cli("edit", tmp_path / "m.xml", "--states-to-inputs", "-o", opened)
+    ports, proof = (
+        "input 'past_key_values.0.key', output 'present.0.key'",
+        "proven: the results agree for 5 calls in a row",
+    )
+    assert found.out.splitlines()[:-1] == [
+        f"state '{variable}' -> {ports}",
+        "feed for the first call: zeros [?,0,4] to past_key_values.0.key",
+        f"{proof}, with random inputs",
+    ]
+    for option in (["--inputs-to-states"], ["--inputs-to-states", "past_key_values.0.key=present.0.key"]):
+        found = cli("edit", opened, *option, "-o", back)
+        assert found.out.splitlines()[:2] == [f"{ports} -> state '{variable}'", f"{proof}, with random inputs"]
+        assert [port.any_name for port in ovir.read_model(back).inputs] == ["x"]
+    found = cli("edit", opened, "--inputs-to-states", "past=present.0.key", "--dry-run", "--no-verify")
+    assert (found.status, "'past'" in found.err) == (2, True)
+
+
+def test_runtime_information_is_set_removed_and_shown(cli: Cli, tmp_path: Path) -> None:
+    new, entries = (
+        tmp_path / "new.xml",
+        ("model_info/labels=cat dog", "model_info/mean=1", "model_info/mean=", "who=a=b"),
+    )
+    found = cli("edit", DIGITS, *(part for entry in entries for part in ("--rt-info", entry)), "-o", new)
+    assert found.out.splitlines()[:-1] == [
+        "model_info/labels: nothing -> 'cat dog'",
+        "model_info/mean: nothing -> '1'",
+        "removed model_info/mean: '1'",
+        "who: nothing -> 'a=b'",
+    ]
+    assert cli("show", new).out.splitlines()[-2:] == ["model_info  value", "labels      cat dog"]
+    assert json.loads(cli("show", new, "--json").out)["rt_info"] == {"model_info": {"labels": "cat dog"}, "who": "a=b"}
+    for entry, message in (
+        ("model_info/lables=", "did you mean 'labels'"),
+        ("who/x=1", "'who' has a text"),
+        ("=1", "a text"),
+    ):
+        found = cli("edit", new, "--rt-info", entry, "--dry-run")
+        assert (found.status, message in found.err) == (2, True)
+
+
+@pytest.mark.parametrize(("option", "kind"), [("--compress-to-fp16", "f16"), ("--compress-to-bf16", "bf16")])
+def test_weights_are_written_in_16_bits(cli: Cli, tmp_path: Path, option: str, kind: str) -> None:
+    done = cli("edit", DIGITS, option, "-o", tmp_path / "new.xml")
+    assert done.out.splitlines()[0] == f"weights of f32 and f64 are written as {kind}"
+    layers = ovir.read_model(tmp_path / "new.xml").layers
+    assert kind in {str(layer.outputs[0].element_type) for layer in layers if layer.type == "Const"}
+    results = [ovir.compile_model(path)([IMAGES])[0] for path in (DIGITS, tmp_path / "new.xml")]
+    np.testing.assert_allclose(*results, atol=0.02)
+    assert cli("edit", DIGITS, "--compress-to-fp16", "--compress-to-bf16", "--dry-run").status == 2

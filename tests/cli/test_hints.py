@@ -11,6 +11,7 @@ import pytest
 from builder import Net
 
 import ovir
+from ovir import opset13 as ops
 
 # --------------------------------------------------------------------------- runs with random inputs
 
@@ -162,3 +163,63 @@ def test_what_rounding_does_not_explain_is_no_rounding(
     failed = cli(*arguments)
     assert failed.status == 1
     assert "rounding" not in failed.err
+
+
+# --------------------------------------------------------------------------- what to type
+
+
+DIGITS = "examples/xml/digits.xml"
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        (("edit", DIGITS, "--compress-to-fp", "-o", "x.xml"), "did you mean --compress-to-fp16?"),
+        (("edit", DIGITS, "--batch", "--dry-run"), "--batch N: another number of items: 4, ? for any"),
+        (("run", DIGITS, "--seed"), "--seed N: seed of the random inputs"),
+        (("show", DIGITS, "--html"), "--html FILE.html: also write a report"),
+        (("run", DIGITS, "--device", "CPU"), "`ovir compare MODEL.xml --against openvino:CPU`"),
+        (("compare", DIGITS, "--against", "CPU"), "the device is openvino:CPU"),
+        (("bisect", DIGITS, "--against", "gpu.1"), "the device is openvino:GPU.1"),
+        (("check", DIGITS, "--baseline", "absent.json"), "`ovir check ... --write-baseline absent.json` writes it"),
+        (("join", DIGITS, DIGITS, "-o", "x.xml"), "none of them fit together"),
+    ],
+)
+def test_what_to_type_is_said(cli: Any, command: tuple[str, ...], hint: str) -> None:
+    failed = cli(*command)
+    assert failed.status == 2
+    assert any(line.startswith(f"hint: {hint}") for line in hints(failed.err)), failed.err
+
+
+def test_connections_that_fit_are_listed(cli: Any, tmp_path: Path) -> None:
+    x = ops.parameter([-1, 10], "f32", name="scores")
+    other = ops.parameter([1], "i64", name="other")
+    ovir.save_model(ovir.Model([ops.relu(x), ops.negative(other)], [x, other], "best"), tmp_path / "best.xml")
+    failed = cli("join", DIGITS, tmp_path / "best.xml", "-o", tmp_path / "joined.xml")
+    assert failed.status == 2
+    assert "('probabilities' f32[?,10]) feed which inputs ('scores' f32[?,10], 'other' i64[1])" in failed.err
+    assert hints(failed.err) == ["hint: these fit together: --connect probabilities=scores"]
+
+
+@pytest.mark.parametrize("kind", ["png", "npy"])
+def test_sizes_that_fit_are_said_if_all_inputs_fail(cli: Any, tmp_path: Path, kind: str) -> None:
+    """Anchors of images of 320 x 320 fit no image of another size."""
+    x = ops.parameter([-1, 3, -1, -1], "f32", name="images")
+    cells = ops.reshape(ops.avg_pool(x, [8, 8], [0, 0], [0, 0], [8, 8], False), [0, 3, -1], True)
+    ovir.save_model(ovir.Model([ops.add(cells, np.ones((1, 1, 1600), np.float32))], [x], "yolo"), tmp_path / "m.xml")
+    folder = tmp_path / "inputs"
+    folder.mkdir()
+    for number in range(2):
+        if kind == "png":
+            pytest.importorskip("PIL.Image").new("RGB", (640 + number, 480)).save(folder / f"{number}.png")
+        else:
+            np.save(folder / f"{number}.npy", np.ones((1, 3, 480, 640 + 8 * number), np.float32))
+    failed = cli("run", tmp_path / "m.xml", "--inputs", folder, "--output", tmp_path / "out")
+    assert failed.status == 1
+    (hint,) = hints(failed.err)
+    shape = hint.rpartition(" ")[2]
+    assert hint.startswith("hint: the model takes other sizes, as in: --shape images=1,3,")
+    if kind == "png":
+        assert shape == "images=1,3,320,320"
+        done = cli("run", tmp_path / "m.xml", "--inputs", folder, "--output", tmp_path / "new", "--shape", shape)
+        assert (done.status, hints(done.err)) == (0, [])

@@ -59,6 +59,16 @@ def test_inputs_as_for_a_run(net: Path, tmp_path: Path, cli: Any) -> None:
     assert (done.status, "no input 'y'" in done.err) == (2, True)
 
 
+def test_shapes_as_for_a_run(tmp_path: Path, cli: Any) -> None:
+    net, small = Net(), tmp_path / "small.xml"
+    net.result(net.op("Abs", net.op("Tanh", net.parameter("x", "?,3"), name="tanh")))
+    model = net.write(tmp_path)
+    done = cli("reduce", model, "--check", TANH, "-o", small, "--shape", "x=5,3", "--max-runs", 3)
+    assert done.status == 0
+    assert str(ovir.read_model(small).inputs[0].shape) == "[5,3]"
+    assert cli("reduce", model, "--check", TANH, "-o", small, "--shape", "y=5,3").status == 2
+
+
 def test_wrong_usage(net: Path, tmp_path: Path, cli: Any) -> None:
     small = tmp_path / "small.xml"
     for arguments, message in [

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 from builder import Net
 from lxml import etree
 
 import ovir
+from ovir import opset13 as ops
 from ovir.graph.rt_info import NO_RT_INFO, RtInfo
 from ovir.ir.elements import read_rt_info, write_rt_info
 
@@ -109,3 +111,70 @@ def test_entries_of_a_model() -> None:
     model = ovir.read_model(net.xml().replace("<rt_info/>", TEXT).encode(), b"")
     assert model.rt_info["conversion_parameters", "input_model"] == "a.onnx"
     assert model.rt_info.get(("conversion_parameters", "framework"), "unknown") == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "expected"),
+    [
+        ("framework", "tf", {"framework": "tf"}),
+        (("framework",), 3, {"framework": "3"}),
+        (("model_info", "labels"), ["cat", "dog"], {"model_info": {"labels": "cat dog"}}),
+        (("conversion_parameters", "input_model"), "b", {"conversion_parameters": {"input_model": "b", "layout": ""}}),
+        (("conversion_parameters", "a b", "c"), 0.5, {"conversion_parameters": {"a b": {"c": "0.5"}}}),
+        (("notes",), {"x": {"y": True}, "z": np.float32([1, 2.5])}, {"notes": {"x": {"y": "YES"}, "z": "1 2.5"}}),
+        (("empty", "inner"), False, {"empty": {"inner": "NO"}}),
+    ],
+)
+def test_entries_can_be_set(keys: str | tuple[str, ...], value: object, expected: dict[str, object]) -> None:
+    """Every other entry remains, and a file holds what was set."""
+    x = ops.parameter([1], "f32", name="x")
+    model = ovir.Model([ops.relu(x)], [x], "m")
+    model.rt_info = info_of(TEXT)
+    before = model.rt_info.to_dict()
+    model.rt_info[keys] = value
+    found = model.rt_info.to_dict()
+    key = next(iter(expected))
+    own = found[key] if keys[-1] not in ("c",) else {"a b": found[key]["a b"]}
+    assert own == expected[key]
+    assert {name: found[name] for name in before if name != key} == {k: v for k, v in before.items() if k != key}
+    written = etree.tostring(write_rt_info(model.clone().rt_info))
+    assert info_of(written.decode()).to_dict() == found
+    del model.rt_info[keys]
+    assert not model.has_rt_info(keys)
+
+
+def test_an_entry_that_ends_a_group_takes_it_along() -> None:
+    x = ops.parameter([1], "f32", name="x")
+    model = ovir.Model([ops.relu(x)], [x], "m")
+    model.set_rt_info("1", ["a", "b", "c"])
+    model.set_rt_info("2", ["a", "d"])
+    del model.rt_info["a", "b", "c"]
+    assert model.rt_info.to_dict() == {"a": {"d": "2"}}
+    assert (model.get_rt_info(["a", "d"]), model.get_rt_info("a")) == ("2", model.rt_info["a"])
+    del model.rt_info["a", "d"]
+    assert not model.get_rt_info()
+    for keys in ("a", ("a", "d"), ("a", "d", "e")):
+        with pytest.raises(KeyError):
+            del model.rt_info[keys]
+    model.rt_info["a"] = "text"
+    for keys, value in ((("a", "b"), "1"), ("a", None), ("a", object()), ((), "1"), (("", "a"), "1")):
+        with pytest.raises(ovir.InputError, match="OVIR902"):
+            model.rt_info[keys] = value  # type: ignore[index]
+    with pytest.raises(KeyError):
+        del model.rt_info["a", "b"]
+
+
+def test_an_edit_that_fails_restores_it() -> None:
+    x = ops.parameter([1], "f32", name="x")
+    model = ovir.Model([ops.relu(x)], [x], "m")
+    info = model.rt_info
+    with pytest.raises(ovir.InputError), model.editing():
+        _set_and_fail(model)
+    assert "a" not in info
+    assert model.clone().rt_info == info
+
+
+def _set_and_fail(model: ovir.Model) -> None:
+    model.rt_info["a"] = "1"
+    assert model.rt_info["a"] == "1"
+    model.rename({"none": "new"})

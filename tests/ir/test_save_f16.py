@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from builder import Net
@@ -193,3 +194,43 @@ def test_a_large_constant_is_examined_and_converted_in_parts(dtype: type, tmp_pa
     values[-1], values[:600_000] = 1, 1e-9
     model, found = compressed(added(values), tmp_path)
     assert (stored(model), found) == (str(ovir.ElementType.from_dtype(dtype)), [])
+
+
+# --------------------------------------------------------------------------- bf16
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([0.1, -3.0, 250.3], "bf16"),
+        ([1e30, 2.0**100], ""),  # errors of more than 1, as of large numbers in f16
+        ([514.0, 1.0], ""),  # a position of an anchor would move
+        ([512.0, 1024.0], "bf16"),
+        ([0.1], ""),  # one number, which others depend on
+        ([0.5], "bf16"),
+        ([1e-30, 1e-8], "bf16"),  # f16 would lose them
+        ([np.inf, np.nan, 1.0], "bf16"),
+    ],
+)
+def test_what_becomes_bf16(values: list[float], kind: str, dtype: type, tmp_path: Path) -> None:
+    array = np.array(values, dtype)
+    found = ovir.save_model(added(array).model(), tmp_path / "a.xml", compress_to_bf16=True)
+    model = ovir.read_model(tmp_path / "a.xml")
+    own = str(ovir.ElementType.from_dtype(array.dtype))
+    assert (stored(model), found) == (kind or own, [])
+    if kind:
+        expected = array.astype(np.float32).astype(ml_dtypes.bfloat16).astype(dtype)
+        result = ovir.compile_model(model)([np.zeros(array.shape, dtype)])[0]
+        np.testing.assert_array_equal(result, expected)
+        assert "decompression" in model.layer("c0").rt_info
+
+
+def test_one_type_of_16_bits_is_chosen(tmp_path: Path) -> None:
+    with pytest.raises(ovir.InputError, match="exclude each other"):
+        ovir.save_model(added(np.ones(2)).model(), tmp_path / "a.xml", compress_to_fp16=True, compress_to_bf16=True)
+    assert not (tmp_path / "a.xml").exists()
+    found = ovir.save_model(added(np.array([1e39, 1.0])).model(), tmp_path / "a.xml", compress_to_bf16=True)
+    assert [str(d.message) for d in found] == [
+        "the constant stays f64: it has numbers of up to 1e+39, and bf16 ends at 3.38953e+38"
+    ]

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from ovir.checks.rule import Context, diagnostic, rule
-from ovir.core.element_types import f32, f64, i64, string, u1, u3, u6, u32, u64
+from ovir.core.element_types import f32, f64, i8, i64, string, u1, u3, u6, u32, u64
 from ovir.core.shapes import Dimension
 from ovir.diagnostics.codes import DEVICE_DOUBT, DEVICE_REFUSAL, DEVICE_TYPE, Code
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.wording import and_others, size_text
 from ovir.graph.layers import Layer, Port
+from ovir.inference.layer_weights import weights_of
 from ovir.lowering.releases import Release, own_element_types
 from ovir.model import Model
+from ovir.ops.infrastructure import Const
 from ovir.ops.state import ReadValueBase
 
 
@@ -115,7 +117,7 @@ def dynamic(context: Context, is_refused: Callable[[Port], bool], what: str) -> 
         yield Case(inputs[0].layer, f"{'the inputs' if inputs[1:] else 'the input'} {names}{more}: {what}", hint)
     for port in origins(fixed, is_refused) if fixed is not None else ():
         if isinstance(port.layer.operator, ReadValueBase):
-            yield Case(port.layer, f"states: {what}", "no option gives a state a size: export a model without states")
+            yield Case(port.layer, f"states: {what}", STATES_AS_INPUTS)
         elif port.layer.type != "Parameter":
             yield Case(
                 port.layer, f"outputs of {port.layer.type}: {what}", "they depend on values, which --shape leaves"
@@ -123,6 +125,7 @@ def dynamic(context: Context, is_refused: Callable[[Port], bool], what: str) -> 
 
 
 _SHOWN = 4
+STATES_AS_INPUTS = "`ovir edit --states-to-inputs` makes states inputs and outputs; --shape then gives them sizes"
 _GENERAL = "`ovir edit --shape NAME=1,3,224,224` gives an input known sizes"
 
 
@@ -226,6 +229,26 @@ def integer_arithmetic(context: Context) -> Iterator[Case]:
             yield Case(layer, f"{found.element_type} is computed in i32")
 
 
+def saturating_sums(context: Context) -> Iterator[Case]:
+    """Yield products of quantized data with weights of which two products exceed 16 bits: 2 * 255 * 65 > 32767."""
+    for weights in weights_of(context.model):
+        op = weights.constant.operator
+        others = (port.source.layer.operator for port in weights.layer.inputs if port.source is not None)
+        if (
+            not isinstance(op, Const)
+            or op.element_type != i8
+            or not op.has_data
+            or not any(o and o.quantizes for o in others)
+        ):
+            continue
+        if op.data.size and max(int(op.data.max()), -int(op.data.min())) > MOST_IN_16_BITS:
+            message = "without VNNI, products of int8 are added in 16 bits, in which weights of the full range saturate"
+            yield Case(weights.layer, message, "NNCF's overflow_fix uses half of the range of the weights")
+
+
+MOST_IN_16_BITS = 64
+"""The largest weight of which two products with u8 fit into 16 bits."""
+
 ARITHMETIC = frozenset(
     ("Add", "CumSum", "Divide", "FloorMod", "MatMul", "Mod", "Multiply", "Negative", "Power", "ReduceProd", "ReduceSum",
      "SquaredDifference", "Subtract")
@@ -265,13 +288,17 @@ def extensions(context: Context) -> Iterator[Case]:
 def states(context: Context) -> Iterator[Case]:
     for layer in live(context):
         if layer.type == "ReadValue":
-            yield Case(layer, "models with states are refused")
+            yield Case(layer, "models with states are refused", STATES_AS_INPUTS)
 
 
 def dynamic_states(context: Context) -> Iterator[Case]:
     for layer in live(context):
         if layer.type == "ReadValue" and any(dim.is_dynamic for dim in _dims(layer.outputs[0])):
-            yield Case(layer, f"the state has the shape {layer.outputs[0].type.shape}: states must have known sizes")
+            yield Case(
+                layer,
+                f"the state has the shape {layer.outputs[0].type.shape}: states must have known sizes",
+                STATES_AS_INPUTS,
+            )
 
 
 # --------------------------------------------------------------------------- the table
@@ -338,6 +365,13 @@ LIMITS = (
         partial(input_types, (u1, u3, u6)),
     ),
     Limit("CPU", "64-bit integers are computed in i32", "openvino #1312", integer_arithmetic, DEVICE_TYPE),
+    Limit(
+        "CPU",
+        "int8 weights of the full range saturate without VNNI",
+        "openvino #25342; nncf #1498, #1568",
+        saturating_sums,
+        DEVICE_TYPE,
+    ),
 )
 """What devices do not take. A limit is here only if OpenVINO documents it, or its source code or maintainers say it."""
 

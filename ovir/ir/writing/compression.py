@@ -1,4 +1,4 @@
-"""Stores constants of f32 and f64 as f16, each followed by a Convert, as ``openvino.save_model`` does."""
+"""Stores constants of f32 and f64 as f16, each followed by a Convert, as ``openvino.save_model`` does; or as bf16."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ovir.building.creation import new_constant, new_operation
 from ovir.core import half
-from ovir.core.element_types import f8e4m3, f8e5m2, f16, f32, f64, i4, i8, nf4, u4, u8
+from ovir.core.element_types import ElementType, bf16, f8e4m3, f8e5m2, f16, f32, f64, i4, i8, nf4, u4, u8
 from ovir.core.parallel import run_blocks
 from ovir.core.progress import counted
 from ovir.core.shapes import static_shape
@@ -33,26 +33,38 @@ _BLOCK = 1 << 16
 _LEAST_FOR_THREADS = 1 << 18
 """Numbers from which on another thread helps."""
 _BITS = {4: np.uint32, 8: np.uint64}
-_LARGEST = 65504.0
-_SMALLEST = 2.0**-24
-"""The largest finite and the smallest positive number of f16."""
 
-_EXACT_TO_ONE = 4096.0
-"""The number below which rounding to f16 changes a number by at most 1."""
+
+@dataclass(frozen=True)
+class Narrow:
+    """An element type of 16 bits that numbers are stored in."""
+
+    element_type: ElementType
+    largest: float
+    """The largest finite number."""
+    smallest: float
+    """The smallest positive number."""
+    exact_to_one: float
+    """The number below which rounding changes a number by at most 1."""
+
+
+F16 = Narrow(f16, 65504.0, 2.0**-24, 4096.0)
+BF16 = Narrow(bf16, (2 - 2.0**-7) * 2.0**127, 2.0**-133, 512.0)
+
 _MOST_OUTSIDE = 0.75
-"""The share of numbers outside of the range of f16 from which on a constant is kept."""
+"""The share of numbers outside of the range from which on a constant is kept."""
 _LARGEST_ERROR = 1.0
 """The largest rounding error of a number that is accepted."""
 _LARGEST_RELATIVE_ERROR = 1e-4
 """The same for constants of one number, in relation to it: they are often scales that all other numbers depend on."""
 
 
-def compress_to_f16(model: LayerGraph) -> list[Diagnostic]:
-    """Store constants of f32 and f64 as f16 where OpenVINO does; return warnings about those that stay.
+def compress(model: LayerGraph, to: Narrow) -> list[Diagnostic]:
+    """Store constants of f32 and f64 in 16 bits where OpenVINO stores f16; return warnings about those that stay.
 
     OpenVINO changes no model with quantized or compressed weights, and no constant that sizes depend on, that would
-    lose too much by rounding, or has many numbers outside of the range of f16. Numbers above the range it clips; here,
-    a constant with one stays as it is. The model must have been inferred, and remains so.
+    lose too much by rounding, or has many numbers outside of the range. Numbers above the range it clips; here, a
+    constant with one stays as it is. The model must have been inferred, and remains so.
     """
     if any(map(_is_optimized, model.graphs())):
         return []
@@ -63,7 +75,7 @@ def compress_to_f16(model: LayerGraph) -> list[Diagnostic]:
         for layer in counted("compressing", part.layers):
             op = layer.operator
             if isinstance(op, Const) and op.element_type in (f32, f64) and layer not in sensitive:
-                _compress(part, layer, op, warnings, whole)
+                _compress(part, layer, op, to, warnings, whole)
         part.needs_inference = False
     return warnings
 
@@ -116,11 +128,12 @@ def _is_const(port: Port | None) -> bool:
 
 
 @dataclass(eq=False)
-class HalfSource:
-    """The numbers of a constant of f32 or f64 as f16, converted while they are written."""
+class NarrowSource:
+    """The numbers of a constant of f32 or f64 in 16 bits, converted while they are written."""
 
     numbers: Source
     dtype: np.dtype[Any]
+    to: Narrow
 
     @property
     def size(self) -> int:
@@ -130,14 +143,14 @@ class HalfSource:
         return self._halves(self._numbers(start, stop)).view(np.uint8)
 
     def _halves(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        halves = np.empty(numbers.shape, np.float16)
+        halves = np.empty(numbers.shape, self.to.element_type.to_dtype())
 
         def convert(start: int, stop: int) -> None:
             for first in range(start, stop, _BLOCK):
                 part = slice(first, min(first + _BLOCK, stop))
                 half.copy(numbers[part], halves[part])
                 if numbers.dtype == np.float64:
-                    halves[part][np.abs(numbers[part]) < _SMALLEST] = 0  # as OpenVINO does, for f64 only
+                    halves[part][np.abs(numbers[part]) < self.to.smallest] = 0  # as OpenVINO does, for f64 only
 
         with np.errstate(over="ignore", invalid="ignore"):
             run_blocks(convert, numbers.size, _LEAST_FOR_THREADS)
@@ -178,18 +191,18 @@ class HalfSource:
     def _loss_of(self, numbers: NDArray[Any]) -> Loss:
         """Return the loss of some of the numbers, with the count of those outside of the range in place of a share."""
         size = np.abs(numbers)
-        outside = int(np.count_nonzero(size < _SMALLEST))
+        outside = int(np.count_nonzero(size < self.to.smallest))
         if outside:
             outside -= size.size - int(np.count_nonzero(size.view(_BITS[size.dtype.itemsize])))
         is_only = self.size == 2
-        if not is_only and size.max() < _EXACT_TO_ONE:
+        if not is_only and size.max() < self.to.exact_to_one:
             return Loss(outside, 0.0, 0.0, 0.0)
-        above = size > _LARGEST
+        above = size > self.to.largest
         outside += int(np.count_nonzero(above))
         largest = float(size[above & np.isfinite(size)].max(initial=0))
         with np.errstate(invalid="ignore"):
-            errors = np.abs(numbers - self._halves(numbers))
-        error = float(errors[~above & (size >= _SMALLEST)].max(initial=0))
+            errors = np.abs(numbers - self._halves(numbers).astype(numbers.dtype))
+        error = float(errors[~above & (size >= self.to.smallest)].max(initial=0))
         return Loss(outside, largest, error, error / float(size[0]) if is_only and error else 0.0)
 
 
@@ -212,22 +225,25 @@ class Loss(NamedTuple):
         return is_inexact or self.outside >= _MOST_OUTSIDE
 
 
-def _compress(model: LayerGraph, layer: Layer, op: Const, warnings: list[Diagnostic], whole: set[int]) -> None:
-    """Replace a Const by one of f16 and a Convert, which gets its name and its readers, if OpenVINO does so."""
-    source = HalfSource(source_of(layer, op, whole), op.element_type.to_dtype())
+def _compress(
+    model: LayerGraph, layer: Layer, op: Const, to: Narrow, warnings: list[Diagnostic], whole: set[int]
+) -> None:
+    """Replace a Const by one of 16 bits and a Convert, which gets its name and its readers, if OpenVINO does so."""
+    source = NarrowSource(source_of(layer, op, whole), op.element_type.to_dtype(), to)
     if not source.size:
         return
     loss = source.loss()
     if loss.largest:
         kind, largest = op.element_type, loss.largest
-        message = f"the constant stays {kind}: it has numbers of up to {largest:g}, and f16 ends at {_LARGEST:g}"
+        end = f"{to.element_type} ends at {to.largest:g}"
+        message = f"the constant stays {kind}: it has numbers of up to {largest:g}, and {end}"
         warnings.append(diagnose(F16_OVERFLOW, message, layer.place))
     if loss.largest or loss.is_much:
         return
-    const_op = Const(element_type=f16, shape=op.shape)
+    const_op = Const(element_type=to.element_type, shape=op.shape)
     const_op.constant_data = source  # type: ignore[assignment]  # a source of bytes, which nobody decodes
     const = new_constant(model.next_id, f"{layer.name}_compressed", const_op)
-    const.outputs[0].inferred = TensorType(f16, static_shape(op.shape))
+    const.outputs[0].inferred = TensorType(to.element_type, static_shape(op.shape))
     const.outputs[0].names = layer.outputs[0].own_names
     const.rt_info_source = layer.rt_info_source
     convert = new_operation(layer.id, layer.name, "Convert", 1, destination_type=op.element_type)

@@ -201,7 +201,8 @@ VERSION = 11
 class NetWriter:
     """Writes one model: the texts of its .xml are collected, its constants are appended to the .bin."""
 
-    def __init__(self, blobs: BlobWriter, version: int = VERSION) -> None:
+    def __init__(self, blobs: BlobWriter | None, version: int = VERSION) -> None:
+        """Without ``blobs``, constants stay where they are in the .bin that they have been read from."""
         self.blobs = blobs
         self._version = version
         self._path: str | None = None
@@ -223,8 +224,9 @@ class NetWriter:
         self._path = model.path
         self._lines = ['<?xml version="1.0"?>\n', f'<net name="{escaped(model.name)}" version="{self._version}">\n']
         self._net(model, 1)
-        self.blobs.finish()
-        if self.blobs.position:
+        if self.blobs is not None:
+            self.blobs.finish()
+        if self.blobs is not None and self.blobs.position:
             self._lines[-1] = _marked(self._lines[-1], WeightsMark(self.blobs.position, self.blobs.crc32))
         self._lines.append("</net>\n")
         return "".join(self._lines)
@@ -296,10 +298,13 @@ class NetWriter:
         return layer.line is not None and layer.file == self._path
 
     def _constant_line(self, layer: Layer, op: Const, depth: int) -> str:
-        source = source_of(layer, op, self._whole)
-        offset = self.blobs.add(source, op.element_type)
+        if self.blobs is None:
+            offset, size = op.offset, op.size
+        else:
+            source = source_of(layer, op, self._whole)
+            offset, size = self.blobs.add(source, op.element_type), source.size
         shape = ", ".join(map(str, op.shape))
-        place = f'offset="{offset}" size="{source.size}"'
+        place = f'offset="{offset}" size="{size}"'
         more = ""
         if not layer.attributes.keys() <= op.attributes.keys():
             others = [item for item in layer.attributes.items() if item[0] not in op.attributes]

@@ -20,7 +20,7 @@ from ovir.inference.models import infer_model, infer_shapes
 from ovir.ir.legacy import apply_legacy_io, check_names
 from ovir.ir.reader import read
 from ovir.ir.writing.blobs import BlobWriter
-from ovir.ir.writing.compression import compress_to_f16
+from ovir.ir.writing.compression import Narrow, compress
 from ovir.ir.writing.net import VERSION, NetWriter
 
 G = TypeVar("G", bound=LayerGraph)
@@ -29,11 +29,15 @@ G = TypeVar("G", bound=LayerGraph)
 def write_model(
     model: G | str | os.PathLike[str],
     output_model: str | os.PathLike[str],
-    compress_to_fp16: bool,
+    compress_to: Narrow | None,
     kind: type[G],
     version: int = VERSION,
+    *,
+    with_weights: bool = True,
 ) -> tuple[G, list[Diagnostic]]:
     """Write a model, or one that is read as a graph of class ``kind``; see ``ovir.save_model``.
+
+    Without weights, only the .xml is written, whose constants stay where they are in the .bin of the model.
 
     Return what the file holds, which may have other layers than the model, and the warnings.
     """
@@ -46,19 +50,19 @@ def write_model(
         message = f"expected a Model or the path of an .xml, got {type(model).__name__}"
         raise InputError.usage(message)
     with without_garbage_collection():
-        prepared, warnings = prepare(model, compress_to_fp16, version)
-        with writing_pair(output_model) as (text, data):
-            text.write(NetWriter(BlobWriter(data), version).write(prepared).encode())
+        prepared, warnings = prepare(model, compress_to, version)
+        with writing_pair(output_model, has_data=with_weights) as (text, *data):
+            text.write(NetWriter(BlobWriter(data[0]) if data else None, version).write(prepared).encode())
     return prepared, warnings
 
 
-def prepare(model: G, compress_to_fp16: bool, version: int = VERSION) -> tuple[G, list[Diagnostic]]:
+def prepare(model: G, compress_to: Narrow | None, version: int = VERSION) -> tuple[G, list[Diagnostic]]:
     """Return what the file of a model would hold, and the warnings; raise ModelError for what it cannot hold."""
     prepared = _prepared(model, version)
-    if not compress_to_fp16:
+    if compress_to is None:
         return prepared, []
     prepared = prepared if prepared is not model else model.clone()
-    return prepared, compress_to_f16(prepared)
+    return prepared, compress(prepared, compress_to)
 
 
 def _prepared(model: G, version: int) -> G:

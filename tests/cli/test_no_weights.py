@@ -1,0 +1,59 @@
+"""`--no-weights`: commands that look at the topology alone, where the .bin is absent or a pointer of git-LFS."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import Cli
+
+import ovir
+
+DIGITS = Path("examples/xml/digits.xml")
+
+
+@pytest.fixture(params=["absent", "pointer"])
+def topology(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    shutil.copy(DIGITS, tmp_path / "model.xml")
+    if request.param == "pointer":
+        (tmp_path / "model.bin").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    return tmp_path / "model.xml"
+
+
+def test_models_are_compared_without_their_constants(cli: Cli, topology: Path) -> None:
+    assert cli("diff", topology, topology).status == 2
+    done = cli("diff", topology, topology, "--no-weights")
+    assert done.out.splitlines() == [
+        "the models are equal",
+        "note: constants are not compared, only their types and shapes (--no-weights)",
+    ]
+    other = topology.with_name("other.xml")
+    other.write_text(topology.read_text().replace('type="ReLU"', 'type="Abs"', 1))
+    assert cli("diff", topology, other, "--no-weights").status == 1
+    assert cli("diff", topology, other, "--no-weights", "--weights-a", DIGITS.with_suffix(".bin")).status == 2
+
+
+def test_edits_are_tried(cli: Cli, topology: Path) -> None:
+    done = cli("edit", topology, "--no-weights", "--runtime", "2022.1", "--rename", "image=photo", "--dry-run")
+    assert (done.status, done.out.splitlines()[0]) == (0, "renamed 'image' to 'photo'")
+    done = cli("edit", topology, "--no-weights", "--prune", "-o", topology.with_name("new.xml"))
+    assert (done.status, "--dry-run" in done.err) == (2, True)
+    assert not topology.with_name("new.xml").exists()
+
+
+def test_a_part_says_where_its_constants_are(cli: Cli, topology: Path) -> None:
+    """With the weights of the whole model, it computes what the whole model computes."""
+    part = topology.with_name("part.xml")
+    done = cli("extract", topology, "--no-weights", "--outputs", "relu1", "-o", part)
+    assert (done.status, "the constants are in model.bin" in done.err) == (0, True)
+    assert not part.with_suffix(".bin").exists()
+    with pytest.raises(ovir.ModelError, match="OVIR501"):
+        ovir.read_model(part)
+    shutil.copy(DIGITS.with_suffix(".bin"), topology.with_name("real.bin"))
+    model = ovir.read_model(part, topology.with_name("real.bin"))
+    assert model.rt_info["ovir", "without_weights"] == "the constants are in model.bin"
+    image = np.load("examples/xml/digits_input.npz")["image"]
+    whole = ovir.compile_model(DIGITS)([image], taps=["relu1"]).taps["relu1"][0]
+    np.testing.assert_array_equal(ovir.compile_model(model)([image])[0], whole)
