@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuzz.making import Make
-from fuzz.recipes import RECIPES, recipe, with_size
+from ovir.fuzzing.making import Make
+from ovir.fuzzing.recipes import RECIPES, recipe, with_size
 
 # --------------------------------------------------------------------------- regions
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fuzz.making import Make
-from fuzz.recipes import RECIPES, recipe, with_size
+from ovir.fuzzing.making import Make
+from ovir.fuzzing.recipes import RECIPES, recipe, with_size
 
 # --------------------------------------------------------------------------- cells
 

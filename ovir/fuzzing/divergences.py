@@ -1,4 +1,4 @@
-"""Reasons for which random graphs differ between ovir and OpenVINO's CPU plugin; each is a row of docs/divergences.md.
+"""Reasons for which models differ between ovir and OpenVINO's CPU plugin; each is a row of docs/divergences.md.
 
 A rule looks at one layer that a differing result depends on, and at the arrays around it in ovir's run. So a layer
 explains a difference only if what makes the two differ has occurred there.
@@ -13,18 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.graph_recipes import FLOATS, Graph, Made
-
-Array = np.ndarray[Any, Any]
+from ovir.core.arrays import Array
+from ovir.graph.layers import Layer, Port
+from ovir.graph.order import trace_back
+from ovir.model import Model
 
 
 @dataclass(frozen=True)
 class Seen:
     """One layer in a run."""
 
-    made: Made
-    before: list[Made]
-    """The layers that feed it."""
+    layer: Layer
     inputs: list[Array]
     outputs: list[Array]
     is_dynamic: bool
@@ -32,7 +31,21 @@ class Seen:
 
     @property
     def kind(self) -> str:
-        return self.made.kind
+        return self.layer.type
+
+    @property
+    def before(self) -> list[Layer]:
+        """Return the layers that feed it."""
+        return sources(self.layer)
+
+    def get(self, name: str) -> Any:
+        """Return an attribute by its name in Python."""
+        return getattr(self.layer.operator, name)
+
+
+def sources(layer: Layer) -> list[Layer]:
+    """Return the layers that feed a layer."""
+    return [port.source.layer for port in layer.inputs if port.source is not None]
 
 
 Rule = Callable[[Seen], bool]
@@ -96,7 +109,7 @@ def _integer_reduction(seen: Seen) -> bool:
 def _python_division(seen: Seen) -> bool:
     return (
         seen.kind == "Divide"
-        and bool(seen.made.attributes.get("m_pythondiv", True))
+        and seen.get("m_pythondiv")
         and seen.inputs[0].dtype.kind == "i"
         and any(bool((array < 0).any()) for array in seen.inputs)
     )
@@ -107,7 +120,7 @@ def _tile_of_dynamic(seen: Seen) -> bool:
 
 
 def _indices_of_auto_pad(seen: Seen) -> bool:
-    return seen.kind == "MaxPool" and seen.is_dynamic and str(seen.made.attributes["auto_pad"]).startswith("same")
+    return seen.kind == "MaxPool" and seen.is_dynamic and str(seen.get("auto_pad")).startswith("same")
 
 
 def _bytes_of_squared_difference(seen: Seen) -> bool:
@@ -116,38 +129,37 @@ def _bytes_of_squared_difference(seen: Seen) -> bool:
 
 def _equal_elements(seen: Seen) -> bool:
     """Return whether elements among which TopK chooses are equal; the CPU's order of them is not stable."""
-    if seen.kind != "TopK" or not (seen.is_dynamic or seen.made.attributes["sort"] == "index"):
+    if seen.kind != "TopK" or not (seen.is_dynamic or seen.get("sort") == "index"):
         return False
-    ordered = np.sort(seen.inputs[0], axis=seen.made.attributes["axis"])
-    return bool((np.diff(ordered, axis=seen.made.attributes["axis"]) == 0).any())
+    ordered = np.sort(seen.inputs[0], axis=seen.get("axis"))
+    return bool((np.diff(ordered, axis=seen.get("axis")) == 0).any())
 
 
 def _window_without_data(seen: Seen) -> bool:
-    return seen.kind in ("AvgPool", "MaxPool") and seen.made.attributes["rounding_type"] == "ceil"
+    return seen.kind in ("AvgPool", "MaxPool") and seen.get("rounding_type") == "ceil"
 
 
 def _slope_of_product(seen: Seen) -> bool:
     """Return whether the slopes of PReLU belong to the rows of a product, and could belong to its columns."""
-    if seen.kind != "PReLU" or seen.before[0].kind != "MatMul" or seen.inputs[1].ndim != 1:
+    if seen.kind != "PReLU" or seen.before[0].type != "MatMul" or seen.inputs[1].ndim != 1:
         return False
     shape = seen.inputs[0].shape
     return len(shape) > 2 and shape[1] == shape[-1] == seen.inputs[1].size > 1
 
 
 def _pointwise_convolution_with_pads(seen: Seen) -> bool:
-    if seen.kind != "Convolution" or seen.before[0].kind in ("Parameter", "Const"):
+    if seen.kind != "Convolution" or seen.before[0].type in ("Parameter", "Const"):
         return False
-    attributes = seen.made.attributes
     is_pointwise = all(size == 1 for size in seen.inputs[1].shape[2:])
-    return is_pointwise and max(attributes["strides"]) > 1 and any(attributes["pads_begin"] + attributes["pads_end"])
+    return is_pointwise and max(seen.get("strides")) > 1 and any((*seen.get("pads_begin"), *seen.get("pads_end")))
 
 
 def _fused_with_quantization(seen: Seen) -> bool:
-    return seen.kind in ("FakeQuantize", "Clamp") and seen.before[0].kind == "FakeQuantize"
+    return seen.kind in ("FakeQuantize", "Clamp") and seen.before[0].type == "FakeQuantize"
 
 
 def _converted_quotient(seen: Seen) -> bool:
-    if seen.kind != "Convert" or seen.before[0].kind != "Divide" or not seen.is_dynamic:
+    if seen.kind != "Convert" or seen.before[0].type != "Divide" or not seen.is_dynamic:
         return False
     return seen.inputs[0].dtype.itemsize == 1 and seen.outputs[0].dtype.kind == "f"
 
@@ -155,21 +167,21 @@ def _converted_quotient(seen: Seen) -> bool:
 def _nonzero_of_converted(seen: Seen) -> bool:
     return (
         seen.kind == "NonZero"
-        and seen.before[0].kind == "Convert"
-        and seen.before[0].inputs[0].type in FLOATS
+        and seen.before[0].type == "Convert"
+        and seen.before[0].inputs[0].element_type.is_real
         and seen.inputs[0].dtype.kind in "iu"
     )
 
 
 def _linear_beyond_numbers(seen: Seen) -> bool:
-    is_linear = seen.kind == "Interpolate" and seen.made.attributes["mode"] == "linear"
+    is_linear = seen.kind == "Interpolate" and seen.get("mode") == "linear"
     return is_linear and not bool(np.isfinite(seen.inputs[0]).all())
 
 
 def _transposed_reduction(seen: Seen) -> bool:
-    if seen.kind != "Transpose" or not seen.before[0].kind.startswith("Reduce"):
+    if seen.kind != "Transpose" or not seen.before[0].type.startswith("Reduce"):
         return False
-    return not seen.before[0].attributes["keep_dims"] and 1 in seen.inputs[0].shape
+    return not seen.before[0].operator.keep_dims and 1 in seen.inputs[0].shape
 
 
 def _half_overflows(seen: Seen) -> bool:
@@ -207,45 +219,43 @@ REFUSED = {
 _COMPARISONS = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")
 
 
-def _broadcast_to_scalar(made: Made, graph: Graph) -> bool:
-    return made.kind == "Broadcast" and made.inputs[0].shape == () and made.attributes["target"] == []
+def _broadcast_to_scalar(layer: Layer) -> bool:
+    return layer.type == "Broadcast" and layer.outputs[0].shape.rank == 0
 
 
-def _half_normalization_compared(made: Made, graph: Graph) -> bool:
-    before = [graph.layers[tensor.end[0]] for tensor in made.inputs]
-    normalized = any(other.kind == "GroupNormalization" and other.inputs[0].type == "f16" for other in before)
-    return made.kind in _COMPARISONS and normalized
+def _half_normalization_compared(layer: Layer) -> bool:
+    before = sources(layer)
+    normalized = any(x.type == "GroupNormalization" and x.inputs[0].element_type.name == "f16" for x in before)
+    return layer.type in _COMPARISONS and normalized
 
 
-CRASHES: dict[str, Callable[[Made, Graph], bool]] = {
+CRASHES: dict[str, Callable[[Layer], bool]] = {
     "Broadcast of a scalar to a scalar crashes": _broadcast_to_scalar,
     "GroupNormalization of f16 that is compared crashes": _half_normalization_compared,
 }
 
 
-def reason_of_message(graph: Graph, message: str) -> str | None:
-    """Return why OpenVINO refuses a graph or crashes."""
-    if message != "crash":
-        return next((reason for text, reason in REFUSED.items() if text in message), None)
-    found = (reason for made in graph.layers for reason, rule in CRASHES.items() if rule(made, graph))
-    return next(found, None)
+def reason_of_message(message: str) -> str | None:
+    """Return why OpenVINO refuses a model."""
+    return next((reason for text, reason in REFUSED.items() if text in message), None)
 
 
-def reason_of_value(graph: Graph, layers: set[int], arrays: Mapping[tuple[int, int], Array]) -> str | None:
-    """Return why a result that depends on these layers may differ."""
-    reasons: list[str] = []
-    dynamic: set[int] = set()
-    sources = graph.sources()
-    for number in sorted(layers):
-        ends = sources.get(number, [])
-        if ('shape="' in graph.net.layers[number] and "?" in graph.net.layers[number]) or any(
-            s in dynamic for s, _ in ends
-        ):
-            dynamic.add(number)
-        outputs = [array for (layer, _), array in arrays.items() if layer == number]
-        before = [graph.layers[source] for source, _ in ends]
-        seen = Seen(graph.layers[number], before, [arrays[end] for end in ends], outputs, number in dynamic)
-        if seen.kind in ("Parameter", "Const"):
-            continue
-        reasons += [reason for reason, rule in RULES.items() if rule(seen)]
-    return reasons[0] if reasons else None
+def reason_of_crash(model: Model) -> str | None:
+    """Return why OpenVINO crashes."""
+    return next((reason for layer in model.walk() for reason, rule in CRASHES.items() if rule(layer)), None)
+
+
+def reason_of_value(model: Model, output: int, arrays: Mapping[Port, Array]) -> str | None:
+    """Return why a result may differ; ``arrays`` are the tensors of the run."""
+    result = model.outputs[output].layer
+    above, _ = trace_back([result], lambda port: True)
+    for layer in model.layers:
+        if layer in above and layer.type not in ("Parameter", "Const", "Result"):
+            inputs = [arrays[port.source] for port in layer.inputs if port.source in arrays]
+            outputs = [arrays[port] for port in layer.outputs if port in arrays]
+            if len(inputs) < len(layer.inputs) or not outputs:
+                continue
+            seen = Seen(layer, inputs, outputs, any(not port.shape.is_static for port in layer.inputs))
+            if (reason := next((reason for reason, rule in RULES.items() if rule(seen)), None)) is not None:
+                return reason
+    return None

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from builder import Net, output
 
 from ovir.core.element_types import ElementType
+from ovir.fuzzing.net import Net, output
 from ovir.ops import find
 from ovir.ops.activation import ActivationBase
 from ovir.ops.base.operator import Operator

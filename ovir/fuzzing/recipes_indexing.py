@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuzz.making import INTEGERS, REALS, Make
-from fuzz.recipes import RECIPES, recipe, with_size
+from ovir.fuzzing.making import INTEGERS, REALS, Make
+from ovir.fuzzing.recipes import RECIPES, recipe, with_size
 
 
 @recipe("Gather")
