@@ -59,8 +59,9 @@ Spoil = Callable[[Make, type[Operator], np.random.Generator], None]
 """Makes a model illegal, or nearly so."""
 
 
-def make_case(seed: int, *, extreme: bool = False, spoil: Spoil | None = None) -> Case:
-    """Return the model of a seed; if ``extreme``, with real numbers that integers do not hold among its inputs.
+def make_case(seed: int, *, extreme: bool = False, ties: bool = False, spoil: Spoil | None = None) -> Case:
+    """Return the model of a seed; if ``extreme``, with real numbers that integers do not hold among its inputs; if
+    ``ties``, with real numbers that are multiples of a half, of which many are equal.
 
     ``spoil`` changes a share of the models, all others are legal.
     """
@@ -81,6 +82,8 @@ def make_case(seed: int, *, extreme: bool = False, spoil: Spoil | None = None) -
             break
     if extreme:
         _put_extremes(made, values)
+    if ties:
+        _put_ties(made)
     if not legal and spoil is not None:
         for _ in range(rng.choice((1, 1, 2))):
             spoil(made, cls, values)
@@ -147,6 +150,15 @@ def _put_extremes(made: Make, rng: np.random.Generator) -> None:
             with np.errstate(all="ignore"):
                 numbers = rng.choice(_EXTREMES, given.values.shape).astype(given.values.dtype)
             given.values = np.where(rng.random(numbers.shape) < rng.random(), numbers, given.values)
+
+
+def _put_ties(made: Make) -> None:
+    for given in made.inputs:
+        assert given.values is not None
+        element_type = ElementType.parse(given.element_type)
+        if element_type.is_real and element_type != nf4:
+            with np.errstate(all="ignore"):
+                given.values = np.asarray(np.rint(given.values.astype(np.float64) * 2) / 2).astype(given.values.dtype)
 
 
 def _within(rng: np.random.Generator, domain: Domain, shape: tuple[int, ...]) -> Array:

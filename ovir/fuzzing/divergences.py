@@ -7,7 +7,7 @@ explains a difference only if what makes the two differ has occurred there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,23 +60,18 @@ EXACT: dict[str, Callable[..., Any]] = {
     "CumSum": lambda a, axis: a.sum(),
     "Exp": np.exp,
 }
-NAN_KINDS = re.compile(
-    "ReLU|Clamp|Maximum|Minimum|Equal|NotEqual|Less.*|Greater.*|Convert|FakeQuantize|ReduceM..|MaxPool|SoftMax|LogSoftmax"
-    "|TopK|HardSigmoid|Selu|Elu|PReLU|Sign|SoftPlus|Mod|FloorMod|Round|HSigmoid|HSwish|Scatter.*|NonZero|ReduceProd|Power"
-    "|Erf|Exp|Mish|Gelu|Swish|Sigmoid|SoftSign|NormalizeL2|MVN|GroupNormalization"
-)
 
 
 def _has_nan(seen: Seen) -> bool:
-    return NAN_KINDS.fullmatch(seen.kind) is not None and any(map(_any_nan, seen.inputs))
+    return any(map(_any_nan, seen.inputs))
 
 
 def _any_nan(array: Array) -> bool:
-    return array.dtype.kind == "f" and bool(np.isnan(array).any())
+    return array.dtype.kind in "fV" and bool(np.isnan(array.astype(np.float64)).any())
 
 
 def _any_infinite(array: Array) -> bool:
-    return array.dtype.kind == "f" and bool(np.isinf(array).any())
+    return array.dtype.kind in "fV" and bool(np.isinf(array.astype(np.float64)).any())
 
 
 def _converts_beyond_range(seen: Seen) -> bool:
@@ -98,8 +93,14 @@ def _saturates(seen: Seen) -> bool:
 
 
 def _beyond_32_bits(seen: Seen) -> bool:
-    wide = [array for array in (*seen.inputs, *seen.outputs) if array.dtype == np.int64]
-    return any(bool((array != array.astype(np.int32)).any()) for array in wide)
+    wide = [array for array in (*seen.inputs, *seen.outputs) if array.dtype in (np.int64, np.uint64, np.uint32)]
+    return any(bool((array.astype(np.float64) != array.astype(np.int32)).any()) for array in wide)
+
+
+def _beyond_f32(seen: Seen) -> bool:
+    with np.errstate(over="ignore"):
+        wide = [array for array in (*seen.inputs, *seen.outputs) if array.dtype == np.float64]
+        return any(bool((np.isfinite(array) & np.isinf(array.astype(np.float32))).any()) for array in wide)
 
 
 def _integer_reduction(seen: Seen) -> bool:
@@ -181,7 +182,7 @@ def _linear_beyond_numbers(seen: Seen) -> bool:
 def _transposed_reduction(seen: Seen) -> bool:
     if seen.kind != "Transpose" or not seen.before[0].type.startswith("Reduce"):
         return False
-    return not seen.before[0].operator.keep_dims and 1 in seen.inputs[0].shape
+    return not getattr(seen.before[0].operator, "keep_dims", True) and 1 in seen.inputs[0].shape
 
 
 def _half_overflows(seen: Seen) -> bool:
@@ -192,7 +193,8 @@ RULES: dict[str, Rule] = {
     "NaN": _has_nan,
     "Convert of numbers beyond the range of an integer type": _converts_beyond_range,
     "integers beyond the range of their type": _saturates,
-    "i64 beyond 32 bits": _beyond_32_bits,
+    "i64, u64 or u32 beyond 32 bits": _beyond_32_bits,
+    "f64 beyond f32": _beyond_f32,
     "Reduce of integers": _integer_reduction,
     "Divide of negative integers with m_pythondiv": _python_division,
     "Tile of unknown sizes by several repeats": _tile_of_dynamic,
@@ -208,6 +210,42 @@ RULES: dict[str, Rule] = {
     "Interpolate linear of infinities and NaN": _linear_beyond_numbers,
     "Transpose of a Reduce that moves only dimensions of size 1": _transposed_reduction,
     "f16 beyond its range": _half_overflows,
+    "infinities": lambda x: (
+        _is(x, "SoftMax|LogSoftmax|Gelu|ScaledDotProductAttention|I?R?DFT") and any(map(_any_infinite, x.inputs))
+    ),
+    "HardSigmoid with alpha 0": lambda x: _is(x, "HardSigmoid") and bool((x.inputs[1] == 0).any()),
+    "MVN without axes": lambda x: _is(x, "MVN") and x.layer.inputs[1:] != [] and not x.inputs[1].size,
+    "a reduction over no elements": lambda x: _is(x, "Reduce.*") and not x.inputs[0].size,
+    "FakeConvert": lambda x: _is(x, "FakeConvert"),
+    "FakeQuantize of an empty range": lambda x: _is(x, "FakeQuantize") and bool((x.inputs[1] == x.inputs[2]).any()),
+    "IsInf of f64": lambda x: _is(x, "IsInf") and x.inputs[0].dtype == np.float64,
+    "Exp of 8-bit integers": lambda x: _is(x, "Exp") and x.inputs[0].dtype.kind in "iu",
+    "Interpolate of u8, or bicubic_pillow": lambda x: (
+        _is(x, "Interpolate") and (x.inputs[0].dtype == np.uint8 or x.get("mode") == "bicubic_pillow")
+    ),
+    "sequence_lengths where X is dynamic": lambda x: _is(x, "(RNN|GRU|LSTM)Sequence") and x.is_dynamic,
+    "fewer boxes than rows": lambda x: _is(x, "NonMaxSuppression") and x.layer.operator.opset in (1, 3, 4),  # type: ignore[union-attr]
+    "NonMaxSuppression with sigma": lambda x: (
+        _is(x, "NonMaxSuppression") and len(x.inputs) > 5 and bool(x.inputs[5] > 0)
+    ),
+    "MulticlassNms with nms_eta": lambda x: _is(x, "MulticlassNms") and x.get("nms_eta") < 1,
+    "MatrixNms sorted by class": lambda x: _is(x, "MatrixNms") and x.get("sort_result_type") == "classid",
+    "scores behind the last box": lambda x: _is(x, "Proposal"),
+    "boxes below min_size": lambda x: _is(x, "ExperimentalDetectronGenerateProposalsSingleImage"),
+    "fewer regions than max_rois": lambda x: _is(x, "ExperimentalDetectronTopKROIs"),
+    "ROIAlign without samples, or of samples below 0": lambda x: _is(x, "ROIAlign.*"),
+    "IRDFT of more than there is": lambda x: _is(x, "IRDFT"),
+    "DFT without axes": lambda x: _is(x, "I?DFT") and not x.inputs[1].size,
+    "images without pixels": lambda x: _is(x, "GridSample") and not x.inputs[0].size,
+    "Gather of no data": lambda x: _is(x, "Gather.*") and not x.inputs[0].size,
+    "random numbers": lambda x: _is(x, "RandomUniform|Multinomial"),
+    "a mean of integers that is scattered": lambda x: (
+        _is(x, "ScatterElementsUpdate") and x.inputs[0].dtype.kind in "iu"
+    ),
+    "a loop that does not run": lambda x: _is(x, "Loop") and not (x.inputs[0].all() and x.inputs[1].all()),
+    "SparseFillEmptyRows without entries": lambda x: _is(x, "SparseFillEmptyRows") and not x.inputs[0].size,
+    "no time steps": lambda x: _is(x, "CTC.*|GatherTree|(RNN|GRU|LSTM)Sequence") and not all(y.size for y in x.inputs),
+    "TopK of no elements": lambda x: _is(x, "TopK") and not x.inputs[1].all(),
 }
 REFUSED = {
     "Default output not supported": "Convert of one of several outputs to boolean is refused",
@@ -219,43 +257,59 @@ REFUSED = {
 _COMPARISONS = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")
 
 
-def _broadcast_to_scalar(layer: Layer) -> bool:
-    return layer.type == "Broadcast" and layer.outputs[0].shape.rank == 0
+def _half_normalization_compared(seen: Seen) -> bool:
+    normalized = any(x.type == "GroupNormalization" and x.inputs[0].element_type.name == "f16" for x in seen.before)
+    return seen.kind in _COMPARISONS and normalized
 
 
-def _half_normalization_compared(layer: Layer) -> bool:
-    before = sources(layer)
-    normalized = any(x.type == "GroupNormalization" and x.inputs[0].element_type.name == "f16" for x in before)
-    return layer.type in _COMPARISONS and normalized
-
-
-CRASHES: dict[str, Callable[[Layer], bool]] = {
-    "Broadcast of a scalar to a scalar crashes": _broadcast_to_scalar,
+FAILURES: dict[str, Rule] = {
+    "Broadcast of a scalar to a scalar crashes": lambda x: _is(x, "Broadcast") and x.outputs[0].ndim == 0,
     "GroupNormalization of f16 that is compared crashes": _half_normalization_compared,
+    "Gather of empty indices crashes": lambda x: _is(x, "Gather.*") and not all(y.size for y in x.inputs),
+    "sequences without steps or batch, with other activations than the usual ones": lambda x: (
+        _is(x, "(RNN|GRU|LSTM)(Sequence|Cell)")
+        and (not all(y.size for y in x.inputs) or "activations" not in x.layer.attributes or _has_unusual(x))
+    ),
+    "EmbeddingBag with empty bags": lambda x: _is(x, "EmbeddingBag.*"),
+    "nothing is selected": lambda x: _is(x, "MatrixNms"),
+    "Proposal of fewer than 8 candidates": lambda x: _is(x, "Proposal"),
+    "RDFT and IRDFT of signals longer than the data, or of their whole axis": lambda x: (
+        _is(x, "I?RDFT") and len(x.inputs) > 2
+    ),
+    "auto_broadcast pdpd": lambda x: getattr(x.layer.operator, "auto_broadcast", "") == "pdpd",
+    "TopK of no elements is refused": lambda x: _is(x, "TopK") and not x.inputs[1].all(),
+    "Assign to a variable of dynamic shape": lambda x: _is(x, "Assign|ReadValue") and x.is_dynamic,
+    "images without pixels crash": lambda x: _is(x, "GridSample") and not x.inputs[0].size,
+    "negative maximum of boxes": lambda x: _is(x, "NonMaxSuppression") and len(x.inputs) > 2 and bool(x.inputs[2] < 0),
 }
 
 
-def reason_of_message(message: str) -> str | None:
-    """Return why OpenVINO refuses a model."""
-    return next((reason for text, reason in REFUSED.items() if text in message), None)
+def _has_unusual(seen: Seen) -> bool:
+    return not {*seen.get("activations")} <= {"sigmoid", "tanh", "relu"}
 
 
-def reason_of_crash(model: Model) -> str | None:
-    """Return why OpenVINO crashes."""
-    return next((reason for layer in model.walk() for reason, rule in CRASHES.items() if rule(layer)), None)
+def _is(seen: Seen, kinds: str) -> bool:
+    return re.fullmatch(kinds, seen.kind) is not None
+
+
+def reason_of_failure(model: Model, message: str | None, arrays: Mapping[Port, Array]) -> str | None:
+    """Return why OpenVINO refuses a model with a message, or crashes (None)."""
+    reason = next((reason for text, reason in REFUSED.items() if message is not None and text in message), None)
+    return reason or _first_reason(list(model.layers), FAILURES, arrays)
 
 
 def reason_of_value(model: Model, output: int, arrays: Mapping[Port, Array]) -> str | None:
     """Return why a result may differ; ``arrays`` are the tensors of the run."""
-    result = model.outputs[output].layer
-    above, _ = trace_back([result], lambda port: True)
-    for layer in model.layers:
-        if layer in above and layer.type not in ("Parameter", "Const", "Result"):
-            inputs = [arrays[port.source] for port in layer.inputs if port.source in arrays]
-            outputs = [arrays[port] for port in layer.outputs if port in arrays]
-            if len(inputs) < len(layer.inputs) or not outputs:
-                continue
+    above, _ = trace_back([model.outputs[output].layer], lambda port: True)
+    return _first_reason([layer for layer in model.layers if layer in above], RULES, arrays)
+
+
+def _first_reason(layers: Sequence[Layer], rules: Mapping[str, Rule], arrays: Mapping[Port, Array]) -> str | None:
+    for layer in layers:
+        inputs = [arrays[x] for port in layer.inputs if (x := port.source) is not None and x in arrays]
+        outputs = [arrays[port] for port in layer.outputs if port in arrays]
+        if len(inputs) == len(layer.inputs) and outputs:
             seen = Seen(layer, inputs, outputs, any(not port.shape.is_static for port in layer.inputs))
-            if (reason := next((reason for reason, rule in RULES.items() if rule(seen)), None)) is not None:
+            if (reason := next((reason for reason, rule in rules.items() if rule(seen)), None)) is not None:
                 return reason
     return None

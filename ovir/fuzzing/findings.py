@@ -19,7 +19,9 @@ from ovir.graph.layers import Layer
 from ovir.model import Model
 
 _ENDS = ("Parameter", "Result", "Const")
-_SECONDS = 60.0
+_WORDED = ("refusal", "ovir")
+"""The kinds of faults whose messages name a cause."""
+_SECONDS = 15.0
 """How long a model is reduced."""
 _MOST_RUNS = 150
 """How many candidates are tried."""
@@ -75,7 +77,7 @@ def version_of(layer: Layer) -> str:
 
 def signature_of(model: Model, fault: Fault) -> str:
     """Return what faults with one cause have in common."""
-    what = pattern(fault.message)[:200] if fault.kind in ("crash", "refusal", "ovir") else ""
+    what = pattern(fault.message)[:200] if fault.kind in _WORDED else ""
     return " ".join(f"{fault.kind}: {' '.join(operations_of(model))}: {what}".split()).rstrip(": ")
 
 
@@ -97,7 +99,7 @@ def reduce_fault(model: Model, inputs: Sequence[Array], fault: Fault, judge: Jud
             return False
         if found is None or found.kind != fault.kind or (found.known is not None and fault.known is None):
             return False
-        if fault.kind in ("crash", "refusal", "ovir") and pattern(found.message) != pattern(fault.message):
+        if fault.kind in _WORDED and pattern(found.message) != pattern(fault.message):
             return False
         best = Reduced(candidate.model, arrays, found)
         return True

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-import ovir
 from ovir.core.files import write_text
 from ovir.core.interrupts import uninterrupted
 from ovir.fuzzing.findings import Finding, Reduced
@@ -103,7 +102,8 @@ def problem(actual, expected, rtol):
     if not wrong.any():
         return None
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
-    return f"{{int(wrong.sum())}} of {{wrong.size}} elements, at {{place}} {{actual[place]}} in place of {{expected[place]}}"
+    count = f"{{int(wrong.sum())}} of {{wrong.size}} elements"
+    return f"{{count}}, at {{place}} {{actual[place]}} in place of {{expected[place]}}"
 
 
 def main():
@@ -178,8 +178,9 @@ def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]
     yield ""
     yield f"{_WHAT[finding.kind]}: {fault.message}."
     yield ""
-    yield "`python repro.py` shows it with openvino and NumPy alone: it runs `model.xml` on `inputs.npz`, and compares with"
-    yield "`expected.npz`, which ovir has computed as the specification says."
+    needs = "the compiler" if callable(origin.against) or origin.against.startswith("python:") else "openvino"
+    yield f"`python repro.py` shows it with {needs} and NumPy alone: it runs `model.xml` on `inputs.npz`, and compares"
+    yield "with `expected.npz`, which ovir has computed as the specification says."
     yield ""
     yield "## What is computed"
     yield ""
@@ -206,7 +207,7 @@ def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]
     yield ""
     config = ", ".join(f"{key}={value}" for key, value in origin.config.items())
     yield f"- {origin.description}" + (f", with {config}" if config else "")
-    yield f"- ovir {ovir.__version__}, NumPy {np.__version__}, Python {platform.python_version()}"
+    yield f"- NumPy {np.__version__}, Python {platform.python_version()}"
     yield f"- {platform.platform()}, {_processor()}"
     yield f"- random model {finding.number}: `ovir fuzz --seed {finding.number} --models 1`"
 

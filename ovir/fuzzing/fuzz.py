@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -22,13 +23,14 @@ from ovir.debugging.engines.process import UnsupportedError
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, OvirError
-from ovir.fuzzing.findings import Finding, operations_of, reduce_fault, signature_of, version_of
+from ovir.fuzzing.findings import Finding, Reduced, operations_of, reduce_fault, signature_of, version_of
 from ovir.fuzzing.folders import Origin, save_finding
 from ovir.fuzzing.judging import Fault, Judge
 from ovir.fuzzing.models import Choice
-from ovir.fuzzing.targets import PRECISE, Compiler, open_target
+from ovir.fuzzing.targets import PRECISE, Compiler, Target, open_target
 from ovir.model import Model
 
+_NOT_AGAIN = "not seen again in a new process: an earlier model may have harmed the one before"
 STATE = "fuzz.json"
 """The file of a folder of findings with what a later call needs to go on."""
 _TIMEOUT = 20.0
@@ -114,10 +116,10 @@ def fuzz(
     message without numbers, are one finding. The result is true if there is none.
 
     Args:
-        against: A device of OpenVINO (``openvino:CPU``), a function in a Python file (``python:compiler.py:run``), which
-            runs in a process of its own as devices do, or a function itself. A function is called with the path of an
-            .xml and a list of arrays, and returns the arrays of the outputs. NotImplementedError says that it does not
-            support a model.
+        against: A device of OpenVINO (``openvino:CPU``), a function in a Python file (``python:compiler.py:run``),
+            which runs in a process of its own as devices do, or a function itself. A function is called with the path
+            of an .xml and a list of arrays, and returns the arrays of the outputs. NotImplementedError says that it
+            does not support a model.
         config: Properties of the device. By default OpenVINO's CPU computes in f32.
         time: How many seconds models are made. Without ``time`` and ``models``, 60.
         models: How many models are made.
@@ -153,7 +155,7 @@ class _Session:
         known: str | os.PathLike[str] | None,
     ) -> None:
         self._choice = choice
-        self._open = lambda: open_target(against, config, timeout)
+        self._open: Callable[[], Target] = partial(open_target, against, config, timeout)
         target = self._open()
         try:
             description = target.description  # which starts it, so that a device is known to be there
@@ -298,7 +300,13 @@ class _Session:
         raw = signature_of(model, fault)
         signature = self._seen.get(raw)
         if signature is None:
+            if not judge.repeats(model, inputs, fault):
+                with self._lock:
+                    self.found.known[_NOT_AGAIN] += 1
+                return
             reduced = reduce_fault(model, inputs, fault, judge)
+            if not judge.repeats(reduced.model, reduced.inputs, reduced.fault):
+                reduced = Reduced(model, inputs, fault)
             signature = signature_of(reduced.model, reduced.fault)
         with self._lock:
             self._seen[raw] = signature

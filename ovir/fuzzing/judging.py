@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import numpy as np
@@ -20,7 +20,7 @@ from ovir.debugging.engines.process import (
 from ovir.debugging.tensor_comparison import Criterion, TensorComparison, Tolerance, root_mean_square
 from ovir.debugging.walk import Depths, Walk, WalkPlan, element_type_of
 from ovir.diagnostics.errors import OvirError
-from ovir.fuzzing.divergences import reason_of_crash, reason_of_message, reason_of_value
+from ovir.fuzzing.divergences import reason_of_failure, reason_of_value
 from ovir.fuzzing.targets import Target
 from ovir.graph.layers import Port
 from ovir.model import Model
@@ -36,8 +36,8 @@ class Fault:
     """What the other side does wrong with one model."""
 
     kind: str
-    """``crash``, ``hang``, ``refusal``, ``shape``, ``type``, ``values``, ``second run``, or ``ovir`` for a fault of ovir
-    itself."""
+    """``crash``, ``hang``, ``refusal``, ``shape``, ``type``, ``values``, ``second run``, or ``ovir`` for a fault of
+    ovir itself."""
     message: str
     expected: Sequence[Array] = ()
     """The outputs in ovir."""
@@ -63,8 +63,8 @@ class Reference:
     @classmethod
     def of(cls, model: Model, inputs: Sequence[Array]) -> Reference:
         """Run a model; raise OvirError if it cannot be run."""
-        walk, depths, arrays = Walk(WalkPlan(model, with_constants=True), inputs), Depths(), {}
-        arrays.update(zip(model.inputs, inputs, strict=True))
+        walk, depths = Walk(WalkPlan(model, with_constants=True), inputs), Depths()
+        arrays: dict[Port, Array] = dict(zip(model.inputs, inputs, strict=True))
         for step in walk:
             depths.of(step)
             arrays.update(zip(step.layer.outputs, [array.copy() for array in step.outputs], strict=False))
@@ -122,6 +122,15 @@ class Judge:
         finally:
             self.seconds["ovir"] += perf_counter() - start
 
+    def repeats(self, model: Model, inputs: Sequence[Array], fault: Fault) -> bool:
+        """Return whether a fault shows again after the target has begun anew."""
+        self.target.close()
+        try:
+            found = self.fault(model, inputs)
+        except UnsupportedError:
+            return False
+        return found is not None and found.kind == fault.kind
+
     def _failed(self, reference: Reference, error: EngineError) -> Fault:
         diagnostic = error.diagnostic
         message = diagnostic.message + (f" ({diagnostic.hint})" if diagnostic.hint else "")
@@ -129,8 +138,8 @@ class Judge:
         if isinstance(error, EngineDiedError):
             kind = "hang" if isinstance(error, EngineHungError) else "crash"
         if self.has_divergences:
-            known = reason_of_crash(reference.model) if kind == "crash" else reason_of_message(message)
-            known = known or self._warned(reference)
+            text = message if kind == "refusal" else None
+            known = reason_of_failure(reference.model, text, reference.arrays) or self._warned(reference)
         return Fault(kind, message, reference.outputs, self._tolerances(reference, reference.outputs), known)
 
     def _compared(self, reference: Reference, runs: Sequence[Sequence[Array]]) -> Fault | None:
@@ -161,12 +170,14 @@ class Judge:
         return self._fault(reference, "values", f"output {index} of {kind} differs: {_described(found)}", index)
 
     def _tolerances(self, reference: Reference, results: Sequence[Array]) -> list[Tolerance]:
-        return [
-            self.criterion.between(
-                element_type_of(port, own), other, self.target.precision, reference.depths.of_port(port.source)
+        found = []
+        for port, own, other in zip(reference.model.outputs, reference.outputs, results, strict=True):
+            kind = element_type_of(port, own)
+            tolerance = self.criterion.between(
+                kind, other, self.target.precision, reference.depths.of_port(port.source)
             )
-            for port, own, other in zip(reference.model.outputs, reference.outputs, results, strict=True)
-        ]
+            found.append(replace(tolerance, atol=_TINY) if kind.is_real else tolerance)
+        return found
 
     def _fault(self, reference: Reference, kind: str, message: str, index: int) -> Fault:
         known = None
@@ -179,6 +190,8 @@ class Judge:
 
 
 _INTERNAL = "OVIR999"
+_TINY = 2.0**-126
+"""Devices may take smaller numbers, which are denormal in f32, for 0."""
 
 
 def _in_second_run(fault: Fault) -> Fault:
@@ -241,14 +254,14 @@ def _add_noise(model: Model, original: Model, arrays: Mapping[Port, Array], rng:
             ):
                 continue
             wide = array.astype(np.float64)
-            inputs = [
-                arrays[x.source] for x in layer.inputs if x.source in arrays and arrays[x.source].dtype.kind == "f"
-            ]
-            inputs = inputs if layer.type in _SUMS else []
+            ports = [x.source for x in layer.inputs] if layer.type in _SUMS else []
+            inputs = [arrays[x] for x in ports if x is not None and x in arrays and arrays[x].dtype.kind == "f"]
             terms = max((np.abs(x[np.isfinite(x)]).max(initial=0) for x in inputs), default=0.0)
             error = _ROUNDING[kind.name] * np.where(np.isfinite(wide), np.abs(wide) + terms, 0)
             noise = np.asarray(rng.uniform(-1, 1, wide.shape) * error)
-            constant = new_constant(0, f"noise of {layer.id}.{port.index}", Const.of(np.asarray(noise).astype(array.dtype), kind))
+            constant = new_constant(
+                0, f"noise of {layer.id}.{port.index}", Const.of(np.asarray(noise).astype(array.dtype), kind)
+            )
             own = model.layer(layer.key).outputs[port.index]
             model.insert_after(own, create_layer("Add", [own, constant], version="opset1"))
 

@@ -12,14 +12,14 @@ from ovir.diagnostics.errors import InputError
 from ovir.fuzzing.cases import VERSIONS, make_case
 from ovir.fuzzing.graphs import make_graph
 from ovir.model import Model, read_model
-from ovir.runtime.inputs import collect_inputs
+from ovir.runtime.inputs import Feeds, collect_inputs
 
 NAMES = [f"{kind}-{opset}" for kind, opset in VERSIONS]
 """Type and opset of each operation version."""
 _GRAPHS = 8
 """One of so many models is a graph of several layers."""
-_EXTREME = 6
-"""In one of so many rounds through all operation versions, inputs have NaN, infinities and the limits of types."""
+_KINDS: tuple[dict[str, bool], ...] = ({}, {"ties": True}, {"extreme": True})
+"""The options of cases in one round through all operation versions, in the next one, and so on."""
 _ANYWHERE = {"i32", "i64", "boolean"}
 """Element types of indices, sizes and masks, which models of all types have."""
 
@@ -61,12 +61,13 @@ class Choice:
             if self.ops is not None:
                 return None
             graph = make_graph(quotient)
-            model, feeds = graph.net.model(), graph.feeds
+            model = graph.net.model()
+            feeds: Feeds = graph.feeds
         else:
             seed = quotient * (_GRAPHS - 1) + rest
             if self.ops is not None and not re.search(self.ops, NAMES[seed % len(NAMES)]):
                 return None
-            case = make_case(seed, extreme=seed // len(NAMES) % _EXTREME == _EXTREME - 1)
+            case = make_case(seed, **_KINDS[seed // len(NAMES) % len(_KINDS)])
             model, feeds = read_model(case.text, case.weights), case.feeds
         if self.types and not _types_of(model) <= {*self.types, *_ANYWHERE}:
             return None

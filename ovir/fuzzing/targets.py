@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,9 +29,12 @@ PRECISE = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE":
 class Target(Protocol):
     """The other side."""
 
-    description: str
     precision: str | None
     """The element type in which it computes real numbers, if it says so."""
+
+    @property
+    def description(self) -> str:
+        """Return the name of the target with its version; raise EngineMissingError if it is not there."""
 
     def run(self, model: Model, inputs: Sequence[Array], times: int) -> list[list[Array]]:
         """Return the outputs of a model for several runs.
@@ -68,7 +72,8 @@ class Engine:
             except UnsupportedError:
                 raise
             except EngineError as error:
-                if type(error) is EngineError and not self._claims(model, path):
+                is_refused = type(error) is EngineError
+                if is_refused and (_SAYS_SO.search(error.diagnostic.message) or not self._claims(model, path)):
                     raise UnsupportedError(error.diagnostic) from None
                 raise
         return results
@@ -85,6 +90,10 @@ class Engine:
 
     def close(self) -> None:
         self._process.close()
+
+
+_SAYS_SO = re.compile("(?i)not support|unsupported|not implemented|cannot be created for string")
+"""What messages say that declare a model unsupported."""
 
 
 class Function:

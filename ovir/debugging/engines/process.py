@@ -29,7 +29,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError
 
 KINDS = ("openvino", "onnxruntime", "python")
-"""The engines. The package that one needs, and the extra of ovir that installs it, have its name; ``python`` needs none."""
+"""The engines. The first two need the packages of their names, which extras of ovir of the same names install."""
 
 
 class EngineError(RunError):
