@@ -304,9 +304,7 @@ class _Session:
                 with self._lock:
                     self.found.known[_NOT_AGAIN] += 1
                 return
-            reduced = reduce_fault(model, inputs, fault, judge)
-            if not judge.repeats(reduced.model, reduced.inputs, reduced.fault):
-                reduced = Reduced(model, inputs, fault)
+            reduced = self._reduced(model, inputs, fault, judge)
             signature = signature_of(reduced.model, reduced.fault)
         with self._lock:
             self._seen[raw] = signature
@@ -326,6 +324,18 @@ class _Session:
                 save_finding(self._folder / finding.folder, finding, reduced, self._origin)
             self.found.findings.append(finding)
             self._save()
+
+    def _reduced(self, model: Model, inputs: list[Array], fault: Fault, judge: Judge) -> Reduced:
+        """Return the smallest model that shows the fault again in a new process; quickly, if that leads to one."""
+        for excuses_rounding in (False, True):
+            judge.excuses_rounding = excuses_rounding
+            try:
+                reduced = reduce_fault(model, inputs, fault, judge)
+            finally:
+                judge.excuses_rounding = True
+            if judge.repeats(reduced.model, reduced.inputs, reduced.fault):
+                return reduced
+        return Reduced(model, inputs, fault)
 
     def _save(self) -> None:
         """Write what a later call needs to go on."""
