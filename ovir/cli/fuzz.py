@@ -20,7 +20,7 @@ from ovir.cli.other_side import add_device, config_of
 from ovir.cli.output import DONE, WRONG, format_count, print_message, say, say_json, say_table
 from ovir.cli.progress import reported
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.wording import escaped, plural, readable
+from ovir.diagnostics.wording import and_others, escaped, plural, readable
 from ovir.fuzzing.fuzz import Fuzzing, fuzz, write_known
 
 _EPILOG = """\
@@ -66,6 +66,7 @@ def add_to(commands: Any) -> None:
     add_json(parser)
 
 
+_SHOWN = 12  # operation versions
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -140,7 +141,8 @@ def _print(found: Fuzzing, folder: str) -> None:
         say_table((">models", "~known divergence"), [(format_count(n), name) for name, n in found.known.most_common()])
     say()
     if found.unreached:
-        say(readable(f"not reached: {', '.join(found.unreached)}"))
+        more = and_others(len(found.unreached) - _SHOWN, "more operation version")
+        say(readable(f"not reached: {', '.join(found.unreached[:_SHOWN])}{more}"))
     versions = f"{plural(len(found.exercised), 'operation version')}, {found.refused:,} not run by ovir"
     count = f"{plural(len(found.findings), 'finding')} on {found.description}"
     unsupported = f"{sum(found.unsupported.values()):,} layers not supported"

@@ -195,7 +195,7 @@ def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]
         yield f"The {title}:"
         yield ""
         yield "```"
-        yield from (np.array2string(np.asarray(x), threshold=_SHOWN) for x in arrays)
+        yield from [np.array2string(np.asarray(x), threshold=_SHOWN) for x in arrays] or ["none"]
         yield "```"
     yield ""
     yield "## What the specification says"

@@ -18,8 +18,8 @@ NAMES = [f"{kind}-{opset}" for kind, opset in VERSIONS]
 """Type and opset of each operation version."""
 _GRAPHS = 8
 """One of so many models is a graph of several layers."""
-_KINDS: tuple[dict[str, bool], ...] = ({}, {"ties": True}, {"extreme": True})
-"""The options of cases in one round through all operation versions, in the next one, and so on."""
+_VALUES = ("usual", "ties", "extreme")
+"""The values of inputs in one round through all operation versions, in the next one, and so on."""
 _ANYWHERE = {"i32", "i64", "boolean"}
 """Element types of indices, sizes and masks, which models of all types have."""
 
@@ -67,7 +67,8 @@ class Choice:
             seed = quotient * (_GRAPHS - 1) + rest
             if self.ops is not None and not re.search(self.ops, NAMES[seed % len(NAMES)]):
                 return None
-            case = make_case(seed, **_KINDS[seed // len(NAMES) % len(_KINDS)])
+            values = _VALUES[seed // len(NAMES) % len(_VALUES)]
+            case = make_case(seed, extreme=values == "extreme", ties=values == "ties")
             model, feeds = read_model(case.text, case.weights), case.feeds
         if self.types and not _types_of(model) <= {*self.types, *_ANYWHERE}:
             return None

@@ -23,7 +23,7 @@ def test_known_findings_are_not_reported(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "known.txt").write_text("# none\n")
     first = cli("fuzz", *options, "-o", tmp_path / "a", "--write-known", tmp_path / "known.txt")
     assert (first.status, first.err.count("error")) == (1, 0)
-    assert "values: Floor-1\n" in (tmp_path / "known.txt").read_text()
+    assert "values\n" in (tmp_path / "known.txt").read_text()
     assert (tmp_path / "a" / "fuzz.json").exists()
     assert cli("fuzz", *options, "-o", tmp_path / "b").status == 0
 
