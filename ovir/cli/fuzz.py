@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ovir.cli.arguments import (
     add_command,
@@ -21,7 +21,9 @@ from ovir.cli.output import DONE, WRONG, format_count, print_message, say, say_j
 from ovir.cli.progress import reported
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import and_others, escaped, plural, readable
-from ovir.fuzzing.fuzz import Fuzzing, fuzz, write_known
+
+if TYPE_CHECKING:
+    from ovir.fuzzing.fuzz import Fuzzing
 
 _EPILOG = """\
   ovir fuzz --against openvino:CPU --time 10m --workers 2 -o findings
@@ -79,6 +81,8 @@ def duration(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from ovir.fuzzing.fuzz import fuzz, write_known  # which imports all operations
+
     if arguments.write_known is not None:
         check_target("--write-known", arguments.write_known)
     config = config_of(arguments.config) if arguments.config else None

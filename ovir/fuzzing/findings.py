@@ -34,8 +34,11 @@ class Finding:
     signature: str
     """The kind of fault, the operations, and the message without numbers."""
     kind: str
+    """``crash``, ``hang``, ``refusal``, ``shape``, ``type``, ``values``, ``second run``, or ``ovir``."""
     operations: list[str]
+    """The operation versions of the reduced model."""
     message: str
+    """What is wrong, for the reduced model."""
     number: int
     """The number of the first model, which ``--seed`` makes again."""
     layers: int

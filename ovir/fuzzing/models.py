@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.errors import InputError
-from ovir.fuzzing.cases import VERSIONS, make_case
-from ovir.fuzzing.graphs import make_graph
 from ovir.model import Model, read_model
+from ovir.ops.base.opsets import OPERATIONS
 from ovir.runtime.inputs import Feeds, collect_inputs
 
-NAMES = [f"{kind}-{opset}" for kind, opset in VERSIONS]
+NAMES = [f"{kind}-{opset}" for kind, opset in sorted((x, n) for x, numbers in OPERATIONS.items() for n in numbers)]
 """Type and opset of each operation version."""
 _GRAPHS = 8
 """One of so many models is a graph of several layers."""
@@ -56,6 +55,9 @@ class Choice:
 
         Raises OvirError for a model that ovir refuses.
         """
+        from ovir.fuzzing.cases import make_case  # these import all operations
+        from ovir.fuzzing.graphs import make_graph
+
         quotient, rest = divmod(number, _GRAPHS)
         if rest == _GRAPHS - 1:
             if self.ops is not None:
