@@ -19,7 +19,10 @@ from ovir.debugging.engines.process import (
 )
 from ovir.debugging.tensor_comparison import Criterion, TensorComparison, Tolerance, root_mean_square
 from ovir.debugging.walk import Depths, Walk, WalkPlan, element_type_of
-from ovir.diagnostics.errors import OvirError
+from ovir.diagnostics.codes import ENGINE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import OvirError, RunError
+from ovir.editing.constant_edits import as_constant, put_constant
 from ovir.fuzzing.divergences import reason_of_failure, reason_of_value
 from ovir.fuzzing.targets import Target
 from ovir.graph.layers import Port
@@ -101,6 +104,7 @@ class Judge:
         Raises OvirError for a model that ovir does not run, UnsupportedError for one that the target does not claim to.
         """
         start = perf_counter()
+        _require_small(model, inputs)
         try:
             reference = Reference.of(model, inputs)
         except OvirError as error:
@@ -203,6 +207,27 @@ def _described(found: TensorComparison) -> str:
     place = "" if found.position is None else f", at [{','.join(map(str, found.position))}] "
     values = "" if found.position is None else f"{found.actual} in place of {found.reference}"
     return f"{found.beyond} of {found.size} elements{place}{values}"
+
+
+def _require_small(model: Model, inputs: Sequence[Array]) -> None:
+    """Raise RunError for a model with a tensor that is too large to be worth a comparison."""
+    if any(not port.shape.is_static for layer in model.layers for port in layer.outputs):
+        model = model.clone()  # sizes that follow from values of inputs are known once these are constants
+        with model.editing():
+            for port, array in zip(list(model.inputs), inputs, strict=True):
+                constant = as_constant(port, array) if array.size <= _MOST_SIZES else None
+                if constant is not None:
+                    put_constant(port.layer, constant)
+                else:
+                    model.reshape({port: array.shape})
+    for layer in model.layers:
+        for port in layer.outputs:
+            if port.shape.size().lower > _MOST_ELEMENTS:
+                raise RunError(diagnose(ENGINE, f"{port.type} is too large to be compared", layer.place))
+
+
+_MOST_SIZES = 64
+_MOST_ELEMENTS = 1 << 22
 
 
 # --------------------------------------------------------------------------- rounding errors that grow
