@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from ovir.export.exported import Exported as Exported
     from ovir.export.exporters import exports as exports
     from ovir.export.hybrid.compile_model import compile_model as compile_model
+    from ovir.fuzzing.findings import Finding as Finding
+    from ovir.fuzzing.fuzz import Fuzzing as Fuzzing
+    from ovir.fuzzing.fuzz import fuzz as fuzz
     from ovir.generation.generate import Generated as Generated
     from ovir.generation.generate import generate as generate
     from ovir.generation.token_comparison import CandidateToken as CandidateToken
@@ -101,6 +104,8 @@ _NAMES = {
     ),
     "ovir.export.export_onnx": ("export_onnx",),
     "ovir.export.exported": ("Exported",),
+    "ovir.fuzzing.findings": ("Finding",),
+    "ovir.fuzzing.fuzz": ("Fuzzing", "fuzz"),
     "ovir.generation.generate": ("Generated", "generate"),
     "ovir.generation.token_comparison": ("CandidateToken", "TokenComparison", "TokenDifference"),
     "ovir.export.exporters": ("exports",),

@@ -299,7 +299,8 @@ def _origin(arguments: argparse.Namespace) -> str:
 
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     versions = f"with Python {platform.python_version()} and NumPy {np.__version__}"
-    has_seed = hasattr(arguments, "seed") and not (arguments.input or getattr(arguments, "inputs", None))
+    draws = {"seed", "input"} <= vars(arguments).keys()
+    has_seed = draws and not (arguments.input or getattr(arguments, "inputs", None))
     seed = f"; the seed of random inputs is {arguments.seed or 0}" if has_seed else ""
     return f"{versions} on {now} by: {shlex.join(arguments.command_line)}{seed}"
 

@@ -22,7 +22,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, InputError, OvirError
 
 COMMANDS = (
-    *("run", "generate", "eval", "infer", "show", "check", "diff", "compare", "bisect", "reduce", "precision"),
+    *("run", "generate", "eval", "infer", "show", "check", "diff", "compare", "bisect", "reduce", "precision", "fuzz"),
     *("extract", "edit", "join", "export", "view", "explain", "ops", "python"),
 )
 """Each is a module of this package."""
@@ -40,6 +40,7 @@ examples:
   ovir bisect model.xml --against openvino:GPU        the first layer that differs, with few runs
   ovir reduce model.xml --check 'ovir run {}' -o small.xml  the smallest model that fails likewise
   ovir precision model.xml --to f16                   the layers that a device must compute in f32
+  ovir fuzz --against openvino:CPU --time 10m         random models that a device computes wrongly
   ovir extract model.xml --outputs relu1 -o part.xml  the part that relu1 depends on
   ovir edit model.xml --rename image=photo -o new.xml rename, reshape, set constants, fold, prune
   ovir join a.xml b.xml --connect out=in -o c.xml     one model of two

@@ -17,6 +17,7 @@ from ovir.core.element_types import ElementType, bf16, f16
 from ovir.diagnostics.errors import InputError
 
 _BLOCK = 1 << 16  # elements that are compared at a time: the workspace stays in a cache
+_SQUARED = 1e150  # a number whose square f64 holds, and the sum of a block of such squares
 _MANTISSA, _EXPONENTS, _BIAS = 52, 1 << 11, 1023  # of f64, without the sign: errors are not negative
 
 
@@ -128,7 +129,7 @@ def compare_tensors(
         return TensorComparison(reference.size, within=False, beyond=reference.size, problem=problem)
     if actual.dtype.kind in "TUSO" or reference.dtype.kind in "TUSO":
         return _compare_texts(actual, reference)
-    with single_thread:
+    with single_thread, np.errstate(over="ignore"):  # sums of squares may be infinite
         sums = _Sums(tolerance, 0.0 if tolerance.rtol == 0 else root_mean_square(reference), counts_errors)
         for start, one, other in _blocks(actual, reference):
             sums.add(start, one, other)
@@ -140,9 +141,10 @@ def root_mean_square(array: Array) -> float:
     total, count = 0.0, 0
     for _, values, _ in _blocks(array, array):
         numbers = values.astype(np.float64)
-        squares = float(numbers @ numbers)
+        with np.errstate(over="ignore"):
+            squares = float(numbers @ numbers)
         if not math.isfinite(squares):
-            numbers = numbers[np.isfinite(numbers)]
+            numbers = numbers[np.isfinite(numbers)].clip(-_SQUARED, _SQUARED)
             squares = float(numbers @ numbers)
         total += squares
         count += numbers.size

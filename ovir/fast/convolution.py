@@ -450,7 +450,7 @@ def _sampled(
     first: Array,
     spatial: tuple[int, ...],
     places: Array,
-    scale: Array | float = 1.0,
+    scale: Array | None = None,
 ) -> Array:
     """Return pixels [N * height * width * parts, channels of a part] around places[axis, r, t, part], interpolated and
     multiplied by scale[r, t, part], as [r, t, part, channels]."""
@@ -460,7 +460,7 @@ def _sampled(
     low = np.floor(places)
     part = places - low
     begin = low.astype(np.intp)
-    factor = np.where(inside, places.dtype.type(1) * scale, 0)
+    factor = inside.astype(places.dtype)
     parts = places.shape[-1]
     strides = np.array([spatial[1] * parts, parts]).reshape(2, 1, 1, 1)
     neighbors = []  # before and after on both axes: where pixels begin, their weights, and which of them exist
@@ -477,4 +477,6 @@ def _sampled(
         samples *= share[..., np.newaxis]
         total = samples if total is None else np.add(total, samples, out=total)
     assert total is not None
+    if scale is not None:  # only now: an infinite scale of a sample of 0 gives NaN, and of a share of 0 does not
+        total *= scale[..., np.newaxis]
     return total

@@ -516,8 +516,9 @@ class DeformableBase(ConvolutionBase):
         """Return the pixels [N, parts, height, width, channels] around places y and x, both [N, parts, *windows],
         interpolated as [N, parts, *windows, channels]."""
         images, parts, height, width, channels = pixels.shape
-        least = -1 if self.bilinear_interpolation_pad else 0
-        inside = (y >= least) & (x >= least) & (y < height) & (x < width)
+        is_padded = self.bilinear_interpolation_pad
+        after = (y > -1) & (x > -1) if is_padded else (y >= 0) & (x >= 0)
+        inside = after & (y < height) & (x < width)
         y, x = (np.where(inside, at, 0) for at in (y, x))  # NaN is outside, too
         top, left = np.floor(y), np.floor(x)
         planes = np.arange(images * parts).reshape(images, parts, 1, 1)
@@ -525,7 +526,7 @@ class DeformableBase(ConvolutionBase):
         for row, column in ((top, left), (top, left + 1), (top + 1, left), (top + 1, left + 1)):
             share = (1 - np.abs(y - row)) * (1 - np.abs(x - column))
             counts = inside
-            if self.bilinear_interpolation_pad:  # otherwise the last row and column continue
+            if is_padded:  # otherwise the last row and column continue
                 counts = inside & (row >= 0) & (column >= 0) & (row < height) & (column < width)
             near = planes, np.clip(row, 0, height - 1).astype(int), np.clip(column, 0, width - 1).astype(int)
             index = np.ravel_multi_index(near, (images * parts, height, width))

@@ -58,6 +58,7 @@ COMMAND_LINES = {
     "bisect": "bisect {model} --against openvino:CPU",
     "reduce": "reduce {model} --check 'sleep 0.1; exit 3 # {{}}' -o {out}/small.xml",
     "precision": "precision {model} --to f16",
+    "fuzz": "fuzz --against openvino:CPU -o {out}/findings",
     "extract": "extract {model} --outputs relu0 -o {out}/part.xml",
     "edit": "edit {large} --prune -o {out}/new.xml",
     "export": "export {model} -o {out}/model.onnx",
@@ -70,7 +71,7 @@ COMMAND_LINES = {
     "python": "python {large} -o {out}/build.py",
 }
 RESULTS = {"out.npz", "out.sarif", "small.xml", "small.bin", "part.xml", "part.bin", "new.xml", "new.bin"}
-RESULTS |= {"results", "model.onnx", "build.py", "build.npz", ".ses"}  # the last one is of onnxruntime
+RESULTS |= {"results", "findings", "model.onnx", "build.py", "build.npz", ".ses"}  # the last one is of onnxruntime
 """What commands write if they end before; temporary files have other names."""
 
 

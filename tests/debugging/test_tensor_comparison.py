@@ -101,3 +101,8 @@ def test_default_tolerances():
     assert default_tolerance(f32).rtol < default_tolerance(f32, 10_000).rtol < default_tolerance(f16).rtol
     assert default_tolerance(f16).rtol < default_tolerance(bf16).rtol
     assert default_tolerance(f32).rtol < default_tolerance(f32, steps=100).rtol < 1e-3
+
+
+def test_large_numbers_do_not_make_everything_agree():
+    reference = np.array([1e200, 1.0])
+    assert not compare_tensors(reference * 2, reference, Tolerance(rtol=1e-3)).within

@@ -8,8 +8,8 @@ import pytest
 
 from fuzz import operations
 from fuzz.cases import VERSIONS, make_case
-from fuzz.recipes import RECIPES, recipe_name
 from fuzz.trial import try_seed
+from ovir.fuzzing.recipes import RECIPES, recipe_name
 from ovir.ops import find
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,8 @@ A device can crash or hang on an odd model, which must not take its caller down.
 nothing of ovir. Messages are pickles on standard input and output; the bytes of tensors follow them and are never part
 of a pickle. A request is a command with its arguments. An answer is ``("ok", value)``, ``("missing", name of a
 package)``, ``("unusable", message)`` for a device or a property that does not exist and for a package that cannot be
-imported, or ``("failed", message of the engine)``.
+imported, ``("unsupported", message)`` for a model that the engine is known not to run, or ``("failed", message of the
+engine)``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import pickle
 import queue
 import re
+import runpy
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -228,16 +230,40 @@ class OnnxRuntime:
         self, session: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
     ) -> list[WireTensor]:
         """Return the named outputs, by default all of them, for inputs by position; ONNX models have no state."""
-        import numpy as np
-
         feeds = {}
         for port, (name, shape, content) in zip(session.get_inputs(), tensors, strict=True):
-            array = np.array(content, object) if name == "string" else np.frombuffer(content, _dtype(name))
-            feeds[port.name] = array.reshape(shape)
+            feeds[port.name] = _array(name, shape, content)
         return [_sent_array(array) for array in session.run(outputs, feeds)]
 
 
-_ENGINES: dict[str, Callable[[str, Mapping[str, str]], Any]] = {"openvino": OpenVino, "onnxruntime": OnnxRuntime}
+class PythonFunction:
+    """A function of a Python file, ``FILE.py:NAME``, that is called with the path of a model and the arrays of its
+    inputs, and returns the arrays of its outputs."""
+
+    def __init__(self, name: str, config: Mapping[str, str]) -> None:
+        path, _, function = name.rpartition(":")
+        try:
+            self.function = runpy.run_path(path)[function]
+        except (OSError, KeyError) as error:
+            raise UnusableError(f"expected the path of a file and the name of its function: {error}") from None
+        self.description = f"{function} of {path}"
+
+    def load(self, path: str, outputs: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+        """Return the path; the function loads the model."""
+        return path, {}
+
+    def infer(
+        self, path: str, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
+    ) -> list[WireTensor]:
+        """Return the outputs of the model."""
+        return [_sent_array(array) for array in self.function(path, [_array(*tensor) for tensor in tensors])]
+
+
+_ENGINES: dict[str, Callable[[str, Mapping[str, str]], Any]] = {
+    "openvino": OpenVino,
+    "onnxruntime": OnnxRuntime,
+    "python": PythonFunction,
+}
 
 _DTYPES = {"boolean": "bool"} | {f"f{bits}": f"float{bits}" for bits in (16, 32, 64)}
 _DTYPES |= {f"{kind[0]}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
@@ -250,8 +276,15 @@ def _dtype(name: str) -> Any:
     import numpy as np
 
     if name not in _DTYPES:
-        raise RuntimeError(f"tensors of element type {name} cannot be given to onnxruntime from Python")
+        raise NotImplementedError(f"NumPy has no element type {name}")
     return np.dtype(_DTYPES[name])
+
+
+def _array(name: str, shape: tuple[int, ...], content: Any) -> Any:
+    import numpy as np
+
+    array = np.array(content, object) if name == "string" else np.frombuffer(content, _dtype(name))
+    return array.reshape(shape)
 
 
 def _sent_array(array: Any) -> WireTensor:
@@ -283,6 +316,8 @@ class Worker:
             return "unusable", f"the package cannot be imported: {error}"
         except UnusableError as error:
             return "unusable", str(error)
+        except NotImplementedError as error:
+            return "unsupported", str(error)
         except Exception as error:  # engines raise exceptions of many kinds; the caller reports all of them
             return "failed", str(error)
 

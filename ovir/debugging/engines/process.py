@@ -28,16 +28,24 @@ from ovir.diagnostics.codes import ENGINE, NO_ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError
 
-KINDS = ("openvino", "onnxruntime")
-"""The engines. The package that each needs, and the extra of ovir that installs it, have the same name."""
+KINDS = ("openvino", "onnxruntime", "python")
+"""The engines. The first two need the packages of their names, which extras of ovir of the same names install."""
 
 
 class EngineError(RunError):
     """Another engine refused a model or failed to run it."""
 
 
+class UnsupportedError(EngineError):
+    """An engine does not run models of this kind, and says so."""
+
+
 class EngineDiedError(EngineError):
     """The process of an engine crashed, or took longer than allowed and was stopped."""
+
+
+class EngineHungError(EngineDiedError):
+    """The process of an engine took longer than allowed."""
 
 
 class EngineMissingError(EngineError, InputError):
@@ -57,7 +65,8 @@ class Loaded:
 
 
 class EngineProcess:
-    """Another engine that runs models, such as ``openvino:CPU``, ``openvino:GPU.0`` or ``onnxruntime``.
+    """Another engine that runs models, such as ``openvino:CPU``, ``openvino:GPU.0``, ``onnxruntime`` or, for a function
+    of a Python file, ``python:compiler.py:run``.
 
     Its process starts with the first use, and again after a crash; loaded models are lost then. Use it in a ``with``
     block. ``config`` holds properties of the device, such as ``{"INFERENCE_PRECISION_HINT": "bf16"}``. ``timeout`` is
@@ -68,7 +77,7 @@ class EngineProcess:
         self.name = name
         self.kind, _, self.device = name.partition(":")
         if self.kind not in KINDS:
-            message = f"unknown engine {name!r}: expected openvino:DEVICE or onnxruntime"
+            message = f"unknown engine {name!r}: expected openvino:DEVICE, onnxruntime or python:FILE.py:FUNCTION"
             raise InputError.usage(message)
         self.config = dict(config or {})
         self.timeout = timeout
@@ -207,7 +216,8 @@ class EngineProcess:
             )
         if status == "unusable":
             return EngineMissingError(diagnose(NO_ENGINE, f"{self.name}: {_one_line(value)}"))
-        return EngineError(diagnose(ENGINE, f"{self.description}: {_WHAT[command]}: {_one_line(value)}"))
+        kind = UnsupportedError if status == "unsupported" else EngineError
+        return kind(diagnose(ENGINE, f"{self.description}: {_WHAT[command]}: {_one_line(value)}"))
 
     def _died(self, command: str, limit: float | None) -> EngineDiedError:
         """Return the error of a process that has ended, or was stopped after ``limit`` seconds."""
@@ -221,7 +231,8 @@ class EngineProcess:
         self.close()
         hint = f"its last message: {_one_line(last)}" if last else None
         message = f"{self.description}: {_WHAT[command]}: the process {reason}"
-        return EngineDiedError(diagnose(ENGINE, message, hint=hint))
+        kind = EngineDiedError if limit is None else EngineHungError
+        return kind(diagnose(ENGINE, message, hint=hint))
 
 
 _WHAT = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fuzz.making import INTEGERS, NARROW, REALS, Make
+from ovir.fuzzing.making import INTEGERS, NARROW, REALS, Make
 from ovir.ops.base.operator import Operator
 
 Recipe = Callable[[Make], None]
@@ -28,7 +28,7 @@ def recipe_name(cls: type[Operator]) -> str:
     """Return the type or the base class whose recipe makes layers of an operation."""
     names = (cls.type, *(base.__name__ for base in cls.__mro__))
     found = next((name for name in names if name in RECIPES), None)
-    assert found is not None, f"neither {cls.type} nor a base class of it has a recipe in tests/fuzz"
+    assert found is not None, f"neither {cls.type} nor a base class of it has a recipe in ovir/fuzzing"
     return found
 
 

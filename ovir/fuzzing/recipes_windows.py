@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuzz.making import Make
-from fuzz.recipes import RECIPES, recipe, with_size
+from ovir.fuzzing.making import Make
+from ovir.fuzzing.recipes import RECIPES, recipe, with_size
 
 # --------------------------------------------------------------------------- windows
 
@@ -42,7 +42,7 @@ def pool(m: Make) -> None:
 def adaptive(m: Make) -> None:
     axes = m.pick(1, 2, 3)
     m.add((*m.shape("N C"), *(m.pick(1, 2, 3, 7) for _ in range(axes))), m.narrow_real)
-    m.given(np.int64(m.ints(axes, 1, 5)))
+    m.given(np.array(m.ints(axes, 1, 5), np.int64))
     if m.sizes.get("max"):
         m.maybe(index_element_type=m.index)
         m.outputs = 2
@@ -82,7 +82,7 @@ def convolution(m: Make) -> None:
     if m.sizes.get("binary"):
         m.has(mode="xnor-popcount", pad_value=m.pick(-1, 0, 1))
     if backwards and m.flag():
-        m.given(np.int64([m.rng.randint(1, 12) for _ in kernel]))
+        m.given(np.array([m.rng.randint(1, 12) for _ in kernel], np.int64))
     elif backwards:
         m.maybe(output_padding=[0] * axes)
 
@@ -99,8 +99,8 @@ def col2im(m: Make) -> None:
     kernel, output = [m.pick(1, 2, 3) for _ in "ab"], [m.pick(3, 4, 6) for _ in "ab"]
     blocks = int(np.prod([o - k + 1 for o, k in zip(output, kernel, strict=True)]))
     m.add((*m.pick((), (2,)), 2 * int(np.prod(kernel)), blocks), m.number)
-    m.given(np.int64(output))
-    m.given(np.int64(kernel))
+    m.given(np.array(output, np.int64))
+    m.given(np.array(kernel, np.int64))
 
 
 @recipe("Interpolate")
@@ -114,7 +114,10 @@ def interpolate(m: Make) -> None:
     mode = m.rng.choice(modes)
     m.add(shape, m.narrow_real if m.chance(0.8) else "u8")
     by_sizes = m.flag() or m.opset == 1
-    sizes, scales = np.int64([m.rng.randint(1, 9) for _ in axes]), np.float32([m.pick(0.5, 1, 1.7, 3) for _ in axes])
+    sizes, scales = (
+        np.array([m.rng.randint(1, 9) for _ in axes], np.int64),
+        np.array([m.pick(0.5, 1, 1.7, 3) for _ in axes], np.float32),
+    )
     if m.opset == 1:
         m.given(sizes)
         m.has(axes=axes, mode=m.pick("nearest", "linear"), align_corners=m.flag(), antialias=m.flag())
@@ -123,7 +126,7 @@ def interpolate(m: Make) -> None:
         m.given(sizes)
     if m.opset == 4 or not by_sizes:
         m.given(scales, "f32")
-    m.given(np.int64(axes))
+    m.given(np.array(axes, np.int64))
     m.has(mode=mode, shape_calculation_mode="sizes" if by_sizes else "scales", antialias=m.flag())
     transform = m.pick("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
     m.maybe(coordinate_transformation_mode=transform, cube_coeff=-0.5)

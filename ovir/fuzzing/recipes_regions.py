@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuzz.making import Make
-from fuzz.recipes import RECIPES, recipe, with_size
+from ovir.fuzzing.making import Make
+from ovir.fuzzing.recipes import RECIPES, recipe, with_size
 
 # --------------------------------------------------------------------------- regions
 
@@ -34,7 +34,7 @@ def roi_pooling(m: Make) -> None:
 
 def _rois(m: Make) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     """Return boxes of images, [n, 5]."""
-    rois = np.sort(np.float32([m.ints(4, 0, 9) for _ in range(m.shape("R")[0])]).reshape(-1, 4), axis=1)[
+    rois = np.sort(np.array([m.ints(4, 0, 9) for _ in range(m.shape("R")[0])], np.float32).reshape(-1, 4), axis=1)[
         :, [0, 2, 1, 3]
     ]
     return np.insert(rois, 0, 0, axis=1).astype(np.float32)
@@ -99,7 +99,7 @@ def detectron_output(m: Make) -> None:
     m.add("R 4", m.narrow_real)
     m.add(f"R {4 * classes}", m.narrow_real)
     m.add(f"R {classes}", m.narrow_real)
-    m.add((1, 3), m.narrow_real, np.float32([[32, 32, 1]]))
+    m.add((1, 3), m.narrow_real, np.array([[32, 32, 1]], np.float32))
     m.has(
         score_threshold=0.05, nms_threshold=0.5, max_delta_log_wh=4.1, num_classes=classes, post_nms_count=m.pick(1, 10)
     )
@@ -118,7 +118,7 @@ def generate_proposals(m: Make) -> None:
     m.add(
         (*(m.shape("N") if batched else ()), 3),
         m.narrow_real,
-        np.broadcast_to(np.float32([32, 32, 1]), (*(m.shape("N") if batched else ()), 3)),
+        np.broadcast_to(np.array([32, 32, 1], np.float32), (*(m.shape("N") if batched else ()), 3)),
     )
     m.add("H W A 4" if batched else "H*W*A 4", m.narrow_real)
     m.add("N 4*A H W" if batched else "4*A H W", m.narrow_real)
@@ -139,7 +139,7 @@ def prior_grid(m: Make) -> None:
 @recipe("PriorBox")
 def prior_box(m: Make) -> None:
     for _ in range(2):
-        m.given(np.int64(m.ints(2, 1, 12)), constant=True)
+        m.given(np.array(m.ints(2, 1, 12), np.int64), constant=True)
     m.has(min_size=[m.pick(2, 16)], offset=0.5, variance=m.pick([0.1], [0.1, 0.1, 0.2, 0.2]), step=m.pick(0, 4))
     m.maybe(max_size=[20], aspect_ratio=[2], clip=m.flag(), flip=m.flag(), scale_all_sizes=m.flag())
 
@@ -147,7 +147,7 @@ def prior_box(m: Make) -> None:
 @recipe("PriorBoxClustered")
 def prior_box_clustered(m: Make) -> None:
     for _ in range(2):
-        m.given(np.int64(m.ints(2, 1, 12)), constant=True)
+        m.given(np.array(m.ints(2, 1, 12), np.int64), constant=True)
     m.has(width=[2, 5], height=[3, 4], offset=0.5, variance=[0.1], step=m.pick(0, 4), clip=m.flag())
 
 
@@ -158,7 +158,7 @@ def proposal(m: Make) -> None:
     m.set(N=m.pick(1, 2), H=m.pick(1, 4), W=m.pick(1, 3))
     m.add(f"N {2 * anchors} H W", m.narrow_real)
     m.add(f"N {4 * anchors} H W", m.narrow_real)
-    m.add((), m.narrow_real, np.float32([32, 32, 1]))
+    m.add((), m.narrow_real, np.array([32, 32, 1], np.float32))
     m.has(
         base_size=8, pre_nms_topn=m.pick(1, 50), post_nms_topn=m.pick(1, 9), nms_thresh=0.7, feat_stride=8, min_size=1
     )

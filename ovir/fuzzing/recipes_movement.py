@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuzz.making import Make
-from fuzz.recipes import RECIPES, recipe, with_size
+from ovir.fuzzing.making import Make
+from ovir.fuzzing.recipes import RECIPES, recipe, with_size
 
 
 @recipe("Reshape")
@@ -18,7 +18,7 @@ def reshape(m: Make) -> None:
         target = [target[0] * target[1], *target[2:]]
     if target and m.chance(0.4) and 0 not in target:
         target[m.rng.randrange(len(target))] = -1
-    m.given(np.int64(target))
+    m.given(np.array(target, np.int64))
     m.has(special_zero=m.flag() and 0 not in shape)
 
 
@@ -53,9 +53,9 @@ def broadcast(m: Make) -> None:
     axes = sorted(m.rng.sample(range(len(target)), m.rng.randint(0, len(target))))
     shape = [target[axis] for axis in axes] if mode == "explicit" else m.broadcast(target)
     m.add(shape, m.anything)
-    m.given(np.int64(target))
+    m.given(np.array(target, np.int64))
     if mode == "explicit":
-        m.given(np.int64(axes))
+        m.given(np.array(axes, np.int64))
     m.has(mode=mode)
 
 
@@ -63,7 +63,7 @@ def broadcast(m: Make) -> None:
 def tile(m: Make) -> None:
     shape = m.any_shape(0, 3)
     m.add(shape, m.anything)
-    m.given(np.int64(m.ints(m.rng.randint(0, 4), 0, 3)))
+    m.given(np.array(m.ints(m.rng.randint(0, 4), 0, 3), np.int64))
 
 
 @recipe("Concat")
@@ -89,7 +89,7 @@ def split(m: Make) -> None:
     if variadic:
         if m.chance(0.3):
             lengths[m.rng.randrange(parts)] = -1
-        m.given(np.int64(lengths))
+        m.given(np.array(lengths, np.int64))
     else:
         m.has(num_splits=parts)
     m.outputs = parts
@@ -101,9 +101,9 @@ def strided_slice(m: Make) -> None:
     count = m.rng.randint(0, len(shape))
     m.add(shape, m.anything)
     for low, high in ((-5, 5), (-5, 9)):
-        m.given(np.int64(m.ints(count, low, high)))
+        m.given(np.array(m.ints(count, low, high), np.int64))
     if m.chance(0.7):
-        m.given(np.int64([m.pick(1, 1, 2, -1, -3) for _ in range(count)]))
+        m.given(np.array([m.pick(1, 1, 2, -1, -3) for _ in range(count)], np.int64))
     for name, share in (("begin", 0.3), ("end", 0.3), ("new_axis", 0.1), ("shrink_axis", 0.1), ("ellipsis", 0.0)):
         m.has(**{f"{name}_mask": [int(m.chance(share)) for _ in range(count)]})
 
@@ -121,7 +121,7 @@ def slicing(m: Make) -> None:
         taken = np.empty(shape, np.int8)[_index(len(shape), axes, starts, stops, steps)]
         m.add(taken.shape, m.anything)
     for values in (starts, stops, steps, axes):
-        m.given(np.int64(values))
+        m.given(np.array(values, np.int64))
 
 
 def _index(rank: int, axes: list[int], starts: list[int], stops: list[int], steps: list[int]) -> tuple[slice, ...]:
@@ -139,8 +139,9 @@ def pad(m: Make) -> None:
     m.add(shape, m.anything)
     for _ in range(2):
         m.given(
-            np.int64(
-                [m.rng.randint(low, 3 if mode in ("constant", "edge") else max(min(3, size - 1), 0)) for size in shape]
+            np.array(
+                [m.rng.randint(low, 3 if mode in ("constant", "edge") else max(min(3, size - 1), 0)) for size in shape],
+                np.int64,
             )
         )
     if mode == "constant" and m.flag():
@@ -172,8 +173,8 @@ def roll(m: Make) -> None:
     shape = m.any_shape(1)
     axes = m.axes(len(shape))
     m.add(shape, m.anything)
-    m.given(np.int64(m.ints(len(axes), -20, 20)))
-    m.given(np.int64(axes))
+    m.given(np.array(m.ints(len(axes), -20, 20), np.int64))
+    m.given(np.array(axes, np.int64))
 
 
 @recipe("ShuffleChannels")
@@ -208,7 +209,7 @@ def blocks(m: Make) -> None:
         end = [-(size + b) % k for size, b, k in zip(shape, begin, block, strict=True)]
     m.add(shape, m.anything)
     for values in (block, begin, end):
-        m.given(np.int64(values))
+        m.given(np.array(values, np.int64))
 
 
 @recipe("ReorgYolo")

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from builder import Net, output
 
+from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.fuzzing.net import Net, output
 from ovir.ops import find
 from ovir.ops.activation import ActivationBase
 from ovir.ops.base.operator import Operator
@@ -99,6 +100,7 @@ class Graph:
     def parameter(self, shape: Sequence[int], element_type: str) -> Tensor:
         name = f"p{len(self.feeds)}"
         dtype = ElementType.parse(element_type).to_dtype()
+        values: Array
         if element_type in FLOATS:
             values = self.rng.integers(-24, 25, shape) / 8 + self.rng.integers(-8, 9, shape) / 64
         elif element_type == "boolean":
@@ -152,7 +154,8 @@ class Graph:
             t for t in self.tensors if t.type == tensor.type and t is not tensor and _broadcasts(t.shape, tensor.shape)
         ]
         if alike and self.chance(0.6):
-            return self.choose(*alike).end
+            end: tuple[int, int] = self.choose(*alike).end
+            return end
         shape = tuple(1 if self.chance(0.3) else size for size in tensor.shape[self.integer(0, tensor.rank) :])
         if tensor.type == "boolean":
             return self.constant(self.rng.integers(0, 2, shape), "boolean")
@@ -248,7 +251,7 @@ def binary(g: Graph) -> None:
     x = g.numbers()
     kind = g.choose(*BINARY)
     attributes = {"m_pythondiv": g.choose(True, False)} if kind == "Divide" else {}
-    inputs = [x, g.partner(x)]
+    inputs: list[Tensor | tuple[int, int]] = [x, g.partner(x)]
     if g.chance(0.3):
         inputs.reverse()
     if kind in ("Divide", "FloorMod", "Mod") and x.type in INTEGERS:  # a division by 0 is undefined
@@ -418,8 +421,8 @@ def slices(g: Graph) -> None:
     if g.chance(0.5):
         g.add("Slice", x, g.constant(begin), g.constant(end), g.constant(step), opset=8)
     else:
-        masks = {name: [g.choose(0, 0, 1) for _ in x.shape] for name in ("begin_mask", "end_mask")}
-        g.add("StridedSlice", x, g.constant(begin), g.constant(end), g.constant(step), **masks)
+        masks: dict[str, Any] = {name: [g.choose(0, 0, 1) for _ in x.shape] for name in ("begin_mask", "end_mask")}
+        g.add("StridedSlice", x, g.constant(begin), g.constant(end), g.constant(step), opset=1, outputs=1, **masks)
 
 
 def concat(g: Graph) -> None:
@@ -508,10 +511,10 @@ def scatter(g: Graph) -> None:
     axis = g.integer(0, x.rank - 1)
     kind = g.integer(0, 2)
     if kind == 0:
-        indices = g.rng.permutation(x.shape[axis])[: g.integer(1, x.shape[axis])]
-        shape = [*x.shape[:axis], len(indices), *x.shape[axis + 1 :]]
+        places = g.rng.permutation(x.shape[axis])[: g.integer(1, x.shape[axis])]
+        shape = [*x.shape[:axis], len(places), *x.shape[axis + 1 :]]
         updates = g.constant(g.rng.integers(-9, 9, shape), x.type)
-        g.add("ScatterUpdate", x, g.constant(indices), updates, g.constant(axis), opset=3)
+        g.add("ScatterUpdate", x, g.constant(places), updates, g.constant(axis), opset=3)
     elif kind == 1:
         shape = [g.integer(1, size) for size in x.shape]
         indices = g.constant(g.rng.permuted(np.broadcast_to(_column(shape, axis), shape), axis=axis), "i32")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fuzz.making import Make
-from fuzz.recipes import RECIPES, recipe, with_size
+from ovir.fuzzing.making import Make
+from ovir.fuzzing.recipes import RECIPES, recipe, with_size
 
 # --------------------------------------------------------------------------- cells
 
@@ -42,13 +42,15 @@ for _kind, _gates, _states in (("RNN", 1, 1), ("GRU", 3, 1), ("LSTM", 4, 2)):
 
 
 _BODY = """<layers>
-<layer id="0" name="p" type="Parameter" version="opset1"><data shape="{shape}" element_type="{type}"/><output><port id="0"/></output></layer>
+<layer id="0" name="p" type="Parameter" version="opset1"><data shape="{shape}" element_type="{type}"/>
+<output><port id="0"/></output></layer>
 <layer id="1" name="f" type="{op}" version="opset1"><input><port id="0"/></input><output><port id="1"/></output></layer>
 <layer id="2" name="r" type="Result" version="opset1"><input><port id="0"/></input></layer>{more}</layers>
 <edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
 <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>{edges}</edges>"""
-_TRUE = """<layer id="3" name="c" type="Const" version="opset1"><data element_type="boolean" shape="1" offset="0" size="1"/>
-<output><port id="0"/></output></layer><layer id="4" name="s" type="Result" version="opset1"><input><port id="0"/></input></layer>"""
+_TRUE = """<layer id="3" name="c" type="Const" version="opset1">
+<data element_type="boolean" shape="1" offset="0" size="1"/><output><port id="0"/></output></layer>
+<layer id="4" name="s" type="Result" version="opset1"><input><port id="0"/></input></layer>"""
 
 
 def _body(m: Make, shape: tuple[int, ...], *, loop: bool = False) -> str:

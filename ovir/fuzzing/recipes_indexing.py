@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuzz.making import INTEGERS, REALS, Make
-from fuzz.recipes import RECIPES, recipe, with_size
+from ovir.fuzzing.making import INTEGERS, REALS, Make
+from ovir.fuzzing.recipes import RECIPES, recipe, with_size
 
 
 @recipe("Gather")
@@ -138,8 +138,8 @@ def sparse(m: Make) -> None:
     rows, columns, count = m.pick(1, 3, 8), m.pick(1, 4), m.size()
     places = sorted([m.rng.randrange(rows), m.rng.randrange(columns)] for _ in range(count))
     m.add((count,), m.number)
-    m.given(np.int64([rows, columns]))
-    m.given(np.int64(places).reshape(count, 2))
+    m.given(np.array([rows, columns], np.int64))
+    m.given(np.array(places, np.int64).reshape(count, 2))
     m.add((), m.number)
     m.outputs = 3
 
@@ -204,14 +204,14 @@ def eye(m: Make) -> None:
     for low in (0, 0, -4):
         m.given(m.rng.randint(low, 7))
     if m.flag():
-        m.given(np.int64(m.ints(m.rng.randint(0, 2), 0, 3)))
+        m.given(np.array(m.ints(m.rng.randint(0, 2), 0, 3), np.int64))
     m.has(output_type=m.pick("f32", "i32", "i64", "u8", "f16", "boolean"))
 
 
 @recipe("RandomUniform")
 def random_uniform(m: Make) -> None:
     kind = m.type("random", "f32", "f16", "bf16", "f64", "i32", "i64")
-    m.given(np.int64(m.any_shape()))
+    m.given(np.array(m.any_shape(), np.int64))
     low = m.rng.randint(0, 5)
     m.given(low, kind)
     m.given(low + m.rng.randint(1, 9), kind)
@@ -222,7 +222,7 @@ def random_uniform(m: Make) -> None:
 @recipe("Multinomial")
 def multinomial(m: Make) -> None:
     shape = m.shape("B C")
-    m.add((), m.real, np.float32([m.rng.random() + 0.1 for _ in range(shape[0] * shape[1])]).reshape(shape))
+    m.add((), m.real, np.array([m.rng.random() + 0.1 for _ in range(shape[0] * shape[1])], np.float32).reshape(shape))
     m.given(m.rng.randint(0, 3), "i32")
     m.has(convert_type=m.index, with_replacement=m.flag(), log_probs=m.flag(), global_seed=3, op_seed=4)
 
@@ -269,7 +269,7 @@ def grouped(m: Make) -> None:
         m.add("T K", m.narrow_real)
         m.add("G N K", m.narrow_real)
         total, groups = m.shape("T G")
-        m.add((), "i32", np.sort(np.int32([*m.ints(groups - 1, 0, total), total])))
+        m.add((), "i32", np.sort(np.array([*m.ints(groups - 1, 0, total), total], np.int32)))
 
 
 @recipe("Einsum")
@@ -317,9 +317,9 @@ def fourier(m: Make) -> None:
     signal = shape if m.sizes.get("real") else [*shape, 2]
     m.add(signal, m.narrow_real)
     axes = m.rng.sample(range(rank), m.rng.randint(1, rank))
-    m.given(np.int64(axes))
+    m.given(np.array(axes, np.int64))
     if m.flag():
-        m.given(np.int64([m.pick(1, 2, 4, 7, -1) for _ in axes]))
+        m.given(np.array([m.pick(1, 2, 4, 7, -1) for _ in axes], np.int64))
 
 
 @recipe("STFT")

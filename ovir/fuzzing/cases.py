@@ -1,0 +1,247 @@
+"""Models of one operation each, made of a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, nf4
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.errors import OperatorError
+from ovir.fuzzing import (  # noqa: F401  (they register recipes)
+    recipes_bodies,
+    recipes_indexing,
+    recipes_movement,
+    recipes_regions,
+    recipes_windows,
+)
+from ovir.fuzzing.making import Input, Make, random_array
+from ovir.fuzzing.net import Net, output
+from ovir.fuzzing.recipes import RECIPES, recipe_name
+from ovir.ops import find
+from ovir.ops.base.domains import Domain
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.opsets import OPERATIONS
+
+VERSIONS: list[tuple[str, int]] = sorted((kind, opset) for kind, versions in OPERATIONS.items() for opset in versions)
+"""Type and opset of each operation version.
+
+The remainder of a seed chooses one of them, and the quotient its model, which is the same whatever other versions there
+are.
+"""
+
+_LEGAL = 0.75
+"""The share of models that are not spoiled."""
+_ATTEMPTS = 4
+_EXTREMES = [
+    np.nan, np.inf, -np.inf, 3e38, -3e38, 1e12, 2.0**31, -(2.0**31) - 300, 2.0**32 + 512, 2.0**63, -(2.0**63), 2.0**64,
+    70000, 300.7, -300.7, 255.5, -1.5, -0.5, 0, 0.5, 1, 2,
+]  # fmt: skip
+
+
+@dataclass
+class Case:
+    """One model with the arrays to be fed."""
+
+    name: str
+    text: bytes
+    weights: bytes
+    feeds: list[Array]
+    constants: list[Array]
+
+
+Spoil = Callable[[Make, type[Operator], np.random.Generator], None]
+"""Makes a model illegal, or nearly so."""
+
+
+def make_case(seed: int, *, extreme: bool = False, ties: bool = False, spoil: Spoil | None = None) -> Case:
+    """Return the model of a seed; if ``extreme``, with real numbers that integers do not hold among its inputs; if
+    ``ties``, with real numbers that are multiples of a half, of which many are equal.
+
+    ``spoil`` changes a share of the models, all others are legal.
+    """
+    round_, index = divmod(seed, len(VERSIONS))
+    kind, opset = VERSIONS[index]
+    rng = random.Random(f"{kind}-{opset}, {round_}")
+    values = np.random.default_rng(rng.getrandbits(64))
+    cls = find(kind, opset)
+    assert cls is not None
+    legal = rng.random() < _LEGAL or spoil is None
+    for _ in range(_ATTEMPTS):
+        made = Make(rng, opset)
+        RECIPES[recipe_name(cls)](made)
+        made.attributes = {name: text for name, text in made.attributes.items() if name in cls.attributes}
+        op = _operation(cls, made)
+        _fill(made, op, values)
+        if not legal or _accepts(op, made):
+            break
+    if extreme:
+        _put_extremes(made, values)
+    if ties:
+        _put_ties(made)
+    if not legal and spoil is not None:
+        for _ in range(rng.choice((1, 1, 2))):
+            spoil(made, cls, values)
+    return _written(f"{kind}-{opset}", made, kind, values)
+
+
+def _operation(cls: type[Operator], made: Make) -> Operator | None:
+    try:
+        parsed = {
+            cls.attributes[name].field: cls.attributes[name].parse(text) for name, text in made.attributes.items()
+        }
+        return cls(**parsed)
+    except ValueError:
+        return None
+
+
+def _accepts(op: Operator | None, made: Make) -> bool:
+    if op is None or made.bodies or op.type in ("Const", "Parameter", "Assign", "ReadValue"):
+        return True
+    try:
+        op.infer(*map(_type_of, made.inputs))
+    except OperatorError:
+        return False
+    except Exception:  # the model shows it
+        return True
+    return True
+
+
+def _type_of(given: Input) -> TensorType:
+    element_type = ElementType.parse(given.element_type)
+    if given.values is None:
+        return TensorType(element_type, PartialShape(given.shape))
+    return constant_type(given.values, element_type)
+
+
+# --------------------------------------------------------------------------- values
+
+
+def _fill(made: Make, op: Operator | None, rng: np.random.Generator) -> None:
+    """Give the inputs values of their types; those that the operation restricts keep to their domain."""
+    types = [_type_of(given) for given in made.inputs]
+    for position, given in enumerate(made.inputs):
+        element_type = ElementType.parse(given.element_type)
+        if given.values is not None:
+            with np.errstate(all="ignore"):
+                given.values = given.values.astype(element_type.to_dtype())
+            continue
+        try:
+            domain = None if op is None else op.domain_of(position, types)
+        except Exception:  # domains rely on what inference has checked
+            domain = None
+        if domain is None or element_type.kind in ("string", "boolean"):
+            given.values = random_array(rng, element_type, given.shape)
+        else:
+            given.values = _within(rng, domain, given.shape).astype(element_type.to_dtype())
+
+
+def _put_extremes(made: Make, rng: np.random.Generator) -> None:
+    """Replace some of the real numbers in the inputs, or most of them."""
+    for given in made.inputs:
+        assert given.values is not None
+        element_type = ElementType.parse(given.element_type)
+        if element_type.is_real and element_type != nf4:
+            with np.errstate(all="ignore"):
+                numbers = rng.choice(_EXTREMES, given.values.shape).astype(given.values.dtype)
+            given.values = np.where(rng.random(numbers.shape) < rng.random(), numbers, given.values)
+
+
+def _put_ties(made: Make) -> None:
+    for given in made.inputs:
+        assert given.values is not None
+        element_type = ElementType.parse(given.element_type)
+        if element_type.is_real and element_type != nf4:
+            with np.errstate(all="ignore"):
+                given.values = np.asarray(np.rint(given.values.astype(np.float64) * 2) / 2).astype(given.values.dtype)
+
+
+def _within(rng: np.random.Generator, domain: Domain, shape: tuple[int, ...]) -> Array:
+    low = int(domain.low or 0)
+    high = max(low, int(domain.high if domain.high is not None else low + 9))
+    array = rng.integers(low, high, shape, np.int64, endpoint=True)
+    if not shape:
+        return np.asarray(array)
+    if domain.order in ("sorted", "offsets"):
+        array = np.sort(array, axis=-1)
+        if domain.order == "offsets":
+            array[..., :1] = 0
+    elif domain.order == "counting":
+        array = np.arange(array.size).reshape(shape) + low
+    elif domain.order == "whole":
+        array = np.ones(shape, np.int64)
+        array[..., :1] = -1
+    return array
+
+
+# --------------------------------------------------------------------------- the file
+
+
+def _declared(rng: random.Random, shape: tuple[int, ...]) -> str:
+    """Return a shape that a file may declare for an input of this shape."""
+    style = rng.choice(("static", "static", "static", "static", "some", "some", "bounds", "none", "rank"))
+    if style == "none":
+        return "..."
+    if style == "static":
+        return ",".join(map(str, shape))
+    share = 1.0 if style == "rank" else 0.5
+    unknown = ("?", "{}..{}")[style == "bounds"]
+    dims = [
+        str(size)
+        if rng.random() >= share
+        else unknown.format(max(size - rng.randint(0, 2), 0), size + rng.randint(0, 5))
+        for size in shape
+    ]
+    return ",".join(dims)
+
+
+def _written(name: str, made: Make, kind: str, values: np.random.Generator) -> Case:
+    rng, net = made.rng, Net()
+    feeds: list[Array] = []
+    constants: list[Array] = []
+    handles: list[tuple[int, int]] = []
+    if "boolean" in made.bodies:  # the condition of a loop lies at the start of the weights
+        net.blob += b"\1"
+    for index, given in enumerate(made.inputs):
+        element_type = ElementType.parse(given.element_type)
+        whole = element_type.bits % 8 == 0 and element_type.kind != "string"
+        constant = rng.random() < 0.35 if given.is_constant is None else given.is_constant
+        assert given.values is not None
+        if (constant or kind == "Const") and whole and kind != "Parameter":
+            handles.append(net.const(given.values, given.element_type))
+            constants.append(given.values)
+        else:
+            declared = _declared(rng, given.shape) if rng.random() < 0.95 else _declared(rng, (*given.shape, 1))
+            handles.append(net.parameter(f"x{index}", declared, given.element_type))
+            feeds.append(given.values)
+    if kind in ("Const", "Parameter", "Result"):
+        for handle in handles:
+            net.result(handle)
+    elif kind in ("Assign", "ReadValue"):
+        _write_state(net, made, kind, handles)
+    else:
+        handle = net.op(kind, *handles, opset=made.opset, outputs=made.outputs, **made.attributes)
+        net.layers[-1] = net.layers[-1].replace("</layer>", f"{made.bodies}</layer>")
+        for index in range(made.outputs):
+            net.result(output(handle, index))
+    return Case(name, net.xml().encode(), bytes(net.blob), feeds, constants)
+
+
+def _write_state(net: Net, made: Make, kind: str, handles: list[tuple[int, int]]) -> None:
+    if not handles:
+        return
+    variable = {"variable_id": "v"}
+    opset = made.opset
+    attributes = made.attributes if kind == "ReadValue" else variable
+    if opset == 6 and kind == "Assign":
+        shape = ",".join(map(str, made.inputs[0].shape))
+        attributes = {**variable, "variable_type": made.inputs[0].element_type, "variable_shape": shape}
+    read = net.op("ReadValue", handles[0], opset=opset, **attributes)
+    net.result(read)
+    written = made.attributes if kind == "Assign" else variable
+    net.op("Assign", net.op("ReLU", read), opset=opset, outputs=0 if made.opset == 6 else 1, **written)

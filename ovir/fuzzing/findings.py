@@ -1,0 +1,116 @@
+"""Findings: faults of one signature, reduced to a small model, and saved as folders that show them without ovir."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from time import monotonic
+from typing import Any
+
+from ovir.core.arrays import Array
+from ovir.debugging.candidates import Candidate
+from ovir.debugging.engines.process import EngineMissingError
+from ovir.debugging.reduce import ReductionSearch
+from ovir.diagnostics.errors import OvirError
+from ovir.fuzzing.judging import Fault, Judge
+from ovir.graph.layers import Layer
+from ovir.model import Model
+
+_ENDS = ("Parameter", "Result", "Const")
+_WORDED = ("refusal", "ovir")
+"""The kinds of faults whose messages name a cause."""
+_SECONDS = 15.0
+"""How long a model is reduced."""
+_MOST_RUNS = 150
+"""How many candidates are tried."""
+
+
+@dataclass
+class Finding:
+    """Faults of one signature."""
+
+    signature: str
+    """The kind of fault, the operations, and the message without numbers."""
+    kind: str
+    """``crash``, ``hang``, ``refusal``, ``shape``, ``type``, ``values``, ``second run``, or ``ovir``."""
+    operations: list[str]
+    """The operation versions of the reduced model."""
+    message: str
+    """What is wrong, for the reduced model."""
+    number: int
+    """The number of the first model, which ``--seed`` makes again."""
+    layers: int
+    """The number of layers of the reduced model, without Parameters, Results and Consts."""
+    count: int = 1
+    """How many models have shown it."""
+    folder: str | None = None
+    """The name of its folder."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """The smallest model with a fault."""
+
+    model: Model
+    inputs: Sequence[Array]
+    fault: Fault
+
+
+def pattern(message: str) -> str:
+    """Return a message without numbers, names and what is in brackets."""
+    text = re.sub(r"'[^']*'|\[[^\]]*\]|\([^)]*\)", "", message)
+    return re.sub(r"(?<![A-Za-z0-9])-?[0-9][0-9.e+-]*|\b(?:nan|inf|-inf|True|False)\b", "#", text)
+
+
+def operations_of(model: Model) -> list[str]:
+    """Return the operation versions of a model."""
+    return sorted({version_of(layer) for layer in model.walk() if layer.type not in _ENDS})
+
+
+def version_of(layer: Layer) -> str:
+    """Return type and opset of a layer's operation."""
+    return f"{layer.type}-{layer.operator.opset}" if layer.operator is not None else layer.type
+
+
+def signature_of(model: Model, fault: Fault) -> str:
+    """Return what faults with one cause have in common."""
+    what = pattern(fault.message)[:200] if fault.kind in _WORDED else ""
+    return " ".join(f"{fault.kind}: {' '.join(operations_of(model))}: {what}".split()).rstrip(": ")
+
+
+def reduce_fault(model: Model, inputs: Sequence[Array], fault: Fault, judge: Judge) -> Reduced:
+    """Return the smallest model that has a fault of the same kind."""
+    best, end, runs = Reduced(model, inputs, fault), monotonic() + _SECONDS, 0
+
+    def attempt(candidate: Candidate, _: str) -> bool:
+        nonlocal best, runs
+        runs += 1
+        if monotonic() > end or runs > _MOST_RUNS:
+            raise _EnoughError
+        try:
+            arrays = candidate.feeds
+            found = judge.fault(candidate.model, arrays)
+        except EngineMissingError:
+            raise
+        except OvirError:
+            return False
+        if found is None or found.kind != fault.kind or (found.known is not None and fault.known is None):
+            return False
+        if fault.kind in _WORDED and pattern(found.message) != pattern(fault.message):
+            return False
+        best = Reduced(candidate.model, arrays, found)
+        return True
+
+    with suppress(_EnoughError):
+        ReductionSearch(Candidate(model.clone(), given=dict(enumerate(inputs))), attempt).run()
+    return best
+
+
+class _EnoughError(Exception):
+    """Reducing has taken long enough."""

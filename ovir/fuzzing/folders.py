@@ -1,0 +1,244 @@
+"""The folder of a finding: the model, its inputs, what was expected, a script that needs no ovir, and a report."""
+
+from __future__ import annotations
+
+import inspect
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ovir.core.files import write_text
+from ovir.core.interrupts import uninterrupted
+from ovir.fuzzing.findings import Finding, Reduced
+from ovir.fuzzing.targets import Compiler
+from ovir.graph.layers import Layer
+from ovir.io.tensor_files import save_npz
+from ovir.model import save_model
+from ovir.ops.base.operator import Operator
+
+_ENDS = ("Parameter", "Result", "Const")
+SPECIFICATIONS = "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs.html"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a folder says about how its finding was made."""
+
+    against: str | Compiler
+    description: str
+    config: Mapping[str, str]
+    timeout: float
+
+
+def save_finding(folder: Path, finding: Finding, reduced: Reduced, origin: Origin) -> None:
+    """Write a folder, which appears under its name when it is complete."""
+    work = folder.with_name(f".{folder.name}.tmp")
+    work.mkdir(parents=True, exist_ok=True)
+    save_model(reduced.model, work / "model.xml")
+    names = [port.layer.name for port in reduced.model.inputs]
+    save_npz(work / "inputs.npz", dict(zip(names, reduced.inputs, strict=True)))
+    save_npz(work / "expected.npz", {f"output{i}": np.asarray(x) for i, x in enumerate(reduced.fault.expected)})
+    write_text(work / "repro.py", _script(finding, reduced, origin), "write the script")
+    write_text(work / "report.md", "\n".join(_report(finding, reduced, origin)) + "\n", "write the report")
+    with uninterrupted():
+        work.rename(folder)
+
+
+# --------------------------------------------------------------------------- the script
+
+
+def _script(finding: Finding, reduced: Reduced, origin: Origin) -> str:
+    against = origin.against
+    if callable(against):
+        start = f"from {against.__module__} import {against.__qualname__} as compiler\n{_CALL}"
+    elif against.startswith("python:"):
+        path, _, name = against.removeprefix("python:").rpartition(":")
+        start = f"import runpy\n\ncompiler = runpy.run_path({str(Path(path).resolve())!r})[{name!r}]\n{_CALL}"
+    else:
+        start = _OPENVINO.format(device=against.partition(":")[2] or "CPU", config=dict(origin.config))
+    title = f"{finding.kind}: {', '.join(finding.operations)} on {origin.description}"
+    rtols = [tolerance.rtol for tolerance in reduced.fault.tolerances]
+    return _SCRIPT.format(title=title, start=start, rtols=rtols, timeout=origin.timeout)
+
+
+_SCRIPT = '''"""Shows a fault: {title}.
+
+It exits with status 0 if the outputs are those of expected.npz, and with 1 if they are not, or if the model is refused.
+A crash ends it with a signal, a hang after {timeout:g} seconds.
+"""
+
+import faulthandler
+import sys
+from pathlib import Path
+
+import numpy as np
+
+{start}
+HERE = Path(__file__).resolve().parent
+TOLERANCES = {rtols}
+"""For each output: the error allowed, as a share of an element and the root mean square of all elements."""
+
+
+def numbers(array, kind):
+    """Return an array that an .npz holds as bits, where NumPy has numbers of its element type."""
+    return (array.astype(np.uint32) << 16).view(np.float32) if kind == "bf16" else array
+
+
+def problem(actual, expected, rtol):
+    """Return what is wrong with an output, if anything is."""
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return f"{{actual.dtype}}{{list(actual.shape)}} in place of {{expected.dtype}}{{list(expected.shape)}}"
+    wrong = actual != expected
+    if expected.dtype.kind == "f":
+        a, b = actual.astype(np.float64), expected.astype(np.float64)
+        finite = b[np.isfinite(b)]
+        typical = np.sqrt(np.mean(finite**2)) if finite.size else 0.0
+        with np.errstate(all="ignore"):
+            near = np.abs(a - b) <= rtol * (np.abs(b) + typical)
+        wrong = ~((a == b) | (np.isnan(a) & np.isnan(b)) | near)
+    if not wrong.any():
+        return None
+    place = tuple(int(i) for i in np.argwhere(wrong)[0])
+    count = f"{{int(wrong.sum())}} of {{wrong.size}} elements"
+    return f"{{count}}, at {{place}} {{actual[place]}} in place of {{expected[place]}}"
+
+
+def main():
+    faulthandler.dump_traceback_later({timeout:g}, exit=True)
+    with np.load(HERE / "inputs.npz") as file:
+        inputs = [file[name] for name in file.files]
+    with np.load(HERE / "expected.npz") as file:
+        expected = [numbers(file[name], name.rpartition("__")[2]) for name in file.files]
+    status = 0
+    for number, actual in enumerate(run(str(HERE / "model.xml"), inputs), 1):
+        for index, (one, other) in enumerate(zip(actual, expected)):
+            if (found := problem(one, other, TOLERANCES[index])) is not None:
+                print(f"run {{number}}, output {{index}}: {{found}}")
+                status = 1
+    print("the outputs differ" if status else "the outputs are as expected")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+'''
+_OPENVINO = '''import openvino as ov
+
+DEVICE, CONFIG = {device!r}, {config!r}
+
+
+def run(path, inputs):
+    """Return the outputs of two runs."""
+    request = ov.Core().compile_model(path, DEVICE, CONFIG).create_infer_request()
+    for index, (port, array) in enumerate(zip(request.model_inputs, inputs)):
+        if port.element_type == ov.Type.string:
+            tensor = ov.Tensor(ov.Type.string, ov.Shape(array.shape))
+            tensor.str_data = array
+        else:
+            data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            tensor = ov.Tensor(port.element_type, ov.Shape(array.shape))
+            if data.size:
+                tensor = ov.Tensor(data, ov.Shape(array.shape), port.element_type)
+        request.set_input_tensor(index, tensor)
+    for _ in range(2):
+        request.reset_state()
+        request.infer()
+        yield [read(request.get_output_tensor(index)) for index in range(len(request.model_outputs))]
+
+
+def read(tensor):
+    if tensor.element_type == ov.Type.string:
+        return tensor.str_data.copy()
+    if tensor.element_type == ov.Type.bf16:
+        return numbers(tensor.data.view(np.uint16), "bf16")
+    return tensor.data.copy()
+
+'''
+_CALL = '''
+
+def run(path, inputs):
+    """Return the outputs of two runs."""
+    for _ in range(2):
+        yield [np.asarray(array) for array in compiler(path, inputs)]
+
+'''
+
+
+# --------------------------------------------------------------------------- the report
+
+
+def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]:
+    """Yield the lines of a report that can be filed as it is."""
+    fault = reduced.fault
+    layers = [layer for layer in reduced.model.layers if layer.type not in _ENDS]
+    yield f"# {finding.kind.capitalize()}: {', '.join(finding.operations) or 'no operation'} on {origin.description}"
+    yield ""
+    yield f"{_WHAT[finding.kind]}: {fault.message}."
+    yield ""
+    needs = "the compiler" if callable(origin.against) or origin.against.startswith("python:") else "openvino"
+    yield f"`python repro.py` shows it with {needs} and NumPy alone: it runs `model.xml` on `inputs.npz`, and compares"
+    yield "with `expected.npz`, which ovir has computed as the specification says."
+    yield ""
+    yield "## What is computed"
+    yield ""
+    yield "| layer | operation | attributes | inputs | outputs |"
+    yield "|---|---|---|---|---|"
+    for layer in layers:
+        ports = [", ".join(f"`{port.type}`" for port in side) for side in (layer.inputs, layer.outputs)]
+        values = ", ".join(f"{name}={value}" for name, value in layer.attributes.items())
+        yield f"| {layer.name} | {_version(layer)} | {values or '-'} | {ports[0]} | {ports[1]} |"
+    for title, arrays in (("inputs", reduced.inputs), ("expected outputs", fault.expected)):
+        yield ""
+        yield f"The {title}:"
+        yield ""
+        yield "```"
+        yield from [np.array2string(np.asarray(x), threshold=_SHOWN) for x in arrays] or ["none"]
+        yield "```"
+    yield ""
+    yield "## What the specification says"
+    yield ""
+    for kind in dict.fromkeys(type(layer.operator) for layer in layers if layer.operator is not None):
+        yield f"- **{kind.type}-{kind.opset}** ({SPECIFICATIONS}): {_summary(kind)}"
+    yield ""
+    yield "## Versions"
+    yield ""
+    config = ", ".join(f"{key}={value}" for key, value in origin.config.items())
+    yield f"- {origin.description}" + (f", with {config}" if config else "")
+    yield f"- NumPy {np.__version__}, Python {platform.python_version()}"
+    yield f"- {platform.platform()}, {_processor()}"
+    yield f"- random model {finding.number}: `ovir fuzz --seed {finding.number} --models 1`"
+
+
+_SHOWN = 60
+_WHAT = {
+    "crash": "The process ends when the model is compiled or run",
+    "hang": "The model is not compiled and run in time",
+    "refusal": "A valid model is refused",
+    "shape": "An output has another shape",
+    "type": "An output has another element type",
+    "values": "The values of an output are wrong",
+    "second run": "A second run with the same inputs gives other outputs",
+    "ovir": "ovir itself is at fault",
+}
+
+
+def _version(layer: Layer) -> str:
+    return f"{layer.type}-{layer.operator.opset}" if layer.operator is not None else layer.type
+
+
+def _summary(kind: type[Operator]) -> str:
+    """Return the first paragraph about an operation."""
+    text = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
+    return " ".join(text.split())
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            found = next((line for line in file if line.startswith("model name")), "")
+    except OSError:
+        found = ""
+    return found.partition(":")[2].strip() or platform.processor() or platform.machine()

@@ -1,0 +1,369 @@
+"""`ovir.fuzz`: finds random models on which a device or a compiler differs from ovir."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from pathlib import Path
+from threading import Event, Lock, Thread
+from time import monotonic
+from typing import Any
+
+from ovir.core.arrays import Array
+from ovir.core.files import write_text
+from ovir.debugging.candidates import count as count_layers
+from ovir.debugging.engines.process import UnsupportedError
+from ovir.diagnostics.codes import BAD_INPUT
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import InputError, OvirError
+from ovir.fuzzing.findings import Finding, Reduced, operations_of, reduce_fault, signature_of, version_of
+from ovir.fuzzing.folders import Origin, save_finding
+from ovir.fuzzing.judging import Fault, Judge
+from ovir.fuzzing.models import Choice
+from ovir.fuzzing.targets import PRECISE, Compiler, Target, open_target
+from ovir.model import Model
+
+_NOT_AGAIN = "not seen again in a new process: an earlier model may have harmed the one before"
+STATE = "fuzz.json"
+"""The file of a folder of findings with what a later call needs to go on."""
+_TIMEOUT = 20.0
+_ENDS = ("Parameter", "Result", "Const")
+
+
+@dataclass
+class Fuzzing:
+    """What was found. It is true if nothing was."""
+
+    findings: list[Finding] = field(default_factory=list)
+    """The findings, of which each stands for all faults of one signature."""
+    description: str = ""
+    """What models were compared with."""
+    models: int = 0
+    """How many models were made."""
+    compared: int = 0
+    """How many of them both sides ran, or the other side failed to."""
+    refused: int = 0
+    """How many ovir does not run; they are not compared."""
+    unsupported: Counter[str] = field(default_factory=Counter)
+    """How many models the other side does not claim to support, by operation version."""
+    known: Counter[str] = field(default_factory=Counter)
+    """How many faults were put down to known divergences, or to signatures in the file of known ones."""
+    exercised: dict[str, Counter[str]] = field(default_factory=dict)
+    """How often layers were compared, by operation version and by the element type of the first input or output."""
+    unreached: list[str] = field(default_factory=list)
+    """The operation versions that were wanted and in no model that was compared."""
+    seconds: float = 0.0
+    """The time that it took, with that of earlier calls that it continued."""
+    ovir_seconds: float = 0.0
+    """The time in which workers made models, ran them in ovir and compared results."""
+    target_seconds: float = 0.0
+    """The time in which they waited for the other side."""
+    next: int = 0
+    """The number of the next model."""
+
+    def __bool__(self) -> bool:
+        return not self.findings
+
+    @property
+    def rate(self) -> float:
+        """Return the number of models in a second."""
+        return self.models / self.seconds if self.seconds else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result for JSON."""
+        return {**vars(self), "findings": [finding.to_dict() for finding in self.findings]}
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Fuzzing:
+        """Return the result that ``to_dict`` has described."""
+        found = cls(**content)
+        found.findings = [Finding(**finding) for finding in content["findings"]]
+        found.unsupported, found.known = Counter(found.unsupported), Counter(found.known)
+        found.exercised = {name: Counter(types) for name, types in found.exercised.items()}
+        return found
+
+
+FuzzProgress = Callable[[Fuzzing, float], None]
+"""Called a few times a second with the result so far, and the share of the time or of the models that is done."""
+
+
+def fuzz(
+    against: str | Compiler = "openvino:CPU",
+    *,
+    config: Mapping[str, str] | None = None,
+    time: float | None = None,
+    models: int | None = None,
+    seed: int = 0,
+    ops: str | None = None,
+    types: Collection[str] = (),
+    workers: int = 1,
+    timeout: float = _TIMEOUT,
+    output: str | os.PathLike[str] | None = None,
+    known: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    progress: FuzzProgress | None = None,
+) -> Fuzzing:
+    """Compare random models with a device or a compiler, and return the faults that were found.
+
+    Each fault is reduced to a small model. Faults of one signature, which is their kind with the operations and the
+    message without numbers, are one finding. The result is true if there is none.
+
+    Args:
+        against: A device of OpenVINO (``openvino:CPU``), a function in a Python file (``python:compiler.py:run``),
+            which runs in a process of its own as devices do, or a function itself. A function is called with the path
+            of an .xml and a list of arrays, and returns the arrays of the outputs. NotImplementedError says that it
+            does not support a model.
+        config: Properties of the device. By default OpenVINO's CPU computes in f32.
+        time: How many seconds models are made. Without ``time`` and ``models``, 60.
+        models: How many models are made.
+        seed: The number of the first model; each number stands for one model.
+        ops: A regular expression for operation versions such as ``Gather-8``; models then have one such operation each.
+        types: The element types of inputs and constants, apart from those of indices and masks; by default all.
+        workers: How many models are in work at the same time; a function must then be able to run in several threads.
+        timeout: The seconds that one request to a device may take before it counts as a hang.
+        output: A folder to which each finding is saved as a folder of its own.
+        known: A file with a signature on each line, which are no findings.
+        resume: Whether to go on where an earlier call with this folder has ended.
+        progress: Called with the result so far.
+
+    Raises InputError for arguments that do not fit. KeyboardInterrupt leaves complete findings in the folder.
+    """
+    choice = Choice(ops, types)
+    session = _Session(against, config, choice, timeout, None if output is None else Path(output), known)
+    session.start(seed, resume=resume)
+    limit = 60.0 if time is None and models is None else time
+    return session.run(limit, models, workers, progress)
+
+
+class _Session:
+    """One call, whose workers are threads that share its result."""
+
+    def __init__(
+        self,
+        against: str | Compiler,
+        config: Mapping[str, str] | None,
+        choice: Choice,
+        timeout: float,
+        folder: Path | None,
+        known: str | os.PathLike[str] | None,
+    ) -> None:
+        self._choice = choice
+        self._open: Callable[[], Target] = partial(open_target, against, config, timeout)
+        target = self._open()
+        try:
+            description = target.description  # which starts it, so that a device is known to be there
+        finally:
+            target.close()
+        used = (
+            {} if callable(against) else dict(PRECISE if config is None and against == "openvino:CPU" else config or {})
+        )
+        self._origin = Origin(against, description, used, timeout)
+        self._has_divergences = isinstance(against, str) and against.startswith("openvino")
+        self._folder = folder
+        self._known = set() if known is None else read_known(known)
+        self._seen: dict[str, str] = {}
+        """The signatures of findings by those of the models before they were reduced."""
+        self._lock = Lock()
+        self._stop = Event()
+        self._failure: BaseException | None = None
+        self._running: set[int] = set()
+        self.found = Fuzzing(description=description)
+
+    def start(self, seed: int, *, resume: bool) -> None:
+        """Begin with an empty result, or with that of the folder."""
+        self.found.next = seed
+        if self._folder is None:
+            if resume:
+                raise InputError.usage("resume needs the folder of an earlier call")
+            return
+        state = self._folder / STATE
+        if resume and state.exists():
+            try:
+                self.found = Fuzzing.of(json.loads(state.read_text(encoding="utf-8")))
+            except (ValueError, TypeError, KeyError) as error:
+                raise InputError(diagnose(BAD_INPUT, f"no state of a search: {error}", Place(str(state)))) from None
+        elif state.exists():
+            hint = "resume (--resume) goes on with it; another folder begins anew"
+            raise InputError.usage(f"{self._folder} has the findings of an earlier search", hint=hint)
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def run(self, seconds: float | None, models: int | None, workers: int, progress: FuzzProgress | None) -> Fuzzing:
+        """Make models until the time is over, or as many as are wanted."""
+        numbers, before, start = count(self.found.next), self.found.seconds, monotonic()
+        wanted = None if models is None else self.found.models + models
+        first = self.found.models
+        threads = [
+            Thread(target=self._work, args=(numbers, wanted), name=f"ovir-fuzz-{i}", daemon=True)
+            for i in range(workers)
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            while any(thread.is_alive() for thread in threads):
+                threads[0].join(0.2) if threads[0].is_alive() else threads[-1].join(0.2)
+                passed = monotonic() - start
+                self.found.seconds = before + passed
+                if seconds is not None and passed >= seconds:
+                    self._stop.set()
+                if progress is not None:
+                    done = (self.found.models - first) / models if models else 0.0
+                    progress(self.found, max(done, passed / seconds if seconds is not None else 0.0))
+        finally:
+            self._stop.set()
+            for thread in threads:
+                thread.join()
+            self._save()
+        if self._failure is not None:
+            raise self._failure
+        return self.found
+
+    # ----- a worker
+
+    def _work(self, numbers: count[int], wanted: int | None) -> None:
+        target = self._open()
+        judge = Judge(target, self._has_divergences)
+        try:
+            while not self._stop.is_set():
+                with self._lock:
+                    number = next(numbers)
+                    self._running.add(number)
+                self._try(number, judge, wanted)
+                with self._lock:
+                    self._running.discard(number)
+                    self.found.next = min(self._running, default=max(self.found.next, number + 1))
+        except BaseException as error:
+            self._failure = error
+            self._stop.set()
+        finally:
+            target.close()
+
+    def _try(self, number: int, judge: Judge, wanted: int | None) -> None:
+        start, waited = monotonic(), judge.seconds["target"]
+        try:
+            made = self._choice.make(number)
+        except OvirError:
+            made = None
+            self._count(wanted, refused=1)
+        if made is None:
+            return
+        model, inputs = made
+        try:
+            fault = judge.fault(model, inputs)
+        except UnsupportedError:
+            with self._lock:
+                self.found.unsupported.update(operations_of(model))
+            self._count(wanted)
+            return
+        except InputError:
+            raise
+        except OvirError:
+            self._count(wanted, refused=1)
+            return
+        self._count(wanted, compared=1)
+        with self._lock:
+            self._exercise(model)
+            self.found.target_seconds += judge.seconds["target"] - waited
+            self.found.ovir_seconds += monotonic() - start - (judge.seconds["target"] - waited)
+        if fault is not None:
+            self._report(number, model, inputs, fault, judge)
+
+    def _count(self, wanted: int | None, *, refused: int = 0, compared: int = 0) -> None:
+        with self._lock:
+            self.found.models += 1
+            self.found.refused += refused
+            self.found.compared += compared
+            if wanted is not None and self.found.models >= wanted:
+                self._stop.set()
+
+    def _exercise(self, model: Model) -> None:
+        for layer in model.walk():
+            if layer.type not in _ENDS:
+                port = (*layer.inputs, *layer.outputs)[0] if layer.inputs or layer.outputs else None
+                kind = "-" if port is None else str(port.element_type)
+                self.found.exercised.setdefault(version_of(layer), Counter())[kind] += 1
+
+    # ----- findings
+
+    def _report(self, number: int, model: Model, inputs: list[Array], fault: Fault, judge: Judge) -> None:
+        """Reduce a fault, and join it with those of its signature."""
+        if fault.known is not None:
+            with self._lock:
+                self.found.known[fault.known] += 1
+            return
+        raw = signature_of(model, fault)
+        signature = self._seen.get(raw)
+        if signature is None:
+            if not judge.repeats(model, inputs, fault):
+                with self._lock:
+                    self.found.known[_NOT_AGAIN] += 1
+                return
+            reduced = self._reduced(model, inputs, fault, judge)
+            signature = signature_of(reduced.model, reduced.fault)
+        with self._lock:
+            self._seen[raw] = signature
+            if signature in self._known:
+                self.found.known[signature] += 1
+                return
+            for finding in self.found.findings:
+                if finding.signature == signature:
+                    finding.count += 1
+                    return
+            operations = operations_of(reduced.model)
+            finding = Finding(
+                *(signature, fault.kind, operations, reduced.fault.message, number, count_layers(reduced.model))
+            )
+            if self._folder is not None:
+                finding.folder = _folder_name(finding)
+                save_finding(self._folder / finding.folder, finding, reduced, self._origin)
+            self.found.findings.append(finding)
+            self._save()
+
+    def _reduced(self, model: Model, inputs: list[Array], fault: Fault, judge: Judge) -> Reduced:
+        """Return the smallest model that shows the fault again in a new process; quickly, if that leads to one."""
+        for excuses_rounding in (False, True):
+            judge.excuses_rounding = excuses_rounding
+            try:
+                reduced = reduce_fault(model, inputs, fault, judge)
+            finally:
+                judge.excuses_rounding = True
+            if judge.repeats(reduced.model, reduced.inputs, reduced.fault):
+                return reduced
+        return Reduced(model, inputs, fault)
+
+    def _save(self) -> None:
+        """Write what a later call needs to go on."""
+        self.found.unreached = [name for name in self._choice.versions if name not in self.found.exercised]
+        if self._folder is not None:
+            write_text(self._folder / STATE, json.dumps(self.found.to_dict(), indent=1), "write the state")
+
+
+def _folder_name(finding: Finding) -> str:
+    words = re.sub(r"[^A-Za-z0-9]+", "-", " ".join([finding.kind, *finding.operations[:3]])).strip("-")
+    return f"{words}-{hashlib.sha256(finding.signature.encode()).hexdigest()[:6]}"
+
+
+# --------------------------------------------------------------------------- known signatures
+
+
+def read_known(path: str | os.PathLike[str]) -> set[str]:
+    """Return the signatures in a file, one a line; lines that begin with # are comments."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(diagnose(BAD_INPUT, f"cannot read the known findings: {reason}", Place(str(path)))) from None
+    return {line.strip() for line in lines if line.strip() and not line.startswith("#")}
+
+
+def write_known(path: str | os.PathLike[str], found: Fuzzing) -> None:
+    """Add the signatures of findings to a file, which need not exist."""
+    before = read_known(path) if Path(path).exists() else set()
+    listed = sorted(before | {finding.signature for finding in found.findings})
+    write_text(path, "".join(f"{signature}\n" for signature in listed), "write the known findings")

@@ -1,0 +1,327 @@
+"""Run a model in ovir and on the other side, and say what the other side does wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+import numpy as np
+
+from ovir.building.creation import create_layer, new_constant
+from ovir.core.arrays import Array
+from ovir.debugging.engines.process import (
+    EngineDiedError,
+    EngineError,
+    EngineHungError,
+    EngineMissingError,
+    UnsupportedError,
+)
+from ovir.debugging.tensor_comparison import Criterion, TensorComparison, Tolerance, root_mean_square
+from ovir.debugging.walk import Depths, Walk, WalkPlan, element_type_of
+from ovir.diagnostics.codes import ENGINE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import OvirError, RunError
+from ovir.editing.constant_edits import as_constant, put_constant
+from ovir.fuzzing.divergences import reason_of_failure, reason_of_value
+from ovir.fuzzing.targets import Target
+from ovir.graph.layers import Port
+from ovir.model import Model
+from ovir.ops.infrastructure import Const
+
+NOISY_RUNS = 6
+_MARGIN = 4.0
+"""The errors of another engine, in units of those that are tried here."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What the other side does wrong with one model."""
+
+    kind: str
+    """``crash``, ``hang``, ``refusal``, ``shape``, ``type``, ``values``, ``second run``, or ``ovir`` for a fault of
+    ovir itself."""
+    message: str
+    expected: Sequence[Array] = ()
+    """The outputs in ovir."""
+    tolerances: Sequence[Tolerance] = ()
+    known: str | None = None
+    """The known divergence that it is put down to."""
+
+
+@dataclass
+class Reference:
+    """One run in ovir."""
+
+    model: Model
+    inputs: Sequence[Array]
+    outputs: list[Array]
+    arrays: dict[Port, Array]
+    depths: Depths
+    warnings: list[str]
+    """What kernels say about values on which devices may differ."""
+    is_repeatable: bool = True
+    """Whether a second run gives the same results."""
+
+    @classmethod
+    def of(cls, model: Model, inputs: Sequence[Array]) -> Reference:
+        """Run a model; raise OvirError if it cannot be run."""
+        walk, depths = Walk(WalkPlan(model, with_constants=True), inputs), Depths()
+        arrays: dict[Port, Array] = dict(zip(model.inputs, inputs, strict=True))
+        for step in walk:
+            depths.of(step)
+            arrays.update(zip(step.layer.outputs, [array.copy() for array in step.outputs], strict=False))
+        outputs = walk.finish()
+        for layer in model.layers:
+            if isinstance(layer.operator, Const):
+                arrays[layer.outputs[0]] = layer.operator.data
+        repeatable = all(layer.operator is None or layer.operator.pure or layer.bodies for layer in model.walk())
+        is_random = any(layer.type in _RANDOM for layer in model.walk())
+        return cls(
+            model, inputs, outputs, arrays, depths, [str(x) for x in walk.diagnostics], repeatable or not is_random
+        )
+
+
+_RANDOM = ("RandomUniform", "Multinomial")
+
+
+@dataclass
+class Judge:
+    """Compares models with one target."""
+
+    target: Target
+    has_divergences: bool
+    """Whether the known divergences of OpenVINO count."""
+    excuses_rounding: bool = True
+    """Whether rounding errors that grow are no faults, which takes several runs to find out."""
+    criterion: Criterion = field(default_factory=Criterion)
+    seconds: dict[str, float] = field(default_factory=lambda: {"ovir": 0.0, "target": 0.0})
+    """The time that each side took."""
+
+    def fault(self, model: Model, inputs: Sequence[Array]) -> Fault | None:
+        """Return what is wrong; None if nothing is.
+
+        Raises OvirError for a model that ovir does not run, UnsupportedError for one that the target does not claim to.
+        """
+        start = perf_counter()
+        _require_small(model, inputs)
+        try:
+            reference = Reference.of(model, inputs)
+        except OvirError as error:
+            if error.diagnostic.code == _INTERNAL:
+                return Fault("ovir", error.diagnostic.message)
+            raise
+        finally:
+            self.seconds["ovir"] += perf_counter() - start
+        start = perf_counter()
+        try:
+            runs = self.target.run(model, inputs, 2 if reference.is_repeatable else 1)
+        except (EngineMissingError, UnsupportedError):
+            raise
+        except EngineError as error:
+            return self._failed(reference, error)
+        finally:
+            self.seconds["target"] += perf_counter() - start
+        start = perf_counter()
+        try:
+            return self._compared(reference, runs)
+        finally:
+            self.seconds["ovir"] += perf_counter() - start
+
+    def repeats(self, model: Model, inputs: Sequence[Array], fault: Fault) -> bool:
+        """Return whether a fault shows again after the target has begun anew."""
+        self.target.close()
+        try:
+            found = self.fault(model, inputs)
+        except UnsupportedError:
+            return False
+        return found is not None and found.kind == fault.kind
+
+    def _failed(self, reference: Reference, error: EngineError) -> Fault:
+        diagnostic = error.diagnostic
+        message = diagnostic.message + (f" ({diagnostic.hint})" if diagnostic.hint else "")
+        kind, known = "refusal", None
+        if isinstance(error, EngineDiedError):
+            kind = "hang" if isinstance(error, EngineHungError) else "crash"
+        if self.has_divergences:
+            text = message if kind == "refusal" else None
+            known = reason_of_failure(reference.model, text, reference.arrays) or self._warned(reference)
+        return Fault(kind, message, reference.outputs, self._tolerances(reference), known)
+
+    def _compared(self, reference: Reference, runs: Sequence[Sequence[Array]]) -> Fault | None:
+        for number, results in enumerate(runs):
+            if len(results) != len(reference.outputs):
+                return self._fault(reference, "shape", f"{len(results)} outputs, not {len(reference.outputs)}", 0)
+            for index, (one, other) in enumerate(zip(reference.outputs, results, strict=True)):
+                fault = self._difference(reference, index, one, other)
+                if fault is not None:
+                    return _in_second_run(fault) if number else fault
+        return None
+
+    def _difference(self, reference: Reference, index: int, one: Array, other: Array) -> Fault | None:
+        """Return how an output differs."""
+        if one.shape != other.shape:
+            message = f"output {index} has shape {list(other.shape)}, not {list(one.shape)}"
+            return self._fault(reference, "shape", message, index)
+        if one.dtype != other.dtype:
+            return self._fault(reference, "type", f"output {index} is of {other.dtype}, not {one.dtype}", index)
+        tolerance = self._tolerance(reference, index, other)
+        found = self.criterion.compare(other, one, tolerance)
+        if found.within:
+            return None
+        if self.excuses_rounding and _is_sensitive(reference, index, other, tolerance):
+            return None
+        kind = element_type_of(reference.model.outputs[index], one)
+        return self._fault(reference, "values", f"output {index} of {kind} differs: {_described(found)}", index)
+
+    def _tolerance(self, reference: Reference, index: int, other: Array) -> Tolerance:
+        port = reference.model.outputs[index]
+        kind = element_type_of(port, reference.outputs[index])
+        depth = reference.depths.of_port(port.source)
+        found = self.criterion.between(kind, other, self.target.precision, depth)
+        return replace(found, atol=_TINY) if kind.is_real else found
+
+    def _tolerances(self, reference: Reference) -> list[Tolerance]:
+        return [self._tolerance(reference, index, array) for index, array in enumerate(reference.outputs)]
+
+    def _fault(self, reference: Reference, kind: str, message: str, index: int) -> Fault:
+        known = None
+        if self.has_divergences:
+            known = self._warned(reference) or reason_of_value(reference.model, index, reference.arrays)
+        return Fault(kind, message, reference.outputs, self._tolerances(reference), known)
+
+    def _warned(self, reference: Reference) -> str | None:
+        return "values on which devices may differ" if reference.warnings else None
+
+
+_INTERNAL = "OVIR999"
+_TINY = 2.0**-126
+"""Devices may take smaller numbers, which are denormal in f32, for 0."""
+
+
+def _in_second_run(fault: Fault) -> Fault:
+    return Fault("second run", f"in the second run, {fault.message}", fault.expected, fault.tolerances, fault.known)
+
+
+def _described(found: TensorComparison) -> str:
+    place = "" if found.position is None else f", at [{','.join(map(str, found.position))}] "
+    values = "" if found.position is None else f"{found.actual} in place of {found.reference}"
+    return f"{found.beyond} of {found.size} elements{place}{values}"
+
+
+def _require_small(model: Model, inputs: Sequence[Array]) -> None:
+    """Raise RunError for a model with a tensor that is too large to be worth a comparison."""
+    if any(not port.shape.is_static for layer in model.layers for port in layer.outputs):
+        model = model.clone()  # sizes that follow from values of inputs are known once these are constants
+        with model.editing():
+            for port, array in zip(list(model.inputs), inputs, strict=True):
+                constant = as_constant(port, array) if array.size <= _MOST_SIZES else None
+                if constant is not None:
+                    put_constant(port.layer, constant)
+                else:
+                    model.reshape({port: array.shape})
+    for layer in model.layers:
+        for port in layer.outputs:
+            if port.shape.size().lower > _MOST_ELEMENTS:
+                raise RunError(diagnose(ENGINE, f"{port.type} is too large to be compared", layer.place))
+
+
+_MOST_SIZES = 64
+_MOST_ELEMENTS = 1 << 22
+
+
+# --------------------------------------------------------------------------- rounding errors that grow
+
+
+def _is_sensitive(reference: Reference, index: int, actual: Array, tolerance: Tolerance) -> bool:
+    """Return whether a rounding error in each tensor explains how an output differs."""
+    expected = reference.outputs[index]
+    if expected.dtype.kind not in "fiub" and expected.dtype.kind != "V":
+        return False
+    others = [run[index] for run in _noisy_runs(reference)]
+    if any(other.shape != expected.shape for other in others):
+        return True
+    if not others:
+        return False
+    one, other = expected.astype(np.float64), actual.astype(np.float64)
+    runs = [run.astype(np.float64) for run in others]
+    with np.errstate(all="ignore"):
+        stable = np.all([np.isfinite(run) == np.isfinite(one) for run in runs], axis=0)
+        spread = np.max([np.nan_to_num(np.abs(run - one)) for run in runs], axis=0)
+        allowed = _MARGIN * spread + tolerance.rtol * (np.abs(one) + root_mean_square(expected)) + tolerance.atol
+        same = (one == other) | (np.isnan(one) & np.isnan(other)) | (np.abs(one - other) <= allowed)
+    return not bool((stable & ~same).any())
+
+
+def _noisy_runs(reference: Reference) -> list[list[Array]]:
+    """Return the outputs of runs in which a rounding error is added to each tensor of real numbers."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(NOISY_RUNS):
+        model = reference.model.clone()
+        try:
+            with model.editing():
+                _add_noise(model, reference.model, reference.arrays, rng)
+            found.append(Reference.of(model, reference.inputs).outputs)
+        except OvirError:  # a size depends on rounding, or inference refuses what is no constant any more
+            continue
+    return found
+
+
+def _add_noise(model: Model, original: Model, arrays: Mapping[Port, Array], rng: np.random.Generator) -> None:
+    for layer in original.layers:
+        for port in layer.outputs:
+            array, kind = arrays.get(port), port.element_type
+            if (
+                layer.type == "Const"
+                or array is None
+                or not port.readers
+                or kind.name not in _ROUNDING
+                or not array.size
+            ):
+                continue
+            wide = array.astype(np.float64)
+            ports = [x.source for x in layer.inputs] if layer.type in _SUMS else []
+            inputs = [arrays[x] for x in ports if x is not None and x in arrays and arrays[x].dtype.kind == "f"]
+            terms = max((np.abs(x[np.isfinite(x)]).max(initial=0) for x in inputs), default=0.0)
+            error = _ROUNDING[kind.name] * np.where(np.isfinite(wide), np.abs(wide) + terms, 0)
+            noise = np.asarray(rng.uniform(-1, 1, wide.shape) * error)
+            constant = new_constant(
+                0, f"noise of {layer.id}.{port.index}", Const.of(np.asarray(noise).astype(array.dtype), kind)
+            )
+            own = model.layer(layer.key).outputs[port.index]
+            model.insert_after(own, create_layer("Add", [own, constant], version="opset1"))
+
+
+_ROUNDING = {"f64": 2.0**-22, "f32": 2.0**-22, "f16": 2.0**-11, "bf16": 2.0**-8}
+_SUMS = frozenset(
+    [
+        "Add",
+        "Subtract",
+        "FakeQuantize",
+        "MatMul",
+        "Convolution",
+        "GroupConvolution",
+        "ConvolutionBackpropData",
+        "GroupConvolutionBackpropData",
+        "ReduceSum",
+        "ReduceMean",
+        "CumSum",
+        "AvgPool",
+        "AdaptiveAvgPool",
+        "Interpolate",
+        "MVN",
+        "BatchNormInference",
+        "GroupNormalization",
+        "Mod",
+        "FloorMod",
+        "SquaredDifference",
+        "Einsum",
+        "DFT",
+        "IDFT",
+        "RDFT",
+        "IRDFT",
+        "STFT",
+        "ISTFT",
+    ]
+)
+"""Operations whose rounding errors depend on the size of their inputs."""

@@ -1,0 +1,135 @@
+"""What random models are compared with: an engine in a process of its own, or a function."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.interrupts import temporary_folder
+from ovir.debugging.engines.process import EngineError, EngineProcess, UnsupportedError
+from ovir.diagnostics.codes import ENGINE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.model import Model, save_model
+
+Compiler = Callable[[str, Sequence[Array]], Sequence[Any]]
+"""A function that takes the path of an .xml and the arrays of its inputs, and returns those of its outputs. It raises
+NotImplementedError for a model that it does not support."""
+
+PRECISE = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+"""The properties of OpenVINO's CPU unless others are given: without them, some processors compute in bf16."""
+
+
+class Target(Protocol):
+    """The other side."""
+
+    precision: str | None
+    """The element type in which it computes real numbers, if it says so."""
+
+    @property
+    def description(self) -> str:
+        """Return the name of the target with its version; raise EngineMissingError if it is not there."""
+
+    def run(self, model: Model, inputs: Sequence[Array], times: int) -> list[list[Array]]:
+        """Return the outputs of a model for several runs.
+
+        Raises UnsupportedError for a model that the other side is known not to run, otherwise EngineError.
+        """
+
+    def close(self) -> None:
+        """Stop what runs."""
+
+
+class Engine:
+    """An engine in a process of its own, which may crash or hang."""
+
+    def __init__(self, name: str, config: Mapping[str, str], timeout: float) -> None:
+        self._process = EngineProcess(name, config, timeout=timeout)
+        self.precision: str | None = None
+
+    @property
+    def description(self) -> str:
+        self._process.open()
+        return self._process.description
+
+    def run(self, model: Model, inputs: Sequence[Array], times: int) -> list[list[Array]]:
+        engine, types = self._process, [port.element_type for port in model.inputs]
+        with temporary_folder() as folder:
+            path = folder / "model.xml"
+            save_model(model, path)
+            try:
+                loaded = engine.load(path)
+                precision = loaded.facts.get("precision")
+                self.precision = None if precision == "dynamic" else precision
+                results = [engine.infer(loaded, inputs, types) for _ in range(times)]
+                engine.unload(loaded)
+            except UnsupportedError:
+                raise
+            except EngineError as error:
+                is_refused = type(error) is EngineError
+                if is_refused and (_SAYS_SO.search(error.diagnostic.message) or not self._claims(model, path)):
+                    raise UnsupportedError(error.diagnostic) from None
+                raise
+        return results
+
+    def _claims(self, model: Model, path: Path) -> bool:
+        """Return whether the device says that it supports all layers of a model."""
+        if self._process.kind != "openvino":
+            return True
+        try:
+            supported = set(self._process.query(path))
+        except EngineError:
+            return False
+        return all(layer.name in supported for layer in model.layers if not layer.is_dead)
+
+    def close(self) -> None:
+        self._process.close()
+
+
+_SAYS_SO = re.compile("(?i)not support|unsupported|not implemented|cannot be created for string")
+"""What messages say that declare a model unsupported."""
+
+
+class Function:
+    """A function in this process."""
+
+    precision: str | None = None
+
+    def __init__(self, function: Compiler) -> None:
+        self._function = function
+        self.description = getattr(function, "__qualname__", type(function).__name__)
+
+    def run(self, model: Model, inputs: Sequence[Array], times: int) -> list[list[Array]]:
+        with temporary_folder() as folder:
+            path = os.fspath(folder / "model.xml")
+            save_model(model, path)
+            try:
+                return [[np.asarray(array) for array in self._function(path, list(inputs))] for _ in range(times)]
+            except NotImplementedError as error:
+                raise UnsupportedError(diagnose(ENGINE, str(error))) from None
+            except Exception as error:  # a compiler under development raises anything
+                raise EngineError(diagnose(ENGINE, f"{type(error).__name__}: {error}")) from None
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def open_target(against: str | Compiler, config: Mapping[str, str] | None, timeout: float) -> Target:
+    """Return what models are compared with; raise InputError if there is no such thing."""
+    if callable(against):
+        if config:
+            raise InputError.usage("config holds properties of a device, and there is none")
+        return Function(against)
+    kind, _, device = str(against).partition(":")
+    if kind not in ("openvino", "python"):
+        raise InputError.usage(
+            f"cannot fuzz {against!r}: expected openvino:DEVICE, python:FILE.py:FUNCTION or a function"
+        )
+    default = PRECISE if kind == "openvino" and device in ("", "CPU") else {}
+    return Engine(str(against), default if config is None else config, timeout)

@@ -1,0 +1,50 @@
+"""``ovir fuzz``: options, files and the exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command import Cli
+
+from ovir.cli.fuzz import duration
+
+PROGRAM = """
+def run(path, inputs):
+    return [array + 1 for array in inputs]
+"""
+
+
+def test_known_findings_are_not_reported(tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "compiler.py").write_text(PROGRAM)
+    options = ["--against", f"python:{tmp_path / 'compiler.py'}:run", "--models", 3, "--ops", "Floor-1"]
+    options += ["--types", "f32", "--known", tmp_path / "known.txt"]
+    (tmp_path / "known.txt").write_text("# none\n")
+    first = cli("fuzz", *options, "-o", tmp_path / "a", "--write-known", tmp_path / "known.txt")
+    assert (first.status, first.err.count("error")) == (1, 0)
+    assert "values\n" in (tmp_path / "known.txt").read_text()
+    assert (tmp_path / "a" / "fuzz.json").exists()
+    assert cli("fuzz", *options, "-o", tmp_path / "b").status == 0
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200)])
+def test_times(text: str, seconds: float) -> None:
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["0", "5d", "m", "-1", "1e3"])
+def test_wrong_times(cli: Cli, text: str) -> None:
+    done = cli("fuzz", "--against", "openvino:CPU", f"--time={text}")
+    assert (done.status, "no time such as 90s" in done.err) == (2, True)
+
+
+def test_what_was_exercised_is_told(tmp_path: Path, cli: Cli) -> None:
+    pytest.importorskip("jinja2", reason="reports need ovir[html]")
+    (tmp_path / "compiler.py").write_text(PROGRAM)
+    options = ["--against", f"python:{tmp_path / 'compiler.py'}:run", "--models", 12, "--ops", "Floor-1|Sqrt-1"]
+    done = cli("fuzz", *options, "-o", tmp_path / "a", "--json")
+    found = json.loads(done.out)
+    assert found["unreached"] == []
+    assert set(found["exercised"]) == {"Floor-1", "Sqrt-1"}
+    assert "Floor-1" in (tmp_path / "a" / "index.html").read_text()

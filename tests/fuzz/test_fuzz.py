@@ -1,0 +1,174 @@
+"""The search for models on which a device or a compiler differs from ovir."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovir
+from fuzz.faulty import FAULTS, compiler
+from ovir.core.arrays import Array
+from ovir.fuzzing.findings import pattern
+from ovir.fuzzing.graphs import make_graph
+from ovir.fuzzing.models import Choice
+from ovir.fuzzing.targets import Engine
+
+FLOOR = "Floor-1|Ceiling-1|Sqrt-1"
+
+
+def wrong(path: str, inputs: Sequence[Array]) -> list[Array]:
+    """Compute a Floor that is too large by one."""
+    return compiler({"Floor": lambda op, x: [np.floor(x[0].astype(np.float64)).astype(x[0].dtype) + 1]})(path, inputs)
+
+
+def signatures(found: ovir.Fuzzing) -> list[str]:
+    return [finding.signature for finding in found.findings]
+
+
+def test_faults_of_one_signature_are_one_finding(tmp_path: Path) -> None:
+    found = ovir.fuzz(wrong, models=60, ops=FLOOR, output=tmp_path / "findings")
+    assert signatures(found) == ["values: Floor-1"]
+    (finding,) = found.findings
+    assert not found
+    assert finding.layers == 1
+    assert finding.count > 1
+    folder = tmp_path / "findings" / str(finding.folder)
+    assert {path.name for path in folder.iterdir()} == {
+        *("model.xml", "model.bin", "inputs.npz", "expected.npz", "repro.py", "report.md")
+    }
+    again = ovir.fuzz(wrong, models=1, seed=finding.number)
+    assert signatures(again) == signatures(found)
+    assert {"Floor-1", "Ceiling-1"} <= set(found.exercised)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [["--only", "--seconds", "90"], ["--unchanged", "--seconds", "20"]])
+def test_planted_faults_are_found_and_nothing_else(options: list[str]) -> None:
+    """A search finds them within two minutes each; it runs in a process of its own, where nothing watches kernels."""
+    command = [sys.executable, "-m", "tests.fuzz.faulty", *options]
+    run = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300)
+    assert len(FAULTS) >= 60
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def fail(path: str, inputs: Sequence[Array]) -> list[Array]:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("target", "kinds"),
+    [
+        (raising(ValueError("no 3")), {"refusal"}),
+        (raising(NotImplementedError("Floor")), set()),
+        (lambda path, inputs: [np.zeros((1, 2, 3, 4, 5))], {"shape"}),
+        (lambda path, inputs: [x.astype(np.complex64) for x in compiler({})(path, inputs)], {"type"}),
+        (lambda path, inputs: [], {"shape"}),
+    ],
+)
+def test_kinds_of_faults(target: Any, kinds: set[str]) -> None:
+    found = ovir.fuzz(target, models=30, ops="Floor-1")
+    assert {finding.kind for finding in found.findings} == kinds
+
+
+PROGRAM = """
+import os, time
+def crash(path, inputs):
+    os.abort()
+def hang(path, inputs):
+    time.sleep(60)
+def run(path, inputs):
+    return [array + 1 for array in inputs]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "kind"), [("crash", "crash"), ("hang", "hang"), ("run", "values")])
+def test_functions_of_files_run_in_a_process_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+) -> None:
+    monkeypatch.setattr("ovir.fuzzing.findings._MOST_RUNS", 3)
+    (tmp_path / "compiler.py").write_text(PROGRAM)
+    against = f"python:{tmp_path / 'compiler.py'}:{name}"
+    found = ovir.fuzz(against, models=4, ops="Floor-1", types=["f32"], timeout=1, output=tmp_path / "findings")
+    assert kind in {finding.kind for finding in found.findings}
+    folder = next(tmp_path / "findings" / str(x.folder) for x in found.findings if x.kind == kind)
+    run = subprocess.run([sys.executable, folder / "repro.py"], capture_output=True, timeout=60)
+    assert run.returncode != 0
+
+
+def test_a_search_goes_on(tmp_path: Path) -> None:
+    first = ovir.fuzz(wrong, models=20, ops=FLOOR, output=tmp_path)
+    second = ovir.fuzz(wrong, models=20, ops=FLOOR, output=tmp_path, resume=True)
+    assert second.models == 40
+    assert second.next > first.next
+    assert signatures(second) == signatures(first)
+    assert json.loads((tmp_path / "fuzz.json").read_text())["models"] == 40
+    with pytest.raises(ovir.InputError, match="earlier search"):
+        ovir.fuzz(wrong, models=1, output=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ops": "Nothing-1"}, "no operation version matches"),
+        ({"ops": "("}, "no regular expression"),
+        ({"types": ["f31"]}, "no element type 'f31'"),
+        ({"against": "onnx:a.onnx"}, "cannot fuzz"),
+        ({"against": "python:missing.py:run"}, "expected the path of a file"),
+        ({"known": "missing.txt"}, "cannot read the known findings"),
+        ({"resume": True}, "resume needs the folder"),
+    ],
+)
+def test_wrong_arguments(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ovir.InputError, match=message):
+        ovir.fuzz(**{"against": wrong, "models": 1, **options})
+
+
+def test_signatures_have_no_numbers_and_names() -> None:
+    assert pattern("node 'a/b' at f.cpp:12: f16 1.5e3 [1,2] (x)") == "node  at f.cpp:#: f16 #  "
+
+
+def test_graphs_follow_from_their_seed() -> None:
+    assert make_graph(3).net.xml() == make_graph(3).net.xml()
+    kinds = {layer.kind for seed in range(30) for layer in make_graph(seed).layers}
+    assert len(kinds) > 60
+    assert any(len(made[0].layers) > 8 for number in range(7, 60, 8) if (made := Choice().make(number)) is not None)
+
+
+@pytest.mark.oracle
+def test_random_graphs_give_the_results_of_openvino(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")
+    monkeypatch.setattr("ovir.fuzzing.models._GRAPHS", 1)
+    found = ovir.fuzz("openvino:CPU", models=60)
+    assert found, signatures(found)
+
+
+@pytest.mark.oracle
+def test_findings_on_a_device_show_without_ovir(tmp_path: Path) -> None:
+    pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")
+    found = ovir.fuzz("openvino:CPU", models=2, seed=128, output=tmp_path)  # LRN, far beyond the tolerance
+    (finding,) = found.findings
+    run = subprocess.run(
+        [sys.executable, "-I", tmp_path / str(finding.folder) / "repro.py"], capture_output=True, text=True
+    )
+    assert (run.returncode, "in place of" in run.stdout) == (1, True), run.stderr
+    assert "LRN-1" in (tmp_path / str(finding.folder) / "report.md").read_text()
+
+
+def test_a_device_does_not_count_as_wrong_where_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device that does not claim to support a layer may refuse it."""
+    pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")
+    monkeypatch.setattr(Engine, "_claims", lambda *_: False)
+    found = ovir.fuzz("openvino:CPU", models=1, seed=4)  # i64 of AdaptiveMaxPool
+    assert not found.findings
+    assert found.unsupported
