@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ovir.building.values import as_array
 from ovir.cli.arguments import add_command, add_json, add_model, output_file, parse_shapes, raise_usage_error
 from ovir.cli.opening import add_extension, constants_of_sizes, load_extensions
-from ovir.cli.output import DONE, print_diagnostics, saved_as_json, say, say_json
+from ovir.cli.output import DONE, print_diagnostics, saved_as_json, say, say_filled, say_json
 from ovir.cli.preprocessing import add_options, preprocess_inputs
 from ovir.core.arrays import Array
 from ovir.core.progress import stage
@@ -360,7 +360,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_diagnostics(warnings)
     for edit in done:
         for line in edit.result.splitlines():
-            say(readable(line))
+            say_filled(readable(line))
     counts = (len(written.layers), "layer"), (len(written.inputs), "input"), (len(written.outputs), "output")
     summary = f"{path}: {', '.join(plural(*count) for count in counts)}"
     say("nothing is written (--dry-run)" if path is None else readable(summary))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ovir.cli.arguments import file_name, natural, output_file, positive, raise_usage_error, split_name
 from ovir.cli.opening import constants_at_fault
-from ovir.cli.output import print_diagnostics, print_message
+from ovir.cli.output import print_diagnostics, print_note
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, ENGINE, INTERNAL, NO_ENGINE, NOT_SUPPORTED, OUT_OF_MEMORY, TOO_LARGE
@@ -149,7 +149,7 @@ def _with_random(model: Model, feeds: dict[int, Array], missing: Sequence[int], 
     for item in made:
         index = model.inputs.index(item.port)
         was_chosen = " (size chosen)" if index in chosen.shapes else ""
-        print_message(f"random input: {readable(str(item))}{was_chosen}")
+        print_note(f"random input: {readable(str(item))}{was_chosen}")
         feeds[index] = item.array
     return RunInputs(feeds, made, chosen.narrow, chosen.shapes)
 
@@ -231,7 +231,7 @@ def _archive(model: Model, source: str) -> dict[int, Array]:
 
     found, others = read_archive(model, source)
     if others:
-        print_message(f"{plural(len(others), 'array')} that belong to no input are not read")
+        print_note(f"{plural(len(others), 'array')} that belong to no input are not read")
     return found
 
 
@@ -243,7 +243,7 @@ def _one(model: Model, index: int, source: str, text: str) -> Array:
     from ovir.io.tensor_files import array_of_texts, load_tensor, read_texts, with_element_type
 
     if not path.lower().endswith((*_ARRAYS, ".txt")):
-        print_message(
+        print_note(
             f"--input {escaped(text)}: read from the file of this name; to give the text as a value, put it in brackets"
         )
     port = model.inputs[index]
@@ -277,7 +277,7 @@ _TEXTS = (
 def _image(model: Model, index: int, source: str, arguments: argparse.Namespace) -> Array:
     port = model.inputs[index]
     array, done = load_image(source, port.element_type, port.shape, preparation(arguments))
-    print_message(f"image input: {escaped(port.any_name)} is {escaped(source)}, {done}")
+    print_note(f"image input: {escaped(port.any_name)} is {escaped(source)}, {done}")
     return array
 
 
@@ -318,7 +318,7 @@ def input_files(model: Model, arguments: argparse.Namespace, *, without: str | N
     )
     if others:
         ignored = "1 other file is ignored" if len(others) == 1 else f"{len(others):,} other files are ignored"
-        print_message(f"{escaped(arguments.inputs)}: {ignored}, such as {escaped(os.path.basename(others[0]))}")
+        print_note(f"{escaped(arguments.inputs)}: {ignored}, such as {escaped(os.path.basename(others[0]))}")
     require_images(arguments, sum(file.path.lower().endswith(ENDINGS) for file in files), "file of --inputs is one")
     return files
 

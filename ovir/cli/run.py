@@ -36,6 +36,7 @@ from ovir.cli.output import (
     print_diagnostics,
     print_message,
     say,
+    say_filled,
     say_json,
     say_table,
 )
@@ -88,7 +89,7 @@ class Report:
 
     def print_tables(self) -> None:
         head = ("type", "shape", ">min", ">max", ">mean", ">nonfinite", "…first values")
-        least = ("first values", "mean", "nonfinite", "type")
+        least = ("mean", "nonfinite", "type")
         outputs = [(port.any_name, self.results[i]) for i, port in enumerate(self.model.outputs)]
         say_table(("~output", *head), (_row(name, array) for name, array in outputs), least=least)
         for name, array in outputs:
@@ -96,7 +97,8 @@ class Report:
                 _print_scores(name, array, self.top)
             elif classes := likely_classes(array):
                 shown = ", ".join(f"{c} ({p:.3f})" for c, p in classes[:10]) + (", ..." if len(classes) > 10 else "")
-                say(f"\n{readable(name)}: the most probable class by row: {shown}")
+                say()
+                say_filled(f"{readable(name)}: the most probable class by row: {shown}")
         if self.results.taps:
             say()
             say_table(("~tap", *head), (_row(name, array) for name, array in self._tapped()), least=least)
@@ -108,7 +110,8 @@ class Report:
             from ovir.analysis.profile import WARM_UP
 
             text = ", ".join(f"{name} {seconds * 1000:.3f}" for name, seconds in self.times.to_dict().items())
-            say(f"\n{plural(len(self.times.seconds), 'run')} after {WARM_UP} to warm up, in ms: {text}")
+            say()
+            say_filled(f"{plural(len(self.times.seconds), 'run')} after {WARM_UP} to warm up, in ms: {text}")
 
     def _tapped(self) -> Iterator[tuple[str, Array]]:
         for name, arrays in self.results.taps.items():
@@ -118,7 +121,11 @@ class Report:
     def _print_profile(self, profile: Profile) -> None:
         types, layers = profile.types(), profile.layers()
         runs = f"medians of {plural(profile.runs, 'run')}"
-        say(f"\ntime in layers {profile.seconds * 1000:.2f} ms; a run without the profile: {self.profiled}; {runs}\n")
+        say()
+        say_filled(
+            f"time in layers {profile.seconds * 1000:.2f} ms; a run without the profile: {self.profiled}; {runs}"
+        )
+        say()
         head = (">calls", ">ms", ">share")
         say_table(("~operation", *head), ((t.type, *_timing_cells(t, profile)) for t in types))
         say()
@@ -258,21 +265,21 @@ def print_watch(watch: Watch) -> None:
     watched = ", ".join(map(str, watch.conditions))
     say()
     for name, what in watch.inputs:
-        say(readable(f"input '{name}' contains {_CONTENTS.get(what, f'values of {what}')}{_consequence(what)}"))
+        say_filled(readable(f"input '{name}' contains {_CONTENTS.get(what, f'values of {what}')}{_consequence(what)}"))
     for constant in watch.constants[:_EVENTS]:
-        say(readable(_watched_constant(constant)))
+        say_filled(readable(_watched_constant(constant)))
     if (more := len(watch.constants) - _EVENTS) > 0:
         say(f"and {plural(more, 'constant')} more; --json has all")
     if watch.events:
         head = ("~layer", "~operation", "what", ">value", "position", ">count", "…inputs")
         rows = map(_watched_row, watch.events[:_EVENTS])
-        say_table(head, rows, title=f"watched for {watched}:", least=("inputs", "position"))
+        say_table(head, rows, title=f"watched for {watched}:", least=("position",))
         if (more := len(watch.events) - _EVENTS) > 0:
             say(f"and {plural(more, 'layer')} more; --json has all")
     else:
         known = [kind for kind, items in (("inputs", watch.inputs), ("constants", watch.constants)) if items]
         others = f", apart from what follows from these {' and '.join(known)}" if known else ""
-        say(f"watched for {watched}: no layer makes such values{others}")
+        say_filled(f"watched for {watched}: no layer makes such values{others}")
     _print_margins(watch)
 
 
