@@ -15,6 +15,7 @@ from ovir.cli.arguments import (
     add_shape,
     add_workers,
     check_html,
+    group_of,
     opened_workers,
     positive,
     raise_usage_error,
@@ -346,7 +347,7 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that the models differ
     add_model(parser)
     add_other_side(parser)
-    modes = parser.add_mutually_exclusive_group()
+    modes = group_of(parser, "comparison").add_mutually_exclusive_group()
     modes.add_argument(
         "--isolated",
         action="store_true",
@@ -360,7 +361,7 @@ def add_to(commands: Any) -> None:
     add_workers(parser, default="this process alone")
     add_executed(parser, "the layers that differ say in which type they were computed")
     add_shape(parser)
-    shown = parser.add_mutually_exclusive_group()
+    shown = group_of(parser, "outputs").add_mutually_exclusive_group()
     shown.add_argument(
         "--limit", type=positive, default=LIMIT, metavar="N", help=f"show N outputs and N layers (default {LIMIT})"
     )

@@ -18,6 +18,7 @@ from ovir.cli.arguments import (
     add_workers,
     check_html,
     check_target,
+    group_of,
     natural,
     output_file,
     positive,
@@ -340,14 +341,17 @@ def add_to(commands: Any) -> None:
     add_inputs(parser)
     _add_many(parser)
     add_shape(parser)
-    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)")
-    parser.add_argument(
+    group_of(parser, "inputs").add_argument(
+        "--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)"
+    )
+    outputs = group_of(parser, "outputs")
+    outputs.add_argument(
         "--output",
         type=output_file,
         metavar="FILE.npz",
         help="save the outputs, and taps as tap:NAME; with --inputs, the folder for a file of each input",
     )
-    parser.add_argument(
+    outputs.add_argument(
         "--tap",
         type=_pattern,
         action="append",
@@ -356,16 +360,16 @@ def add_to(commands: Any) -> None:
         help="also show the outputs of layers whose name, or whose tensor's name, matches; "
         "with --record, save only these",
     )
-    parser.add_argument(
+    outputs.add_argument(
         "--record",
         type=output_file,
         metavar="FILE.npz",
         help="save the inputs and the result of every layer, or of those that --tap selects, as they are computed",
     )
-    parser.add_argument(
+    outputs.add_argument(
         "--top", type=positive, metavar="N", help="show the N highest scores of each row of the outputs"
     )
-    parser.add_argument(
+    group_of(parser, "checks").add_argument(
         "--watch",
         metavar="WHAT",
         help="report the layers that make such values first: nan, inf, overflow:TYPE, denormal:TYPE, as in "
@@ -374,13 +378,14 @@ def add_to(commands: Any) -> None:
     add_json(parser)
     add_html(parser)
     add_compiling(parser)
-    parser.add_argument(
+    engine = group_of(parser, "engine")
+    engine.add_argument(
         "--repeat",
         type=positive,
         metavar="N",
         help="run N more times, and show how long the runs take (median, percentiles)",
     )
-    parser.add_argument(
+    engine.add_argument(
         "--profile", action="store_true", help="show the time that each layer and each type of operation takes"
     )
     add_node_data(parser, "the largest absolute value of each layer, or with --profile its time,")
@@ -388,12 +393,13 @@ def add_to(commands: Any) -> None:
 
 def _add_many(parser: argparse.ArgumentParser) -> None:
     """Add the options that apply to many inputs alone."""
+    group = group_of(parser, "many inputs")
     add_input_files(parser)
     add_workers(parser)
-    parser.add_argument(
+    group.add_argument(
         "--batch", type=positive, metavar="N", help="with --inputs: run N inputs at once, stacked along a dynamic axis"
     )
-    parser.add_argument(
+    group.add_argument(
         "--resume",
         action="store_true",
         help="with --inputs: keep the results of an interrupted run, and run what is missing, failed or out of date",
