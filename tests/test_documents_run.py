@@ -17,8 +17,10 @@ from itertools import zip_longest
 from pathlib import Path
 
 import pytest
+from terminals import needs_terminal, run_in_terminal
 
 from ovir.cli.main import main, parser
+from ovir.diagnostics.short_names import columns_of
 from ovir.ops.base import registry
 
 pytestmark = pytest.mark.documents
@@ -149,11 +151,19 @@ def assert_same_text(found: str, expected: str) -> None:
 
 
 def printed(*arguments: str) -> str:
-    """Return what a command prints to stdout and stderr."""
-    output = io.StringIO()
-    with redirect_stdout(output), redirect_stderr(output):
-        main(list(arguments))
-    return output.getvalue()
+    """Return what a command shows in a terminal of 80 columns, as most terminals are at first."""
+    shown = run_in_terminal(*arguments, columns=COLUMNS, NO_COLOR="1").text
+    return re.sub(r"[^\n]*\r", "", shown)  # progress
+
+
+COLUMNS = 80
+
+
+def assert_fits(text: str) -> None:
+    """Check that lines fit into the terminal, but for code and diagnostics, which are for programs as well."""
+    for line in text.splitlines():
+        if not re.search(r"(error|warning|info)\[OVIR|^  hint: |^ops\.| = ops\.", line):
+            assert columns_of(line) <= COLUMNS, line
 
 
 def write_modules(path: Path, folder: Path) -> None:
@@ -168,7 +178,7 @@ def _own_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_users", dict(registry._users))
 
 
-@pytest.mark.usefixtures("_own_operations")
+@needs_terminal
 @pytest.mark.parametrize(("path", "code"), blocks("console"))
 def test_commands_print_what_is_shown(path: Path, code: str, folder: Path) -> None:
     require_packages(path)
@@ -179,7 +189,9 @@ def test_commands_print_what_is_shown(path: Path, code: str, folder: Path) -> No
         command, _, expected = block.partition("\n")
         name, *arguments = shlex.split(command)
         assert name == "ovir"
-        assert_same_text(printed(*arguments), expected)
+        shown = printed(*arguments)
+        assert_same_text(shown, expected)
+        assert_fits(shown)
 
 
 @pytest.mark.usefixtures("_own_operations")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -28,10 +29,47 @@ Commands = Any  # argparse has no public name for the type that add_subparsers r
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the terminal. argparse creates a formatter for each argument and would import shutil for it."""
+    """Help as wide as the terminal. argparse creates a formatter for each argument and would import shutil for it.
+
+    Examples that are too long continue in a second line, as a shell takes it.
+    """
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=terminal_width() - 2)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(line for part in _blocks(text) for line in _fitting(part, width)).rstrip()
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Yield each example, which begins with spaces, and each paragraph as one line."""
+    for block in text.split("\n\n"):
+        lines = block.splitlines()
+        if any(line.startswith(" ") for line in lines):
+            yield from lines
+        else:
+            yield " ".join(lines)
+        yield ""
+
+
+def _fitting(text: str, width: int) -> list[str]:
+    """Return an example or a paragraph in lines of a width; the comment of a long example stands before it."""
+    if len(text) <= width:
+        return [text]
+    from textwrap import wrap  # only help needs it
+
+    if not text.startswith(" "):
+        return wrap(text, width, break_on_hyphens=False, break_long_words=False)
+    example, _, comment = text.strip().partition("  ")
+    words = re.split(r" (?=-)", example)  # an option keeps its value
+    lines = [f"  {words[0]}"]
+    for word in words[1:]:
+        if len(f"{lines[-1]} {word} \\") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"      {word}")
+    return [*([f"  # {comment.strip()}"] if comment else []), *lines]
 
 
 class Parser(argparse.ArgumentParser):
@@ -59,7 +97,18 @@ def add_command(
         allow_abbrev=False,
     )
     parser.set_defaults(run=run, parser=parser)
+    for title in GROUPS:
+        parser.add_argument_group(title)  # help shows those that get arguments
     return parser
+
+
+GROUPS = ("model", "inputs", "many inputs", "comparison", "engine", "checks", "outputs")
+"""The titles under which help lists the options that many commands have, in this order."""
+
+
+def group_of(parser: argparse.ArgumentParser, title: str) -> Any:  # argparse's type of groups is not public
+    """Return the group of a command's options with one of the titles of ``GROUPS``."""
+    return next(group for group in parser._action_groups if group.title == title)
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -69,13 +118,13 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL.xml",
         help="the .xml of the model; its weights are read from the .bin next to it",
     )
-    parser.add_argument(
+    group_of(parser, "model").add_argument(
         "--weights", type=file_name, metavar="FILE", help="the weights, if they are not the .bin next to the model"
     )
 
 
 def add_shape(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group_of(parser, "model").add_argument(
         "--shape",
         action="append",
         default=[],
@@ -86,11 +135,16 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add_json_to(group_of(parser, "outputs"))
+
+
+def add_json_to(group: Any) -> None:
+    """Add the option to a group, which may exclude others."""
+    group.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def add_legacy_io(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group_of(parser, "model").add_argument(
         "--legacy-io",
         action="store_true",
         help="read an IR of version 10 as OpenVINO does: inputs and outputs become f32 or i32",
@@ -238,10 +292,11 @@ def raise_usage_error(message: str, hint: str | None = None) -> NoReturn:
 
 
 def add_workers(parser: argparse.ArgumentParser, default: str = "one for each core") -> None:
-    parser.add_argument(
+    group = group_of(parser, "many inputs")
+    group.add_argument(
         "--workers", type=positive, metavar="N", help=f"use N processes of this machine (default: {default})"
     )
-    parser.add_argument(
+    group.add_argument(
         "--dask",
         metavar="ADDRESS",
         help="use the workers of a dask cluster, as in tcp://host:8786; local starts one on this machine",
@@ -263,7 +318,7 @@ def opened_workers(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def add_html(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group_of(parser, "outputs").add_argument(
         "--html", type=output_file, metavar="FILE.html", help="also write a report for a browser, in one file"
     )
 

@@ -19,6 +19,7 @@ from ovir.cli.output import (
     print_diagnostics,
     print_message,
     say,
+    say_filled,
     say_json,
     say_table,
 )
@@ -77,11 +78,11 @@ def run(arguments: argparse.Namespace) -> int:
         say_json(found.to_dict())
     else:
         for line in (*_head(found), *about_quantization(found, sides.model, sides.against)):
-            say(readable(line))
+            say_filled(readable(line))
         _print_suspects(found)
         _print_probes(found)
         for line in _tail(found):
-            say(readable(line))
+            say_filled(readable(line))
     if arguments.output is not None and found.part is None:
         reason = "nothing differs" if found.within else "ovir cannot run any part of the model that differs alone"
         print_message(readable(f"note: {arguments.output} is not written, because {reason}"))

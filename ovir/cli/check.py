@@ -25,6 +25,7 @@ from ovir.cli.arguments import (
     check_html,
     check_target,
     file_name,
+    group_of,
     opened_workers,
     output_file,
     raise_usage_error,
@@ -284,17 +285,16 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "models", nargs="+", type=file_name, metavar="MODEL.xml", help="the files to check, or folders of such files"
     )
-    parser.add_argument(
-        "--weights", type=file_name, metavar="FILE", help="the weights of the model; for one model only"
-    )
-    parser.add_argument(
+    model = group_of(parser, "model")
+    model.add_argument("--weights", type=file_name, metavar="FILE", help="the weights of the model; for one model only")
+    model.add_argument(
         "--no-weights", action="store_true", default=None, help="read only the topology; no .bin is needed"
     )
     add_extension(parser)
     add_shape(parser)
     _add_forms(parser)
     _add_choices(parser)
-    parser.add_argument(
+    group_of(parser, "checks").add_argument(
         "--runtime",
         type=_release,
         metavar="2022.3",
@@ -303,11 +303,14 @@ def add_to(commands: Any) -> None:
     add_untrusted(parser)
     add_device(parser)
     add_workers(parser, default="one for each core, if it takes long")
-    parser.add_argument("--profile", action="store_true", help="show how long reading, inference and rules took")
+    group_of(parser, "outputs").add_argument(
+        "--profile", action="store_true", help="show how long reading, inference and rules took"
+    )
 
 
 def _add_forms(parser: argparse.ArgumentParser) -> None:
-    form = parser.add_mutually_exclusive_group()
+    group = group_of(parser, "outputs")
+    form = group.add_mutually_exclusive_group()
     form.add_argument(
         "--format",
         choices=("text", "json", "github"),
@@ -318,12 +321,12 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
     form.add_argument(
         "--summary", action="store_const", const="summary", dest="format", help="print counts by code and by file only"
     )
-    parser.add_argument(
+    group.add_argument(
         "--sarif", type=output_file, metavar="FILE", help="also write the diagnostics as SARIF 2.1.0 (- for stdout)"
     )
     add_html(parser)
     add_node_data(parser, "the severity of the diagnostics of each layer (of one model)")
-    parser.add_argument(
+    group.add_argument(
         "--quiet",
         "-q",
         action="store_true",
@@ -332,23 +335,24 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_choices(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group = group_of(parser, "checks")
+    group.add_argument(
         "--select", action="append", metavar="CODES", help="report only these diagnostics: OVIR402,OVIR1 (all of 1xx)"
     )
-    parser.add_argument("--ignore", action="append", metavar="CODES", help="do not report these diagnostics")
-    parser.add_argument(
+    group.add_argument("--ignore", action="append", metavar="CODES", help="do not report these diagnostics")
+    group.add_argument(
         "--fail-on",
         choices=[severity.value for severity in Severity],
         help="diagnostics of at least this severity make the exit status 1 (default: error)",
     )
-    baseline = parser.add_mutually_exclusive_group()
+    baseline = group.add_mutually_exclusive_group()
     baseline.add_argument(
         "--baseline", type=file_name, metavar="FILE.json", help="do not report the diagnostics recorded in this file"
     )
     baseline.add_argument(
         "--write-baseline", type=output_file, metavar="FILE.json", help="record the diagnostics in this file"
     )
-    parser.add_argument("--no-config", action="store_true", help="do not look for ovir.toml or pyproject.toml")
+    group.add_argument("--no-config", action="store_true", help="do not look for ovir.toml or pyproject.toml")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Generator, Sequence
 
 from ovir.checks.untrusted.budget import Budget, Options
-from ovir.cli.arguments import raise_usage_error
+from ovir.cli.arguments import group_of, raise_usage_error
 from ovir.cli.check_config import Settings
 from ovir.diagnostics.codes import CODES
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -15,18 +15,19 @@ from ovir.diagnostics.diagnostic import Diagnostic
 
 def add_untrusted(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument(
+    group = group_of(parser, "checks")
+    group.add_argument(
         "--untrusted",
         action="store_true",
         help="for files from strangers: what a file could do to its reader is an error; each is checked in a process",
     )
-    parser.add_argument(
+    group.add_argument(
         "--timeout",
         type=float,
         metavar="SECONDS",
         help="with --untrusted: the time for one file (default: 30, and 15 more for each GB of weights)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--memory", type=int, metavar="MB", help="with --untrusted: the memory for one file (default: 1074)"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ovir.cli.arguments import (
     add_command,
@@ -15,6 +15,7 @@ from ovir.cli.arguments import (
     add_shape,
     add_workers,
     check_html,
+    group_of,
     opened_workers,
     positive,
     raise_usage_error,
@@ -32,12 +33,13 @@ from ovir.cli.output import (
     format_number,
     print_diagnostics,
     say,
+    say_filled,
     say_json,
     say_table,
 )
 from ovir.cli.progress import reported
 from ovir.cli.quantization import about_quantization
-from ovir.debugging.compare import Comparison, LayerDifference, TensorDifference, compare
+from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference, compare
 from ovir.debugging.sides import LayerMode, NotCompared
 from ovir.diagnostics.wording import plural, readable
 from ovir.ir.executed import read_executed
@@ -52,13 +54,13 @@ _METRICS = (">max abs", ">max rel", ">mean", ">RMSE", ">cosine", ">SQNR dB", ">b
 def print_comparison(
     found: Comparison, limit: int | None, quantized: Sequence[str] = (), requested: str | None = None
 ) -> None:
-    """Print the result for people, with ``limit`` outputs and layers.
+    """Print the result for people: ``limit`` outputs and layers that differ, or all that were compared.
 
     ``quantized`` are the lines of ``about_quantization``, ``requested`` says in which precision the device was asked to
     compute.
     """
     for line in (*_head(found, requested), *_about_quantization(found, quantized)):
-        say(readable(line))
+        say_filled(readable(line))
     if found.outputs:
         say()
         _print_outputs(found, limit)
@@ -68,7 +70,7 @@ def print_comparison(
     if found.not_compared:
         say()
         for line in _not_compared(found.not_compared):
-            say(readable(line))
+            say_filled(readable(line))
 
 
 def _head(found: Comparison, requested: str | None) -> Iterator[str]:
@@ -161,11 +163,12 @@ def _value(value: float | int | str | None) -> str:
 
 
 def _print_outputs(found: Comparison, limit: int | None) -> None:
-    has_scores = any(item.tensor.agreement for item in found.outputs)
+    outputs, equal = _shown(sorted(found.outputs, key=lambda item: item.within), limit)
+    has_scores = any(item.tensor.agreement for item in outputs)
     columns = ["~output", "type", *_METRICS, *_set_columns(found), *((">top-1", ">top-5") if has_scores else ())]
     rows = []
     notes: dict[str, int] = {}
-    for item in sorted(found.outputs, key=lambda item: item.within)[:limit]:
+    for item in outputs[:limit]:
         row = [
             item.name,
             _type_text(item.tensor),
@@ -176,12 +179,32 @@ def _print_outputs(found: Comparison, limit: int | None) -> None:
             agreement = item.tensor.agreement
             row += ["-", "-"] if agreement is None else [f"{agreement.top1:.1%}", f"{agreement.top5:.1%}"]
         rows.append(row)
-    say_table(columns, rows, least=_least(found))
+    if rows:
+        say_table(columns, rows, least=_least(found))
     _print_notes(notes)
-    if limit is not None and len(found.outputs) > limit:
-        rest = sum(not item.within for item in found.outputs) - limit
-        beyond = f", {format_count(rest)} of them beyond tolerance" if rest > 0 else ""
-        say(f"and {plural(len(found.outputs) - limit, 'more output')}{beyond}; --all shows all")
+    rest = sum(not item.within for item in outputs[len(rows) :])
+    beyond = f", {format_count(rest)} of them beyond tolerance" if rest else ""
+    _print_rest("output", len(outputs) - len(rows), equal, beyond)
+
+
+_Item = TypeVar("_Item", OutputDifference, LayerDifference)
+
+
+def _shown(items: Sequence[_Item], limit: int | None) -> tuple[Sequence[_Item], int]:
+    """Return what differs at all, and the number of equal ones; without a limit, everything is shown."""
+    if limit is None:
+        return items, 0
+    different = [item for item in items if not item.tensor.worst.is_equal]
+    return different, len(items) - len(different)
+
+
+def _print_rest(noun: str, more: int, equal: int, beyond: str = "") -> None:
+    """Print how many outputs or layers the table does not show."""
+    if more:
+        others = f", and {format_count(equal)} without any difference" if equal else ""
+        say(f"and {plural(more, f'more {noun}')}{beyond}{others}; --all shows all")
+    elif equal:
+        say(f"{plural(equal, noun)} without any difference; --all shows all")
 
 
 def _least(found: Comparison) -> Sequence[str]:
@@ -194,11 +217,11 @@ def _least(found: Comparison) -> Sequence[str]:
 
 def _print_notes(notes: dict[str, int]) -> None:
     for text, number in notes.items():
-        say(readable(f"({number}) {text}"))
+        say_filled(readable(f"({number}) {text}"))
 
 
 def _print_layers(found: Comparison, limit: int | None) -> None:
-    layers = found.ranked()
+    layers, equal = _shown(found.ranked(), limit)
     first, largest = found.first, found.largest
     rows = []
     notes: dict[str, int] = {}
@@ -208,12 +231,12 @@ def _print_layers(found: Comparison, limit: int | None) -> None:
         name = layer.name if len({layer.output, 0}) == 1 else f"{layer.name}:{layer.output}"
         row = [mark, layer.id, name, layer.type, _type_text(layer.tensor), *_executed_cells(found, layer)]
         rows.append([*row, *_metrics(found, layer.tensor, notes), *_set_cells(found, layer.tensor)])
-    say("layers in the order of the noise that they add; those beyond tolerance come first")
     columns = ["", ">id", "~layer", "~type", "tensor", *_executed_columns(found), *_METRICS, *_set_columns(found)]
-    say_table(columns, rows, least=_least(found))
+    if rows:
+        say("layers by the noise that they add; those beyond tolerance come first")
+        say_table(columns, rows, least=_least(found))
     _print_notes(notes)
-    if limit is not None and len(layers) > limit:
-        say(f"and {plural(len(layers) - limit, 'more layer')}; --all shows all")
+    _print_rest("layer", len(layers) - len(rows), equal)
 
 
 def _metrics(found: Comparison, tensor: TensorDifference, notes: dict[str, int]) -> list[str]:
@@ -324,7 +347,7 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that the models differ
     add_model(parser)
     add_other_side(parser)
-    modes = parser.add_mutually_exclusive_group()
+    modes = group_of(parser, "comparison").add_mutually_exclusive_group()
     modes.add_argument(
         "--isolated",
         action="store_true",
@@ -338,7 +361,7 @@ def add_to(commands: Any) -> None:
     add_workers(parser, default="this process alone")
     add_executed(parser, "the layers that differ say in which type they were computed")
     add_shape(parser)
-    shown = parser.add_mutually_exclusive_group()
+    shown = group_of(parser, "outputs").add_mutually_exclusive_group()
     shown.add_argument(
         "--limit", type=positive, default=LIMIT, metavar="N", help=f"show N outputs and N layers (default {LIMIT})"
     )

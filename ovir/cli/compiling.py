@@ -8,6 +8,7 @@ from typing import Any
 
 from ovir.cli.arguments import (
     add_legacy_io,
+    group_of,
     open_model,
     positive,
     raise_usage_error,
@@ -26,31 +27,32 @@ from ovir.runtime.results import Results
 
 
 def add_compiling(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group = group_of(parser, "engine")
+    group.add_argument(
         "--emulate",
         choices=NARROW,
         help="round weights and the results of layers to this type, as a device does that computes in it",
     )
     add_legacy_io(parser)
-    parser.add_argument(
+    group.add_argument(
         "--engine",
         choices=ENGINES,
         default=ENGINES[0],
         help="what computes: numpy, or onnxruntime for all that ONNX can express (default: numpy)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--quantize-activations",
         action="store_true",
         help="let onnxruntime round what it multiplies with large matrices of 4-bit and 8-bit codes to 8 bits: faster, "
         "and less exact",
     )
-    parser.add_argument("--threads", type=positive, metavar="N", help="use at most N threads (default: all cores)")
-    parser.add_argument(
+    group.add_argument("--threads", type=positive, metavar="N", help="use at most N threads (default: all cores)")
+    group.add_argument(
         "--strict",
         action="store_true",
         help="treat values that the specification excludes as errors instead of warnings",
     )
-    parser.add_argument(
+    group.add_argument(
         "--keep-compressed",
         action=argparse.BooleanOptionalAction,
         help="decompress weights at each use, or all of them at once (default: weights of 16 bits at once, if "

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ovir.checks.checker import DEVICES, parse_device
 from ovir.checks.recovering import read_recovering
-from ovir.cli.arguments import raise_usage_error
+from ovir.cli.arguments import group_of, raise_usage_error
 from ovir.cli.check_config import Settings
 from ovir.cli.output import print_message
 from ovir.diagnostics.codes import DEVICE_DOUBT, DEVICE_REFUSAL, NEWER_THAN_RUNTIME, Severity
@@ -17,13 +17,14 @@ from ovir.diagnostics.wording import plural
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group = group_of(parser, "checks")
+    group.add_argument(
         "--device",
         type=_device,
         metavar="NPU",
         help=f"also report what this device is documented not to run: {', '.join(DEVICES)}",
     )
-    parser.add_argument(
+    group.add_argument(
         "--ask", action="store_true", help="with --device: also ask the device itself, by OpenVINO's query_model"
     )
 

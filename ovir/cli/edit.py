@@ -19,7 +19,7 @@ from ovir.cli.opening import (
     load_extensions,
     read_model_or_topology,
 )
-from ovir.cli.output import DONE, print_diagnostics, saved_as_json, say, say_json
+from ovir.cli.output import DONE, print_diagnostics, saved_as_json, say, say_filled, say_json
 from ovir.cli.preprocessing import add_options, preprocess_inputs
 from ovir.core.arrays import Array
 from ovir.core.progress import stage
@@ -469,7 +469,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_diagnostics(warnings)
     for edit in done:
         for line in edit.result.splitlines():
-            say(readable(line))
+            say_filled(readable(line))
     counts = (len(written.layers), "layer"), (len(written.inputs), "input"), (len(written.outputs), "output")
     summary = f"{path}: {', '.join(plural(*count) for count in counts)}"
     say("nothing is written (--dry-run)" if path is None else readable(summary))

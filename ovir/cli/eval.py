@@ -28,7 +28,7 @@ from ovir.cli.compiling import add_compiling, compiled_as, open_runnable
 from ovir.cli.inputs import add_images, add_input_files, input_files
 from ovir.cli.opening import add_extension, load_extensions, load_user_module
 from ovir.cli.other_side import add_device, config_of, is_recorded, open_other
-from ovir.cli.output import DONE, WRONG, say, say_json, say_table
+from ovir.cli.output import DONE, WRONG, say, say_filled, say_json, say_table
 from ovir.cli.progress import advance
 from ovir.core.arrays import Array
 from ovir.core.progress import stage
@@ -81,11 +81,11 @@ def print_evaluation(sides: Sequence[EvaluatedSide]) -> None:
     from ovir.cli.run_many import print_failures  # `ovir --help` does not need it
 
     for side in sides:
-        say(readable(f"{side.name}: {_value_text(side.evaluation)}"))
+        say_filled(readable(f"{side.name}: {_value_text(side.evaluation)}"))
     if len(sides) == 2:
         first, second = (side.evaluation for side in sides)
         for line in _difference_lines(first, first.difference(second)):
-            say(readable(line))
+            say_filled(readable(line))
     _print_classes(sides[0].evaluation)
     for side in sides:
         prefix = f"failed in {side.name}" if len(sides) == 2 else "failed"

@@ -10,7 +10,7 @@ from typing import Any
 from ovir.cli.arguments import add_command, add_json, add_model, output_file
 from ovir.cli.edit import is_layer, tensor_key
 from ovir.cli.opening import add_extension, add_no_weights, load_extensions, read_model_or_topology
-from ovir.cli.output import DONE, print_diagnostics, print_message, saved_as_json, say, say_json, say_table
+from ovir.cli.output import DONE, print_diagnostics, print_message, saved_as_json, say, say_filled, say_json, say_table
 from ovir.diagnostics.wording import readable
 from ovir.graph.names import tensor_names
 from ovir.ir.writing.save import write_model
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     count = sum(layer.type not in ("Parameter", "Result") for layer in part.layers)
     whole = sum(layer.type not in ("Parameter", "Result") for layer in model.layers)
     say()
-    say(readable(f"{arguments.output}: {count} of {whole} layers between inputs and outputs"))
+    say_filled(readable(f"{arguments.output}: {count} of {whole} layers between inputs and outputs"))
     for note in notes:
         print_message(readable(f"note: {note}"))
     return DONE

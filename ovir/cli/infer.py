@@ -10,7 +10,7 @@ from ovir.analysis.dynamic_dimensions import SizeOrigins, is_only_declared, name
 from ovir.checks.recovering import Recovered
 from ovir.cli.arguments import add_command, add_json, add_legacy_io, add_model, add_shape
 from ovir.cli.opening import add_extension, add_no_weights, load_extensions, open_recovering
-from ovir.cli.output import say, say_json, say_table, status_of
+from ovir.cli.output import say, say_filled, say_json, say_table, status_of
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 
@@ -42,9 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
         say_json(_as_json(recovered, origins))
     else:
         rows = (row for layer in model.walk() for row in _rows(layer, origins, recovered.declared))
-        say_table((">id", "~layer", "~type", "output", "…why it is dynamic"), rows, least=("why it is dynamic",))
+        say_table((">id", "~layer", "~type", "output", "¶why it is dynamic"), rows)
         say()
-        say(_summary(recovered))
+        say_filled(_summary(recovered))
     return status_of(recovered.errors)
 
 

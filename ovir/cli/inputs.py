@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovir.cli.arguments import file_name, natural, output_file, positive, raise_usage_error, split_name
+from ovir.cli.arguments import file_name, group_of, natural, output_file, positive, raise_usage_error, split_name
 from ovir.cli.opening import constants_at_fault
-from ovir.cli.output import print_diagnostics, print_message
+from ovir.cli.output import print_diagnostics, print_note
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, ENGINE, INTERNAL, NO_ENGINE, NOT_SUPPORTED, OUT_OF_MEMORY, TOO_LARGE
@@ -73,7 +73,8 @@ _NEVER_OF_INPUTS = {code.id for code in (ENGINE, INTERNAL, NO_ENGINE, NOT_SUPPOR
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group = group_of(parser, "inputs")
+    group.add_argument(
         "--input",
         action="append",
         default=[],
@@ -83,7 +84,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         "or inputs.npz, which holds an array for each input; may be repeated",
     )
     add_images(parser)
-    parser.add_argument(
+    group.add_argument(
         "--save-inputs",
         type=output_file,
         metavar="FILE.npz",
@@ -92,21 +93,22 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 
 def add_images(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--mean", type=_numbers, metavar="M[,M,M]", help="for images: subtract M from the pixels")
-    parser.add_argument("--scale", type=_numbers, metavar="S[,S,S]", help="for images: divide by S, after --mean")
-    parser.add_argument(
+    group = group_of(parser, "inputs")
+    group.add_argument("--mean", type=_numbers, metavar="M[,M,M]", help="for images: subtract M from the pixels")
+    group.add_argument("--scale", type=_numbers, metavar="S[,S,S]", help="for images: divide by S, after --mean")
+    group.add_argument(
         "--layout",
         type=str.upper,
         choices=LAYOUTS,
         help="for images: the order of the axes of the input (default: derived from its shape)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--resize",
         choices=RESIZES,
         default=RESIZES[0],
         help="for images: how to bring them to the size of the input (default: stretch)",
     )
-    parser.add_argument("--bgr", action="store_true", help="for images: the first channel is blue instead of red")
+    group.add_argument("--bgr", action="store_true", help="for images: the first channel is blue instead of red")
 
 
 def collect(model: Model, arguments: argparse.Namespace) -> RunInputs:
@@ -149,7 +151,7 @@ def _with_random(model: Model, feeds: dict[int, Array], missing: Sequence[int], 
     for item in made:
         index = model.inputs.index(item.port)
         was_chosen = " (size chosen)" if index in chosen.shapes else ""
-        print_message(f"random input: {readable(str(item))}{was_chosen}")
+        print_note(f"random input: {readable(str(item))}{was_chosen}")
         feeds[index] = item.array
     return RunInputs(feeds, made, chosen.narrow, chosen.shapes)
 
@@ -231,7 +233,7 @@ def _archive(model: Model, source: str) -> dict[int, Array]:
 
     found, others = read_archive(model, source)
     if others:
-        print_message(f"{plural(len(others), 'array')} that belong to no input are not read")
+        print_note(f"{plural(len(others), 'array')} that belong to no input are not read")
     return found
 
 
@@ -243,7 +245,7 @@ def _one(model: Model, index: int, source: str, text: str) -> Array:
     from ovir.io.tensor_files import array_of_texts, load_tensor, read_texts, with_element_type
 
     if not path.lower().endswith((*_ARRAYS, ".txt")):
-        print_message(
+        print_note(
             f"--input {escaped(text)}: read from the file of this name; to give the text as a value, put it in brackets"
         )
     port = model.inputs[index]
@@ -277,7 +279,7 @@ _TEXTS = (
 def _image(model: Model, index: int, source: str, arguments: argparse.Namespace) -> Array:
     port = model.inputs[index]
     array, done = load_image(source, port.element_type, port.shape, preparation(arguments))
-    print_message(f"image input: {escaped(port.any_name)} is {escaped(source)}, {done}")
+    print_note(f"image input: {escaped(port.any_name)} is {escaped(source)}, {done}")
     return array
 
 
@@ -299,7 +301,7 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def add_input_files(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group_of(parser, "many inputs").add_argument(
         "--inputs",
         type=file_name,
         metavar="FOLDER",
@@ -318,7 +320,7 @@ def input_files(model: Model, arguments: argparse.Namespace, *, without: str | N
     )
     if others:
         ignored = "1 other file is ignored" if len(others) == 1 else f"{len(others):,} other files are ignored"
-        print_message(f"{escaped(arguments.inputs)}: {ignored}, such as {escaped(os.path.basename(others[0]))}")
+        print_note(f"{escaped(arguments.inputs)}: {ignored}, such as {escaped(os.path.basename(others[0]))}")
     require_images(arguments, sum(file.path.lower().endswith(ENDINGS) for file in files), "file of --inputs is one")
     return files
 
@@ -339,10 +341,11 @@ def refuse_folders(arguments: argparse.Namespace) -> None:
 
 
 def add_input_sets(parser: argparse.ArgumentParser) -> None:
+    group = group_of(parser, "inputs")
     add_inputs(parser)
     add_input_files(parser)
-    parser.add_argument("--samples", type=positive, metavar="N", help="use N sets of random inputs (default: 1)")
-    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the first random inputs (default: 0)")
+    group.add_argument("--samples", type=positive, metavar="N", help="use N sets of random inputs (default: 1)")
+    group.add_argument("--seed", type=natural, metavar="N", help="seed of the first random inputs (default: 0)")
 
 
 def inputs_of(model: Model, arguments: argparse.Namespace, *, is_recorded: bool = False) -> GivenInputs:

@@ -9,7 +9,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import NoReturn, TextIO
 
 import ovir
@@ -21,35 +21,41 @@ from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, InputError, OvirError
 
-COMMANDS = (
-    *("run", "generate", "eval", "infer", "show", "check", "diff", "compare", "bisect", "reduce", "precision", "fuzz"),
-    *("extract", "edit", "join", "export", "view", "explain", "ops", "python"),
-)
-"""Each is a module of this package."""
+JOBS = {
+    "run a model": ("run", "generate", "eval"),
+    "look at a model": ("show", "infer", "view"),
+    "check files": ("check", "explain"),
+    "find what differs": ("diff", "compare", "bisect", "reduce", "precision", "fuzz"),
+    "change a model": ("edit", "extract", "join", "export"),
+    "operations and code": ("ops", "python"),
+}
+"""The commands by what they are for. Each is a module of this package."""
+COMMANDS = tuple(name for names in JOBS.values() for name in names)
 
 _EXAMPLES = """\
 examples:
-  ovir run model.xml                                  random inputs, indices kept in range
-  ovir run model.xml --input photo=photo.npy --output out.npz
-  ovir generate FOLDER --prompt 'Once upon a time'    the text of a language model, with its tokenizer
-  ovir eval model.xml --inputs images/ --labels l.csv  the accuracy, with its confidence interval
-  ovir infer model.xml --shape data=1,?,224           every layer's shape, and why it is dynamic
-  ovir check model.xml --sarif diagnostics.sarif      everything that is wrong with the file
-  ovir diff before.xml after.xml                      layers, attributes and constants that differ
-  ovir compare model.xml --against openvino:CPU       the layers at which a device computes something else
-  ovir bisect model.xml --against openvino:GPU        the first layer that differs, with few runs
-  ovir reduce model.xml --check 'ovir run {}' -o small.xml  the smallest model that fails likewise
-  ovir precision model.xml --to f16                   the layers that a device must compute in f32
-  ovir fuzz --against openvino:CPU --time 10m         random models that a device computes wrongly
-  ovir extract model.xml --outputs relu1 -o part.xml  the part that relu1 depends on
-  ovir edit model.xml --rename image=photo -o new.xml rename, reshape, set constants, fold, prune
-  ovir join a.xml b.xml --connect out=in -o c.xml     one model of two
-  ovir export model.xml -o model.onnx --verify        ONNX, compared with onnxruntime
-  ovir view model.xml --check                         the graph in a browser, with what is wrong
-  ovir show model.xml                                 operations, parameters, multiply-accumulates
+  ovir check model.xml                           what is wrong with a file
+  ovir show model.xml                            inputs, outputs, operations
+  ovir infer model.xml                           why shapes are dynamic
+  ovir run model.xml --input photo=photo.npy     what the model computes
+  ovir compare model.xml --against openvino:CPU  where a device differs
+
+`ovir COMMAND --help` lists the options of a command.
 
 exit status: 0 nothing wrong, 1 the model or its data is at fault, 2 wrong usage or a file that cannot be read at all
 """
+
+
+class _JobsFormatter(HelpFormatter):
+    """Help that lists commands by what they are for."""
+
+    def _iter_indented_subactions(self, action: argparse.Action) -> Generator[argparse.Action, None, None]:
+        actions = {item.dest: item for item in super()._iter_indented_subactions(action)}
+        for job, names in JOBS.items() if actions else ():
+            yield argparse.Action([], dest=job, metavar=f"{job}:", help="")
+            self._indent()
+            yield from (actions[name] for name in names if name in actions)
+            self._dedent()
 
 
 def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
@@ -58,11 +64,11 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
         prog="ovir",
         description="Read, check, understand and run OpenVINO IR (.xml + .bin), without OpenVINO.",
         epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
+        formatter_class=_JobsFormatter,
         allow_abbrev=False,
     )
     result.add_argument("--version", action="version", version=f"ovir {ovir.__version__}")
-    commands = result.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="ovir")
+    commands = result.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True, prog="ovir")
     for name in names:
         importlib.import_module(f"ovir.cli.{name}").add_to(commands)
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ovir.cli.arguments import check_target, output_file, raise_usage_error
+from ovir.cli.arguments import check_target, group_of, output_file, raise_usage_error
 from ovir.core.files import write_text
 from ovir.model import Model
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_node_data(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument(
+    group_of(parser, "outputs").add_argument(
         "--node-data",
         type=output_file,
         metavar="FILE.json",

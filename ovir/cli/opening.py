@@ -11,6 +11,7 @@ from types import ModuleType
 from ovir.checks.recovering import Recovered, read_recovering
 from ovir.cli.arguments import (
     file_name,
+    group_of,
     parse_shapes,
     raise_usage_error,
     shape_hints,
@@ -32,7 +33,7 @@ _loaded: set[str] = set()
 
 
 def add_extension(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group_of(parser, "model").add_argument(
         "--extension",
         type=file_name,
         action="append",
@@ -120,7 +121,9 @@ def _constants(ports: list[Port], quantity: Callable[[list[bool]], bool]) -> str
 
 
 def add_no_weights(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--no-weights", action="store_true", help="read only the topology; no .bin is needed")
+    group_of(parser, "model").add_argument(
+        "--no-weights", action="store_true", help="read only the topology; no .bin is needed"
+    )
 
 
 def read_model_or_topology(path: str, weights: str | None, *, no_weights: bool, legacy_io: bool = False) -> Model:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from ovir.cli.arguments import add_command, add_json, raise_usage_error
+from ovir.cli.arguments import add_command, add_json_to, group_of, raise_usage_error
 from ovir.cli.operation_examples import example_of, output_of
 from ovir.cli.operation_markdown import operation_page, operations_page
 from ovir.cli.operation_pages import (
@@ -37,8 +37,8 @@ def add_to(commands: Any) -> None:
         metavar="OPERATION",
         help="describe these operations; upper and lower case are the same",
     )
-    form = parser.add_mutually_exclusive_group()
-    add_json(form)  # type: ignore[arg-type]  # a group takes arguments as a parser does
+    form = group_of(parser, "outputs").add_mutually_exclusive_group()
+    add_json_to(form)
     form.add_argument(
         "--markdown",
         action="store_true",

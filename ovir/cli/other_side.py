@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ovir.cli.arguments import amount, file_name, open_model, parse_shapes, raise_usage_error, seconds
+from ovir.cli.arguments import amount, file_name, group_of, open_model, parse_shapes, raise_usage_error, seconds
 from ovir.cli.inputs import inputs_of, random_note
 from ovir.cli.output import print_diagnostics
 from ovir.inference.models import reshape_undeclared
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def add_other_side(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("other", type=file_name, nargs="?", metavar="OTHER.xml", help="a second model to compare with")
-    parser.add_argument(
+    group_of(parser, "comparison").add_argument(
         "--against",
         type=file_name,
         metavar="SIDE",
@@ -29,22 +29,24 @@ def add_other_side(parser: argparse.ArgumentParser) -> None:
 
 
 def add_executed(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument(
+    group_of(parser, "comparison").add_argument(
         "--executed", type=file_name, metavar="exec_graph.xml", help=f"the graph that a device executed: {what}"
     )
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group = group_of(parser, "comparison")
+    group.add_argument(
         "--config", action="append", default=[], metavar="KEY=VALUE", help="a property of the device; may be repeated"
     )
-    parser.add_argument("--timeout", type=seconds, metavar="S", help="the most seconds that a run of the device takes")
+    group.add_argument("--timeout", type=seconds, metavar="S", help="the most seconds that a run of the device takes")
 
 
 def add_tolerances(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rtol", type=amount, metavar="X", help="the relative tolerance (default: by element type)")
-    parser.add_argument("--atol", type=amount, metavar="X", help="the absolute tolerance, also of integers")
-    parser.add_argument(
+    group = group_of(parser, "comparison")
+    group.add_argument("--rtol", type=amount, metavar="X", help="the relative tolerance (default: by element type)")
+    group.add_argument("--atol", type=amount, metavar="X", help="the absolute tolerance, also of integers")
+    group.add_argument(
         "--metric", metavar="NAME=LIMIT", help="a limit in place of tolerances, such as cosine=0.999 or sqnr_db=40"
     )
 

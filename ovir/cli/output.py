@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from textwrap import wrap
-from typing import Any
+from typing import Any, TextIO
 
 from ovir.cli.tables import Table
 from ovir.cli.terminal import bold, has_colors, last_line, terminal_width
@@ -41,6 +41,17 @@ def say(text: str = "") -> None:
     _write(sys.stdout, text)
 
 
+def say_filled(text: str) -> None:
+    """Print a sentence, which a terminal shows in lines of whole words."""
+    say(_filled(text, sys.stdout))
+
+
+def _filled(text: str, stream: TextIO) -> str:
+    if not stream.isatty():
+        return text
+    return "\n".join(wrap(text, terminal_width(), break_on_hyphens=False, break_long_words=False))
+
+
 def say_part(text: str) -> None:
     """Print a part of the result at once, without a new line."""
     _write(sys.stdout, text, end="")
@@ -51,6 +62,11 @@ def print_message(text: str) -> None:
     """Print a message to the user on stderr."""
     sys.stdout.flush()  # keeps earlier output first
     _write(sys.stderr, text)
+
+
+def print_note(text: str) -> None:
+    """Print a sentence about the work on stderr; unlike diagnostics, a terminal shows it in lines of whole words."""
+    print_message(_filled(text, sys.stderr))
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
@@ -90,8 +106,9 @@ def say_table(
     """Print a table.
 
     A heading may begin with a mark: ``>`` for numbers, ``~`` for names, ``…`` for lists and ``¶`` for sentences (see
-    ``ovir/cli/tables.py``). A terminal that is too narrow leaves out columns of ``least``, the first one first, and
-    says so. Elsewhere, everything is printed in full.
+    ``ovir/cli/tables.py``). A terminal that is too narrow shows the last column below the rows if it has sentences or a
+    list, then leaves out columns of ``least``, the first one first, and says so. Elsewhere, everything is printed in
+    full.
     """
     if title:
         say(title)
@@ -99,19 +116,12 @@ def say_table(
         is_terminal = sys.stdout.isatty()
         width = terminal_width() if is_terminal else None
         table = Table(columns, ([escaped(str(cell)) for cell in row] for row in rows), width=width, least=least)
-        head, *lines = table.lines()
-        say(bold(head) if has_colors(sys.stdout) else head)
-        for line in lines:
+        for head in table.heads():
+            say(bold(head) if has_colors(sys.stdout) else head)
+        for line in table.rows():
             say(line)
-    if width is not None:
-        for line in _notes_on(table, width):
-            say(line)
-
-
-def _notes_on(table: Table, width: int) -> list[str]:
-    """Return lines that say which columns a narrow terminal leaves out."""
-    text = f"({width} columns leave out {', '.join(table.left_out)}; a pipe shows all)"
-    return wrap(text, width, break_on_hyphens=False, break_long_words=False) if table.left_out else []
+    if table.left_out:
+        say_filled(f"({width} columns leave out {', '.join(table.left_out)}; a pipe shows all)")
 
 
 def format_number(value: float | int | None) -> str:

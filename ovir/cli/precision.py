@@ -26,6 +26,7 @@ from ovir.cli.output import (
     print_diagnostics,
     print_message,
     say,
+    say_filled,
     say_json,
     say_table,
 )
@@ -143,7 +144,7 @@ def _print(found: Precision) -> None:
         say(f"and {plural(len(rest) - _SHOWN, 'less sensitive layer')}")
     say()
     sets = plural(found.samples, "set") + " of inputs"
-    say(f"all in {found.to}: error {format_number(found.error_before)}, tolerance {found.tolerance:g}, {sets}")
+    say_filled(f"all in {found.to}: error {format_number(found.error_before)}, tolerance {found.tolerance:g}, {sets}")
     if not found.keep:
         say("no layer needs f32" if found.within else "no choice of layers keeps the outputs within the tolerance")
         return

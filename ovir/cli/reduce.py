@@ -18,7 +18,7 @@ from ovir.cli.arguments import (
 )
 from ovir.cli.inputs import add_inputs, collect, save_inputs
 from ovir.cli.opening import add_extension, load_extensions
-from ovir.cli.output import DONE, print_message, say, say_json, say_table
+from ovir.cli.output import DONE, print_message, say, say_filled, say_json, say_table
 from ovir.cli.progress import reported
 from ovir.core.arrays import Array
 from ovir.debugging.failure_checks import status_text
@@ -145,7 +145,7 @@ def _print(found: Reduction, path: str, most: int | None) -> None:
     if len(rest) > _MOST:
         say(f"and {plural(len(rest) - _MOST, 'more layer')}")
     say()
-    say(readable(_summary(found, path, most)))
+    say_filled(readable(_summary(found, path, most)))
 
 
 _MOST = 20

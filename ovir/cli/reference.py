@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from textwrap import dedent
 
+from ovir.cli.arguments import GROUPS
 from ovir.cli.main import parser
 
 _HEAD = """\
@@ -48,9 +49,10 @@ def _section(name: str, command: argparse.ArgumentParser) -> Iterator[str]:
         actions = [action for action in group._group_actions if action.dest != "help"]
         title = (group.title or "").partition(",")
         if actions:
-            if title[2]:
-                yield f"{title[0].capitalize()},{title[2]}:\n"
-            yield _table(title[0].removesuffix("s").removeprefix("positional "), [_row(action) for action in actions])
+            if title[2] or title[0] in GROUPS:
+                yield f"{title[0].capitalize()}{title[1]}{title[2]}:\n"
+            kind = "option" if title[0] in GROUPS else title[0].removesuffix("s").removeprefix("positional ")
+            yield _table(kind, [_row(action) for action in actions])
     for exclusive in command._mutually_exclusive_groups:
         options = [f"`{action.option_strings[0]}`" for action in exclusive._group_actions]
         yield f"{', '.join(options[:-1])} and {options[-1]} exclude each other.\n"

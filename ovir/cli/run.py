@@ -18,6 +18,7 @@ from ovir.cli.arguments import (
     add_workers,
     check_html,
     check_target,
+    group_of,
     natural,
     output_file,
     positive,
@@ -36,6 +37,7 @@ from ovir.cli.output import (
     print_diagnostics,
     print_message,
     say,
+    say_filled,
     say_json,
     say_table,
 )
@@ -88,7 +90,7 @@ class Report:
 
     def print_tables(self) -> None:
         head = ("type", "shape", ">min", ">max", ">mean", ">nonfinite", "…first values")
-        least = ("first values", "mean", "nonfinite", "type")
+        least = ("mean", "nonfinite", "type")
         outputs = [(port.any_name, self.results[i]) for i, port in enumerate(self.model.outputs)]
         say_table(("~output", *head), (_row(name, array) for name, array in outputs), least=least)
         for name, array in outputs:
@@ -96,7 +98,8 @@ class Report:
                 _print_scores(name, array, self.top)
             elif classes := likely_classes(array):
                 shown = ", ".join(f"{c} ({p:.3f})" for c, p in classes[:10]) + (", ..." if len(classes) > 10 else "")
-                say(f"\n{readable(name)}: the most probable class by row: {shown}")
+                say()
+                say_filled(f"{readable(name)}: the most probable class by row: {shown}")
         if self.results.taps:
             say()
             say_table(("~tap", *head), (_row(name, array) for name, array in self._tapped()), least=least)
@@ -108,7 +111,8 @@ class Report:
             from ovir.analysis.profile import WARM_UP
 
             text = ", ".join(f"{name} {seconds * 1000:.3f}" for name, seconds in self.times.to_dict().items())
-            say(f"\n{plural(len(self.times.seconds), 'run')} after {WARM_UP} to warm up, in ms: {text}")
+            say()
+            say_filled(f"{plural(len(self.times.seconds), 'run')} after {WARM_UP} to warm up, in ms: {text}")
 
     def _tapped(self) -> Iterator[tuple[str, Array]]:
         for name, arrays in self.results.taps.items():
@@ -118,7 +122,11 @@ class Report:
     def _print_profile(self, profile: Profile) -> None:
         types, layers = profile.types(), profile.layers()
         runs = f"medians of {plural(profile.runs, 'run')}"
-        say(f"\ntime in layers {profile.seconds * 1000:.2f} ms; a run without the profile: {self.profiled}; {runs}\n")
+        say()
+        say_filled(
+            f"time in layers {profile.seconds * 1000:.2f} ms; a run without the profile: {self.profiled}; {runs}"
+        )
+        say()
         head = (">calls", ">ms", ">share")
         say_table(("~operation", *head), ((t.type, *_timing_cells(t, profile)) for t in types))
         say()
@@ -258,21 +266,21 @@ def print_watch(watch: Watch) -> None:
     watched = ", ".join(map(str, watch.conditions))
     say()
     for name, what in watch.inputs:
-        say(readable(f"input '{name}' contains {_CONTENTS.get(what, f'values of {what}')}{_consequence(what)}"))
+        say_filled(readable(f"input '{name}' contains {_CONTENTS.get(what, f'values of {what}')}{_consequence(what)}"))
     for constant in watch.constants[:_EVENTS]:
-        say(readable(_watched_constant(constant)))
+        say_filled(readable(_watched_constant(constant)))
     if (more := len(watch.constants) - _EVENTS) > 0:
         say(f"and {plural(more, 'constant')} more; --json has all")
     if watch.events:
         head = ("~layer", "~operation", "what", ">value", "position", ">count", "…inputs")
         rows = map(_watched_row, watch.events[:_EVENTS])
-        say_table(head, rows, title=f"watched for {watched}:", least=("inputs", "position"))
+        say_table(head, rows, title=f"watched for {watched}:", least=("position",))
         if (more := len(watch.events) - _EVENTS) > 0:
             say(f"and {plural(more, 'layer')} more; --json has all")
     else:
         known = [kind for kind, items in (("inputs", watch.inputs), ("constants", watch.constants)) if items]
         others = f", apart from what follows from these {' and '.join(known)}" if known else ""
-        say(f"watched for {watched}: no layer makes such values{others}")
+        say_filled(f"watched for {watched}: no layer makes such values{others}")
     _print_margins(watch)
 
 
@@ -333,14 +341,17 @@ def add_to(commands: Any) -> None:
     add_inputs(parser)
     _add_many(parser)
     add_shape(parser)
-    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)")
-    parser.add_argument(
+    group_of(parser, "inputs").add_argument(
+        "--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)"
+    )
+    outputs = group_of(parser, "outputs")
+    outputs.add_argument(
         "--output",
         type=output_file,
         metavar="FILE.npz",
         help="save the outputs, and taps as tap:NAME; with --inputs, the folder for a file of each input",
     )
-    parser.add_argument(
+    outputs.add_argument(
         "--tap",
         type=_pattern,
         action="append",
@@ -349,16 +360,16 @@ def add_to(commands: Any) -> None:
         help="also show the outputs of layers whose name, or whose tensor's name, matches; "
         "with --record, save only these",
     )
-    parser.add_argument(
+    outputs.add_argument(
         "--record",
         type=output_file,
         metavar="FILE.npz",
         help="save the inputs and the result of every layer, or of those that --tap selects, as they are computed",
     )
-    parser.add_argument(
+    outputs.add_argument(
         "--top", type=positive, metavar="N", help="show the N highest scores of each row of the outputs"
     )
-    parser.add_argument(
+    group_of(parser, "checks").add_argument(
         "--watch",
         metavar="WHAT",
         help="report the layers that make such values first: nan, inf, overflow:TYPE, denormal:TYPE, as in "
@@ -367,13 +378,14 @@ def add_to(commands: Any) -> None:
     add_json(parser)
     add_html(parser)
     add_compiling(parser)
-    parser.add_argument(
+    engine = group_of(parser, "engine")
+    engine.add_argument(
         "--repeat",
         type=positive,
         metavar="N",
         help="run N more times, and show how long the runs take (median, percentiles)",
     )
-    parser.add_argument(
+    engine.add_argument(
         "--profile", action="store_true", help="show the time that each layer and each type of operation takes"
     )
     add_node_data(parser, "the largest absolute value of each layer, or with --profile its time,")
@@ -381,12 +393,13 @@ def add_to(commands: Any) -> None:
 
 def _add_many(parser: argparse.ArgumentParser) -> None:
     """Add the options that apply to many inputs alone."""
+    group = group_of(parser, "many inputs")
     add_input_files(parser)
     add_workers(parser)
-    parser.add_argument(
+    group.add_argument(
         "--batch", type=positive, metavar="N", help="with --inputs: run N inputs at once, stacked along a dynamic axis"
     )
-    parser.add_argument(
+    group.add_argument(
         "--resume",
         action="store_true",
         help="with --inputs: keep the results of an interrupted run, and run what is missing, failed or out of date",

@@ -117,7 +117,7 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
         return
     for title, ports in (("inputs", summary.inputs), ("outputs", summary.outputs)):
         say()
-        say_table((f"~{title}", "type", "shape", "…other names"), map(_port_row, ports), least=("other names",))
+        say_table((f"~{title}", "type", "shape", "…other names"), map(_port_row, ports))
     say()
     say_table(("~operation", ">layers"), summary.operations.items())
     say()

@@ -1,4 +1,7 @@
-"""Tables that fit into a terminal: long names are shortened, sentences filled, and the least columns left out."""
+"""Tables that fit into a terminal: long names are shortened, sentences filled, and the least columns left out.
+
+If sentences or a list at the end of the rows have no room, they stand below their row.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ NUMBER, NAME, LIST, TEXT = ">", "~", "…", "¶"
 sentences may take several lines. A column without a mark keeps its cells, as long as any other can give way."""
 
 _GAP = "  "
+_INDENT = "      "
+"""The margin of what stands below a row."""
 _ROOM = {NAME: 24, LIST: 30, TEXT: 30}
 """Columns are left out before names, lists and sentences become narrower than this."""
 
@@ -54,7 +59,7 @@ class Table:
     """The columns of a table as they are shown, in ``width`` columns of a terminal if that is given.
 
     The columns whose headings are ``least`` may be left out: first those that say nothing, then the others in this
-    order.
+    order. Before that, sentences or a list in the last column get lines of their own, below each row.
     """
 
     def __init__(
@@ -70,22 +75,41 @@ class Table:
         self._columns = [_column(head, list(column)) for head, column in zip(heads, cells, strict=True)]
         self.left_out: list[str] = []
         """The headings of the columns that are not shown."""
+        self._below: _Column | None = None
         if width is not None and self._width() > width:
+            if self._width(smallest=True) > width:
+                self._move_below(width)
             self._leave_out(least, width)
             self._shrink(width)
 
-    def lines(self) -> Iterator[str]:
-        """Yield the lines; the first one has the headings."""
+    def heads(self) -> Iterator[str]:
+        """Yield the lines of the headings."""
         yield _GAP.join(column.padded(column.head) for column in self._columns).rstrip()
-        for row in zip(*(column.cells for column in self._columns), strict=True):
+        if self._below is not None:
+            yield _INDENT + self._below.head
+
+    def rows(self) -> Iterator[str]:
+        """Yield the lines of the rows."""
+        for number, row in enumerate(zip(*(column.cells for column in self._columns), strict=True)):
             cells = [column.lines(cell) for column, cell in zip(self._columns, row, strict=True)]
             empty = [" " * column.width for column in self._columns]
             for line in zip_longest(*cells):
                 yield _GAP.join(part or space for part, space in zip(line, empty, strict=True)).rstrip()
+            if self._below is not None and (cell := self._below.cells[number]):
+                yield from (_INDENT + line for line in _filled(cell, self._below.width))
 
     def _width(self, *, smallest: bool = False) -> int:
         widths = [column.smallest if smallest else column.width for column in self._columns]
         return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+    def _move_below(self, width: int) -> None:
+        """Give the last column lines of its own, if it has sentences or lists; if all of them are empty, omit it."""
+        *others, last = self._columns
+        if others and last.mark in (LIST, TEXT):
+            self._columns = others
+            if any(last.cells):
+                self._below = last
+                last.width = width - len(_INDENT)
 
     def _leave_out(self, least: Sequence[str], width: int) -> None:
         by_head = {column.head: column for column in self._columns}

@@ -11,6 +11,7 @@ from typing import Any
 
 from ovir.analysis.input_sizes import about_narrow
 from ovir.analysis.metrics import top_scores
+from ovir.analysis.tensor_stats import likely_classes
 from ovir.core.arrays import Array
 from ovir.core.html import html_table
 from ovir.debugging.comparison_setup import Against, GivenInputs, InputSet, Progress, as_model, open_side, sets_for
@@ -60,7 +61,7 @@ class TensorDifference:
     shape: tuple[int, ...]
     """The shape in the worst set."""
     agreement: Agreement | None = None
-    """For outputs that look like scores; the mean over the sets."""
+    """For outputs that are rows of probabilities; the mean over the sets."""
 
     @property
     def within(self) -> bool:
@@ -708,9 +709,14 @@ def _type_of(port: Port, array: Array | None) -> str:
 
 
 def agreement_of(actual: Array, reference: Array) -> Agreement | None:
-    """Return the agreement of the highest scores of two tensors; None for tensors that are no rows of scores."""
+    """Return the agreement of the highest scores of two tensors; None for tensors that are no rows of probabilities.
+
+    Other numbers, such as those of an embedding, have no highest score that means anything.
+    """
     shape = [size for size in reference.shape if size != 1]
-    if actual.shape != reference.shape or not 1 <= len(shape) <= 2 or reference.dtype.kind not in "fV":
+    if actual.shape != reference.shape or not 1 <= len(shape) <= 2:
+        return None
+    if likely_classes(reference.reshape(-1, shape[-1])) is None:
         return None
     rows = [top_scores(array.reshape(shape), _HIGHEST) for array in (actual, reference)]
     if rows[0] is None or rows[1] is None:

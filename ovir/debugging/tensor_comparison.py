@@ -115,6 +115,11 @@ class TensorComparison:
     """How many elements have an absolute error from ``2**power`` to ``2**(power + 1)``, by power; None unless they were
     to be counted. Elements without an error are not among them."""
 
+    @property
+    def is_equal(self) -> bool:
+        """Return whether nothing differs at all."""
+        return self.problem is None and not (self.beyond or self.lone or self.max_abs)
+
 
 def compare_tensors(
     actual: Array, reference: Array, tolerance: Tolerance, *, counts_errors: bool = False

@@ -16,8 +16,10 @@ from ovir.diagnostics.codes import CODES
 
 DATA = Path(__file__).parent.parent / "data" / "bad"
 FILES = sorted(DATA.glob("*.xml"))
-OF_FILES = [code for code in CODES.values() if "OVIR1" <= code.id < "OVIR8"]
-"""The codes of what can be wrong with a file."""
+TOO_LARGE = {"OVIR509"}
+"""Tests make the files of these codes, which have megabytes of weights."""
+OF_FILES = [code for code in CODES.values() if "OVIR1" <= code.id < "OVIR8" and code.id not in TOO_LARGE]
+"""The codes of what can be wrong with a file of the folder."""
 DOCUMENT = (Path(__file__).parent.parent.parent / "docs" / "diagnostics.md").read_text(encoding="utf-8")
 
 

@@ -216,9 +216,9 @@ def test_images_are_prepared(capsys: pytest.CaptureFixture[str], folder: Path) -
 
 def test_the_number_of_layers_that_are_shown(other: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["other.xml", "--input", "x.npz"]
-    assert "and 1 more layer; --all shows all" in run(capsys, *arguments, "--limit", "1")[1]
+    assert "1 layer without any difference; --all shows all" in run(capsys, *arguments, "--limit", "1")[1]
     text = run(capsys, *arguments, "--all")[1]
-    assert "more layer" not in text
+    assert "without any difference" not in text
     assert "Tanh" in text
     assert run(capsys, *arguments, "--all", "--limit", "1")[0] == 2
 
@@ -251,7 +251,7 @@ def test_weights_and_shapes_of_another_name_and_size(folder: Path, capsys: pytes
     (folder / "first.bin").write_bytes(np.float32([3]).tobytes())
     assert main(["compare", "first.xml", "second.xml", "--input", "x.npz"]) == 1
     assert main(["compare", "first.xml", "second.xml", "--input", "x.npz", "--weights", "second.bin"]) == 0
-    assert main(["compare", "first.xml", "first.xml", "--shape", "7,4"]) == 0
+    assert main(["compare", "first.xml", "first.xml", "--shape", "7,4", "--all"]) == 0
     assert "f32[7,4]" in capsys.readouterr().out
 
 
@@ -350,10 +350,11 @@ def test_outputs_beyond_tolerance_come_first_and_are_limited(
     x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
     outputs = [ops.multiply(x, np.float32([i + 1]), name=f"out{i}", tensor_names=f"out{i}") for i in range(30)]
     ovir.save_model(ovir.Model(outputs, [x]), "model.xml")
-    np.savez("recorded.npz", x=X, **{f"out{i}": X * np.float32(i + 1 + (i == 25)) for i in range(30)})
+    factors = np.float32([i + 1 + (i == 25) + (i < 27) * 1e-5 for i in range(30)])
+    np.savez("recorded.npz", x=X, **{f"out{i}": X * factor for i, factor in enumerate(factors)})
     status, text = run(capsys, "--against", "recorded.npz", *options)
     assert status == 1
-    table = text[text.index("\noutput ") : text.index("\nlayers in")]
+    table = text[text.index("\noutput ") : text.index("\nlayers by")]
     rows = [
         name
         for name in (line.split(" ")[0] for line in table.splitlines())
@@ -361,7 +362,33 @@ def test_outputs_beyond_tolerance_come_first_and_are_limited(
     ]
     assert rows[:2] == ["out25", "out0"]
     assert len(rows) == (2 if options else 20)
-    assert f"and {28 if options else 10} more outputs; --all shows all" in text
+    assert f"and {25 if options else 7} more outputs, and 3 without any difference; --all shows all" in text
+
+
+def test_nothing_is_listed_for_equal_models(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, text = run(capsys, "model.xml", "--input", "x.npz")
+    assert "within tolerance\n\n1 output without any difference; --all shows all\n" in text
+    assert "max abs" not in text
+    _, text = run(capsys, "model.xml", "--input", "x.npz", "--all")
+    assert "without any difference" not in text
+    assert text.count("max abs") == 2
+
+
+@pytest.mark.parametrize(("operation", "has_shares"), [("softmax", True), ("tanh", False), ("multiply", False)])
+def test_only_probabilities_have_the_share_of_equal_classes(
+    operation: str,
+    has_shares: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
+    second = {"softmax": (1,), "tanh": (), "multiply": (np.float32([3]),)}[operation]
+    ovir.save_model(ovir.Model([getattr(ops, operation)(x, *second, name="out", tensor_names="out")], [x]), "model.xml")
+    found = ovir.compile_model("model.xml")(X)["out"]
+    np.savez("recorded.npz", x=X, out=found * np.float32(1.00001))
+    assert ("top-1" in run(capsys, "--against", "recorded.npz")[1]) is has_shares
 
 
 def test_a_quantized_model_is_named_with_the_metric_that_fits(

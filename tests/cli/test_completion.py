@@ -68,7 +68,7 @@ def completed(line: str, folder: Path, **more: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("ovir ex", ["extract", "export", "explain"]),
+        ("ovir ex", ["explain", "extract", "export"]),
         ("ovir run --emul", ["--emulate"]),
         ("ovir run --emulate ", ["f16", "bf16"]),
         ("ovir run ", ["model.xml", "more.xml", "bin/", "models/"]),

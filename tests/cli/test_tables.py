@@ -26,7 +26,8 @@ NAMES = [
 
 
 def lines_of(heads: list[str], rows: list[list[str]], width: int, least: tuple[str, ...] = ()) -> list[str]:
-    lines = list(Table(heads, rows, width=width, least=least).lines())
+    table = Table(heads, rows, width=width, least=least)
+    lines = [*table.heads(), *table.rows()]
     assert all(columns_of(line) <= width for line in lines)
     return lines
 
@@ -49,7 +50,8 @@ def test_programs_and_files_get_every_column_in_full(capsys: pytest.CaptureFixtu
 def test_a_table_that_fits_is_the_same_in_a_terminal() -> None:
     rows = [["1", "x", "f32[1,2]"], ["20", "größe 幅 e\u0301", ""]]
     heads = [">id", "~name", "shape"]
-    assert list(Table(heads, rows, width=40).lines()) == list(Table(heads, rows).lines())
+    fitted, free = Table(heads, rows, width=40), Table(heads, rows)
+    assert [*fitted.heads(), *fitted.rows()] == [*free.heads(), *free.rows()]
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])
@@ -97,8 +99,25 @@ def test_sentences_take_lines_of_whole_words() -> None:
 
 
 def test_a_list_that_is_too_long_ends_with_an_ellipsis() -> None:
-    lines = lines_of([">n", "…first values"], [["1", "0.123456 0.234567 0.345678"]], 25)
-    assert lines[1] == "1  0.123456 0.234567 …"
+    lines = lines_of([">n", "…first values"], [["1", "0.123456 0.234567 0.345678 0.456789"]], 34)
+    assert lines[1] == "1  0.123456 0.234567 0.345678 …"
+
+
+@pytest.mark.parametrize("mark", ["¶", "…"])
+def test_a_last_column_without_room_stands_below_each_row(mark: str) -> None:
+    words = "[0] is data[0] and [1] is computed from data[1] and data[2]"
+    rows = [["1", "x" * 30, words], ["2", "y", ""]]
+    heads = [">n", "name", f"{mark}why"]
+    lines = lines_of(heads, rows, 50, least=("why", "name"))
+    assert lines == [
+        "n  name",
+        "      why",
+        f"1  {'x' * 30}",
+        "      [0] is data[0] and [1] is computed from",
+        "      data[1] and data[2]",
+        "2  y",
+    ]
+    assert lines_of(heads, [[*row[:2], ""] for row in rows], 34)[0] == "n  name"
 
 
 def test_a_column_without_a_mark_gives_way_last() -> None:

@@ -1,0 +1,66 @@
+"""Help: it fits into 80 columns, has the options in groups, and the commands by what they are for."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+from command import Cli
+
+from ovir.cli.arguments import GROUPS
+from ovir.cli.main import COMMANDS, JOBS, parser
+
+
+@pytest.fixture(autouse=True)
+def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_help_fits_into_80_columns(command: str | None, cli: Cli) -> None:
+    text = cli(*filter(None, [command]), "--help").out
+    assert "examples:" in text
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_in_several_lines_are_commands(command: str, cli: Cli) -> None:
+    text = cli(command, "--help").out.partition("examples:\n")[2]
+    lines = re.findall(r"^  (ovir .*)$", text.replace("\\\n", ""), re.MULTILINE)
+    assert lines
+    for line in lines:
+        words = shlex.split(re.split(r" {2,}(?![ -])| [|>] ", line)[0])
+        parser([command]).parse_args(words[1:])
+
+
+def test_commands_are_listed_by_what_they_are_for(cli: Cli) -> None:
+    text = cli("--help").out
+    found = re.findall(r"^  (?:  (\w+)(?= |$)|(\w.*):$)", text.partition("commands:\n")[2], re.MULTILINE)
+    listed: dict[str, list[str]] = {}
+    for name, job in found:
+        if job:
+            listed[job] = []
+        else:
+            listed[list(listed)[-1]].append(name)
+    assert listed == {job: list(names) for job, names in JOBS.items()}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_groups_stand_in_one_order_and_have_what_commands_share(command: str, cli: Cli) -> None:
+    text = cli(command, "--help").out.partition("examples:\n")[0]
+    titles = [title for title in re.findall(r"^(\w[\w ]*):$", text, re.MULTILINE) if title in GROUPS]
+    assert titles == [title for title in GROUPS if title in titles]
+    alone = re.search(r"^options:\n(.*?)(?:^\w|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert alone is not None
+    assert not set(re.findall(r"^  (--[\w-]+)", alone[1], re.MULTILINE)) & {
+        "--json",
+        "--extension",
+        "--input",
+        "--html",
+    }
+
+
+def test_every_option_of_run_has_a_group(cli: Cli) -> None:
+    options = cli("run", "--help").out.partition("\noptions:\n")[2].partition("\n\n")[0]
+    assert re.findall(r"^  (-\S+)", options, re.MULTILINE) == ["-h,"]
