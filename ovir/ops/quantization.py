@@ -167,4 +167,5 @@ def _from_f8e4m3(x: Array) -> Array:
 
 def _from_f8e5m2(x: Array) -> Array:
     """Round to nearest, ties to even; the sign of zero is lost, NaN stays NaN."""
-    return np.clip(x, -57344, 57344).astype(ml_dtypes.float8_e5m2).astype(np.float32) + 0
+    quiet = x + 0  # signaling NaN would warn
+    return np.clip(quiet, -57344, 57344).astype(ml_dtypes.float8_e5m2).astype(np.float32) + 0
