@@ -714,7 +714,7 @@ def agreement_of(actual: Array, reference: Array) -> Agreement | None:
     Other numbers, such as those of an embedding, have no highest score that means anything.
     """
     shape = [size for size in reference.shape if size != 1]
-    if actual.shape != reference.shape or not 1 <= len(shape) <= 2:
+    if actual.shape != reference.shape or not reference.size or not 1 <= len(shape) <= 2:
         return None
     if likely_classes(reference.reshape(-1, shape[-1])) is None:
         return None

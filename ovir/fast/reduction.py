@@ -13,6 +13,7 @@ from ovir.fast.base.binding import HEAVY, Binder, call_elementwise, call_shares,
 from ovir.fast.base.coalesce import is_dense, memory_order
 from ovir.fast.base.sums import bind_squares, bind_sum, reduced_output, scratch_like
 from ovir.fast.registry import fast
+from ovir.kernels.precision import fill_saturated
 from ovir.ops.reduction import (
     CumSum,
     ReduceL1,
@@ -112,13 +113,7 @@ def _bind_in_reals(op: ReductionBase, binder: Binder, data: Array, along: tuple[
         call_elementwise(binder, lambda x, y: np.copyto(y, x), data, reals)
         total = scratch_like(binder, reals, along)
         _reduce(np.multiply, reals, along, total, binder)
-    binder.call(_store_reals, total, out)
-
-
-def _store_reals(total: Array, out: Array) -> None:
-    """Store real numbers, truncated and saturated."""
-    info = np.iinfo(out.dtype)
-    np.copyto(out, np.clip(np.trunc(total), info.min, info.max), "unsafe")
+    binder.call(fill_saturated, total, out)
 
 
 def _reduce(function: np.ufunc, data: Array, axes: tuple[int, ...], out: Array, binder: Binder) -> None:

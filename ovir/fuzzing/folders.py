@@ -12,6 +12,7 @@ import numpy as np
 
 from ovir.core.files import write_text
 from ovir.core.interrupts import uninterrupted
+from ovir.core.reading import read_text
 from ovir.fuzzing.findings import Finding, Reduced
 from ovir.fuzzing.targets import Compiler
 from ovir.graph.layers import Layer
@@ -237,8 +238,8 @@ def _summary(kind: type[Operator]) -> str:
 
 def _processor() -> str:
     try:
-        with open("/proc/cpuinfo") as file:
-            found = next((line for line in file if line.startswith("model name")), "")
+        lines = read_text(Path("/proc/cpuinfo")).splitlines()
+        found = next((line for line in lines if line.startswith("model name")), "")
     except OSError:
         found = ""
     return found.partition(":")[2].strip() or platform.processor() or platform.machine()

@@ -18,6 +18,7 @@ from typing import Any
 
 from ovir.core.arrays import Array
 from ovir.core.files import write_text
+from ovir.core.reading import read_text
 from ovir.debugging.candidates import count as count_layers
 from ovir.debugging.engines.process import UnsupportedError
 from ovir.diagnostics.codes import BAD_INPUT
@@ -186,7 +187,7 @@ class _Session:
         state = self._folder / STATE
         if resume and state.exists():
             try:
-                self.found = Fuzzing.of(json.loads(state.read_text(encoding="utf-8")))
+                self.found = Fuzzing.of(json.loads(read_text(state)))
             except (ValueError, TypeError, KeyError) as error:
                 raise InputError(diagnose(BAD_INPUT, f"no state of a search: {error}", Place(str(state)))) from None
         elif state.exists():
@@ -355,7 +356,7 @@ def _folder_name(finding: Finding) -> str:
 def read_known(path: str | os.PathLike[str]) -> set[str]:
     """Return the signatures in a file, one a line; lines that begin with # are comments."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = read_text(Path(path)).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(diagnose(BAD_INPUT, f"cannot read the known findings: {reason}", Place(str(path)))) from None
