@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "checks": _TOOLS,
     "export": {*_TOOLS, "kernels"},
     "debugging": {*_TOOLS, "editing", "analysis", "io", "export"},
-    "fuzzing": {*_TOOLS, "analysis", "io", "debugging"},
+    "fuzzing": {*_TOOLS, "editing", "analysis", "io", "debugging"},
     "workers": {*_TOOLS, "io", "debugging"},
     "generation": {*_TOOLS, "export", "debugging"},
     "reports": {*_BASE, "graph", "lowering", "runtime", "analysis", "checks", "debugging", "fuzzing"},
