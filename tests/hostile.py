@@ -73,7 +73,7 @@ class Package:
 HONEST = Package(
     f'<?xml version="1.0"?>\n<net name="honest" version="11"><layers>{LAYERS}</layers><edges>{EDGES}</edges>'
     "<rt_info><framework>made by hand</framework></rt_info></net>\n".encode(),
-    np.float32([1, 2, 3, 4]).tobytes(),
+    np.array([1, 2, 3, 4], np.float32).tobytes(),
 )
 
 Trick = Callable[[Package], Package]
@@ -88,7 +88,11 @@ def trick(code: str, *variations: str) -> Callable[[Callable[[Package, str], Pac
         for number, variation in enumerate(variations):
             name = f"{function.__name__}-{number}"
             assert name not in TRICKS, name
-            TRICKS[name] = code, lambda package, variation=variation: function(package, variation)
+
+            def played(package: Package, variation: str = variation) -> Package:
+                return function(package, variation)
+
+            TRICKS[name] = code, played
         return function
 
     return register
