@@ -113,8 +113,8 @@ def test_links_lead_somewhere() -> None:
     assert not broken
 
 
-def test_every_document_is_linked_from_the_readme_or_the_reference() -> None:
-    lists = (ROOT / "README.md", ROOT / "docs" / "reference" / "python.md")
+def test_every_document_is_linked_from_the_readme_the_index_or_the_reference() -> None:
+    lists = (ROOT / "README.md", ROOT / "docs" / "index.md", ROOT / "docs" / "reference" / "python.md")
     linked = {(page.parent / file).resolve() for page in lists for file, _ in links(page)}
     assert [path.name for path in DOCUMENTS if path not in linked and path.name != "README.md"] == []
 

@@ -142,7 +142,7 @@ def profile_runs(compiled: CompiledModel, feeds: Feeds) -> tuple[Profile, RunTim
     """
     request, watched = compiled.create_infer_request(), compiled.create_infer_request()
     profiles, seconds = [], []
-    for number in range(WARM_UP + RUNS):
+    for number in counted("profiling", range(WARM_UP + RUNS)):
         request.reset_state()
         start = perf_counter()
         request.infer(feeds, share_outputs=True)

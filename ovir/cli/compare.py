@@ -359,7 +359,7 @@ def add_to(commands: Any) -> None:
     add_tolerances(parser)
     add_input_sets(parser)
     add_workers(parser, default="this process alone")
-    add_executed(parser, "the layers that differ say in which type they were computed")
+    add_executed(parser, "layers that differ are shown with the types that the device names for them")
     add_shape(parser)
     shown = group_of(parser, "outputs").add_mutually_exclusive_group()
     shown.add_argument(

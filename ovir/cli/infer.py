@@ -45,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         say_table((">id", "~layer", "~type", "output", "¶why it is dynamic"), rows)
         say()
         say_filled(_summary(recovered))
+        if example := next(filter(None, map(_open_ended, model.walk())), None):
+            say(f"{example} is a size of {example.removesuffix('..')} or more")
     return status_of(recovered.errors)
 
 
@@ -56,6 +58,12 @@ def _rows(layer: Layer, origins: SizeOrigins, declared: Collection[Port]) -> Ite
         number, kind = ("", "") if port.index else (str(layer.id), layer.type)
         mark = " (only declared)" if _is_declared(port, declared) else ""
         yield number, name_of(port), kind, f"{port.type}{mark}", origins.explain(port)
+
+
+def _open_ended(layer: Layer) -> str | None:
+    """Return a size without an upper bound, such as ``21..``, of the outputs of a layer."""
+    sizes = (size for port in layer.outputs if port.shape.rank is not None for size in port.shape)
+    return next((str(size) for size in sizes if size.upper is None and size.lower), None)
 
 
 def _is_declared(port: Port, declared: Collection[Port]) -> bool:

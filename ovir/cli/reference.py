@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from textwrap import dedent
 
 from ovir.cli.arguments import GROUPS
-from ovir.cli.main import parser
+from ovir.cli.main import JOBS, parser
 
 _HEAD = """\
 ---
@@ -32,8 +32,10 @@ def page() -> str:
     """Return the page in Markdown: a section for each command."""
     subparsers = next(action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
     summaries = {action.dest: action.help or "" for action in subparsers._choices_actions}
-    rows = [(f"[`ovir {name}`](#ovir-{name})", _text(summary)) for name, summary in summaries.items()]
-    sections = [_HEAD, _table("command", rows)]
+    sections = [_HEAD]
+    for job, names in JOBS.items():
+        rows = [(f"[`ovir {name}`](#ovir-{name})", _text(summaries[name])) for name in names]
+        sections += [f"{job.capitalize()}:\n", _table("command", rows)]
     for name, command in subparsers.choices.items():
         sections += _section(name, command)
     return "\n".join(sections)

@@ -29,6 +29,16 @@ def test_infer_lists_layers_and_says_why_they_are_dynamic(cli: Any, tmp_path: Pa
     assert result.out.endswith("6 layers, 4 of them with dynamic shapes\n")
 
 
+@pytest.mark.parametrize(
+    ("shape", "legend"), [("?,3", []), ("2..5,3", []), ("4,21..", ["21.. is a size of 21 or more"]), ("...", [])]
+)
+def test_infer_explains_a_size_without_upper_end(shape: str, legend: list[str], cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", shape), name="relu"))
+    last = cli("infer", net.write(tmp_path)).out.splitlines()[-1:]
+    assert [line for line in last if line.endswith("or more")] == legend
+
+
 def test_infer_with_another_shape_as_json(cli: Any, model: Path) -> None:
     document = json.loads(cli("infer", model, "--shape", "data=2..5,3", "--json").out)
     layers = {layer["name"]: layer for layer in document["layers"]}

@@ -12,6 +12,9 @@ import pytest
 from builder import Net
 from terminals import PATIENCE, needs_terminal, open_terminal, read_all, run_in_terminal
 
+import ovir
+from ovir import opset13 as ops
+from ovir.analysis.profile import profile_runs, time_runs
 from ovir.cli import progress
 from ovir.cli.main import main
 from ovir.cli.output import print_message, say
@@ -93,6 +96,23 @@ def test_stages_that_are_watched() -> None:
                 assert item == stages[-1].item
         assert stages == []
     assert seen == [[("outer", 0, 0, ""), ("inner", done, 2, "ab"[done])] for done in (0, 1)]
+
+
+@pytest.mark.parametrize("measure", [profile_runs, lambda *arguments: time_runs(*arguments, count=4)])
+def test_repeated_runs_are_counted(measure: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
+    x = ops.parameter([2], "f32", name="x")
+    compiled = ovir.compile_model(ovir.Model([ops.relu(x)], [x]))
+    counts = []
+
+    def infer(*_: object, **__: object) -> None:
+        counts.append((stages[0].done, stages[0].total))
+
+    monkeypatch.setattr(ovir.InferRequest, "infer", infer)
+    with watching() as stages:
+        measure(compiled, {})
+    total = counts[0][1]
+    assert total >= 7
+    assert [done for done, _ in dict.fromkeys(counts)] == list(range(total))
 
 
 def test_a_loop_that_fails_leaves_no_stage() -> None:
