@@ -106,9 +106,8 @@ def _found(model: Model, path: str | os.PathLike[str]) -> list[InputFile]:
 
 
 def _loaded(model: Model, file: InputFile) -> list[Array]:
-    feeds = file.load(model)
     try:
-        return _collected(model, feeds)
+        return _collected(model, file.load(model))
     except InputError as error:
         raise InputError(*(replace(found, file=file.path, line=None) for found in error.diagnostics)) from None
 

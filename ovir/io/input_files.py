@@ -120,7 +120,7 @@ def _of_archive(model: LayerGraph, path: str, arrays: NpzReader) -> tuple[dict[i
         if index in keys:
             message = f"input '{model.inputs[index].any_name}' is given twice"
             raise InputError(diagnose(BAD_INPUT, message, Place(path)))
-        require_shape(f"{path}: input '{port.any_name}'", arrays.shape_of(key), port.type, port.layer)
+        require_shape(f"input '{port.any_name}'", arrays.shape_of(key), port.type, port.layer)
         keys[index] = key
     return {i: with_element_type(arrays[key], model.inputs[i].element_type) for i, key in keys.items()}, others
 
