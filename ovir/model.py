@@ -271,7 +271,7 @@ class Model(LayerGraph):
         return inputs_to_states(self, pairs, verify)
 
     def fix_input(self, key: str | int | Port, value: ArrayLike, *, verify: bool = True) -> ProvenEdit:
-        """Make a constant of an input, which is no input any more, and return what was changed and proven.
+        """Make a constant of an input, which is no longer an input, and return what was changed and proven.
 
         The value is converted as in a run, and its shape becomes that of the tensor. ``fold_constants`` then computes
         what follows from it. With ``verify``, the result must agree with the present model on random inputs.

@@ -36,6 +36,7 @@ SAMPLES, CALLS_WITH_STATE = 3, 5
 """The number of sets of inputs, and of calls in a row of a model whose variables keep their shapes."""
 ITEMS = 2
 """The number of items in a call, where the edited model takes any number."""
+_BEFORE_AND_AFTER = "before and after the edit"
 ENOUGH_SECONDS = 10
 """After so many seconds, no further set of inputs is drawn."""
 
@@ -115,9 +116,8 @@ def prove_edit(
                 found = session.run([inputs], None)
                 if items is not None and items.failure is not None:
                     return EditProof(reason=f"ovir cannot run the model: {items.failure}")
-                if found.failed or not all(output.within for output in found.outputs):
-                    way = "before and after the edit" if items is None else ItemCalls.way
-                    raise _difference(found, first, way, is_other_first=items is not None)
+                way = _BEFORE_AND_AFTER if items is None else ItemCalls.way
+                _require_agreement(found, first, way, is_other_first=items is not None)
         except OvirError as error:
             if error.diagnostic.code == CHANGED_RESULTS.id:
                 raise
@@ -148,8 +148,7 @@ def _prove_states(before: Model, after: Model, states: States, count: int, seed:
     for inputs in state_calls(stateful, stateless, states, count, seed):
         calls += 1
         found = session.run([inputs], None)
-        if found.failed or not all(output.within for output in found.outputs):
-            raise _difference(found, stateless, "before and after the edit", is_other_first=is_first)
+        _require_agreement(found, stateless, _BEFORE_AND_AFTER, is_other_first=is_first)
     return EditProof(calls, in_a_row=True)
 
 
@@ -169,11 +168,13 @@ def _why_not_run(model: Model) -> str | None:
     return None
 
 
-def _difference(found: Comparison, model: Model, way: str, *, is_other_first: bool) -> ModelError:
-    """Return the error for results that differ: it names the first layer that does, or else the first output.
+def _require_agreement(found: Comparison, model: Model, way: str, *, is_other_first: bool) -> None:
+    """Raise ModelError for results that differ: it names the first layer that does, or else the first output.
 
     ``is_other_first`` says whether ``model`` is the edited one, so that the other side has the expected values.
     """
+    if not found.failed and all(output.within for output in found.outputs):
+        return
     in_items = way == ItemCalls.way
     names = {layer.key: layer for layer in model.layers}
     layer, output = found.first, next((output for output in found.outputs if not output.within), None)
@@ -182,10 +183,10 @@ def _difference(found: Comparison, model: Model, way: str, *, is_other_first: bo
     elif output is not None:
         worst, place, what = output.tensor.worst, Place(model.path), f"output '{output.name}'"
     else:
-        return ModelError(*found.diagnostics)  # how the edited model fails
+        raise ModelError(*found.diagnostics)  # how the edited model fails
     message = f"the results {way} differ, here first: {what} {_text(worst, in_items, is_other_first)}"
     hint = "the layer, or one before it, mixes the items of a batch" if in_items else None
-    return ModelError(diagnose(CHANGED_RESULTS, message, place, hint=hint))
+    raise ModelError(diagnose(CHANGED_RESULTS, message, place, hint=hint))
 
 
 def _text(worst: TensorComparison, in_items: bool, is_other_first: bool) -> str:

@@ -123,21 +123,11 @@ def power(op: Power, binder: Binder, *inputs: Array) -> bool:
         if simple is not None:
             bind_elementwise(binder, simple, a, heavy=simple is _square_root)
             return True
-    is_native = a.dtype.kind in "iu" and not any(element_type in HELD_IN_BYTES for element_type in op.input_types)
-    if a.dtype not in (np.float32, np.float64) and not is_native:
-        return False
-    x, y = a, op.aligned(a, b)
-    passes = partial(_integer_powers, op) if is_native else _powers
-    call_passes(binder, passes, x, y, output_like_largest(binder, x, y))
+    if a.dtype not in (np.float32, np.float64):
+        return bind_binary(op, binder, lambda x, y, out: np.copyto(out, op.compute(x, y)), *inputs, heavy=True)
+    b = op.aligned(a, b)
+    call_passes(binder, _powers, a, b, output_like_largest(binder, a, b))
     return True
-
-
-def _integer_powers(op: Power, a: Array, b: Array, y: Array, spare: Spare) -> list[Call]:
-    return [(_fill_powers, (op, a, b, y))]
-
-
-def _fill_powers(op: Power, a: Array, b: Array, y: Array) -> None:
-    np.copyto(y, op.compute(a, b))
 
 
 def _powers(a: Array, b: Array, y: Array, spare: Spare) -> list[Call]:

@@ -48,9 +48,9 @@ class Bindings:
     The first shapes that a request sees are bound at once: the model is inferred for them, so that all that follows
     from shapes is known, and each step is bound to its arrays. Later, or if they include those of variables, shapes are
     bound when they come again, because this takes as long as a few runs, and the shapes of a decoder whose cache grows
-    never do. All other runs share one
-    executor for all shapes, in which steps look up their arrays. Shapes whose executor has been dropped must come twice
-    as often before they are bound again, so that sets of shapes that take turns are not bound all the time.
+    never do. All other runs share one executor for all shapes, in which steps look up their arrays. Shapes whose
+    executor has been dropped must come twice as often before they are bound again, so that sets of shapes that take
+    turns are not bound all the time.
     """
 
     def __init__(

@@ -126,13 +126,12 @@ class Executor:
     def _add_input(self, slot: int, lent: Array | None) -> None:
         port = self.plan.ports[slot]
         if has_fixed_array(port):
-            array = np.empty(port.shape.to_tuple(), dtype_of(port)) if lent is None else lent
+            if lent is None or lent.nbytes <= _LARGE:
+                lent = np.empty(port.shape.to_tuple(), dtype_of(port))
+            array = self._slots[slot] = lent
             self._fixed.add(slot)
             if array.nbytes > _LARGE:
                 self._lent[slot], self._lenders[slot] = None, {slot}
-            elif array is lent:
-                array = np.empty_like(lent)
-            self._slots[slot] = array
 
     def _add(self, index: int, step: Step) -> None:
         bodies = {
