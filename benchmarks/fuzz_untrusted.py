@@ -3,7 +3,7 @@
 ``python -m benchmarks.fuzz_untrusted --minutes 10 [FOLDER ...]`` changes examples, or the models of the folders: the
 XML as a text and by its structure, its numbers to limits, the bytes and the length of the weights. It prints each file
 whose check ended without a verdict or took more than the budget, and the most that a check took. With ``--tricks`` it
-plays two tricks of ``tests/hostile.py`` on one package instead, which must be refused.
+plays two tricks of ``tests/support/hostile.py`` on one package instead, which must be refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from ovir.checks.untrusted.budget import Budget, Options
 from ovir.checks.untrusted.guard import Guard, Verdict
-from tests.hostile import composed
+from tests.support.hostile import composed
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "xml"
 BUDGET = Budget(seconds=10.0, memory=1 << 29)

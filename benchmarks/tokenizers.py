@@ -23,8 +23,8 @@ import openvino
 
 import ovir
 from benchmarks.common import Rows, report
-from tests.tokenizer_kinds import KINDS
-from tests.tokenizer_texts import ENGLISH, WORDS
+from tests.support.tokenizer_kinds import KINDS
+from tests.support.tokenizer_texts import ENGLISH, WORDS
 
 HEAD = ["tokenizer, texts, characters", "ovir, ms", "OpenVINO, ms", "ratio"]
 

@@ -18,7 +18,7 @@ def command() -> None:
         _signal.signal(_signal.SIGINT, _interrupt)
     gc.disable()  # until the modules of the command are imported: all of them stay, and are many objects
     atexit.register(_leave)  # as the first one, which is called last
-    from ovir.cli.signals import requests
+    from ovir.cli.terminal.signals import requests
 
     requests.handle_signals()
     if "_ARGCOMPLETE" in os.environ:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from ovir.building.stubs import stub
 from ovir.checks.rules.devices import LIMITS
-from ovir.cli.operation_markdown import operations_page
-from ovir.cli.operation_pages import entries
-from ovir.cli.reference import page as commands_page
+from ovir.cli.pages.operation_markdown import operations_page
+from ovir.cli.pages.operation_pages import entries
+from ovir.cli.pages.reference import page as commands_page
 from ovir.export.exporters import with_table
 from ovir.lowering.constructs import CONSTRUCTS
 from ovir.lowering.registry import decomposition_of

@@ -96,8 +96,8 @@ class Model(LayerGraph):
         ``shapes`` maps the name, position or Port of an input to its shape; a model with one input also takes a single
         shape. A shape is a PartialShape, a list such as ``[1, -1, "2..5"]`` or a text such as ``"1,?,2..5"``.
 
-        Raises InputError for an input that the model does not have and for a text that is no shape, and ModelError if a
-        layer refuses the shapes. The model has not changed then.
+        Raises InputError for an input that the model does not have or a text that is not a shape, and ModelError if
+        a layer refuses the shapes. The model has not changed then.
         """
         from ovir.inference.models import reshape
 
@@ -404,8 +404,8 @@ def join(
 
     ``connections`` maps tensors of the first model to inputs of the second: ``{"out": "in"}``; to a list, if a tensor
     feeds several inputs. Models may be given as paths. The other inputs and outputs of both models are those of the
-    result, where an output of the first that feeds the second is none any more. Layers, tensors and variables of the
-    second model whose names the first has get a number: ``name_2``.
+    result, where an output of the first that feeds the second is no longer an output. Layers, tensors and variables of
+    the second model whose names the first has get a number: ``name_2``.
 
     Raises InputError for tensors and inputs that do not exist or do not fit, and ModelError if the joined model is
     wrong.

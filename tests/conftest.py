@@ -7,8 +7,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `builder` and the like
 
-from inference_contract import _inference_keeps_its_contract, _watched_inference  # noqa: F401 - fixtures of all tests
-from kernel_contract import _kernels_keep_their_contract, _watched_kernels  # noqa: F401 - fixtures of all tests
+from support.inference_contract import _inference_keeps_its_contract, _watched_inference  # noqa: F401 - fixtures of all tests
+from support.kernel_contract import _kernels_keep_their_contract, _watched_kernels  # noqa: F401 - fixtures of all tests
 
 import ovir.tokenizers  # noqa: F401 - so that no test registers its operations in a registry that is put back
 

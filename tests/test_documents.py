@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks import figures
 from ovir.cli.main import parser
-from ovir.cli.operation_pages import entries
+from ovir.cli.pages.operation_pages import entries
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -59,7 +59,7 @@ def options_of_commands() -> set[str]:
 
 @pytest.mark.parametrize("text", [IN_CI, DIAGNOSTICS], ids=["checking-in-ci", "diagnostics"])
 def test_commands_are_those_of_the_parser(text: str) -> None:
-    # `ovir check` in a sentence is no command; one with arguments is.
+    # `ovir check` in a sentence is not a command; one with arguments is.
     commands = re.findall(r"(?:^|[`$ ] ?)(ovir check [^`\n>]+)", text, re.MULTILINE)
     assert commands
     for command in commands:

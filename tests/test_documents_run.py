@@ -17,7 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 import pytest
-from terminals import needs_terminal, run_in_terminal
+from support.terminals import needs_terminal, run_in_terminal
 
 from ovir.cli.main import main, parser
 from ovir.diagnostics.short_names import columns_of

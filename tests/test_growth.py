@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from growth_models import BAD, GOOD, File, chain
+from support.growth_models import BAD, GOOD, File, chain
 
 import ovir
-from ovir.core.interpreter import without_garbage_collection
 from ovir.ops.activation import ReLU
+from ovir.system.python_runtime import without_garbage_collection
 
 pytestmark = pytest.mark.slow
 

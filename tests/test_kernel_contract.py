@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernel_contract import _Call, _calls, _layout_faults, faults, watched_run
+from support.kernel_contract import _Call, _calls, _layout_faults, faults, watched_run
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.binding import Binder
+from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.registry import fast
 from ovir.ops.base.operator import Operator
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
 

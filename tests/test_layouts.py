@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builder import Net
 from fuzz.cases import VERSIONS, make_case
-from layouts import OF_USERS, Layout, elements
+from support.builder import Net
+from support.layouts import OF_USERS, Layout, elements
 
 import ovir
 from ovir.core.arrays import Array

@@ -49,7 +49,7 @@ def test_the_package_alone_imports_none_of_its_modules() -> None:
 
 def test_help_imports_the_commands_but_not_what_they_do() -> None:
     modules = loaded("from ovir.cli.main import main; main(['--help'])")
-    assert "ovir.cli.generate" in modules
+    assert "ovir.cli.commands.generate" in modules
     assert not modules & {
         "jinja2",
         "logging",
@@ -60,7 +60,7 @@ def test_help_imports_the_commands_but_not_what_they_do() -> None:
         "openvino",
         "plotly",
     }
-    assert not modules & {"ovir.generation.generate", "ovir.lowering.constructs", "ovir.cli.run_many"}
+    assert not modules & {"ovir.generation.generate", "ovir.lowering.constructs", "ovir.cli.commands.run_many"}
 
 
 def test_no_garbage_is_collected_while_modules_are_imported() -> None:
@@ -94,7 +94,7 @@ def test_all_public_names_import_no_operation_but_the_structural_ones() -> None:
         (
             ("check", DIGITS),
             {
-                "ovir.cli.run",
+                "ovir.cli.commands.run",
                 "ovir.analysis.dynamic_dimensions",
                 "ovir.io.sarif",
                 "ovir.checks.baseline",
@@ -102,13 +102,13 @@ def test_all_public_names_import_no_operation_but_the_structural_ones() -> None:
                 "tomllib",
             },
         ),
-        (("infer", DIGITS), {"ovir.cli.check", "ovir.checks.rules", "ovir.runtime.planning"}),
+        (("infer", DIGITS), {"ovir.cli.commands.check", "ovir.checks.rules", "ovir.runtime.planning"}),
         (("run", DIGITS), {"ovir.analysis.metrics", "ovir.debugging.watch", "ovir.io.coco", "ovir.io.tensor_files"}),
         (
             ("run", DIGITS, "--input", INPUTS),
-            {"ovir.cli.check", "ovir.checks.rules", "ovir.analysis.random_inputs", "ovir.runtime.recipe"},
+            {"ovir.cli.commands.check", "ovir.checks.rules", "ovir.analysis.random_inputs", "ovir.runtime.pickling"},
         ),
-        (("show", DIGITS), {"ovir.cli.check", "ovir.checks.rules"}),
+        (("show", DIGITS), {"ovir.cli.commands.check", "ovir.checks.rules"}),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

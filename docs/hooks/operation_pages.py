@@ -12,7 +12,7 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the package beside these documents, not an installed one
 
-from ovir.cli.operation_markdown import groups, operation_page, operations_page
+from ovir.cli.pages.operation_markdown import groups, operation_page, operations_page
 
 LIST = "operations.md"
 

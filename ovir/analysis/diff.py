@@ -30,13 +30,13 @@ from ovir.analysis.matching import (
     matching_of,
     slicing_of,
 )
-from ovir.core.interpreter import without_garbage_collection
-from ovir.core.progress import counted, stage
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
 from ovir.ir.source import Source
 from ovir.model import Model, read_model
+from ovir.system.progress import counted, stage
+from ovir.system.python_runtime import without_garbage_collection
 
 Status = Literal["added", "removed", "replaced", "moved", "changed", "renumbered"]
 
@@ -223,7 +223,7 @@ def diff(
     Args:
         a: A Model, or what ``read_model`` takes.
         b: The other one.
-        ignore_names: Whether other names of layers, tensors and the model alone are no difference.
+        ignore_names: Whether other names of layers, tensors and the model alone are not a difference.
         rtol: The relative tolerance of numbers in constants: x of ``a`` and y of ``b`` count as equal if ``|x - y| <=
             atol + rtol * |y|``. By default only equal ones do, and NaN equals NaN.
         atol: The absolute tolerance.

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.core.progress import counted
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, sized
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import SIZE, from_moved, is_small
@@ -27,6 +26,7 @@ from ovir.inference.known_values import infer_with_values
 from ovir.model import Model
 from ovir.ops.base.bodies import BodyMap
 from ovir.ops.base.operator import Operator
+from ovir.system.progress import counted
 
 SAMPLES = (224, 192)
 """The sample sizes, tried in order: numbers with many divisors."""

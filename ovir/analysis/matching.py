@@ -257,7 +257,7 @@ def constant_digest(const: Const) -> bytes:
         for start in (*range(0, step * (_SAMPLES - 1), step), (count - _SAMPLE) // 8 * 8):
             state.update(_bytes(const.elements(start, start + _SAMPLE)))
     except OperatorError:
-        return b""  # the data is no valid string tensor
+        return b""  # the data is not a valid string tensor
     return state.digest()
 
 
@@ -503,7 +503,7 @@ class Matching:
         return result[0], result[1]
 
     def _match_unique(self, of_a: Sequence[Hashable], of_b: Sequence[Hashable]) -> None:
-        """Match unmatched layers whose color no other unmatched layer of their model has; None is no color."""
+        """Match unmatched layers whose color no other unmatched layer of their model has; None is not a color."""
         open_a = dict(_unique(of_a, self.to_b))
         for color, j in _unique(of_b, self.to_a):
             i = open_a.get(color, NONE)

@@ -166,7 +166,7 @@ def score_rows(output: Array) -> Array:
 
 
 def _classes(label: Array, rows: Array) -> Array:
-    """Return the class of each row; raise InputError for labels that are no classes of these rows."""
+    """Return the class of each row; raise InputError for labels that are not classes of these rows."""
     if label.dtype.kind not in "iu":
         refuse(f"the label is {label.dtype}, not a class", "classes are numbered from 0, in the order of the output")
     if label.size != len(rows):
@@ -198,7 +198,7 @@ class Score(NamedTuple):
 
 
 def top_scores(array: Array, count: int) -> list[list[Score]] | None:
-    """Return the ``count`` highest values of each row; None for a tensor that is no row or table of scores.
+    """Return the ``count`` highest values of each row; None for a tensor that is not a row or table of scores.
 
     Axes of size 1 at the end are left out, and the axes before the last are taken as one. Among equal values the first
     comes first; NaN comes last.

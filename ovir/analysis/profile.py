@@ -10,10 +10,10 @@ from time import perf_counter
 from typing import Any
 
 from ovir.core.arrays import Array
-from ovir.core.progress import counted
 from ovir.graph.layers import Layer
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.inputs import Feeds
+from ovir.system.progress import counted
 
 WARM_UP = 3
 """Runs before those that are timed, in which steps bind themselves to shapes that come again."""

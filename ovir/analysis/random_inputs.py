@@ -11,7 +11,6 @@ import numpy as np
 from ovir.analysis.input_sizes import with_sizes
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32
-from ovir.core.progress import counted, stage
 from ovir.core.tensor_types import TensorType
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import distinct_names
@@ -20,6 +19,7 @@ from ovir.ops.base.bodies import BodyMap
 from ovir.ops.base.domains import Domain
 from ovir.ops.base.operator import Operator
 from ovir.runtime.failures import memory_errors_named
+from ovir.system.progress import counted, stage
 
 
 def input_domains(model: Model) -> dict[Port, Domain]:

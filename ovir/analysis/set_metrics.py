@@ -1,4 +1,4 @@
-"""Metrics of all inputs together, which are no mean over inputs: the mAP of boxes and the mean IoU of class maps."""
+"""Metrics of all inputs together, which are not a mean over inputs: the mAP of boxes and the mean IoU of class maps."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _label_rows(label: Array) -> Array:
         return np.zeros((0, _LABEL_WIDTHS[0]))
     width = rows.shape[-1] if rows.ndim > 1 else _LABEL_WIDTHS[0]
     if width not in _LABEL_WIDTHS or rows.size % width:
-        message = f"the label of shape {shown(label.shape)} is no list of boxes"
+        message = f"the label of shape {shown(label.shape)} is not a list of boxes"
         refuse(message, "a box has 5 numbers: x1, y1, x2, y2 and its class")
     return rows.reshape(-1, width)
 
@@ -215,7 +215,7 @@ def _class_map(what: str, array: Array) -> Array:
         pixels = None
     if pixels is None:
         hint = "an output has scores [1,classes,height,width] or an integer for each pixel, a label integers"
-        refuse(f"the {what} {array.dtype}{shown(array.shape)} is no map of classes", hint)
+        refuse(f"the {what} {array.dtype}{shown(array.shape)} is not a map of classes", hint)
     return pixels.astype(np.int64)
 
 

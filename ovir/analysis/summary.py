@@ -10,13 +10,13 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from ovir.core.progress import counted
 from ovir.core.shapes import Dimension
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtInfo
 from ovir.model import Model
 from ovir.ops.base import opsets
 from ovir.ops.infrastructure import Const
+from ovir.system.progress import counted
 
 
 @dataclass

@@ -18,7 +18,6 @@ from ovir.building.arguments import REQUIRED, Argument, Kind, arguments_of, inpu
 from ovir.building.opset import functions
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean, f32, i64, string
-from ovir.core.progress import counted
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.diagnostics.codes import BODY, NO_WEIGHTS, UNFED_INPUT
 from ovir.diagnostics.diagnostic import diagnose
@@ -32,6 +31,7 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import NEWEST_OPSET, OPERATIONS, Version
 from ovir.ops.control_flow import by_output
 from ovir.ops.infrastructure import Const, Parameter
+from ovir.system.progress import counted
 
 
 class Program:

@@ -49,7 +49,7 @@ def is_plain(value: Any) -> bool:
 
 
 def as_array(value: Any, element_type: ElementType | None = None) -> tuple[Array, ElementType]:
-    """Return an array for a constant, and its element type; ValueError for what is no tensor or does not fit the type.
+    """Return an array for a constant, and its element type; raise ValueError if the value does not fit.
 
     Without ``element_type``, arrays keep their dtype; Python's integers are i64, its other numbers f32.
     """

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ovir.core.files import write_text
 from ovir.core.reading import parse_json, read_text
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
+from ovir.system.files import write_text
 
 _VERSION = 1
 Key = tuple[str, str, str, int]
@@ -50,7 +50,7 @@ class Baseline:
                 key = (entry["file"], entry["code"], entry.get("layer", ""), entry.get("port", -1))
                 known[key] += entry.get("count", 1)
             except (TypeError, KeyError, AttributeError):
-                raise _refused(path, f"entry {i} of the baseline's 'diagnostics' is no diagnostic") from None
+                raise _refused(path, f"entry {i} of the baseline's 'diagnostics' is not a diagnostic") from None
         return cls(path, known)
 
     def takes(self, found: Diagnostic) -> bool:

@@ -9,8 +9,6 @@ from ovir.checks.consequences import blame_constants, fold_constant_types, repor
 from ovir.checks.foreign_weights import report_foreign_weights
 from ovir.checks.rule import FOR_STRANGERS, NEED_WHOLE_GRAPH, RULES, Context
 from ovir.checks.untrusted.budget import Budget, Options
-from ovir.core.interpreter import without_garbage_collection
-from ovir.core.progress import counted, stage
 from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.codes import (
     CODES,
@@ -36,6 +34,8 @@ from ovir.ir.reader import Document, load
 from ovir.ir.source import Source
 from ovir.lowering.releases import parse_release
 from ovir.model import Model
+from ovir.system.progress import counted, stage
+from ovir.system.python_runtime import without_garbage_collection
 
 Clock = Callable[[str, float], None]
 """A function called with each stage, ``reading``, ``inference`` and ``rules``, and the seconds that it took."""

@@ -33,7 +33,7 @@ class Ending:
 
 
 def ending(layer: Layer, body: Model, most: int) -> Ending:
-    """Return what the condition says about the end of a Loop; ``most`` iterations are no fault."""
+    """Return what the condition says about the end of a Loop; ``most`` iterations are not a fault."""
     assert isinstance(layer.operator, Loop)
     wiring = layer.operator.wiring["body"]
     facts = _facts_of_all_iterations(layer, body, wiring)

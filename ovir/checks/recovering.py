@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ovir.core.interpreter import without_garbage_collection
 from ovir.core.shapes import ShapeLike, as_shape
 from ovir.diagnostics.codes import CODES, NO_WEIGHTS, VARIABLE_TYPE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -25,6 +24,7 @@ from ovir.ir.source import Source
 from ovir.model import Model
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import AssignBase, FixedReadValue, ReadValueBase
+from ovir.system.python_runtime import without_garbage_collection
 
 
 @dataclass

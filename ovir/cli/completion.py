@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ovir.cli.arguments import file_name, output_file
 from ovir.cli.main import COMMANDS, parser
+from ovir.cli.options.arguments import file_name, output_file
 from ovir.diagnostics.codes import CODES
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
 

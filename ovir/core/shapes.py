@@ -90,7 +90,7 @@ class Dimension:
         """Create a dimension; without ``upper``, one of the single size ``lower``.
 
         A bound of None or -1 for ``upper``, or alone for ``lower``, means that the size is unbounded. Raises ValueError
-        for bounds that are no integers, negative or in the wrong order.
+        for bounds that are not integers, negative or in the wrong order.
         """
         if type(lower) is not int or lower < 0 or (upper is not None and (type(upper) is not int or lower > upper)):
             lower, upper = _bounds(lower, upper)
@@ -346,7 +346,7 @@ class PartialShape:
     ``PartialShape([1, -1, "2..5"])``; ``PartialShape(None)`` has an unknown rank. Every dimension of a shape of unknown
     rank reads as unknown, so that most inference needs no special case. Sizes count elements.
 
-    Raises ValueError for what is no list of dimensions, and for more than 64 of them.
+    Raises ValueError for what is not a list of dimensions, and for more than 64 of them.
     """
 
     __slots__ = ("_dims", "_has_symbols", "_identity", "_is_static", "_least_size")

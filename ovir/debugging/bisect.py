@@ -12,18 +12,17 @@ from typing import Any
 
 from ovir.analysis.input_sizes import NarrowTensor, about_narrow
 from ovir.core.arrays import Array
-from ovir.core.files import target_paths
 from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate, count
 from ovir.debugging.compare import Comparison, Session, TensorDifference
 from ovir.debugging.comparison_setup import Against, GivenInputs, InputSet, Progress, as_model, open_side, sets_for
 from ovir.debugging.engines.process import EngineMissingError
+from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of
 from ovir.debugging.reduce import ReductionSearch
 from ovir.debugging.searches import least
 from ovir.debugging.sides import Device, Side
 from ovir.debugging.tensor_comparison import Criterion, TensorComparison, severity
 from ovir.debugging.tensor_sides import Recorded
-from ovir.debugging.walk import Depths, Walk, WalkPlan, element_type_of
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ModelError, OvirError, RunError
 from ovir.diagnostics.wording import plural
@@ -33,6 +32,7 @@ from ovir.graph.order import trace_back
 from ovir.io.tensor_files import save_npz
 from ovir.model import Model, save_model
 from ovir.runtime.compiled import CompiledModel
+from ovir.system.files import target_paths
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from ovir.core.arrays import Array
 from ovir.core.html import html_table
 from ovir.debugging.comparison_setup import Against, GivenInputs, InputSet, Progress, as_model, open_side, sets_for
 from ovir.debugging.engines.process import EngineMissingError
+from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of, local
 from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, Side
 from ovir.debugging.tensor_comparison import Criterion, Depth, TensorComparison, Tolerance, noise, severity
-from ovir.debugging.walk import Depths, Walk, WalkPlan, element_type_of, local
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.graph.layers import Layer, Port
@@ -709,7 +709,7 @@ def _type_of(port: Port, array: Array | None) -> str:
 
 
 def agreement_of(actual: Array, reference: Array) -> Agreement | None:
-    """Return the agreement of the highest scores of two tensors; None for tensors that are no rows of probabilities.
+    """Return the agreement of the highest scores of two tensors; None for tensors that are not rows of probabilities.
 
     Other numbers, such as those of an embedding, have no highest score that means anything.
     """

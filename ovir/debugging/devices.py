@@ -15,12 +15,11 @@ from typing import Self
 
 from ovir.building.creation import new_constant, new_operation, new_parameter, new_result
 from ovir.core.arrays import Array
-from ovir.core.interrupts import temporary_folder
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.debugging.engines.process import EngineDiedError, EngineError, EngineProcess, Loaded
+from ovir.debugging.layerwise_run import element_type_of
 from ovir.debugging.sides import Device, LayerAnswer, LayerMode, Partners, Side, in_batches, in_halves
-from ovir.debugging.walk import element_type_of
 from ovir.diagnostics.errors import ModelError, ReadError, RunError
 from ovir.editing.transaction import infer_edited
 from ovir.graph.connections import set_scopes
@@ -34,6 +33,7 @@ from ovir.ops.infrastructure import Const
 from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.executor import SeenStep
+from ovir.system.interrupts import temporary_folder
 
 
 @dataclass(frozen=True)

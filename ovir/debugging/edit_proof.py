@@ -15,7 +15,6 @@ from ovir.analysis.input_sizes import with_sizes
 from ovir.analysis.random_inputs import generate_inputs
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
-from ovir.core.progress import stage
 from ovir.debugging.compare import Comparison, Session
 from ovir.debugging.comparison_setup import InputSet, as_model
 from ovir.debugging.sides import LayerAnswer, Partners, Side
@@ -31,6 +30,7 @@ from ovir.model import Model
 from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.executor import SeenStep
+from ovir.system.progress import stage
 
 SAMPLES, CALLS_WITH_STATE = 3, 5
 """The number of sets of inputs, and of calls in a row of a model whose variables keep their shapes."""

@@ -160,7 +160,7 @@ def _is_in_attention(layer: Layer) -> bool:
 
 
 def _is_product(layer: Layer) -> bool:
-    """Return whether a layer multiplies two tensors that are no constants."""
+    """Return whether a layer multiplies two tensors that are not constants."""
     sources = [port.source for port in layer.inputs if port.source is not None]
     return layer.type == "MatMul" and all(constant_layers(source.layer) is None for source in sources)
 

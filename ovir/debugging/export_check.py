@@ -8,9 +8,9 @@ from typing import Any
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.debugging.layerwise_run import DepthListener
 from ovir.debugging.rounding import differ_by_rounding, rounding_layers
 from ovir.debugging.tensor_comparison import Criterion, TensorComparison
-from ovir.debugging.walk import DepthListener
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import plural
 from ovir.export.exported import Exported

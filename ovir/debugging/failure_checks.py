@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from ovir.core.interrupts import temporary_folder, uninterrupted
 from ovir.core.reading import open_regular, read_bytes
 from ovir.diagnostics.errors import InputError
+from ovir.system.interrupts import temporary_folder, uninterrupted
 
 TIMED_OUT = 124
 """The status of a command that took longer than allowed, as the program ``timeout`` has it."""

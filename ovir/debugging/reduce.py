@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ovir.core.arrays import Array
-from ovir.core.interrupts import temporary_folder
 from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate, Fill, count
 from ovir.debugging.failure_checks import Answers, Check, Command, status_text
 from ovir.debugging.searches import Item, least, needed
 from ovir.diagnostics.errors import InputError, OvirError
 from ovir.model import Model, read_model, save_model
+from ovir.system.interrupts import temporary_folder
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 from ovir.analysis.matching import GraphSignatures, Interner, matching_of
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.debugging.walk import ENDS
+from ovir.debugging.layerwise_run import ENDS
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError, ModelError, OvirError, RunError
 from ovir.graph.layers import Layer, Port

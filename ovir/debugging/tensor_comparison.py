@@ -392,7 +392,7 @@ class Criterion:
         if self.metric is None or found.problem is not None:
             return found
         value = getattr(found, self.metric)
-        if value is None:  # nothing is finite, or the elements are no numbers
+        if value is None:  # nothing is finite, or the elements are not numbers
             return found
         agrees = value <= self.limit if LIMITS[self.metric] == "most" else value >= self.limit
         return replace(found, within=agrees and not found.lone)

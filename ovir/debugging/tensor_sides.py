@@ -13,8 +13,8 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.reading import why_not_regular
 from ovir.debugging.engines.process import EngineProcess, Loaded
+from ovir.debugging.layerwise_run import Walk, WalkPlan
 from ovir.debugging.sides import LayerAnswer, NotCompared, Partners, Side, in_batches
-from ovir.debugging.walk import Walk, WalkPlan
 from ovir.diagnostics.codes import BAD_INPUT, NO_ENGINE, UNREADABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError, RunError
@@ -141,7 +141,7 @@ class OnnxModel(Side):
                 index = place
             if index is None:
                 known = ", ".join(f"'{port.any_name}'" for port in own) or "none"
-                self._refuse(f"its input '{name}' is no input of the IR, whose inputs are {known}")
+                self._refuse(f"its input '{name}' is not an input of the IR, whose inputs are {known}")
             if kind is None:
                 self._refuse(f"its input '{name}' has a type that onnxruntime takes no arrays for")
             places.append(index)

@@ -13,7 +13,7 @@ import numpy as np
 from ovir.analysis.tensor_stats import as_numbers, stats, type_name
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f8e4m3, f8e5m2, f16, f32
-from ovir.debugging.walk import Walk, WalkPlan
+from ovir.debugging.layerwise_run import Walk, WalkPlan
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import did_you_mean
 from ovir.graph.constant_layers import all_constant_layers, constant_layers

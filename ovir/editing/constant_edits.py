@@ -63,7 +63,7 @@ def _refuse_layer(layer: Layer) -> NoReturn:
     hint = "name a Const, or a layer with one output that is computed from constants alone"
     if constant_layers(layer) is not None:
         refuse(f"an array cannot replace this layer, which has {plural(len(layer.outputs), 'output')}", layer, hint)
-    refuse("the layer is no constant: it depends on inputs or the state of the model", layer, hint)
+    refuse("the layer is not a constant: it depends on inputs or the state of the model", layer, hint)
 
 
 def set_data(layer: Layer, operator: Const) -> None:

@@ -217,7 +217,7 @@ class _Part(Generic[G]):
         return self._next_id - 1
 
 
-_UNKNOWN = "the values of its inputs are unknown; cut at tensors that are no shapes"
+_UNKNOWN = "the values of its inputs are unknown; cut at tensors that are not shapes"
 
 
 def _set_type(layer: Layer, port: Port) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ovir.core.progress import counted
 from ovir.diagnostics.codes import NEWER_THAN_RUNTIME
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import ExportError
@@ -30,6 +29,7 @@ from ovir.lowering.releases import (
     since_later,
 )
 from ovir.opset1 import convert
+from ovir.system.progress import counted
 
 
 def lower(model: LayerGraph, target: str | int) -> list[Layer]:

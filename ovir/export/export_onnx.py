@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from ovir.core.files import target_paths
-from ovir.core.progress import stage
 from ovir.diagnostics.errors import InputError, require_packages
 from ovir.export.exported import ONNX, Exported, write
 from ovir.model import Model
+from ovir.system.files import target_paths
+from ovir.system.progress import stage
 
 
 def export_onnx(

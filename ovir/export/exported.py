@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.files import Kind, writing_pair
-from ovir.core.interrupts import temporary_folder
-from ovir.core.progress import Stage, stage
 from ovir.core.reading import open_regular
 from ovir.diagnostics.codes import INTERNAL, NOT_EXPORTED
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, ExportError
 from ovir.ir.weights import release_pages
+from ovir.system.files import Kind, writing_pair
+from ovir.system.interrupts import temporary_folder
+from ovir.system.progress import Stage, stage
 
 if TYPE_CHECKING:
     import onnx_ir as ir

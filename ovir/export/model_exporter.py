@@ -11,7 +11,6 @@ import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from ovir.core.element_types import bf16, f16, f32
-from ovir.core.progress import counted
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import INTERNAL, NOT_EXPORTED
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
@@ -34,6 +33,7 @@ from ovir.model import Model
 from ovir.ops.infrastructure import Const
 from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.decompression import find_decompressions
+from ovir.system.progress import counted
 
 NARROW = (f16, bf16)
 _ENGINE_HINT = "to run the model in onnxruntime, with this layer in NumPy, use --engine onnxruntime"

@@ -15,12 +15,12 @@ from ovir.core import parallel
 from ovir.core.arrays import Array
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, string
 from ovir.core.encoding import decode, encode
-from ovir.core.progress import stage
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import RunError
 from ovir.export.exported import Exported
 from ovir.export.support import data_type, spelled
+from ovir.system.progress import stage
 
 
 class OnnxSession(Protocol):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare, maximum, minimum
-from ovir.fast.base.binding import Binder, bind_elementwise, call_elementwise, output_like_largest
+from ovir.fast.base.binder_protocol import Binder, bind_elementwise, call_elementwise, output_like_largest
 from ovir.fast.base.passes import call_passes
 from ovir.fast.elementwise import bind_binary
 from ovir.fast.registry import fast

@@ -13,7 +13,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, number
 from ovir.core.parallel import threads
-from ovir.fast.base.binding import Binder, call_elementwise, call_shares
+from ovir.fast.base.binder_protocol import Binder, call_elementwise, call_shares
 from ovir.fast.base.coalesce import coalesced, memory_order
 from ovir.fast.base.products import SHARED, readable
 from ovir.fast.base.sums import scratch_like

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder
+from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.base.moves import bind_copy, bind_moves
 from ovir.fast.registry import fast
 from ovir.ops.broadcast import Broadcast3, Tile

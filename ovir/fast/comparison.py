@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder, bind_elementwise
+from ovir.fast.base.binder_protocol import Binder, bind_elementwise
 from ovir.fast.registry import fast
 from ovir.ops.comparison import FloatTestBase, IsFinite, IsInf, IsNaN
 

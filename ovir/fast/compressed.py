@@ -13,11 +13,11 @@ from typing import Protocol
 
 import numpy as np
 
-from ovir.core import half
+from ovir.core import float16
 from ovir.core.arrays import Array
 from ovir.core.element_types import u4, u8
 from ovir.core.parallel import run_blocks
-from ovir.fast.base.binding import Binder, cuts
+from ovir.fast.base.binder_protocol import Binder, cuts
 from ovir.fast.registry import fast
 from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights
 from ovir.ops.matmul import oriented
@@ -126,13 +126,13 @@ class _Narrow:
     def terms(self, x: Array) -> tuple[Array, ...]:
         if self._is_finite is None:
             self._is_finite = _is_finite(self._matrix)
-        scaled = x * half.OFFSET if self._is_finite else x
+        scaled = x * float16.OFFSET if self._is_finite else x
         return (x, scaled) if self._is_finite and np.isfinite(scaled).all() else (x,)
 
     def multiply(self, terms: tuple[Array, ...], block: slice, out: Array) -> None:
         source = self._matrix[:, block].T if self._is_transposed else self._matrix[:, block]
         target = _workspace(source.shape)
-        (half.shift if len(terms) > 1 else half.copy)(source, target)
+        (float16.shift if len(terms) > 1 else float16.copy)(source, target)
         np.matmul(terms[-1], target.T if self._is_transposed else target, out=out)
 
 

@@ -21,7 +21,7 @@ from ovir.core.element_types import (
     u32,
     u64,
 )
-from ovir.fast.base.binding import Binder, call_elementwise
+from ovir.fast.base.binder_protocol import Binder, call_elementwise
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.passes import call_passes
 from ovir.fast.base.tables import bind_table

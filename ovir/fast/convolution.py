@@ -19,7 +19,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, number
 from ovir.core.parallel import threads
-from ovir.fast.base.binding import Binder, call_elementwise, call_shares, tiled
+from ovir.fast.base.binder_protocol import Binder, call_elementwise, call_shares, tiled
 from ovir.fast.base.depthwise import bind_depthwise
 from ovir.fast.base.images import (
     EXACT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder, bind_elementwise, tiled
+from ovir.fast.base.binder_protocol import Binder, bind_elementwise, tiled
 from ovir.fast.registry import fast
 from ovir.kernels.precision import native_dtype
 from ovir.ops.base.elementwise import HELD_IN_BYTES, BinaryBase

@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.parallel import run_blocks, threads
-from ovir.fast.base.binding import Binder, call_shares, cuts
+from ovir.fast.base.binder_protocol import Binder, call_shares, cuts
 from ovir.fast.registry import fast
 from ovir.ops.fourier import ISTFT, STFT, FourierBase, as_complex, framed
 

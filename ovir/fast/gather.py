@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder
+from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.gather_blocks import UNSIGNED, Spread, layout_of, spread_of, take_blocks, take_cells
 from ovir.fast.base.moves import bind_moves

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder, call_shares, cuts
+from ovir.fast.base.binder_protocol import Binder, call_shares, cuts
 from ovir.fast.registry import fast
 from ovir.ops.grid_sample import GridSample
 

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder
+from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.base.products import bind_constant_product, bind_product, goes_by_columns, readable, transposed
 from ovir.fast.registry import fast
 from ovir.kernels.precision import is_integer

@@ -10,7 +10,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare, maximum, number
 from ovir.core.parallel import threads
-from ovir.fast.base.binding import HEAVY, Binder, call_elementwise, call_shares, parts_of, tiled
+from ovir.fast.base.binder_protocol import HEAVY, Binder, call_elementwise, call_shares, parts_of, tiled
 from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.passes import call_passes
 from ovir.fast.base.sums import bind_squares, bind_sum, same_order, scratch_like

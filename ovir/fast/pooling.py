@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder, call_elementwise
+from ovir.fast.base.binder_protocol import Binder, call_elementwise
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.pools import bind_division, bind_largest, bind_spans, bind_windows
 from ovir.fast.base.sums import scratch_like

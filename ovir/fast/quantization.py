@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ovir.core import half
+from ovir.core import float16
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare, clip, number
-from ovir.fast.base.binding import Binder, tiled
+from ovir.fast.base.binder_protocol import Binder, tiled
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.passes import call_passes
 from ovir.fast.base.sums import same_order
@@ -77,7 +77,7 @@ def fake_convert(op: FakeConvert, binder: Binder, *inputs: Array) -> bool:
         return [
             (np.multiply, (x, scale, y)),
             *((np.subtract, (y, s, y)) for s in shift),
-            (half.copy, (y, narrow)),
+            (float16.copy, (y, narrow)),
             (look_up, (narrow.view(np.uint16), None, y, "wrap")),
             *((np.add, (y, s, y)) for s in shift),
             (np.divide, (y, scale, y)),

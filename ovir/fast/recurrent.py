@@ -18,7 +18,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call
-from ovir.fast.base.binding import Binder
+from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.base.products import SHARED, bind_product, product_calls, readable
 from ovir.fast.registry import fast
 from ovir.ops.recurrent import Activation, CellBase, GruBase, LstmBase, LSTMCell1, RecurrentBase, SequenceBase, sigmoid

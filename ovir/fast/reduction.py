@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.parallel import threads
-from ovir.fast.base.binding import HEAVY, Binder, call_elementwise, call_shares, parts_of
+from ovir.fast.base.binder_protocol import HEAVY, Binder, call_elementwise, call_shares, parts_of
 from ovir.fast.base.coalesce import is_dense, memory_order
 from ovir.fast.base.sums import bind_squares, bind_sum, reduced_output, scratch_like
 from ovir.fast.registry import fast

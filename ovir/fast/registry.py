@@ -8,7 +8,7 @@ from functools import cache
 from typing import TypeVar
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder
+from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.base.tables import bind_table
 from ovir.fast.base.widened import bind_in_blocks, bind_widened, is_narrow
 from ovir.ops.base.operator import Operator

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder
+from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.gather import unsigned_view
 from ovir.fast.registry import fast
 from ovir.ops.segments import EmbeddingBagOffsetsBase

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binding import Binder, call_elementwise, output_like_largest
+from ovir.fast.base.binder_protocol import Binder, call_elementwise, output_like_largest
 from ovir.fast.registry import fast
 from ovir.ops.select import Select
 

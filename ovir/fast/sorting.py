@@ -10,7 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.parallel import threads
-from ovir.fast.base.binding import HEAVY, Binder, call_shares, parts_of
+from ovir.fast.base.binder_protocol import HEAVY, Binder, call_shares, parts_of
 from ovir.fast.base.coalesce import coalesced, memory_order
 from ovir.fast.registry import fast
 from ovir.ops.sorting import Bucketize, TopK3

@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare
-from ovir.fast.base.binding import Binder
+from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.base.passes import bind_passes
 from ovir.fast.base.tables import bind_table
 from ovir.fast.registry import fast

@@ -8,7 +8,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.fast.activation import sigmoid_passes
-from ovir.fast.base.binding import Binder
+from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.base.moves import bind_moves
 from ovir.fast.base.passes import call_passes
 from ovir.fast.normalization import bind_softmax, redo_if_lost

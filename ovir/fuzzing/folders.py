@@ -10,8 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ovir.core.files import write_text
-from ovir.core.interrupts import uninterrupted
 from ovir.core.reading import read_text
 from ovir.fuzzing.findings import Finding, Reduced
 from ovir.fuzzing.targets import Compiler
@@ -19,6 +17,8 @@ from ovir.graph.layers import Layer
 from ovir.io.tensor_files import save_npz
 from ovir.model import save_model
 from ovir.ops.base.operator import Operator
+from ovir.system.files import write_text
+from ovir.system.interrupts import uninterrupted
 
 _ENDS = ("Parameter", "Result", "Const")
 SPECIFICATIONS = "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs.html"

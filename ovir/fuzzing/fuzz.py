@@ -17,7 +17,6 @@ from time import monotonic
 from typing import Any
 
 from ovir.core.arrays import Array
-from ovir.core.files import write_text
 from ovir.core.reading import read_text
 from ovir.debugging.candidates import count as count_layers
 from ovir.debugging.engines.process import UnsupportedError
@@ -30,6 +29,7 @@ from ovir.fuzzing.judging import Fault, Judge
 from ovir.fuzzing.models import Choice
 from ovir.fuzzing.targets import PRECISE, Compiler, Target, open_target
 from ovir.model import Model
+from ovir.system.files import write_text
 
 _NOT_AGAIN = "not seen again in a new process: an earlier model may have harmed the one before"
 STATE = "fuzz.json"
@@ -130,7 +130,7 @@ def fuzz(
         workers: How many models are in work at the same time; a function must then be able to run in several threads.
         timeout: The seconds that one request to a device may take before it counts as a hang.
         output: A folder to which each finding is saved as a folder of its own.
-        known: A file with a signature on each line, which are no findings.
+        known: A file with a signature on each line, which are not findings.
         resume: Whether to go on where an earlier call with this folder has ended.
         progress: Called with the result so far.
 

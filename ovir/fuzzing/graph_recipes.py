@@ -23,7 +23,7 @@ from ovir.ops.unary import UnaryBase
 
 FLOATS = ("f32", "f16")
 INTEGERS = ("i32", "i64", "u8", "i8")
-Recipe = Callable[["Graph"], None]
+PickledModel = Callable[["Graph"], None]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Made:
 
     kind: str
     inputs: tuple[Tensor, ...]
-    """The inputs that are no constants."""
+    """The inputs that are not constants."""
     attributes: dict[str, Any]
 
 
@@ -612,7 +612,7 @@ def interpolate(g: Graph) -> None:
     g.add("Interpolate", x, g.constant(sizes), g.constant(scales, "f32"), g.constant([2, 3]), opset=4, **attributes)
 
 
-RECIPES: tuple[tuple[Recipe, int], ...] = (
+RECIPES: tuple[tuple[PickledModel, int], ...] = (
     (unary, 8), (unary_integer, 1), (unary_with_attributes, 3), (binary, 7), (compare, 2), (logical, 2), (bitwise, 1),
     (select, 2), (convert, 4), (fake_quantize, 1), (reduce, 5), (softmax, 2), (normalize, 3), (cumsum, 1), (top_k, 1),
     (reshape, 3), (transpose, 3), (squeeze, 2), (broadcast, 2), (tile, 1), (pad, 2), (slices, 3), (concat, 3),

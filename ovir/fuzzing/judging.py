@@ -17,8 +17,8 @@ from ovir.debugging.engines.process import (
     EngineMissingError,
     UnsupportedError,
 )
+from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of
 from ovir.debugging.tensor_comparison import Criterion, TensorComparison, Tolerance, root_mean_square
-from ovir.debugging.walk import Depths, Walk, WalkPlan, element_type_of
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import OvirError, RunError
@@ -93,7 +93,7 @@ class Judge:
     has_divergences: bool
     """Whether the known divergences of OpenVINO count."""
     excuses_rounding: bool = True
-    """Whether rounding errors that grow are no faults, which takes several runs to find out."""
+    """Whether rounding errors that grow are not faults, which takes several runs to find out."""
     criterion: Criterion = field(default_factory=Criterion)
     seconds: dict[str, float] = field(default_factory=lambda: {"ovir": 0.0, "target": 0.0})
     """The time that each side took."""
@@ -262,7 +262,7 @@ def _noisy_runs(reference: Reference) -> list[list[Array]]:
             with model.editing():
                 _add_noise(model, reference.model, reference.arrays, rng)
             found.append(Reference.of(model, reference.inputs).outputs)
-        except OvirError:  # a size depends on rounding, or inference refuses what is no constant any more
+        except OvirError:  # a size depends on rounding, or inference refuses what is not a constant any more
             continue
     return found
 

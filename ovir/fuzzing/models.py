@@ -41,7 +41,7 @@ class Choice:
         try:
             found = self.versions
         except re.error as error:
-            raise InputError.usage(f"ops is no regular expression: {error}: {self.ops}") from None
+            raise InputError.usage(f"ops is not a regular expression: {error}: {self.ops}") from None
         if not found:
             raise InputError.usage(f"ops: no operation version matches {self.ops!r}, as in 'Gather-8'")
 

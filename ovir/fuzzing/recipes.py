@@ -10,14 +10,14 @@ from collections.abc import Callable
 from ovir.fuzzing.making import INTEGERS, NARROW, REALS, Make
 from ovir.ops.base.operator import Operator
 
-Recipe = Callable[[Make], None]
-RECIPES: dict[str, Recipe] = {}
+PickledModel = Callable[[Make], None]
+RECIPES: dict[str, PickledModel] = {}
 
 
-def recipe(*types: str) -> Callable[[Recipe], Recipe]:
+def recipe(*types: str) -> Callable[[PickledModel], PickledModel]:
     """Register a recipe for these types of operations, or names of base classes."""
 
-    def add(function: Recipe) -> Recipe:
+    def add(function: PickledModel) -> PickledModel:
         RECIPES.update(dict.fromkeys(types, function))
         return function
 
@@ -32,7 +32,7 @@ def recipe_name(cls: type[Operator]) -> str:
     return found
 
 
-def with_size(function: Recipe, **sizes: int) -> Recipe:
+def with_size(function: PickledModel, **sizes: int) -> PickledModel:
     """Return the recipe with marks that it reads."""
 
     def make(m: Make) -> None:

@@ -11,12 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.interrupts import temporary_folder
 from ovir.debugging.engines.process import EngineError, EngineProcess, UnsupportedError
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.model import Model, save_model
+from ovir.system.interrupts import temporary_folder
 
 Compiler = Callable[[str, Sequence[Array]], Sequence[Any]]
 """A function that takes the path of an .xml and the arrays of its inputs, and returns those of its outputs. It raises

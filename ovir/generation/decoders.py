@@ -51,7 +51,7 @@ class Decoder:
     """A decoder with what it has seen: in its state, in inputs of past keys and values, or all tokens once more."""
 
     def __init__(self, model: Model, run: Runner) -> None:
-        """Find out what the inputs of the model are; raise InputError if it is no decoder of tokens."""
+        """Find out what the inputs of the model are; raise InputError if it is not a decoder of tokens."""
         self._model = model
         self._run = run
         self._logits = _output(model, "logits")
@@ -138,4 +138,4 @@ def _size(port: Port) -> int | None:
 
 
 def _unusable(model: Model, what: str) -> InputError:
-    return InputError.usage(f"the model is no decoder of text: it has {what}", Place(model.path))
+    return InputError.usage(f"the model is not a decoder of text: it has {what}", Place(model.path))

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.progress import stage
 from ovir.core.reading import parse_json, read_text
 from ovir.diagnostics.codes import UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -18,6 +17,7 @@ from ovir.diagnostics.errors import InputError, ReadError
 from ovir.generation.sampling import GENERATION, Sampling
 from ovir.model import Model, read_model
 from ovir.runtime.compiled import CompiledModel
+from ovir.system.progress import stage
 
 DECODER = "openvino_model.xml"
 TOKENIZER = "openvino_tokenizer.xml"
@@ -64,7 +64,7 @@ class Tokens:
         """The id of the token that ends a text, if the tokenizer names it."""
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text; raise InputError if it is no text or has no tokens."""
+        """Return the ids of a text; raise InputError if it is not a text or has no tokens."""
         if not isinstance(text, str):
             raise InputError.usage(f"the prompt must be a text, got {type(text).__name__}")
         if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ovir.core.progress import stage
 from ovir.debugging.engines.process import EngineProcess
 from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError
@@ -24,6 +23,7 @@ from ovir.generation.sampling import MAX_TOKENS
 from ovir.generation.streaming import TextStream
 from ovir.generation.token_comparison import TokenComparison
 from ovir.model import Model, read_model
+from ovir.system.progress import stage
 
 Folder = str | os.PathLike[str]
 

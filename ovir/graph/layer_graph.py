@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NoReturn, Self
 
-from ovir.core.interpreter import without_garbage_collection
 from ovir.diagnostics.codes import CYCLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
@@ -20,6 +19,7 @@ from ovir.graph.copies import FlatLayer, independent, picklable, restore
 from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.order import WIDE, Ranks, find_path, followers, state_followers
 from ovir.graph.rt_info import NO_RT_INFO, ModelRtInfo, RtInfo
+from ovir.system.python_runtime import without_garbage_collection
 
 _WITH_STATE, _ENDS = ("ReadValue", "Assign"), ("Parameter", "Result")
 

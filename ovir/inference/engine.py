@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ovir.core.element_types import dynamic
-from ovir.core.progress import counted
 from ovir.core.shapes import MAX_SIZE, Dimension, PartialShape, RankError, new_symbol
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import (
@@ -31,6 +30,7 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import method_signature
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.system.progress import counted
 
 Types = tuple[TensorType, ...]
 

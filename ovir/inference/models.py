@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ovir.core.interpreter import without_garbage_collection
-from ovir.core.progress import stage
 from ovir.core.shapes import ShapeLike, as_shape
 from ovir.diagnostics.codes import VARIABLE_TYPE
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -19,6 +17,8 @@ from ovir.inference.policy import Policy, RecoveringPolicy, about_other_shapes
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import ReadValueBase
+from ovir.system.progress import stage
+from ovir.system.python_runtime import without_garbage_collection
 
 
 def infer_shapes(model: LayerGraph) -> None:
@@ -100,7 +100,7 @@ def infer_for_call(
     """Infer a model for one call: for the shapes of its inputs, in order, and of the values of variables before it.
 
     A variable that has no value yet (None) has the type of its initial value. Raises ModelError; that a variable is
-    assigned a value of another shape is no error.
+    assigned a value of another shape is not an error.
     """
     for layer in model.layers:
         if isinstance(op := layer.operator, ReadValueBase) and op.variable_id in states:

@@ -157,7 +157,7 @@ def _normalized(path: str | os.PathLike[str], pixels: Array, element_type: Eleme
     if not how.mean and not how.scale:
         return pixels
     if not element_type.is_real and not element_type.is_dynamic:
-        _refuse(path, f"the input is {element_type}: --mean and --scale make values that are no integers")
+        _refuse(path, f"the input is {element_type}: --mean and --scale make values that are not integers")
     mean = _by_channel(path, "mean", how.mean, pixels.shape[2], 0.0)
     scale = _by_channel(path, "scale", how.scale, pixels.shape[2], 1.0)
     if not scale.all():

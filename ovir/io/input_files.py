@@ -151,8 +151,8 @@ def find_inputs_and_others(
     ``given`` is a folder, which is searched with its subfolders; a pattern such as ``data/**/*.npz``; a .txt that lists
     a file in each line, relative to its own folder; or one file. If ``are_texts``, each line of a .txt is a text
     instead, the value of an input of strings. Files of folders and patterns are sorted by name.
-    Hidden files are no inputs of a folder, and its hidden folders are not searched. ``without`` is a folder whose files
-    are neither inputs nor others. Raise ReadError if there are none, InputError for a list with others.
+    Hidden files are not inputs of a folder, and its hidden folders are not searched. ``without`` is a folder whose
+    files are neither inputs nor others. Raise ReadError if there are none, InputError for a list with others.
     """
     text = os.fspath(given)
     if are_texts and text.lower().endswith(".txt"):
@@ -216,7 +216,7 @@ def _listed(path: str) -> Iterator[str]:
             continue
         found = os.path.join(os.path.dirname(path), text)
         if not _is_input(found):
-            message = f"'{text}' is no input: its name ends in none of {', '.join(ENDINGS)}"
+            message = f"'{text}' is not an input: its name ends in none of {', '.join(ENDINGS)}"
             raise InputError(diagnose(BAD_INPUT, message, Place(path, number)))
         if (fault := why_not_regular(found)) is not None:
             hint = "paths are relative to the folder of the list"
@@ -340,9 +340,9 @@ def read_table(path: str, *, texts: bool = False, boxes: bool = False) -> dict[s
     """Return the values of each name of a table: i64 if all of a row are integers, otherwise f64.
 
     Cells are separated by commas, semicolons or tabs. A first row without numbers holds headings; if one of them is
-    ``label`` or the like, only this column counts. With ``texts``, all cells are texts if one of them is no number, or
-    if the heading of the column is ``text``; the first row then holds headings only if one is known, or if all others
-    are numbers. With ``boxes``, all columns count, a name may have several rows or none but its own, and the numbers of
+    ``label`` or the like, only this column counts. With ``texts``, all cells are texts if one of them is not a number,
+    or if the heading of the column is ``text``; the first row then holds headings only if one is known, or if all
+    others are numbers. With ``boxes``, all columns count, a name may have several rows or none but its own, and the numbers of
     all its rows are its values. Raise ReadError.
     """
     rows = _rows(path)

@@ -15,7 +15,6 @@ from time import monotonic
 from typing import Any, NoReturn, Self
 
 from ovir.core.arrays import Array
-from ovir.core.files import TEMPORARY, replaced_file
 from ovir.core.reading import open_regular, parse_json, read_bytes, why_not_regular
 from ovir.diagnostics.codes import UNREADABLE, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -23,6 +22,7 @@ from ovir.diagnostics.errors import InputError, ReadError, WriteError
 from ovir.diagnostics.wording import shortened
 from ovir.io.input_files import ENDINGS, InputFile
 from ovir.io.tensor_files import write_npz
+from ovir.system.files import TEMPORARY, replaced_file
 
 NAME = "manifest.jsonl"
 _FORMAT = 1
@@ -61,7 +61,7 @@ class Manifest:
         """Open the file, and drop a last line that a crash has left incomplete.
 
         If not even the first line is complete, ``head`` begins the manifest anew. If it ``is_new``, there must be no
-        such file yet. Raise ReadError if the file is no manifest, InputError if another process has it open or has
+        such file yet. Raise ReadError if the file is not a manifest, InputError if another process has it open or has
         created it, WriteError if it cannot be written.
         """
         self.path = path
@@ -105,7 +105,7 @@ class Manifest:
         head = _parsed(lines[0]) if lines else None
         message = None
         if head is None or type(head.get("ovir_manifest")) is not int or head["ovir_manifest"] != _FORMAT:
-            message = "this is no manifest of `ovir run`, or one of another version"
+            message = "this is not a manifest of `ovir run`, or one of another version"
         elif (wrong := _wrong_field(head, _HEAD)) is not None:
             message = f"the manifest is damaged: {wrong}"
         if head is None or message is not None:
@@ -303,7 +303,7 @@ class ResultFolder:
     def _require_same(self, model: str, options: dict[str, Any]) -> None:
         """Raise InputError for results of another model or other options.
 
-        A model that has changed under its name is no error: all of its inputs are pending again.
+        A model that has changed under its name is not an error: all of its inputs are pending again.
         """
         head = self.manifest.head
         known = {head.get("fingerprint"), *(row.model for row in self.manifest.rows.values())}

@@ -15,15 +15,15 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, string, u2, u4
-from ovir.core.files import replaced_file
-from ovir.core.interpreter import free_memory
-from ovir.core.progress import counted
 from ovir.core.reading import open_regular, read_text
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import size_text
+from ovir.system.files import replaced_file
+from ovir.system.progress import counted
+from ovir.system.python_runtime import free_memory
 
 RAW_TYPES = {t.name: t for t in (bf16, f8e4m3, f8e5m2, f8e8m0, f4e2m1, i4, u4, u2)}
 """The element types that are stored as raw bits."""
@@ -99,7 +99,7 @@ class NpzReader(Mapping[str, Array]):
         entry = self._archive.getinfo(key if key in self._entries else f"{key}.npy")
         with self._archive.open(entry) as file:
             if file.read(len(_MAGIC)) != _MAGIC:
-                raise ValueError(f"its member '{key}' is no array")
+                raise ValueError(f"its member '{key}' is not an array")
             return _checked_header(file, entry.file_size)
 
     def shape_of(self, name: str) -> tuple[int, ...]:
@@ -272,7 +272,7 @@ def _unreadable(path: str | os.PathLike[str], message: str, hint: str | None = N
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, zipfile.BadZipFile):
-        return f"it is no complete .npz ({error})"
+        return f"it is not a complete .npz ({error})"
     if isinstance(error, ValueError) and "allow_pickle" in str(error):  # ovir has no such option
         return _NO_OBJECTS if str(error).startswith("Object arrays") else "the header of its array is too large"
     text = getattr(error, "strerror", None) or str(error)

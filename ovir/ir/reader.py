@@ -11,8 +11,6 @@ from typing import Any, Generic, TypeVar
 
 from lxml import etree
 
-from ovir.core.interpreter import without_garbage_collection
-from ovir.core.progress import counted, stage
 from ovir.core.shapes import UINT64, parse_integer
 from ovir.diagnostics.codes import (
     CODES,
@@ -42,6 +40,8 @@ from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
 from ovir.ir.repair import cut_cycles, layers_by_id
 from ovir.ir.source import Source, find_weights, parse_xml
 from ovir.ir.weights import WeightBytes, WeightsMark
+from ovir.system.progress import counted, stage
+from ovir.system.python_runtime import without_garbage_collection
 
 G = TypeVar("G", bound=LayerGraph)
 

@@ -12,13 +12,13 @@ from typing import Any, BinaryIO, NamedTuple
 
 from lxml import etree
 
-from ovir.core.files import older_files
 from ovir.core.reading import read_bytes
 from ovir.diagnostics.codes import DOCTYPE, ENCODING, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, InputError, ReadError
 from ovir.ir.elements import SAFE, xml_parser
 from ovir.ir.weights import WeightBytes, WeightsMark, refuse_path_as_bytes
+from ovir.system.files import older_files
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """The path of an .xml, its content (bytes, or a text that begins with ``<``), or an open file."""

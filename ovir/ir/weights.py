@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from ovir.core.element_types import ElementType, string
 from ovir.core.encoding import Bytes, decode
-from ovir.core.files import copy_range
-from ovir.core.progress import counted
 from ovir.core.reading import open_regular
 from ovir.core.shapes import MAX_RANK
 from ovir.diagnostics.codes import (
@@ -33,6 +31,8 @@ from ovir.diagnostics.codes import (
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, OperatorError, ReadError
 from ovir.diagnostics.wording import exact_size_text
+from ovir.system.files import copy_range
+from ovir.system.progress import counted
 
 _LFS_HEAD = b"version https://git-lfs"
 

@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ovir.core import half
+from ovir.core import float16
 from ovir.core.arrays import Array
 
 _SMALL_INTEGERS = tuple(np.dtype(t) for t in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.uint2))
@@ -62,12 +62,12 @@ def lowest_finite(dtype: np.dtype[Any]) -> float:
 
 def as_computed(data: Array) -> Array:
     """Return the data in the type in which real-valued functions of it are computed (``compute_dtype``)."""
-    return half.converted(_forwards(data), compute_dtype(data.dtype))
+    return float16.converted(_forwards(data), compute_dtype(data.dtype))
 
 
 def as_native(data: Array) -> Array:
     """Return the data in the type in which NumPy computes elements of its type (``native_dtype``)."""
-    return half.converted(_forwards(data), native_dtype(data.dtype))
+    return float16.converted(_forwards(data), native_dtype(data.dtype))
 
 
 def _forwards(data: Array) -> Array:
@@ -77,7 +77,7 @@ def _forwards(data: Array) -> Array:
 
 def as_f32(data: Array) -> Array:
     """Return the data in f32, for a kernel that computes in f32 whatever the tensor's type."""
-    return half.converted(data, np.dtype(np.float32))
+    return float16.converted(data, np.dtype(np.float32))
 
 
 def stored(result: Array, dtype: np.dtype[Any]) -> Array:
@@ -88,7 +88,7 @@ def stored(result: Array, dtype: np.dtype[Any]) -> Array:
     if result.dtype.kind == "f" and is_integer(dtype):
         fill_integers(result, out)
     else:
-        half.copy(result, out)
+        float16.copy(result, out)
     return out
 
 

@@ -1,7 +1,7 @@
 """Operations on weights that stay compressed: they decompress the parts that they need.
 
 No file has these operations. A plan puts each in place of one that reads compressed weights; it has the attributes of
-that one, and the weights are no input any more.
+that one, and the weights are no longer an input.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovir.core import half
+from ovir.core import float16
 from ovir.core.arrays import Array
 from ovir.core.element_types import (
     ElementType,
@@ -284,7 +284,7 @@ def fill_converted(x: Array, source: ElementType, target: ElementType, out: Arra
         x = np.nan_to_num(x.astype(np.float32, copy=False), nan=6, posinf=6, neginf=-6)
     if is_foreign(x.dtype) and is_foreign(out.dtype):  # ml_dtypes lacks some casts between its own types
         x = x.astype(np.float32 if source.is_real else np.int16)
-    half.copy(x, out)
+    float16.copy(x, out)
 
 
 def _scales(x: Array) -> Array:

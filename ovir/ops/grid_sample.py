@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.core import half
+from ovir.core import float16
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean, nf4, string
 from ovir.core.shapes import PartialShape
@@ -148,12 +148,12 @@ class GridSample(Operator):
             taken[:, taps.outside] = np.zeros((), pixels.dtype)
         if taps.weight is None:
             return taken[:, 0]
-        total = np.einsum("ctp,tp->cp", half.converted(taken, taps.weight.dtype), taps.weight)
+        total = np.einsum("ctp,tp->cp", float16.converted(taken, taps.weight.dtype), taps.weight)
         element_type = self._element_type(pixels)
         if not element_type.is_real:
             _make_integral(total, element_type)
         if element_type.is_real or element_type == boolean:
-            return half.converted(total, pixels.dtype)
+            return float16.converted(total, pixels.dtype)
         samples = np.empty(total.shape, pixels.dtype)
         fill_saturated(total, samples)
         return samples

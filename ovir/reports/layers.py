@@ -121,7 +121,7 @@ class Sources:
 
 
 def _read(file: str) -> list[str] | None:
-    """Return the lines of a text file, None if it cannot be read; bytes that are no text are replaced."""
+    """Return the lines of a text file, None if it cannot be read; bytes that are not text are replaced."""
     try:
         data = read_bytes(file)
     except (OSError, ValueError):  # the path may have a null character

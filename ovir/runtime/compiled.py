@@ -12,8 +12,6 @@ import numpy as np
 
 from ovir.core import parallel
 from ovir.core.arrays import Array
-from ovir.core.interpreter import without_garbage_collection
-from ovir.core.progress import stage
 from ovir.core.public_names import PublicNames
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
@@ -22,11 +20,10 @@ from ovir.graph.connections import html_of_ports
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Port
 from ovir.inference.models import infer_for_call
-from ovir.runtime.binder import Prepared
-from ovir.runtime.bindings import MOST_BINDINGS, Bindings, InputShapes, States
 from ovir.runtime.decompression import fit_in_f32
 from ovir.runtime.emulation import Emulation, emulation_of
 from ovir.runtime.executor import Executor
+from ovir.runtime.executor_cache import MOST_BINDINGS, ExecutorCache, InputShapes, States
 from ovir.runtime.inputs import Feeds, InputCollector
 from ovir.runtime.listeners import (
     Listener,
@@ -42,10 +39,13 @@ from ovir.runtime.plan import Plan
 from ovir.runtime.planning import Folded, make_plan
 from ovir.runtime.results import Results, listed, output_keys
 from ovir.runtime.state import Variable, Variables
+from ovir.runtime.step_binder import Prepared
+from ovir.system.progress import stage
+from ovir.system.python_runtime import without_garbage_collection
 
 if TYPE_CHECKING:
     from ovir.model import Model
-    from ovir.runtime.recipe import Recipe
+    from ovir.runtime.pickling import PickledModel
 
 
 class CompiledModel(PublicNames):
@@ -134,7 +134,7 @@ class CompiledModel(PublicNames):
         self._input_positions = {port: index for index, port in enumerate(model.inputs)}
         self._keys = output_keys(model.outputs)
         self._request: InferRequest | None = None
-        self._recipe: Recipe | None = None
+        self._recipe: PickledModel | None = None
         model.add_dependent(self)
 
     def plan(self, keep: Collection[str] = ()) -> Plan:
@@ -216,13 +216,13 @@ class CompiledModel(PublicNames):
         """Return the position of an input, which may be a Port of the model before it changed."""
         return self._input_positions[key] if key in self._input_positions else self.model.input_index(key)
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> PickledModel:
         """Return the model and the options as another process needs them to compile it again."""
-        from ovir.runtime.recipe import Recipe, remember  # which few runs need
+        from ovir.runtime.pickling import PickledModel, remember  # which few runs need
 
         with self._lock:
             if self._recipe is None:
-                self._recipe = Recipe.of(type(self), self.model, self.options)
+                self._recipe = PickledModel.of(type(self), self.model, self.options)
                 remember(self._recipe.token, self)
             return self._recipe
 
@@ -253,8 +253,8 @@ class CompiledModel(PublicNames):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.with_own_state()
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, tuple[Recipe]]:
-        from ovir.runtime.recipe import restore
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, tuple[PickledModel]]:
+        from ovir.runtime.pickling import restore
 
         return restore, (self.recipe(),)
 
@@ -354,8 +354,8 @@ class InferRequest(PublicNames):
     def _prepare(self) -> None:
         """Make what runs the plan of the model as it is now."""
         compiled = self.compiled
-        self._bindings = Bindings(compiled, self._variables)
-        self._watched: Bindings | None = None
+        self._bindings = ExecutorCache(compiled, self._variables)
+        self._watched: ExecutorCache | None = None
         """The executable plan with the listeners of the last run that had some."""
         self._collect = InputCollector(compiled.model, compiled.input_index)
 
@@ -442,14 +442,14 @@ class InferRequest(PublicNames):
         self._variables.commit()
         return Results(compiled.outputs, compiled._keys, outputs, arrays_by_tap, reports.found)
 
-    def _bindings_for(self, listeners: Sequence[Listener]) -> Bindings:
+    def _bindings_for(self, listeners: Sequence[Listener]) -> ExecutorCache:
         """Return the bindings for these listeners: those of other runs if they want no more steps and tensors."""
         keep, watched = steps_wanted_by(listeners), any(map(sees_tensors, listeners))
         if not watched and keep <= self._bindings.plan.step_names:
             return self._bindings
         found = self._watched
         if found is None or (found.keep, found.watched) != (keep, watched):
-            found = self._watched = Bindings(self.compiled, self._variables, keep, watched=watched)
+            found = self._watched = ExecutorCache(self.compiled, self._variables, keep, watched=watched)
         return found
 
     def reset_state(self) -> None:

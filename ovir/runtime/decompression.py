@@ -19,7 +19,6 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f16, f32
-from ovir.core.interpreter import free_memory
 from ovir.core.parallel import run_blocks
 from ovir.core.values import MAX_ELEMENTS
 from ovir.graph.layer_graph import LayerGraph
@@ -41,6 +40,7 @@ from ovir.ops.gather import GatherBase
 from ovir.ops.infrastructure import Const
 from ovir.ops.matmul import GroupedMatMul, MatMul
 from ovir.runtime.plan import applied_operator
+from ovir.system.python_runtime import free_memory
 
 LARGE = 1 << 19
 """The number of elements above which a matrix of codes of 4 or 8 bits stays compressed by default.

@@ -19,7 +19,7 @@ from ovir.graph.constant_layers import exact_layers
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.ops.base.operator import Operator
-from ovir.runtime.narrow import LARGEST_F16, NARROW, narrowed
+from ovir.runtime.round_to_half import LARGEST_F16, NARROW, narrowed
 
 _WIDE = (f32, f64)
 _WIDE_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))

@@ -14,20 +14,20 @@ from ovir.core.arrays import Array
 from ovir.core.blas import single_thread
 from ovir.core.fast_calls import Call
 from ovir.core.parallel import contiguous_copy
-from ovir.core.progress import counted, is_shown
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import ModelError, OvirError
-from ovir.fast.base.binding import run_calls
+from ovir.fast.base.binder_protocol import run_calls
 from ovir.graph.layers import Layer, Port
 from ovir.inference.models import infer_for_call
 from ovir.runtime.arena import SlotMemory, Span
-from ovir.runtime.binder import Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
 from ovir.runtime.failures import failed, memory_errors_named, out_of_memory
-from ovir.runtime.free_steps import FreeStep, FreeStepContext
 from ovir.runtime.listeners import Listener, ListenerFailed
 from ovir.runtime.plan import Plan, Step
 from ovir.runtime.state import Variables
+from ovir.runtime.step_binder import Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
+from ovir.runtime.unbound_calls import FreeStepContext, UnboundCall
+from ovir.system.progress import counted, is_shown
 
 _LARGE: Final = 1 << 18
 """Bytes of an input that steps read where the caller has it. To copy so many takes as long as to bind a step again."""
@@ -69,7 +69,7 @@ class Executor:
     A step between such tensors is bound: it is a few calls of functions on these arrays. A step that reads a large
     input where the caller has it is bound again when the caller brings another array. Any other step, such as one with
     bodies, with variables or with tensors of unknown size, is one call that looks up its arrays in the slots
-    (``FreeStep``).
+    (``UnboundCall``).
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Executor:
             kernel = partial(kernel, **found)
         release = tuple(slot for slot in step.release if slot not in self._fixed)
         emptying: list[Call] = [(_empty, (self._slots, release))] if release else []
-        self._add_calls(step, [(FreeStep(step, kernel, targets, self._free_steps), ())], emptying)
+        self._add_calls(step, [(UnboundCall(step, kernel, targets, self._free_steps), ())], emptying)
 
     def _shared_results(self) -> list[Array | None]:
         """Return the arrays that hold the results for callers that share outputs, None for those not known yet.

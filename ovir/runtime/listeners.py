@@ -23,13 +23,13 @@ class Listener(Protocol):
     """An object that is called at each step of a run, given as ``compiled(inputs, listeners=[...])``.
 
     Both methods are called with the layer and its arrays, in the order of the run; for layers in bodies, once per
-    iteration. Layers that were computed when the model was compiled, such as constants, are no steps. The arrays are
+    iteration. Layers that were computed when the model was compiled, such as constants, are not steps. The arrays are
     valid only during the call and must not be written to: copy what is to be kept. An exception of a listener ends the
     run and reaches the caller unchanged. A subclass needs to define only the methods that it uses.
 
     Three more members are optional. ``wanted_steps``, a collection of keys of layers, makes these layers steps even if
     they could be computed when the model is compiled, or if nothing needs them. ``see_inputs(model, arrays)`` is called
-    with the arrays of the model's inputs before each run, as Parameters are no steps. A listener that does not look at
+    with the arrays of the model's inputs before each run, as Parameters are not steps. A listener that does not look at
     arrays, as one that measures time, sets ``sees_tensors = False``: the run is then the one that other callers get.
     Otherwise no step overwrites its inputs, and outputs that nothing reads are computed, too.
     """
@@ -114,7 +114,7 @@ class Tap:
 def _tappable(model: LayerGraph) -> dict[str, tuple[Layer, int | None]]:
     """Return the layers that can be tapped, by name, each with the output that the name means, or None for all outputs.
 
-    A Result is no step of a run: it stands for the tensor that it reads. Names of layers go before names of tensors.
+    A Result is not a step of a run: it stands for the tensor that it reads. Names of layers go before names of tensors.
     """
     layers: dict[str, tuple[Layer, int | None]] = {}
     tensors: dict[str, tuple[Layer, int | None]] = {}

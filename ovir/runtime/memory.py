@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from numpy.lib.array_utils import byte_bounds
 
 from ovir.core.arrays import Array
-from ovir.core.interpreter import physical_memory, without_garbage_collection
 from ovir.diagnostics.codes import TOO_LARGE, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import RunError
@@ -16,6 +15,7 @@ from ovir.diagnostics.wording import exact_size_text, size_text
 from ovir.graph.layers import Port
 from ovir.ops.compressed import READERS
 from ovir.runtime.plan import Plan, Step
+from ovir.system.python_runtime import physical_memory, without_garbage_collection
 
 
 @dataclass(frozen=True)

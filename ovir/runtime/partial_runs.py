@@ -10,13 +10,13 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.runtime.binder import Prepared
 from ovir.runtime.emulation import EmulatedSteps, Emulation
 from ovir.runtime.executor import Executor
 from ovir.runtime.memory import refuse_what_does_not_fit
 from ovir.runtime.plan import Plan, Step
 from ovir.runtime.planning import make_plan
 from ovir.runtime.state import Variables
+from ovir.runtime.step_binder import Prepared
 
 Tensors = dict[Port, Array]
 """The tensors of a run by the port that computes them."""

@@ -82,7 +82,7 @@ class Plan:
         return replace(self, steps=steps, bodies=bodies, is_watched=True)
 
     def part(self, index: int) -> Plan:
-        """Return the plan of one step alone: it reads what is no constant, and returns all outputs."""
+        """Return the plan of one step alone: it reads what is not a constant, and returns all outputs."""
         step = self.steps[index]
         return replace(
             self,

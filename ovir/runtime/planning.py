@@ -11,7 +11,6 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.progress import counted
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.codes import NOT_SUPPORTED, UNFED_INPUT
 from ovir.diagnostics.diagnostic import diagnose
@@ -27,6 +26,7 @@ from ovir.runtime.emulation import EmulatedSteps, Emulation
 from ovir.runtime.failures import memory_errors_named
 from ovir.runtime.plan import Plan, Step, applied_operator, set_releases, with_checked_outputs
 from ovir.runtime.rewrites import rewritten
+from ovir.system.progress import counted
 
 Rounding = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Makes of a kernel one that rounds its inputs and outputs."""

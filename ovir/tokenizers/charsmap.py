@@ -9,7 +9,7 @@ from functools import cache
 from typing import Literal, Protocol
 
 from ovir.diagnostics.errors import OperatorError
-from ovir.tokenizers.memo import Memo
+from ovir.tokenizers.cache import Memo
 
 _SPACE = b" "
 _VISIBLE_SPACE = "\u2581".encode()

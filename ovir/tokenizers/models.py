@@ -28,7 +28,7 @@ from ovir.tokenizers.base import (
     rows_until,
     unpacked,
 )
-from ovir.tokenizers.memo import Memo
+from ovir.tokenizers.cache import Memo
 from ovir.tokenizers.trie import Trie
 
 Ids = Sequence[int]

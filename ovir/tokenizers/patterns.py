@@ -50,7 +50,7 @@ def searched(text: bytes) -> tuple[str, Sequence[int]]:
     """Return a text as PCRE2 sees it, and where its characters begin in the bytes; the end of the last comes after.
 
     PCRE2 is told not to check texts: the first byte of a character says how many bytes it has, whatever they are, and
-    what is cut off at the end is no character. It has Unicode 17; newer characters are unassigned.
+    what is cut off at the end is not a character. It has Unicode 17; newer characters are unassigned.
     """
     if text.isascii():
         return text.decode(), range(len(text) + 1)

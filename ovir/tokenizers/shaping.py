@@ -113,7 +113,7 @@ class CombineSegments(TokenizerOperator):
 
 @register("RaggedToDense", version="extension")
 class RaggedToDense(TokenizerOperator):
-    """Rows of a ragged tensor padded or cut to one length, and a mask of the elements that are no padding.
+    """Rows of a ragged tensor padded or cut to one length, and a mask of the elements that are not padding.
 
     Inputs are the ragged tensor, the length, and the value of padding. Where there are no rows, the length may be below
     0, as the largest of no lengths is; it is then 0.

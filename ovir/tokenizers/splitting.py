@@ -23,7 +23,7 @@ from ovir.tokenizers.base import (
     text_of,
     unpacked,
 )
-from ovir.tokenizers.memo import Memo
+from ovir.tokenizers.cache import Memo
 from ovir.tokenizers.patterns import pcre, searched
 
 Pieces = list[int]

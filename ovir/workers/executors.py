@@ -15,11 +15,11 @@ from time import monotonic
 from typing import Any
 
 from ovir.core import parallel
-from ovir.core.interrupts import interrupting_nobody_else, temporary_folder, uninterrupted
-from ovir.core.progress import stage
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError, require_packages
+from ovir.system.interrupts import interrupting_nobody_else, temporary_folder, uninterrupted
+from ovir.system.progress import stage
 from ovir.workers.worker import Answer, Origin, run_task, start_process, this_process
 
 

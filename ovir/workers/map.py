@@ -20,7 +20,7 @@ from ovir.graph.layers import Port
 from ovir.model import Model, read_model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import Tap
-from ovir.runtime.recipe import Recipe
+from ovir.runtime.pickling import PickledModel
 from ovir.runtime.results import Results, output_keys
 from ovir.workers.batches import find_batch_axis
 from ovir.workers.model_runs import Input, Loads, ModelRuns, PickledInput, RunResult
@@ -233,10 +233,10 @@ def _is_thread_pool(executor: Executor | None) -> bool:
 def _published(compiled: CompiledModel | None, model: Model, runs: ModelRuns) -> tuple[str | None, ModelRuns]:
     """Write the recipe of the model to a folder, and return the folder and runs that name it."""
     kind, options = (CompiledModel, {}) if compiled is None else (type(compiled), compiled.options)
-    recipe = Recipe.of(kind, model, {}) if compiled is None else compiled.recipe()
+    recipe = PickledModel.of(kind, model, {}) if compiled is None else compiled.recipe()
 
-    def embedded() -> Recipe:
-        return Recipe.of(kind, model, options, embedded=True, token=recipe.token)
+    def embedded() -> PickledModel:
+        return PickledModel.of(kind, model, options, embedded=True, token=recipe.token)
 
     folder = None
     try:

@@ -18,7 +18,7 @@ from ovir.diagnostics.errors import InputError, OvirError, ReadError
 from ovir.io.tensor_files import load_npz, load_tensor
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel, InferRequest
-from ovir.runtime.recipe import Recipe, is_in_use, open_compiled
+from ovir.runtime.pickling import PickledModel, is_in_use, open_compiled
 from ovir.workers.batches import Batched, differs, join_batch
 from ovir.workers.worker import Answer, SetUpError, UnreachableError, answer_of
 
@@ -96,9 +96,9 @@ class ModelRuns:
     path: str
     """The file with the recipe."""
     taps: tuple[str, ...] = ()
-    recipe: Recipe | None = None
+    recipe: PickledModel | None = None
     """The recipe itself, for a machine that has no access to files."""
-    make_recipe: Callable[[], Recipe] | None = None
+    make_recipe: Callable[[], PickledModel] | None = None
     """A function of the caller that returns a recipe with everything."""
     batched: Batched | None = None
 
@@ -167,11 +167,11 @@ class ModelRuns:
         assert isinstance(compiled, CompiledModel)
         return compiled
 
-    def _find(self) -> Recipe:
+    def _find(self) -> PickledModel:
         if self.recipe is not None:
             return self.recipe
         try:
-            recipe = Recipe.read(self.path)
+            recipe = PickledModel.read(self.path)
         except (OSError, ValueError):
             raise UnreachableError from None
         if recipe.token != self.token:  # another machine has another file under this name

@@ -8,9 +8,9 @@ from random import Random
 
 import numpy as np
 import pytest
-from bodies import conditional
-from builder import ITERATOR, RELU, RESULT, document, layer_text
-from diff_graphs import Graph, network, scrambled, statuses, whats
+from support.bodies import conditional
+from support.builder import ITERATOR, RELU, RESULT, document, layer_text
+from support.diff_graphs import Graph, network, scrambled, statuses, whats
 
 import ovir
 

@@ -9,8 +9,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from builder import Net
-from diff_graphs import Graph, network, statuses, whats
+from support.builder import Net
+from support.diff_graphs import Graph, network, statuses, whats
 
 import ovir
 from ovir.analysis.changes import BLOCK, EXACT, ConstantTolerance, constant_difference

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from diff_graphs import network, scrambled, statuses, whats
+from support.diff_graphs import network, scrambled, statuses, whats
 
 import ovir
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from diff_graphs import UNARY, Graph, Node, scrambled, statuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.diff_graphs import UNARY, Graph, Node, scrambled, statuses
 
 import ovir
 

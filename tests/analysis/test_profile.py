@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 from ovir.analysis import profile as module
 from ovir.analysis.profile import Profile, RunTimes, profile_runs

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from detections import random_detections
+from support.detections import random_detections
 
 from ovir.analysis.evaluation import ModelEvaluation, jackknife, jackknife_interval, mean_interval
 from ovir.analysis.named_metrics import metric_of
@@ -92,7 +92,7 @@ def test_forms_of_detections() -> None:
     ("output", "label", "expected"),
     [
         (np.zeros((2, 4)), np.zeros((1, 5)), "the output of shape [2,4] has no boxes: expected rows of 5, 6 or 7"),
-        (np.zeros((2, 6)), np.zeros((1, 4)), "the label of shape [1,4] is no list of boxes"),
+        (np.zeros((2, 6)), np.zeros((1, 4)), "the label of shape [1,4] is not a list of boxes"),
     ],
 )
 def test_what_is_no_box(output: Array, label: Array, expected: str) -> None:
@@ -125,7 +125,7 @@ def test_the_mean_iou_counts_pixels_of_all_inputs() -> None:
     assert found.value == pytest.approx((both / either).mean())
     with pytest.raises(InputError, match="the label has 1 row of 3 pixels, and the output 1 row of 4 pixels"):
         found.add("c", scores, np.array([[0, 1, 0]]))
-    with pytest.raises(InputError, match="the label float64\\[1,4\\] is no map of classes"):
+    with pytest.raises(InputError, match="the label float64\\[1,4\\] is not a map of classes"):
         found.add("c", scores, np.zeros((1, 4)))
 
 

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from chromium import HEIGHT, WIDTH, Browser
+from support.chromium import HEIGHT, WIDTH, Browser
 
 
 @pytest.fixture(scope="session")

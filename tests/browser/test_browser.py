@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from chromium import Browser
+from support.chromium import Browser
 
 pytestmark = pytest.mark.browser
 

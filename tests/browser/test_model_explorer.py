@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bodies import conditional
-from chromium import Browser
-from small_transformers import encoder
-from viewing import viewing
+from support.bodies import conditional
+from support.chromium import Browser
+from support.small_transformers import encoder
+from support.viewing import viewing
 
 import ovir
 

@@ -10,8 +10,8 @@ from html import escape
 from pathlib import Path
 
 import pytest
-from builder import Net
-from chromium import HEIGHT, Browser
+from support.builder import Net
+from support.chromium import HEIGHT, Browser
 
 from ovir.cli.main import main
 

@@ -9,7 +9,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from chromium import Browser
+from support.chromium import Browser
 
 pytestmark = pytest.mark.browser
 

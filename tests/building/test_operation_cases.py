@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fuzz.cases import VERSIONS, make_case
-from rebuilding import difference, rebuilt
+from support.rebuilding import difference, rebuilt
 
 import ovir
 

@@ -11,9 +11,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from builder import Net, output
 from fuzz.cases import VERSIONS, make_case
-from rebuilding import difference, rebuilt
+from support.builder import Net, output
+from support.rebuilding import difference, rebuilt
 
 import ovir
 from ovir import opset13 as ops

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from random_models import models
-from rebuilding import described, difference, rebuilt
+from support.random_models import models
+from support.rebuilding import described, difference, rebuilt
 
 import ovir
 

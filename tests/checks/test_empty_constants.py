@@ -1,7 +1,7 @@
 """Constants without elements."""
 
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
 

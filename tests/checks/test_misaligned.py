@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import mutants
 import pytest
+from support import mutants
 
 pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "xml"
 COUNT = 100
-"""Mutants of each test. With `python tests/mutants.py` as many as you like can be tried."""
+"""Mutants of each test. With `python tests/support/mutants.py` as many as you like can be tried."""
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 import pytest
-from plants import FAULTS, Plant, errors, long_cycle, other_constant, other_source, whole
+from support.faults import FAULTS, Plant, errors, long_cycle, other_constant, other_source, whole
 
 import ovir
 

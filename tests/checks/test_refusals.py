@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builder import Net
 from lxml import etree
-from plants import Plant, declared_constant, declared_input, declared_output, other_constant, other_source
+from support.builder import Net
+from support.faults import Plant, declared_constant, declared_input, declared_output, other_constant, other_source
 
 import ovir
 from ovir.cli.main import main
@@ -162,7 +162,7 @@ def another_type(root: etree._Element, weights: bytearray) -> None:
 
 
 def a_type_that_moves_numbers(root: etree._Element, weights: bytearray) -> None:
-    """Of [1, 0, 2] in i64 the first three i32 are 1, 0, 0, which is no order of a Transpose."""
+    """Of [1, 0, 2] in i64 the first three i32 are 1, 0, 0, which is not an order of a Transpose."""
     data_of(root, "picked").set("element_type", "i32")
 
 

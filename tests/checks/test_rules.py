@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builder import ITERATOR, RELU, RESULT, Net, document, layer_text
+from support.builder import ITERATOR, RELU, RESULT, Net, document, layer_text
 
 import ovir
 

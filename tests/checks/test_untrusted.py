@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
-from hostile import HONEST, TRICKS
+from support.builder import Net
+from support.hostile import HONEST, TRICKS
 
 import ovir
 from ovir import opset13 as ops

@@ -179,7 +179,7 @@ def test_the_count_of_a_counter_is_multiplied(tmp_path: Path) -> None:
 
 
 def broadcast_to(x: ovir.Layer, *sizes: object) -> ovir.Layer:
-    """Return zeros of these sizes; an item that is no number is a layer of i64[1]."""
+    """Return zeros of these sizes; an item that is not a number is a layer of i64[1]."""
     parts = [ops.constant(np.int64([size])) if isinstance(size, int) else size for size in sizes]
     return ops.broadcast(np.float32(0), ops.concat(parts, 0))
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builder import Net
-from command import Cli, Outcome
+from support.builder import Net
+from support.command import Cli, Outcome
 
 from ovir.cli.main import main
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
-from ovir.cli import run as run_command
+from ovir.cli.commands import run as run_command
 from ovir.cli.main import main
 
 pytestmark = pytest.mark.slow

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
-from ovir.cli import check
+from ovir.cli.commands import check
 
 BAD = Path(__file__).parent.parent / "data" / "bad"
 WRONG_TYPE = "error[OVIR203]"

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
-from ovir.cli.check import annotation
-from ovir.cli.check_config import Settings, find_settings
+from ovir.cli.commands.check import annotation
+from ovir.cli.options.check_config import Settings, find_settings
 from ovir.diagnostics.codes import TOO_LARGE, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 
@@ -287,7 +287,7 @@ def test_what_is_not_requested_is_not_missed_in_the_baseline(cli: Any, project: 
 
 
 def test_the_summary_counts_the_files_of_each_severity(capsys: pytest.CaptureFixture[str]) -> None:
-    from ovir.cli.check import say_counts
+    from ovir.cli.commands.check import say_counts
 
     found = [
         diagnose(TOO_LARGE, "m", Place(f"{i}.xml"), severity=s)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from terminals import PATIENCE, ROOT, needs_terminal, open_terminal, read_all, start_in_terminal
+from support.terminals import PATIENCE, ROOT, needs_terminal, open_terminal, read_all, start_in_terminal
 
 pytest.importorskip("argcomplete", reason="completion needs argcomplete (ovir[completion])")
 pytestmark = [pytest.mark.slow, needs_terminal]

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from builder import Net
-from terminals import PATIENCE, needs_terminal, open_terminal, read_all, start_in_terminal
+from support.builder import Net
+from support.terminals import PATIENCE, needs_terminal, open_terminal, read_all, start_in_terminal
 
 from ovir.cli.main import COMMANDS
 

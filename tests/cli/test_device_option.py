@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builder import Net
+from support.builder import Net
 
 EXAMPLE = "examples/xml/dynamic_shapes.xml"
 

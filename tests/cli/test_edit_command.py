@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
-from command import Cli
-from simplifiable import vad
+from support.builder import Net
+from support.command import Cli
+from support.simplifiable import vad
 
 import ovir
 from ovir import opset13 as ops
@@ -158,7 +158,7 @@ def test_a_dry_run_writes_nothing(cli: Cli, tmp_path: Path) -> None:
         (["--set-constant", "flatten/pattern=1.5"], 2, "flatten/pattern=1.5: '1.5' is not an integer"),
         (["--set-constant", "scale/factor=1e39"], 2, "scale/factor=1e39: 1e+39 is not a value of f32"),
         (["--set-constant", "flaten/pattern=1"], 2, "did you mean 'flatten/pattern'?"),
-        (["--set-constant", "relu1=1"], 2, "the layer is no constant"),
+        (["--set-constant", "relu1=1"], 2, "the layer is not a constant"),
         (["--set-constant", "relu1"], 2, "there is no '=' between the name and what it gets"),
         (["--set-constant", "flatten/pattern=[1,2,3]"], 1, "layer 18 'fc' (MatMul"),
         (["--rename", "conv1=conv2"], 2, "another layer has this name"),

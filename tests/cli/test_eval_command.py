@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 pytestmark = pytest.mark.slow
 
@@ -165,7 +165,7 @@ def test_a_device(folder: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> No
     assert (found["against"]["model"], found["difference"]["value"]) == ("OpenVINO 1.2.3 on CPU", 0)
     monkeypatch.setenv("OVIR_TEST_FAULT", "wrong:Add")
     found = _evaluated(cli, "--labels", "labels.csv", "--metric", "mse", "--against", "openvino:CPU", status=1)
-    assert len(found["failed"]) == 30, "a class is no array of scores"
+    assert len(found["failed"]) == 30, "a class is not an array of scores"
 
 
 def test_an_output_is_chosen(folder: Path, cli: Any) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
-from detections import random_detections
+from support.builder import Net
+from support.detections import random_detections
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ovir
-from ovir.cli.terminal import lines_for_terminal
+from ovir.cli.terminal.display import lines_for_terminal
 from ovir.diagnostics import codes
 from ovir.diagnostics.codes import CODES
 
@@ -31,7 +31,7 @@ def test_a_code_in_any_form(cli: Any, text: str) -> None:
 
 def test_a_terminal_shows_no_markdown(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setattr("ovir.cli.explain.terminal_width", lambda: 60)
+    monkeypatch.setattr("ovir.cli.commands.explain.terminal_width", lambda: 60)
     monkeypatch.setenv("NO_COLOR", "1")
     lines = cli("explain", "OVIR402").out.splitlines()
     assert lines[0] == f"OVIR402: {CODES['OVIR402'].meaning}"

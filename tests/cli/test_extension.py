@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builder import Net
+from support.builder import Net
 
-from ovir.cli import opening
+from ovir.cli.options import opening
 from ovir.ops.base import registry
 
 MODULE = """

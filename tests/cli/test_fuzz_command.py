@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from command import Cli
+from support.command import Cli
 
-from ovir.cli.fuzz import duration
+from ovir.cli.commands.fuzz import duration
 
 PROGRAM = """
 def run(path, inputs):
@@ -36,7 +36,7 @@ def test_times(text: str, seconds: float) -> None:
 @pytest.mark.parametrize("text", ["0", "5d", "m", "-1", "1e3"])
 def test_wrong_times(cli: Cli, text: str) -> None:
     done = cli("fuzz", "--against", "openvino:CPU", f"--time={text}")
-    assert (done.status, "no time such as 90s" in done.err) == (2, True)
+    assert (done.status, "not a time such as 90s" in done.err) == (2, True)
 
 
 def test_what_was_exercised_is_told(tmp_path: Path, cli: Cli) -> None:

@@ -6,10 +6,10 @@ import re
 import shlex
 
 import pytest
-from command import Cli
+from support.command import Cli
 
-from ovir.cli.arguments import GROUPS
 from ovir.cli.main import COMMANDS, JOBS, parser
+from ovir.cli.options.arguments import GROUPS
 
 
 @pytest.fixture(autouse=True)

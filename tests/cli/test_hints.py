@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 from ovir.io.result_folder import NAME
 
@@ -144,7 +144,7 @@ def test_a_damaged_first_line(change: dict[str, Any], model: str, tmp_path: Path
 def test_a_file_that_is_no_manifest(head: str, model: str, tmp_path: Path, cli: Any) -> None:
     arguments = _with_results(model, tmp_path, cli)
     (tmp_path / "results" / NAME).write_text(head + "\n")
-    _require_message(cli(*arguments), "this is no manifest")
+    _require_message(cli(*arguments), "this is not a manifest")
 
 
 @pytest.mark.parametrize("place", [NAME, "a.npy.npz", "b.npy.npz"])

@@ -13,7 +13,7 @@ import pytest
 from ovir.diagnostics import errors
 
 if TYPE_CHECKING:
-    from command import Cli
+    from support.command import Cli
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
 DIGITS = EXAMPLES / "digits.xml"

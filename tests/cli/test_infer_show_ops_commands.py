@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
-from ovir.cli.operation_pages import entries, tokenizer_entries
+from ovir.cli.pages.operation_pages import entries, tokenizer_entries
 
 
 def test_infer_lists_layers_and_says_why_they_are_dynamic(cli: Any, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ runpy.run_module("ovir", run_name="__main__")
         "argparse",
         "numpy",
         "ml_dtypes",
-        "ovir.cli.check",
+        "ovir.cli.commands.check",
         "lxml",
         "ovir.checks.rules.graph",
     ],

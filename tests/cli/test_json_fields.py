@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_transformers import encoder
+from support.small_transformers import encoder
 
 import ovir
 from ovir import opset13 as ops

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from command import Cli
-from newer_models import attention, faulty
+from support.command import Cli
+from support.newer_models import attention, faulty
 
 import ovir
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import Cli
+from support.command import Cli
 
 import ovir
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import Cli
+from support.command import Cli
 
 import ovir
-from ovir.integrations.model_explorer.overlays import GREEN, RED
+from ovir.view.overlays import GREEN, RED
 
 XML = Path(__file__).parents[2] / "examples" / "xml"
 BROKEN = XML / "broken"

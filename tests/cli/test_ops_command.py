@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ovir.cli.operation_examples import example_of, output_of
-from ovir.cli.operation_markdown import GROUPS, groups, operation_page, operations_page
-from ovir.cli.operation_pages import described, entries, inputs_of, outputs_of
+from ovir.cli.pages.operation_examples import example_of, output_of
+from ovir.cli.pages.operation_markdown import GROUPS, groups, operation_page, operations_page
+from ovir.cli.pages.operation_pages import described, entries, inputs_of, outputs_of
 from ovir.ops import find
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net, document, layer_text
+from support.builder import Net, document, layer_text
 
 import ovir
 from ovir.building.python_code import Program

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builder import Net
-from command import Cli
+from support.builder import Net
+from support.command import Cli
 
 import ovir
 from ovir.io.tensor_files import load_npz

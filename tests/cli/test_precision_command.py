@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_transformers import data, encoder
+from support.small_transformers import data, encoder
 
 import ovir
 

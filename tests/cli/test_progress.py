@@ -9,20 +9,20 @@ from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
-from builder import Net
-from terminals import PATIENCE, needs_terminal, open_terminal, read_all, run_in_terminal
+from support.builder import Net
+from support.terminals import PATIENCE, needs_terminal, open_terminal, read_all, run_in_terminal
 
 import ovir
 from ovir import opset13 as ops
 from ovir.analysis.profile import profile_runs, time_runs
-from ovir.cli import progress
 from ovir.cli.main import main
-from ovir.cli.output import print_message, say
-from ovir.cli.progress import advance, reported, showing_progress, text_of
-from ovir.cli.terminal import LastLine, last_line
-from ovir.core import progress as stages_of_work
-from ovir.core.progress import Stage, counted, stage, watching
+from ovir.cli.terminal import progress
+from ovir.cli.terminal.display import LastLine, last_line
+from ovir.cli.terminal.output import print_message, say
+from ovir.cli.terminal.progress import advance, reported, showing_progress, text_of
 from ovir.graph.layers import Layer
+from ovir.system import progress as stages_of_work
+from ovir.system.progress import Stage, counted, stage, watching
 
 
 def opened(name: str, done: int = 0, total: int = 0, item: object = "") -> Stage:
@@ -150,7 +150,7 @@ def drawn(work: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> str:
         patch.setattr("sys.stderr", stream)
         patch.setattr(progress, "PATIENCE", 0.0)
         patch.setattr(progress, "INTERVAL", 0.001)
-        patch.setattr("ovir.cli.terminal.QUIET", 0.0)
+        patch.setattr("ovir.cli.terminal.display.QUIET", 0.0)
         with showing_progress(), stage("reading"):
             work()
     return read_all(user).decode().replace("\r\n", "\n")

@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 DATA = np.arange(15, dtype=np.float32).reshape(5, 3)
 INDICES = np.array([4, 0, 1, 0], np.int64)

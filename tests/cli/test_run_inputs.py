@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from builder import Net, output
+from support.builder import Net, output
 
 import ovir
 from ovir.analysis.profile import time_runs

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
-from ovir.cli.signals import Requests, Terminated
-from ovir.core.interrupts import temporary_folder, uninterrupted
+from ovir.cli.terminal.signals import Requests, Terminated
+from ovir.system.interrupts import temporary_folder, uninterrupted
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="other systems do not deliver these signals to Python")
 ROOT = Path(__file__).parent.parent.parent
@@ -137,7 +137,7 @@ def test_a_second_request_does_not_interrupt_the_cleanup(requests: Requests) -> 
 
 
 def test_a_request_counts_again_where_the_first_was_lost(requests: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ovir.cli.signals.PATIENCE", 0.0)
+    monkeypatch.setattr("ovir.cli.terminal.signals.PATIENCE", 0.0)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
@@ -185,7 +185,7 @@ def test_a_request_waits_until_a_folder_is_removed(requests: Requests, monkeypat
 
 LOST = """
 import signal, time
-from ovir.cli.signals import requests
+from ovir.cli.terminal.signals import requests
 
 class Lost:
     def __del__(self):
@@ -209,9 +209,9 @@ def test_a_request_that_python_drops_is_repeated() -> None:
 
 FAILING = """
 import signal, sys
-import ovir.cli.show
+import ovir.cli.commands.show
 from ovir.cli.main import main
-from ovir.cli.signals import requests
+from ovir.cli.terminal.signals import requests
 
 def fail(*_):
     try:
@@ -221,7 +221,7 @@ def fail(*_):
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 requests.handle_signals()
-ovir.cli.show.open_recovering = fail
+ovir.cli.commands.show.open_recovering = fail
 sys.exit(main(["show", "model.xml"]))
 """
 

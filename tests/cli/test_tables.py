@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builder import Net
-from command import Cli
-from terminals import needs_terminal, run_in_terminal
+from support.builder import Net
+from support.command import Cli
+from support.terminals import needs_terminal, run_in_terminal
 
 import ovir
-from ovir.cli.output import say_table
-from ovir.cli.tables import Table
+from ovir.cli.terminal.output import say_table
+from ovir.cli.terminal.tables import Table
 from ovir.diagnostics.short_names import columns_of, short_names
 
 BAD = Path(__file__).parent.parent / "data" / "bad"

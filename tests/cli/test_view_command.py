@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import Cli
-from viewing import viewing
+from support.command import Cli
+from support.viewing import viewing
 
 import ovir
 

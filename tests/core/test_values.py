@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8, u32, u64
 from ovir.core.shapes import Dimension

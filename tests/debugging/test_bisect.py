@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fuzz.planted import bisect_problem, plant, recording
-from large_models import branches, chain, transformer
+from support.large_models import branches, chain, transformer
 
 import ovir
 from ovir import opset13 as ops

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from comparing import X, small_net
+from support.comparing import X, small_net
 
 import ovir
 from ovir import opset13 as ops

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
-from comparing import small_net
-from large_models import Culprit, branches, chain, transformer
+from support.builder import Net
+from support.comparing import small_net
+from support.large_models import Culprit, branches, chain, transformer
 
 import ovir
 from ovir import opset13 as ops

@@ -33,8 +33,10 @@ def test_quotes_without_an_end_take_no_time() -> None:
 
 
 def test_a_finding_is_short_for_people_and_whole_for_programs() -> None:
-    found = diagnose(BAD_ATTRIBUTE, f"'{LONG}' is no axis", Place("model\n.xml", 3, f"layer 1 '{LONG}' (ReLU, opset1)"))
+    found = diagnose(
+        BAD_ATTRIBUTE, f"'{LONG}' is not an axis", Place("model\n.xml", 3, f"layer 1 '{LONG}' (ReLU, opset1)")
+    )
     assert len(str(found)) < 400
     assert str(found).startswith(r"model\n.xml:3: error[OVIR302] layer 1 'nnn")
-    assert str(found).endswith("nnn' is no axis")
-    assert found.to_dict()["message"] == f"'{LONG}' is no axis"
+    assert str(found).endswith("nnn' is not an axis")
+    assert found.to_dict()["message"] == f"'{LONG}' is not an axis"

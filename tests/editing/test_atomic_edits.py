@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edited import everything, layer, operation, run, sample, with_body
+from support.edited import everything, layer, operation, run, sample, with_body
 
 import ovir
 from ovir.model import Model
@@ -58,7 +58,7 @@ REFUSED: dict[str, Refused] = {
         ovir.InputError,
         "the constant cannot be set: OpenVINO has no element type for NumPy's complex128",
     ),
-    "set_constant: input": (lambda m: m.set_constant("relu", 1.0), ovir.InputError, "the layer is no constant"),
+    "set_constant: input": (lambda m: m.set_constant("relu", 1.0), ovir.InputError, "the layer is not a constant"),
     "set_constant: no layer": (lambda m: m.set_constant(True, 1), ovir.InputError, "no layer is named True"),
     "set_constant: no such layer": (lambda m: m.set_constant("targt", 1), ovir.InputError, r"did you mean 'target'\?"),
     "replace: inference": (

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batches import MIXING, PINNED, weights
-from edited import everything
+from support.batches import MIXING, PINNED, weights
+from support.edited import everything
 
 import ovir
 from ovir import opset13 as ops

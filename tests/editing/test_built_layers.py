@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from edited import everything, layer, operation, sample, with_body
+from support.edited import everything, layer, operation, sample, with_body
 
 import ovir
 from ovir import opset13 as ops

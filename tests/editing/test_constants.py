@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net, output
-from edited import run, sample
+from support.builder import Net, output
+from support.edited import run, sample
 
 import ovir
 from ovir import opset13 as ops

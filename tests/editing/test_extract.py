@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builder import Net, output
-from edited import everything, run, sample, with_body
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builder import Net, output
+from support.edited import everything, run, sample, with_body
 
 import ovir
 from ovir.model import Model

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builder import Net
-from edited import layer, operation, run, sample, with_body
+from support.builder import Net
+from support.edited import layer, operation, run, sample, with_body
 
 import ovir
 from ovir.graph.rt_info import RtElement, RtInfo

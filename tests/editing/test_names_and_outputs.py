@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from edited import everything, run, sample, with_body
+from support.edited import everything, run, sample, with_body
 
 import ovir
 from ovir import opset13 as ops

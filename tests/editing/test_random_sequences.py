@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edited import everything, layer, operation, sample, with_body
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.edited import everything, layer, operation, sample, with_body
 
 import ovir
 from ovir.model import Model

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from random_models import models
-from simplifiable import Build, around, loop, mixed, unassigned, vad
+from support.random_models import models
+from support.simplifiable import Build, around, loop, mixed, unassigned, vad
 
 import ovir
 from ovir import opset16 as ops

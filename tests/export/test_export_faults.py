@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
@@ -16,7 +16,7 @@ from ovir import opset13 as ops
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
 
-from export_comparison import check_exported  # noqa: E402  (it imports these packages)
+from support.export_comparison import check_exported  # noqa: E402  (it imports these packages)
 
 from ovir.core.element_types import ElementType  # noqa: E402
 from ovir.export.model_exporter import export_model  # noqa: E402

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
 
-from export_comparison import check_exported  # noqa: E402  (it imports these packages)
+from support.export_comparison import check_exported  # noqa: E402  (it imports these packages)
 
 from ovir.export.exporters import IN_PARTS_BY_NUMPY, NOT_EXPORTED, exporter_of, rows  # noqa: E402
 from ovir.export.support import default_opset  # noqa: E402

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
 

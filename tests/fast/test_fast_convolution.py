@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from binding import Bound, bound_results
+from support.binding import Bound, bound_results
 
 from ovir.ops.convolution import (
     BinaryConvolution,

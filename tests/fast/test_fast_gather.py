@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from binding import LoneBinder
+from support.binding import LoneBinder
 
 from ovir.core import parallel
 from ovir.diagnostics.errors import OperatorError

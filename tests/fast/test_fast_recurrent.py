@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from binding import bound_results
+from support.binding import bound_results
 
 from ovir.core.tensor_types import constant_type
 from ovir.ops.recurrent import GRUCell, GRUSequence, LSTMCell1, LSTMCell4, LSTMSequence, RNNCell, RNNSequence

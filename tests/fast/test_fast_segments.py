@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from binding import bound_results
+from support.binding import bound_results
 
 from ovir.core.tensor_types import constant_type
 from ovir.ops.segments import EmbeddingBagOffsetsSum

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from binding import LoneBinder
+from support.binding import LoneBinder
 
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.moves import bind_moves

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from binding import LoneBinder, bound_results
+from support.binding import LoneBinder, bound_results
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from binding import bound_results
+from support.binding import bound_results
 
 from ovir.core import parallel
 from ovir.fast.base import tiles

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from binding import bound_results
+from support.binding import bound_results
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import constant_type

@@ -100,7 +100,7 @@ def _attributes(layer: Layer) -> list[tuple[str, Any]]:
 
 
 def _changed(model: ovir.Model, layer: Layer, what: str, change: Any, rng: random.Random) -> Fault | None:
-    """Return a copy of the model with a change; None if the model is no valid one then."""
+    """Return a copy of the model with a change; None if the model is not a valid one then."""
     copied = model.clone()
     own = copied.layer(layer.key)
     names = {layer.key}

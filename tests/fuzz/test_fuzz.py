@@ -121,7 +121,7 @@ def test_a_search_goes_on(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"ops": "Nothing-1"}, "no operation version matches"),
-        ({"ops": "("}, "no regular expression"),
+        ({"ops": "("}, "not a regular expression"),
         ({"types": ["f31"]}, "no element type 'f31'"),
         ({"against": "onnx:a.onnx"}, "cannot fuzz"),
         ({"against": "python:missing.py:run"}, "expected the path of a file"),

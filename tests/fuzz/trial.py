@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from layouts import OF_USERS, elements
+from support.layouts import OF_USERS, elements
 
 import ovir
 from fuzz.cases import Case, make_case

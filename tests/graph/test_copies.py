@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builder import Net
-from derived import chain, derived_of
-from edited import sample, state_of, with_body
+from support.builder import Net
+from support.derived import chain, derived_of
+from support.edited import sample, state_of, with_body
 
 import ovir
 from ovir.core.tensor_types import TensorType

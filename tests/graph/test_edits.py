@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from derived import chain, derived_of
-from edited import everything, sample, with_body
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.derived import chain, derived_of
+from support.edited import everything, sample, with_body
 
 import ovir
 from ovir.graph.copies import flatten, restore

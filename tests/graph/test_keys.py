@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builder import ITERATOR, Net
+from support.builder import ITERATOR, Net
 
 import ovir
 from ovir.graph.layers import Layer

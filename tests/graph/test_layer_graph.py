@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bodies import conditional
+from support.bodies import conditional
 
 import ovir
 from ovir.editing.extraction import extract

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edited import sample
+from support.edited import sample
 
 import ovir
 from ovir.ops.infrastructure import Const

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builder import Net
 from lxml import etree
+from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops

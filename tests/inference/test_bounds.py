@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from builder import Net
 from fuzz.cases import VERSIONS, make_case
+from support.builder import Net
 
 import ovir
 from ovir.core.element_types import (

@@ -1,10 +1,10 @@
 """Inference: how knowledge of shapes travels, and the contract of infer (see inference_contract.py)."""
 
-import inference_contract
 import numpy as np
 import pytest
-from builder import Net
-from inference_contract import watched_infer
+from support import inference_contract
+from support.builder import Net
+from support.inference_contract import watched_infer
 
 import ovir
 from ovir.core.shapes import PartialShape

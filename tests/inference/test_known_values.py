@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net, output
+from support.builder import Net, output
 
 import ovir
 from ovir.cli import main

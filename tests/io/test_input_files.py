@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
 from ovir.io.input_files import InputFile, find_inputs, find_inputs_and_others, read_archive
@@ -54,7 +54,7 @@ def test_a_list_keeps_its_order_and_has_each_file_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("missing.npz", r"list\.txt:1: .*missing\.npz': there is no such file"), ("a.md", "'a.md' is no input")],
+    [("missing.npz", r"list\.txt:1: .*missing\.npz': there is no such file"), ("a.md", "'a.md' is not an input")],
 )
 def test_a_list_names_its_faulty_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "list.txt").write_text(text)

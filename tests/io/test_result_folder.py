@@ -161,7 +161,7 @@ def test_a_manifest_without_a_complete_line_begins_anew(tmp_path: Path, inputs: 
 def test_a_file_that_is_no_manifest_is_left_alone(tmp_path: Path, text: str) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / NAME).write_text(text)
-    with pytest.raises(ReadError, match=r"manifest\.jsonl:1: .*this is no manifest"):
+    with pytest.raises(ReadError, match=r"manifest\.jsonl:1: .*this is not a manifest"):
         _open(tmp_path)
     assert (tmp_path / "out" / NAME).read_text() == text
 

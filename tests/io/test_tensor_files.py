@@ -94,14 +94,14 @@ def test_an_array_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
         np.testing.assert_array_equal(reader["a"], arrays["a"])
         assert reader["a"] is not reader["a"]
         assert reader["c"].dtype == ml_dtypes.bfloat16
-        with pytest.raises(ReadError, match=r"x\.npz: .*it is no complete \.npz \(Bad CRC-32 for file 'b\.npy'\)"):
+        with pytest.raises(ReadError, match=r"x\.npz: .*it is not a complete \.npz \(Bad CRC-32 for file 'b\.npy'\)"):
             reader["b"]
 
 
 def test_a_member_that_is_no_array(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("notes.txt", "hello")
-    with pytest.raises(ReadError, match=r"cannot read the file: its member 'notes\.txt' is no array"):
+    with pytest.raises(ReadError, match=r"cannot read the file: its member 'notes\.txt' is not an array"):
         load_npz(tmp_path / "x.npz")
 
 
@@ -125,13 +125,13 @@ _LONG = _npy(np.zeros(2, [("n" * 300 + str(i), "f4") for i in range(60)]))
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"PK", "it is no complete .npz"),
-        (b"PK\x03\x04", "it is no complete .npz"),
-        (b"PK\x05\x06", "it is no complete .npz"),
-        (_npz(_npy(np.arange(100)))[:300], "it is no complete .npz"),
+        (b"PK", "it is not a complete .npz"),
+        (b"PK\x03\x04", "it is not a complete .npz"),
+        (b"PK\x05\x06", "it is not a complete .npz"),
+        (_npz(_npy(np.arange(100)))[:300], "it is not a complete .npz"),
         (_npz(_npy(np.arange(100))[:20]), "EOF"),
-        (_npz(b"PK"), "its member 'x' is no array"),
-        (_npz(pickle.dumps([1])), "its member 'x' is no array"),
+        (_npz(b"PK"), "its member 'x' is not an array"),
+        (_npz(pickle.dumps([1])), "its member 'x' is not an array"),
         (_OBJECTS, "arrays of Python objects are not read"),
         (_npz(_OBJECTS), "arrays of Python objects are not read"),
         (_LONG, "the header of its array is too large"),

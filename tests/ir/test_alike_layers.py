@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import ITERATOR, RELU, RESULT, Net, document, layer_text
+from support.builder import ITERATOR, RELU, RESULT, Net, document, layer_text
 
 import ovir
 from ovir.core.element_types import ElementType

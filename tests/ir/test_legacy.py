@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builder import RELU, RESULT, Net, document, layer_text
 from lxml import etree
+from support.builder import RELU, RESULT, Net, document, layer_text
 
 import ovir
 from ovir.cli.main import main

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net, document, layer_text
 from hypothesis import HealthCheck, given, settings
-from random_models import models
+from support.builder import Net, document, layer_text
+from support.random_models import models
 
 import ovir
 from ovir.core.arrays import Array

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, string

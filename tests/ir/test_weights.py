@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
 from ovir.core.element_types import ElementType
@@ -122,7 +122,7 @@ def test_missing_weights_are_missing(target: Path) -> None:
     assert [found.code for found in errors_of(target)] == ["OVIR501"]
 
 
-# --------------------------------------------------------------------------- the mark is no part of the model
+# --------------------------------------------------------------------------- the mark is not a part of the model
 
 
 def test_the_mark_is_not_read_as_runtime_information(tmp_path: Path) -> None:

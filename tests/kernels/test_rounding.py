@@ -1,4 +1,4 @@
-"""Rounding: halves, their neighbors, numbers so large that none has a fraction, and what is no number."""
+"""Rounding: halves, their neighbors, numbers so large that none has a fraction, and what is not a number."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from newer_models import attention, faulty
+from support.newer_models import attention, faulty
 
 import ovir
 from ovir import opset13 as ops

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tensors import const, inferred, tensor
+from support.tensors import const, inferred, tensor
 
 from ovir.core.element_types import f32, i64
 from ovir.core.shapes import Dimension, PartialShape

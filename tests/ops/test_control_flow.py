@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net, output
+from support.builder import Net, output
 
 import ovir
 from ovir.core.element_types import boolean, f32, i32, i64

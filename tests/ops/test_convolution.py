@@ -8,8 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from binding import bound_results
-from tensors import tensor
+from support.binding import bound_results
+from support.tensors import tensor
 
 from ovir.core.element_types import boolean, f32, i32, i64, u1
 from ovir.core.shapes import Dimension, PartialShape, new_symbol

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tensors import tensor
+from support.tensors import tensor
 
 from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32, i64, nf4, u8
 from ovir.core.tensor_types import TensorType

@@ -8,8 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from builder import Net
-from tensors import tensor
+from support.builder import Net
+from support.tensors import tensor
 
 from ovir.core.element_types import ElementType, f16, f32, f64, i32, nf4
 from ovir.diagnostics.errors import OperatorError

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tensors import tensor
+from support.tensors import tensor
 
 from ovir.core.element_types import dynamic, f16, i32, nf4
 from ovir.core.shapes import Dimension, PartialShape
@@ -287,7 +287,7 @@ def test_deltas_of_each_class() -> None:
 def test_suppression_within_a_class() -> None:
     rois = array([0, 0, 9, 9], [0, 5, 9, 14], [0, 9, 9, 18], [0, 19.5, 9, 29])
     scores = [[0, 0.9, 0.1], [0, 0.8, 0.9], [0, 0.7, 0], [0, 0.6, 0]]
-    # Pixels in common: 50 of 150, 10 of 190; the last is less than a pixel apart from the third, which is no overlap.
+    # Pixels in common: 50 of 150, 10 of 190; the last is less than a pixel apart from the third, which is not an overlap.
     op = detector(num_classes=3, nms_threshold=0.33, max_detections_per_image=9)
     assert detect(op, scores, rois)[2].tolist() == np.array([0.9, 0.7, 0.6, 0.9, 0, 0, 0, 0, 0], np.float32).tolist()
     op = detector(num_classes=3, nms_threshold=0.34, max_detections_per_image=9)

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tensors import tensor
+from support.tensors import tensor
 
 from ovir.core.element_types import ElementType, boolean, dynamic, f32, i32, i64, nf4, u3, u8
 from ovir.core.shapes import PartialShape, new_symbol
@@ -101,7 +101,7 @@ def test_floor_mod_does_not_lose_a_whole_divisor() -> None:
 
 
 def test_narrow_floats_are_rounded_once() -> None:
-    # The difference 1 + 2^-11 is no f16, its square is nearer to 1 + 2^-10 than to 1.
+    # The difference 1 + 2^-11 is not a f16, its square is nearer to 1 + 2^-10 than to 1.
     one, small = np.array([1], np.float16), np.array([-(2**-11)], np.float16)
     assert applied(ar.SquaredDifference(), one, small).tolist() == [1 + 2**-10]
     a = np.array([1, 256], ml_dtypes.bfloat16)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
-from tensors import tensor
+from support.builder import Net
+from support.tensors import tensor
 
 import ovir
 from ovir import opset8 as ops

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 from ovir.core.element_types import ElementType, boolean, dynamic, f16, f32, i8, i32, i64, nf4, u8
 from ovir.core.shapes import Dimension, PartialShape

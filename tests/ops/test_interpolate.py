@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
-from tensors import tensor
+from support.builder import Net
+from support.tensors import tensor
 
 import ovir
 from ovir import opset13 as ops

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tensors import const, tensor
+from support.tensors import const, tensor
 
 from ovir.core.element_types import i32, i64, string
 from ovir.core.shapes import Dimension, PartialShape

@@ -7,8 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from builder import Net
-from tensors import const, tensor
+from support.builder import Net
+from support.tensors import const, tensor
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import f16, i64

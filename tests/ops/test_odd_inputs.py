@@ -5,8 +5,8 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from builder import Net
-from tensors import tensor
+from support.builder import Net
+from support.tensors import tensor
 
 import ovir
 from ovir.core.element_types import i64, string

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from binding import bound_results
-from tensors import tensor
+from support.binding import bound_results
+from support.tensors import tensor
 
 from ovir.core.element_types import i32, i64
 from ovir.core.tensor_types import constant_type

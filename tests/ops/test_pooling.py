@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from binding import bound_results
+from support.binding import bound_results
 
 from ovir.core.element_types import f32, i32, i64
 from ovir.core.shapes import Dimension, PartialShape

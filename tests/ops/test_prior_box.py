@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 from ovir.core.element_types import ElementType, dynamic, f32, i64
 from ovir.core.shapes import PartialShape

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tensors import tensor
+from support.tensors import tensor
 
 from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32
 from ovir.core.shapes import PartialShape

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
-from tensors import tensor
+from support.builder import Net
+from support.tensors import tensor
 
 from ovir.core.element_types import ElementType, bf16, dynamic, f16, f32, f64, i8, i32, i64, u64
 from ovir.core.shapes import PartialShape

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tensors import tensor
+from support.tensors import tensor
 
 from ovir.core.element_types import boolean, i32, i64
 from ovir.core.tensor_types import TensorType, constant_type

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tensors import tensor
+from support.tensors import tensor
 
 from ovir.core.element_types import dynamic, f16, f32, i32, i64, nf4
 from ovir.core.shapes import Dimension, PartialShape, new_symbol

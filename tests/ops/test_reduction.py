@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tensors import const, tensor
+from support.tensors import const, tensor
 
 from ovir.core.element_types import ElementType, boolean, f32, i64
 from ovir.core.shapes import Dimension, PartialShape, new_symbol

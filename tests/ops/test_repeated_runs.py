@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 from ovir.core.arrays import Array
 from ovir.ops.attention import ScaledDotProductAttention

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tensors import const
+from support.tensors import const
 
 from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, string, u8
 from ovir.core.shapes import PartialShape

@@ -6,8 +6,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from builder import Net
-from tensors import const, inferred, tensor
+from support.builder import Net
+from support.tensors import const, inferred, tensor
 
 import ovir
 from ovir.core.element_types import f32, i32, i64

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tensors import inferred, tensor
+from support.tensors import inferred, tensor
 
 from ovir.core.element_types import f32, i64
 from ovir.core.shapes import Dimension, PartialShape

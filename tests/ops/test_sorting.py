@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from numpy.dtypes import StringDType
-from tensors import tensor
+from support.tensors import tensor
 
 from ovir.core.element_types import f32, f64, i32, i64
 from ovir.core.shapes import PartialShape

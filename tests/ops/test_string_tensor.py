@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from builder import Net, output
+from support.builder import Net, output
 
 import ovir
 

@@ -209,7 +209,7 @@ def test_erf_at_the_ends() -> None:
 def test_erfinv_undoes_erf(dtype: Any, tolerance: float) -> None:
     y = np.concatenate([np.linspace(0, 2, 501), 10.0 ** -np.arange(1, 30)])
     x = np.array([exact_erf(v) for v in y]).astype(dtype)
-    # What rounding x changes of y is no error of the inverse.
+    # What rounding x changes of y is not an error of the inverse.
     slope = np.sqrt(np.pi) / 2 * np.exp(y * y)
     allowed = tolerance * y + slope * np.spacing(x).astype(np.float64)
     assert (np.abs(erfinv(x) - y) <= allowed).all()

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tensors import tensor
+from support.tensors import tensor
 
 from ovir.core.element_types import f16, i32, u8
 from ovir.core.tensor_types import TensorType

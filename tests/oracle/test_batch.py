@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from batches import PINNED
+from support.batches import PINNED
 
 import ovir
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_transformers import data, encoder
+from support.small_transformers import data, encoder
 
 import ovir
 from ovir import opset13 as ops

@@ -175,7 +175,7 @@ def test_inputs_and_tensors_that_do_not_match(tmp_path: Path) -> None:
     with pytest.raises(ovir.RunError, match="Got invalid dimensions for input: image"):
         ovir.compare(small, f"onnx:{onnx_path}")
     a, b = (ops.parameter([2, 3, 16, 16], "f32", name=name, tensor_names=name) for name in "ab")
-    with pytest.raises(ovir.InputError, match="its input 'image' is no input of the IR, whose inputs are 'a', 'b'"):
+    with pytest.raises(ovir.InputError, match="its input 'image' is not an input of the IR, whose inputs are 'a', 'b'"):
         ovir.compare(ovir.Model([ops.add(a, b)], [a, b]), f"onnx:{onnx_path}")
     model = ovir.read_model(xml_path)
     for layer in model.layers:

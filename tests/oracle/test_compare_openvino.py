@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
@@ -147,7 +147,7 @@ def test_onnx_models_that_cannot_be_compared(tmp_path: Path) -> None:
     with pytest.raises(ovir.RunError, match="cannot compile the model"):
         ovir.compare(ir_model(), tmp_path / "broken.onnx")
     q, r = (ops.parameter([2, 4], "f32", name=name) for name in "qr")
-    with pytest.raises(ovir.InputError, match="its input 'x' is no input of the IR, whose inputs are 'q', 'r'"):
+    with pytest.raises(ovir.InputError, match="its input 'x' is not an input of the IR, whose inputs are 'q', 'r'"):
         ovir.compare(ovir.Model([ops.add(q, r)], [q, r]), onnx_model(tmp_path))
 
 

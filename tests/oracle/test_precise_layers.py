@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_transformers import data, encoder
+from support.small_transformers import data, encoder
 
 import ovir
 from ovir import opset13 as ops

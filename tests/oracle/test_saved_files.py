@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
 from lxml import etree
+from support.builder import Net
 
 import ovir
 from ovir.ir.weights import WeightsMark

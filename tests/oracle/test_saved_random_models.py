@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from random_models import models
+from support.random_models import models
 
 import ovir
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from simplifiable import around, loop, mixed, unassigned, vad
+from support.simplifiable import around, loop, mixed, unassigned, vad
 
 import ovir
 from ovir import opset16 as ops

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 
 from ovir.core.element_types import bf16
 from ovir.debugging.compare import OutputDifference, TensorDifference

@@ -43,7 +43,7 @@ class Elements(HTMLParser):
         self.found.append((tag, dict(attrs), ""))
 
     def handle_endtag(self, tag: str) -> None:
-        self.found.append(("", {}, ""))  # what follows is no text of the element
+        self.found.append(("", {}, ""))  # what follows is not a text of the element
 
     def handle_data(self, data: str) -> None:
         if self.found:

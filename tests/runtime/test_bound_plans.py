@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from support.builder import Net
 from threadpoolctl import threadpool_info
 
 import ovir
 from ovir import opset13 as ops
 from ovir.runtime import executor
-from ovir.runtime.bindings import MOST_BINDINGS
+from ovir.runtime.executor_cache import MOST_BINDINGS
 
 RNG = np.random.default_rng(0)
 

@@ -74,7 +74,7 @@ def test_integers_sizes_and_narrow_types_stay_as_they_are() -> None:
     x = ops.parameter([-1, 4], "f32", name="x")
     ids = ops.parameter([3], "i64", name="ids")
     length = ops.convert(ops.shape_of(x), "f32")
-    # 2049 is no number of f16 or bf16.
+    # 2049 is not a number of f16 or bf16.
     sizes = ops.convert(ops.multiply(length, ops.constant(np.float32([2049, 1]))), "i64")
     grown = ops.broadcast(ops.constant(np.float32([[1.0]])), sizes, broadcast_spec="numpy")
     half = ops.convert(x, "f16", name="half")

@@ -10,7 +10,7 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
-from ovir.runtime.binder import StepBinder
+from ovir.runtime.step_binder import StepBinder
 
 ROWS, COLUMNS = 600, 160  # 384,000 bytes of f32
 MODELS: dict[str, Callable[[Any, Any], Any]] = {

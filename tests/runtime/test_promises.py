@@ -11,8 +11,8 @@ import pytest
 import ovir
 from ovir import opset13 as ops
 from ovir.diagnostics.errors import OperatorError
-from ovir.runtime.binder import copy_result
 from ovir.runtime.plan import require_promised
+from ovir.runtime.step_binder import copy_result
 
 
 def squeezed(x: Any) -> Any:

@@ -19,9 +19,9 @@ import ovir
 from ovir import opset8
 from ovir import opset13 as ops
 from ovir.core.element_types import ElementType
-from ovir.core.interpreter import can_be_imported
 from ovir.ops.convert import NF4
 from ovir.runtime import decompression
+from ovir.system.python_runtime import can_be_imported
 
 SECONDS = 16
 """The time of the chains together; ``COUNT`` of them take less on an idle machine."""

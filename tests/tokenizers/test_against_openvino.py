@@ -14,7 +14,7 @@ import pytest
 
 import ovir
 from ovir.core.arrays import Array
-from tests.tokenizer_texts import texts
+from tests.support.tokenizer_texts import texts
 
 for _package in ("openvino_tokenizers", "tokenizers", "transformers", "sentencepiece", "regex"):
     pytest.importorskip(_package, reason=f"{_package}, which makes or runs tokenizers, is not installed")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tokenizers_operations import run, strings
+from support.tokenizers_operations import run, strings
 
 import ovir
 from ovir.core.arrays import Array

@@ -18,7 +18,7 @@ from tokenizers import AddedToken
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.tokenizer_kinds import KINDS, bert, converted, gpt2, llama2, qwen2, unigram
+from tests.support.tokenizer_kinds import KINDS, bert, converted, gpt2, llama2, qwen2, unigram
 
 
 def stripped(made: Any) -> tuple[ov.Model, ov.Model]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from worker_inputs import DIGITS, ONES, Killer, Slow, assert_all, counter, digits
+from support.worker_inputs import DIGITS, ONES, Killer, Slow, assert_all, counter, digits
 
 import ovir
 from ovir.workers.executors import open_executor

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
-from worker_inputs import (
+from support.builder import Net
+from support.worker_inputs import (
     DIGITS,
     EXAMPLES,
     ONES,

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builder import Net
-from worker_inputs import DIGITS, EXAMPLES, digits
+from support.builder import Net
+from support.worker_inputs import DIGITS, EXAMPLES, digits
 
 import ovir
-from ovir.runtime.recipe import Recipe
+from ovir.runtime.pickling import PickledModel
 
 RESTORED = """
 import pickle, sys
@@ -63,7 +63,7 @@ def test_arrays_that_are_in_no_file_are_copied(tmp_path: Path) -> None:
     np.testing.assert_array_equal(elsewhere(compiled, {"x": np.ones(1, np.float32)}, tmp_path), big + 1)
     path = tmp_path / "model.recipe"
     compiled.recipe().write(path)
-    again = Recipe.read(path)
+    again = PickledModel.read(path)
     assert again.token == compiled.recipe().token
     np.testing.assert_array_equal(again.compile()([np.ones(1, np.float32)])[0], big + 1)
 
@@ -112,7 +112,7 @@ def assert_doubles(compiled: ovir.CompiledModel) -> None:
 def test_operations_of_an_extension_are_found_by_their_file(twice: Path) -> None:
     extension = twice.with_name("doubling.py")
     extension.write_text(TWICE)
-    load = f"import ovir; from ovir.cli.opening import load_extensions; load_extensions([{str(extension)!r}])"
+    load = f"import ovir; from ovir.cli.options.opening import load_extensions; load_extensions([{str(extension)!r}])"
     assert_doubles(restored_from(["-c", load + SAVES], twice))
 
 
@@ -127,7 +127,7 @@ def test_weights_that_have_changed_are_refused(tmp_path: Path) -> None:
     for suffix in (".xml", ".bin"):
         (tmp_path / f"m{suffix}").write_bytes(DIGITS.with_suffix(suffix).read_bytes())
     data = ovir.compile_model(tmp_path / "m.xml").recipe()
-    other = Recipe("0" * 32, data.content, data.buffers)
+    other = PickledModel("0" * 32, data.content, data.buffers)
     (tmp_path / "m.bin").write_bytes(b"x")
     with pytest.raises(ovir.ReadError, match="the weights have changed since the model was read"):
         other.compile()
@@ -140,7 +140,7 @@ def test_an_embedded_recipe_needs_no_files(tmp_path: Path) -> None:
     for suffix in (".xml", ".bin"):
         (tmp_path / f"m{suffix}").write_bytes(DIGITS.with_suffix(suffix).read_bytes())
     model = ovir.read_model(tmp_path / "m.xml")
-    recipe = pickle.loads(pickle.dumps(Recipe.of(ovir.CompiledModel, model, {}, embedded=True)))
+    recipe = pickle.loads(pickle.dumps(PickledModel.of(ovir.CompiledModel, model, {}, embedded=True)))
     expected = ovir.compile_model(model)(digits(1)[0])[0]
     del model
     (tmp_path / "m.bin").unlink()

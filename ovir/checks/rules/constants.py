@@ -10,8 +10,6 @@ import numpy as np
 from ovir.checks.rule import Constant, Context, constant_of, diagnostic, layer_domains, means_open_end, rule
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, f64, i64, string, u64
-from ovir.core.interpreter import physical_memory
-from ovir.core.progress import counted
 from ovir.core.shapes import MAX_SIZE, PartialShape
 from ovir.diagnostics.codes import (
     F16_OVERFLOW,
@@ -34,6 +32,8 @@ from ovir.inference.policy import agrees
 from ovir.ir.weights import WeightBytes, release_pages
 from ovir.ops.base.domains import Coordinates, Divisor, Index, IndexRule
 from ovir.ops.infrastructure import Parameter
+from ovir.system.progress import counted
+from ovir.system.python_runtime import physical_memory
 
 _SCANNED = {f16, bf16, f32, f64}
 _BLOCK = 1 << 16  # numbers per block

@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ovir.checks.untrusted.budget import Options
-from ovir.checks.untrusted.profile import check_file
-from ovir.core.interpreter import load_module
+from ovir.checks.untrusted.check_file import check_file
 from ovir.core.reading import read_text
 from ovir.diagnostics.codes import INTERNAL, OVER_BUDGET, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, OvirError
 from ovir.diagnostics.wording import size_text
+from ovir.system.python_runtime import load_module
 
 
 def main(extensions: Sequence[str]) -> None:

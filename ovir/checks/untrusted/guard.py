@@ -17,10 +17,10 @@ from typing import Any, BinaryIO, Self
 
 from ovir.checks.untrusted.budget import Budget, Options
 from ovir.checks.untrusted.paths import weights_beside
-from ovir.core.interrupts import interrupting_nobody_else, uninterrupted
-from ovir.core.processes import finish
 from ovir.diagnostics.codes import OVER_BUDGET, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.system.interrupts import interrupting_nobody_else, uninterrupted
+from ovir.system.processes import finish
 
 
 @dataclass(frozen=True, slots=True)

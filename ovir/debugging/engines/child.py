@@ -208,7 +208,7 @@ class OnnxRuntime:
 
     def _with_outputs(self, path: str, names: Sequence[str]) -> tuple[Any, list[str] | None, set[str]]:
         """Return the path of the model that onnxruntime loads, those of the tensors that it then computes (None without
-        the package onnx), and those of them that are no outputs of the model itself."""
+        the package onnx), and those of them that are not outputs of the model itself."""
         if not names:
             return path, [], set()
         try:

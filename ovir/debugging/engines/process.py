@@ -21,12 +21,12 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.encoding import decode, encode
-from ovir.core.interrupts import interrupting_nobody_else, uninterrupted
-from ovir.core.processes import finish
 from ovir.debugging.engines.child import WireTensor, receive, send
 from ovir.diagnostics.codes import ENGINE, NO_ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError
+from ovir.system.interrupts import interrupting_nobody_else, uninterrupted
+from ovir.system.processes import finish
 
 KINDS = ("openvino", "onnxruntime", "python")
 """The engines. The first two need the packages of their names, which extras of ovir of the same names install."""

@@ -7,7 +7,6 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from ovir.core.progress import stage
 from ovir.diagnostics.codes import SLOW_ENGINE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, require_packages
@@ -16,11 +15,12 @@ from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer
 from ovir.model import Model
 from ovir.ops.infrastructure import Const
-from ovir.runtime.bindings import InputShapes, States
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.emulation import Emulation
+from ovir.runtime.executor_cache import InputShapes, States
 from ovir.runtime.plan import Plan
 from ovir.runtime.planning import make_plan
+from ovir.system.progress import stage
 
 ENGINES = "numpy", "onnxruntime"
 _FEW_PARTS = 4

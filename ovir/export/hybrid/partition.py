@@ -127,7 +127,7 @@ class NumpyPart:
         own, constant = {port for layer in part.exported for port in layer.outputs}, all_constant_layers(model)
         before = dict.fromkeys(s for s in sources if s is not None and s not in own and s not in part.inputs)
         self._known = {port: port.type.constant for port in before if port.layer not in constant}
-        """What is no constant, but is known to inference, so that the part takes it for one."""
+        """What is not a constant, but is known to inference, so that the part takes it for one."""
         model.add_dependent(self)
 
     def before_change(self) -> None:
@@ -208,7 +208,7 @@ class OnnxRuntimePart(Operator):
         return RunError(diagnose(ENGINE, message, layer.place if layer else None, hint=hint))
 
 
-class TakingAssign(AssignBase):
+class AdoptingAssign(AssignBase):
     """An Assign of an output of a part, which onnxruntime makes anew in each call, so that no copy is needed."""
 
     type = "Assign"
@@ -268,7 +268,7 @@ def hybrid_model(
                 join(tensors[a.source], b)
                 # An output of static shape is copied to an array that the next call overwrites.
                 if isinstance(old.operator, AssignBase) and not a.shape.is_static:
-                    new.operator = TakingAssign(old.operator.variable_id)
+                    new.operator = AdoptingAssign(old.operator.variable_id)
     made += [_shown_layer(layer, tensors) for layer in shown if layer in replaced]
     return Model.of_layers([*copies.values(), *made], name=model.name, path=model.path)
 

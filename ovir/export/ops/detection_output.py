@@ -9,8 +9,7 @@ import numpy as np
 
 from ovir.core.element_types import f32, i64
 from ovir.export.exporters import exports
-from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.selection import (
+from ovir.export.nms_graph import (
     LOWEST,
     NEVER,
     NOT_FINITE,
@@ -27,6 +26,7 @@ from ovir.export.selection import (
     selection,
     top,
 )
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import Size, compute, of_rank, part, positions_below, product, reshaped, size_of, vector
 from ovir.ops.detection_output import DetectionOutput1, DetectionOutput8, DetectionOutputBase
 

@@ -7,7 +7,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, i64
 from ovir.core.shapes import Dimension, PartialShape
-from ovir.export.blocks import in_blocks, rows
+from ovir.export.block_quantized import in_blocks, rows
 from ovir.export.exporters import exports, exports_codes
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import (

@@ -6,7 +6,7 @@ from math import prod
 
 from ovir.core.element_types import boolean, f32, i32, i64
 from ovir.core.shapes import PartialShape
-from ovir.export.blocks import in_blocks, product
+from ovir.export.block_quantized import in_blocks, product
 from ovir.export.exporters import exports, exports_codes
 from ovir.export.loops import SLOW_LOOP
 from ovir.export.onnx_graph import Graph, Tensor

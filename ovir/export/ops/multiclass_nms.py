@@ -10,9 +10,7 @@ import numpy as np
 from ovir.core.element_types import f32, i64
 from ovir.export.exporters import exports
 from ovir.export.loops import LoopStep, loop
-from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import reduced
-from ovir.export.selection import (
+from ovir.export.nms_graph import (
     NEVER,
     NOT_FINITE,
     Select,
@@ -32,6 +30,8 @@ from ovir.export.selection import (
     upright,
     without_background,
 )
+from ovir.export.onnx_graph import Graph, Tensor
+from ovir.export.parts import reduced
 from ovir.export.sizes import (
     Size,
     compute,

@@ -7,8 +7,8 @@ from functools import partial
 
 from ovir.core.element_types import f32, i64
 from ovir.export.exporters import exports
+from ovir.export.nms_graph import NOT_FINITE, greedy, halves, order, padded, removing, selected, upright
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.selection import NOT_FINITE, greedy, halves, order, padded, removing, selected, upright
 from ovir.export.sizes import Size, compute, of_rank, part, product, size_of, sizes_of, vector
 from ovir.ops.base.suppression import SuppressionBase
 from ovir.ops.nms import (

@@ -8,8 +8,7 @@ import numpy as np
 
 from ovir.core.element_types import f32, i64
 from ovir.export.exporters import exports
-from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.selection import (
+from ovir.export.nms_graph import (
     GAPS,
     NOT_FINITE,
     clipped,
@@ -23,6 +22,7 @@ from ovir.export.selection import (
     shifted,
     top,
 )
+from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import Size, compute, of_rank, part, positions_below, product, reshaped, sizes_of
 from ovir.ops.proposal import Proposal1, Proposal4, ProposalBase, anchors
 

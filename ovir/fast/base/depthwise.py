@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, einsum
 from ovir.core.parallel import threads
-from ovir.fast.base.binding import Binder, call_shares, cuts
+from ovir.fast.base.binder_protocol import Binder, call_shares, cuts
 from ovir.fast.base.images import Axis, filter_copy, padded_image, windows
 
 _SUMMED = 400_000

@@ -18,7 +18,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
-from ovir.fast.base.binding import Binder, call_elementwise
+from ovir.fast.base.binder_protocol import Binder, call_elementwise
 from ovir.fast.base.coalesce import coalesced, memory_order, strided
 from ovir.ops.base.operator import Operator
 

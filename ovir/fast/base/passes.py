@@ -11,7 +11,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Passes
 from ovir.core.parallel import threads
-from ovir.fast.base.binding import HEAVY, LIGHT, Binder, call_shares, parts_of
+from ovir.fast.base.binder_protocol import HEAVY, LIGHT, Binder, call_shares, parts_of
 from ovir.fast.base.coalesce import coalesced, memory_order
 
 # Parts of this many elements stay in a cache from pass to pass.

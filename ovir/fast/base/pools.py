@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import maximum
-from ovir.fast.base.binding import Binder, call_elementwise, tiled
+from ovir.fast.base.binder_protocol import Binder, call_elementwise, tiled
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.moves import bind_copy
 from ovir.kernels.windows import Window

@@ -15,7 +15,7 @@ from ovir.core.arrays import Array
 from ovir.core.blas import has_small_products
 from ovir.core.fast_calls import Call
 from ovir.core.parallel import contiguous_copy, threads
-from ovir.fast.base.binding import Binder, call_shares, cuts, shared_call
+from ovir.fast.base.binder_protocol import Binder, call_shares, cuts, shared_call
 
 SHARED = 3 << 20
 """With this many multiply-accumulates per thread, a product is shared among threads: handing over to another thread

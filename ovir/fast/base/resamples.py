@@ -12,7 +12,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import einsum
-from ovir.fast.base.binding import Binder, call_shares, cuts
+from ovir.fast.base.binder_protocol import Binder, call_shares, cuts
 from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.moves import bind_copy, bind_positions, memory_of
 from ovir.kernels.resample import Method, Passes, Taps, cheapest_first, resample

@@ -11,7 +11,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import number
-from ovir.fast.base.binding import Binder, call_elementwise
+from ovir.fast.base.binder_protocol import Binder, call_elementwise
 from ovir.fast.base.coalesce import in_order, is_dense, memory_order
 from ovir.fast.base.products import bind_product
 

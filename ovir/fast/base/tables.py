@@ -8,7 +8,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.diagnostics.kernel_warnings import reporting_to
-from ovir.fast.base.binding import Binder, call_elementwise
+from ovir.fast.base.binder_protocol import Binder, call_elementwise
 from ovir.fast.base.coalesce import memory_order
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call
 from ovir.core.parallel import threads
-from ovir.fast.base.binding import Binder, call_shares, cuts
+from ovir.fast.base.binder_protocol import Binder, call_shares, cuts
 from ovir.fast.base.images import Axis, padded_image
 from ovir.fast.base.products import SHARED
 

@@ -9,11 +9,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ovir.core import half
+from ovir.core import float16
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare
 from ovir.core.parallel import limit
-from ovir.fast.base.binding import Binder, output_like_largest, parts_of
+from ovir.fast.base.binder_protocol import Binder, output_like_largest, parts_of
 from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.passes import call_passes
 
@@ -138,7 +138,7 @@ class _Block:
         raise AssertionError("no input may be overwritten")
 
     def view(self, array: Array, index: int = 0) -> None:
-        self.call(half.copy, array, self._target)
+        self.call(float16.copy, array, self._target)
 
     def scratch(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
         if dtype == np.float32 and prod(shape) <= self._target.size:
@@ -153,7 +153,7 @@ class _Block:
 
 
 def _conversion(source: Array, target: Array, spare: Spare) -> list[Call]:
-    return [(half.copy, part) for part in parts_of((source, target), max(-(-source.size // _BLOCK), 1))]
+    return [(float16.copy, part) for part in parts_of((source, target), max(-(-source.size // _BLOCK), 1))]
 
 
 _BLOCK = 1 << 17

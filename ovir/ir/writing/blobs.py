@@ -11,13 +11,13 @@ import numpy as np
 
 from ovir.core.element_types import ElementType
 from ovir.core.encoding import Bytes, encode
-from ovir.core.progress import counted
 from ovir.diagnostics.codes import NO_WEIGHTS, PAST_END
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.graph.layers import Layer
 from ovir.ir.weights import Constant, FileVersion, checksum, mapping_of, release_pages
 from ovir.ops.infrastructure import Const
+from ovir.system.progress import counted
 
 CHUNK = 1 << 22
 """Bytes that are read, converted and written at a time."""

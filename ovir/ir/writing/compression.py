@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ovir.building.creation import new_constant, new_operation
-from ovir.core import half
+from ovir.core import float16
 from ovir.core.element_types import ElementType, bf16, f8e4m3, f8e5m2, f16, f32, f64, i4, i8, nf4, u4, u8
 from ovir.core.parallel import run_blocks
-from ovir.core.progress import counted
 from ovir.core.shapes import static_shape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import F16_OVERFLOW
@@ -23,6 +22,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtElement, RtInfo
 from ovir.ir.writing.blobs import Source, source_of
 from ovir.ops.infrastructure import Const
+from ovir.system.progress import counted
 
 _STEP = 1 << 17
 """Numbers that are examined at a time; they stay in the cache."""
@@ -148,7 +148,7 @@ class NarrowSource:
         def convert(start: int, stop: int) -> None:
             for first in range(start, stop, _BLOCK):
                 part = slice(first, min(first + _BLOCK, stop))
-                half.copy(numbers[part], halves[part])
+                float16.copy(numbers[part], halves[part])
                 if numbers.dtype == np.float64:
                     halves[part][np.abs(numbers[part]) < self.to.smallest] = 0  # as OpenVINO does, for f64 only
 

@@ -12,7 +12,6 @@ from typing import Any
 from lxml import etree
 
 from ovir.core.element_types import ElementType
-from ovir.core.progress import counted
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import BAD_ATTRIBUTE, BODY, UNWRITABLE
@@ -28,6 +27,7 @@ from ovir.ir.writing.blobs import BlobWriter, source_of
 from ovir.ops.base.attributes import Attribute, split_names
 from ovir.ops.base.bodies import BodyMap, Entry
 from ovir.ops.infrastructure import Const, Parameter
+from ovir.system.progress import counted
 
 _SPECIAL = re.compile(r"""[&<>"\x00-\x1f\ud800-\udfff\ufffe\uffff]""")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}

@@ -8,8 +8,6 @@ from typing import TypeVar
 import numpy as np
 
 from ovir.building.python_code import Program
-from ovir.core.files import CODE, target_paths, writing_pair
-from ovir.core.interpreter import without_garbage_collection
 from ovir.diagnostics.codes import INFERENCE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
@@ -22,6 +20,8 @@ from ovir.ir.reader import read
 from ovir.ir.writing.blobs import BlobWriter
 from ovir.ir.writing.compression import Narrow, compress
 from ovir.ir.writing.net import VERSION, NetWriter
+from ovir.system.files import CODE, target_paths, writing_pair
+from ovir.system.python_runtime import without_garbage_collection
 
 G = TypeVar("G", bound=LayerGraph)
 

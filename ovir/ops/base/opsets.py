@@ -144,8 +144,8 @@ def is_of_tokenizers(type_name: str, version: str) -> bool:
 def is_extension(type_name: str, version: str) -> bool:
     """Return whether a layer's type and version name an operation of an extension.
 
-    Extensions choose their own version. A version that is no opset, of a type that is in no opset, is such a choice;
-    ``ReLU`` with version ``1`` is a wrong version.
+    Extensions choose their own version. A version that is not an opset, of a type that is in no opset, is such a
+    choice; ``ReLU`` with version ``1`` is a wrong version.
     """
     version = version.lower()
     if version in _EXTENSION_VERSIONS:

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
 from fuzz.cases import VERSIONS, Case, make_case
+from support.builder import Net
 
 import ovir
 from ovir import opset13 as ops
 from ovir import opset15, opset16
-from ovir.core.progress import watching
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.export.hybrid.compile_model import HybridModel, compile_model
+from ovir.system.progress import watching
 
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the engine onnxruntime needs {package}")

@@ -1,0 +1,1 @@
+"""The subcommands of ``ovir``, one in each file."""

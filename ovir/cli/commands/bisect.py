@@ -1,0 +1,178 @@
+"""``ovir bisect``: find the first layer at which a device, another model or a recording differs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ovir.cli.options.arguments import add_command, add_json, add_model, add_shape, output_file
+from ovir.cli.options.inputs import add_input_sets
+from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.options.other_side import add_other_side, add_tolerances, open_sides
+from ovir.cli.terminal.output import (
+    DONE,
+    UNUSABLE,
+    WRONG,
+    format_count,
+    format_number,
+    print_diagnostics,
+    print_message,
+    say,
+    say_filled,
+    say_json,
+    say_table,
+)
+from ovir.cli.terminal.progress import reported
+from ovir.cli.terminal.quantization import about_quantization
+from ovir.debugging.bisect import PART_ENDINGS, Bisection, Probe, Suspect, bisect
+from ovir.diagnostics.wording import plural, readable
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "bisect",
+        run,
+        "find the first layer at which a device, another model or recorded tensors differ, with few runs",
+        "  ovir bisect model.xml --against openvino:CPU\n"
+        "  ovir bisect model.xml --against openvino:GPU --config INFERENCE_PRECISION_HINT=f16 -o part.xml\n"
+        "  ovir bisect before.xml after.xml\n"
+        "  ovir bisect before.xml after.xml --against openvino:CPU\n"
+        "  ovir bisect model.xml --against onnx:model.onnx\n"
+        "  ovir bisect model.xml --against recorded.npz --json\n"
+        "\nexit status: 0 no difference, 1 a diverging layer was found, 2 nothing could be searched\n",
+    )
+    parser.set_defaults(saved_beside=PART_ENDINGS)
+    parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that a layer was found
+    add_model(parser)
+    add_other_side(parser)
+    add_tolerances(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=output_file,
+        metavar="PART.xml",
+        help="save the smallest part found to differ, and beside it its inputs and outputs as .npz",
+    )
+    add_input_sets(parser)
+    add_shape(parser)
+    add_extension(parser)
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    load_extensions(arguments.extension)
+    sides = open_sides(arguments)
+    with reported("excluding layers", sides.note) as update:
+        found = bisect(
+            sides.model,
+            sides.against,
+            inputs=sides.inputs,
+            **sides.options,
+            output=arguments.output,
+            progress=update,
+        )
+    print_diagnostics(found.diagnostics)
+    if arguments.json:
+        say_json(found.to_dict())
+    else:
+        for line in (*_head(found), *about_quantization(found, sides.model, sides.against)):
+            say_filled(readable(line))
+        _print_suspects(found)
+        _print_probes(found)
+        for line in _tail(found):
+            say_filled(readable(line))
+    if arguments.output is not None and found.part is None:
+        reason = "nothing differs" if found.within else "ovir cannot run any part of the model that differs alone"
+        print_message(readable(f"note: {arguments.output} is not written, because {reason}"))
+    return DONE if found.within else WRONG
+
+
+def _head(found: Bisection) -> Iterator[str]:
+    sets = f", {plural(found.sets, 'set')} of inputs" if found.sets > 1 else ""
+    missing = len(found.not_compared)
+    compared = f" ({found.layers - missing} compared, {missing} not)" if missing else ""
+    runs = f"{plural(found.layers, 'layer')}{compared}, {plural(found.runs, 'run')}{sets}"
+    yield f"{found.model} against {found.against}: {runs}"
+    first = found.first
+    if first is None:
+        yield (
+            "all tensors that were compared are within tolerance; the others are unknown"
+            if missing
+            else "within tolerance"
+        )
+        return
+    if found.sets > 1:
+        yield f"set {found.searched_set + 1} of the inputs is the first for which tensors differ"
+    shown = f"{first.type} '{first.name}' (id {first.id})"
+    if len(found.suspects) > 1:
+        yield f"first tensor that was seen to differ: of {shown}"
+        yield f"at least one of {len(found.suspects)} layers is at fault, {_between(found.between, first.name)}"
+    else:
+        yield f"first diverging layer: {shown}"
+    if (problem := first.verdict.problem) is not None:
+        yield f"there the other side fails: {problem}"
+    if (before := found.beyond_before) is not None:
+        yield f"tensors differ before: after {before.type} '{before.name}' (id {before.id})"
+    if (again := found.recovered) is not None:
+        seen = "all tensors that were compared agree" if missing else "all tensors agree"
+        yield f"errors are not monotone: after {again.type} '{again.name}' (id {again.id}) {seen} again"
+
+
+def _between(names: Sequence[str], last: str) -> str:
+    """Return the place of the suspects in words, such as ``between 'a', 'b' and 'c'``."""
+    listed = [f"'{name}'" for name in names[:_MOST]]
+    more = [f"{len(names) - _MOST} more"] if len(names) > _MOST else []
+    return f"between {', '.join([*listed, *more]) or 'the constants'} and '{last}'"
+
+
+def _print_suspects(found: Bisection) -> None:
+    if len(found.suspects) < 2:
+        return
+    say()
+    columns = ("~suspect", "~type", ">id", "¶its tensors")
+    shown = found.suspects if len(found.suspects) <= _MOST_SUSPECTS else found.suspects[-_MOST_SUSPECTS:]
+    say_table(columns, [[x.name, x.type, x.id, _state(found, x)] for x in shown])
+    if len(shown) < len(found.suspects):
+        say(f"{len(found.suspects) - len(shown)} more before them: --json lists them all")
+
+
+def _state(found: Bisection, suspect: Suspect) -> str:
+    if suspect.reason is not None:
+        return f"not compared: {suspect.reason}"
+    return "differ" if found.first is not None and suspect.id == found.first.id else "within tolerance, not equal"
+
+
+def _print_probes(found: Bisection) -> None:
+    if not found.probes:
+        return
+    say()
+    columns = ("", ">layers", "~last layer", "~type", "~tensor", ">max abs", ">max rel", ">beyond")
+    say_table(columns, [_row(found, probe) for probe in found.probes], least=("max rel", "tensor", "type"))
+
+
+def _row(found: Bisection, probe: Probe) -> list[object]:
+    verdict, worst = probe.verdict, probe.verdict.comparison
+    mark = "first" if probe is found.first else "" if verdict.within else "beyond"
+    head = [mark, probe.count, probe.name, probe.type, verdict.tensor or "-"]
+    if worst is None:
+        return [*head, "-", "-", "fails" if verdict.problem else "-"]
+    numbers = [format_number(None if v is None else float(f"{v:.3g}")) for v in (worst.max_abs, worst.max_rel)]
+    return [*head, *numbers, format_count(worst.beyond)]
+
+
+def _tail(found: Bisection) -> Iterator[str]:
+    if found.part is not None:
+        yield ""
+        layers = found.part.to_dict()["names"]
+        listed = ", ".join(layers[:_MOST]) + (f" and {len(layers) - _MOST} more" if len(layers) > _MOST else "")
+        what = "part of all suspects, which differs" if len(found.suspects) > 1 else "smallest part that differs"
+        yield f"{what}: {plural(found.part.layers, 'layer')}: {listed}"
+        yield f"saved as {', '.join(found.part.files)}"
+
+
+_MOST = 5
+"""The largest number of names in a line."""
+_MOST_SUSPECTS = 20
+"""The largest number of suspects that are listed."""

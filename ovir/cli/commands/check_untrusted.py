@@ -1,0 +1,76 @@
+"""``ovir check --untrusted``: the options of the profile for files from strangers, and the check by processes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Generator, Sequence
+
+from ovir.checks.untrusted.budget import Budget, Options
+from ovir.cli.options.arguments import group_of, raise_usage_error
+from ovir.cli.options.check_config import Settings
+from ovir.diagnostics.codes import CODES
+from ovir.diagnostics.diagnostic import Diagnostic
+
+
+def add_untrusted(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    group = group_of(parser, "checks")
+    group.add_argument(
+        "--untrusted",
+        action="store_true",
+        help="for files from strangers: what a file could do to its reader is an error; each is checked in a process",
+    )
+    group.add_argument(
+        "--timeout",
+        type=float,
+        metavar="SECONDS",
+        help="with --untrusted: the time for one file (default: 30, and 15 more for each GB of weights)",
+    )
+    group.add_argument(
+        "--memory", type=int, metavar="MB", help="with --untrusted: the memory for one file (default: 1074)"
+    )
+
+
+def refuse_options(arguments: argparse.Namespace) -> None:
+    """Raise an error for options that only go with ``--untrusted``, and for those that do not go with it."""
+    for option in ("timeout", "memory"):
+        if getattr(arguments, option) is not None and not arguments.untrusted:
+            raise_usage_error(f"--{option} belongs to --untrusted")
+    for option in ("dask", "node_data", "html"):
+        if arguments.untrusted and getattr(arguments, option) is not None:
+            raise_usage_error(f"--{option.replace('_', '-')} and --untrusted exclude each other")
+    if arguments.untrusted and arguments.shape:
+        raise_usage_error("--shape and --untrusted exclude each other")
+    if arguments.untrusted and arguments.ask:
+        raise_usage_error("--ask and --untrusted exclude each other: the device would compile the model")
+
+
+def check_each_untrusted(
+    names: Sequence[str], arguments: argparse.Namespace, settings: Settings
+) -> Generator[tuple[list[Diagnostic], dict[str, float]]]:
+    """Yield the diagnostics of each file in order, and the time that its check took."""
+    from ovir.checks.untrusted.gate import check_each  # trusted files do not need it
+
+    memory = Budget.memory if arguments.memory is None else arguments.memory * 10**6
+    options = Options(
+        need_weights=not settings.no_weights,
+        runtime=settings.runtime,
+        device=settings.device,
+        skip=tuple(code for code in CODES if not settings.wants(code) and code not in _ALWAYS),
+        extensions=tuple(os.path.abspath(path) for path in arguments.extension or ()),
+    )
+    processes = arguments.workers or os.cpu_count() or 1
+    for verdict in check_each(names, arguments.weights, options, Budget(arguments.timeout, memory), processes):
+        yield verdict.diagnostics, {"inference": 0.0, "process": verdict.seconds}
+
+
+def find_files_untrusted(given: Sequence[str]) -> tuple[list[tuple[str, bool]], list[Diagnostic]]:
+    """Return every file to check, with whether it was found in a folder; and the errors of paths."""
+    from ovir.checks.untrusted.gate import find_untrusted  # trusted files do not need it
+
+    return find_untrusted(given)
+
+
+_ALWAYS = frozenset({"OVIR001", "OVIR999"})
+"""Codes that say that a file was not checked."""

@@ -1,0 +1,422 @@
+"""``ovir compare``: compare a model with a device, another model or recorded tensors, layer by layer."""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ovir.cli.options.arguments import (
+    add_command,
+    add_html,
+    add_json,
+    add_model,
+    add_shape,
+    add_workers,
+    check_html,
+    group_of,
+    opened_workers,
+    positive,
+    raise_usage_error,
+    write_html,
+)
+from ovir.cli.options.inputs import add_input_sets
+from ovir.cli.options.node_data import add_node_data, check_node_data, write_node_data
+from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.options.other_side import add_executed, add_other_side, add_tolerances, config_of, open_sides
+from ovir.cli.terminal.output import (
+    DONE,
+    UNUSABLE,
+    WRONG,
+    format_count,
+    format_number,
+    print_diagnostics,
+    say,
+    say_filled,
+    say_json,
+    say_table,
+)
+from ovir.cli.terminal.progress import reported
+from ovir.cli.terminal.quantization import about_quantization
+from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference, compare
+from ovir.debugging.sides import LayerMode, NotCompared
+from ovir.diagnostics.wording import plural, readable
+from ovir.ir.executed import read_executed
+from ovir.model import Model
+
+if TYPE_CHECKING:
+    from ovir.reports.page import Page
+
+_METRICS = (">max abs", ">max rel", ">mean", ">RMSE", ">cosine", ">SQNR dB", ">beyond", ">nonfinite")
+
+
+def print_comparison(
+    found: Comparison, limit: int | None, quantized: Sequence[str] = (), requested: str | None = None
+) -> None:
+    """Print the result for people: ``limit`` outputs and layers that differ, or all that were compared.
+
+    ``quantized`` are the lines of ``about_quantization``, ``requested`` says in which precision the device was asked to
+    compute.
+    """
+    for line in (*_head(found, requested), *_about_quantization(found, quantized)):
+        say_filled(readable(line))
+    if found.outputs:
+        say()
+        _print_outputs(found, limit)
+    if found.layers:
+        say()
+        _print_layers(found, limit)
+    if found.not_compared:
+        say()
+        for line in _not_compared(found.not_compared):
+            say_filled(readable(line))
+
+
+def _head(found: Comparison, requested: str | None) -> Iterator[str]:
+    """Yield the lines before the tables; ``requested`` is the precision that the device was asked for."""
+    sets = f"{plural(found.sets, 'set')} of inputs"
+    precision = "" if found.precision is None else f", which computes in {found.precision}"
+    yield f"{found.model} against {found.against}{precision}: {_MODES[found.mode]}, {sets}"
+    yield _verdict(found)
+    if requested in ("f32", *_NARROW) and found.precision not in (None, requested):
+        yield f"the device does not honor INFERENCE_PRECISION_HINT={requested}: it computes in {found.precision}"
+    first, largest = found.first, found.largest
+    if first is not None:
+        yield f"first layer beyond tolerance: {_described(found, first)}"
+    if largest is not None and largest is not first:
+        yield f"largest contributor: {_described(found, largest)}"
+    if first is None and not found.within and found.layers:
+        yield _FAILED if found.failed else _ADVICE[found.mode]
+    beyond = [tensor.element_type for tensor in _tensors(found) if not tensor.within]
+    if rounded := next((item for item in _tensors(found) if item.tolerance.rounded_to is not None), None):
+        kind = rounded.tolerance.rounded_to
+        yield f"the model rounds to {kind}, which a device in f32 does not: later tensors have the tolerance of {kind}"
+    if found.precision in _NARROW and ("f32" in beyond or "f64" in beyond):
+        yield f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32"
+
+
+def _about_quantization(found: Comparison, quantized: Sequence[str]) -> Iterator[str]:
+    yield from quantized
+    if not quantized:
+        return
+    if rounding := [layer for layer in found.layers if not layer.within and layer.rounds]:
+        beyond, size = rounding[0].tensor.worst.beyond, rounding[0].tensor.worst.size
+        yield (
+            f"'{rounding[0].name}' is the first layer that rounds to other levels: "
+            f"{format_count(beyond)} of {plural(size, 'element')}"
+        )
+
+
+def _verdict(found: Comparison) -> str:
+    """Return in a few words what was found."""
+    is_beyond = not all(tensor.within for tensor in _tensors(found))
+    text = "within tolerance" if found.within else "beyond tolerance" if is_beyond else "the other side fails"
+    return text if found.outputs or found.failed else f"{text}, but no output was compared"
+
+
+def _tensors(found: Comparison) -> list[TensorDifference]:
+    return [*(item.tensor for item in found.outputs), *(item.tensor for item in found.layers)]
+
+
+_NARROW = ("bf16", "f16")
+
+_MODES = {"outputs": "outputs", "isolated": "outputs, and layers alone", "cumulative": "outputs and layers"}
+_ADVICE = {
+    "isolated": "no layer alone is beyond tolerance: errors add up, or the device computes several layers as one; "
+    "--cumulative shows where errors grow",
+    "cumulative": "no tensor between layers is beyond tolerance",
+}
+_FAILED = "the device fails on the whole model, but on no layer alone: `ovir reduce` finds the smallest part that fails"
+
+
+def _described(found: Comparison, layer: LayerDifference) -> str:
+    """Return a layer with what is wrong with it, in one line."""
+    worst = layer.tensor.worst
+    text = f"{layer.type} '{layer.name}' (id {layer.id})"
+    if layer.has_bodies:
+        text += f", compared as a whole with its {'bodies' if layer.type == 'If' else 'body'}"
+    if layer.other is not None:
+        text += f", '{layer.other}' in the other model"
+    if layer.lone_before:
+        text += f", after {' and '.join(layer.lone_before)}"
+    if layer.execution is not None:
+        text += f", {layer.execution}"
+    if found.sets > 1:
+        text += f", with {layer.tensor.worst_input}"
+    if worst.problem is not None:
+        return f"{text}: {worst.problem}"
+    if worst.position is None:
+        return text
+    actual, reference = found.values
+    place = ",".join(map(str, worst.position))
+    share = f"{format_count(worst.beyond)} of {plural(worst.size, 'element')} beyond"
+    values = f"[{place}] {actual} {_value(worst.actual)}, {reference} {_value(worst.reference)}"
+    if (metric := found.criterion.metric) is not None:
+        value = format_number(getattr(worst, metric))
+        return f"{text}: {metric} {value}, the limit is {found.criterion.limit:g}; {values}"
+    return f"{text}: {values}, {share}"
+
+
+def _value(value: float | int | str | None) -> str:
+    return repr(value) if isinstance(value, str) else format_number(value)
+
+
+def _print_outputs(found: Comparison, limit: int | None) -> None:
+    outputs, equal = _shown(sorted(found.outputs, key=lambda item: item.within), limit)
+    has_scores = any(item.tensor.agreement for item in outputs)
+    columns = ["~output", "type", *_METRICS, *_set_columns(found), *((">top-1", ">top-5") if has_scores else ())]
+    rows = []
+    notes: dict[str, int] = {}
+    for item in outputs[:limit]:
+        row = [
+            item.name,
+            _type_text(item.tensor),
+            *_metrics(found, item.tensor, notes),
+            *_set_cells(found, item.tensor),
+        ]
+        if has_scores:
+            agreement = item.tensor.agreement
+            row += ["-", "-"] if agreement is None else [f"{agreement.top1:.1%}", f"{agreement.top5:.1%}"]
+        rows.append(row)
+    if rows:
+        say_table(columns, rows, least=_least(found))
+    _print_notes(notes)
+    rest = sum(not item.within for item in outputs[len(rows) :])
+    beyond = f", {format_count(rest)} of them beyond tolerance" if rest else ""
+    _print_rest("output", len(outputs) - len(rows), equal, beyond)
+
+
+_Item = TypeVar("_Item", OutputDifference, LayerDifference)
+
+
+def _shown(items: Sequence[_Item], limit: int | None) -> tuple[Sequence[_Item], int]:
+    """Return what differs at all, and the number of equal ones; without a limit, everything is shown."""
+    if limit is None:
+        return items, 0
+    different = [item for item in items if not item.tensor.worst.is_equal]
+    return different, len(items) - len(different)
+
+
+def _print_rest(noun: str, more: int, equal: int, beyond: str = "") -> None:
+    """Print how many outputs or layers the table does not show."""
+    if more:
+        others = f", and {format_count(equal)} without any difference" if equal else ""
+        say(f"and {plural(more, f'more {noun}')}{beyond}{others}; --all shows all")
+    elif equal:
+        say(f"{plural(equal, noun)} without any difference; --all shows all")
+
+
+def _least(found: Comparison) -> Sequence[str]:
+    """Return the columns that narrow terminals leave out; the metric of the tolerance stays."""
+    limited = {"max_rel": "max rel", "mean_abs": "mean", "rmse": "RMSE", "sqnr_db": "SQNR dB"}
+    order = ("RMSE", "mean", "cosine", "tensor", "top-5", "mean SQNR", "max rel", "type", "SQNR dB", "nonfinite")
+    metric = found.criterion.metric or ""
+    return [head for head in order if head != limited.get(metric, metric)]
+
+
+def _print_notes(notes: dict[str, int]) -> None:
+    for text, number in notes.items():
+        say_filled(readable(f"({number}) {text}"))
+
+
+def _print_layers(found: Comparison, limit: int | None) -> None:
+    layers, equal = _shown(found.ranked(), limit)
+    first, largest = found.first, found.largest
+    rows = []
+    notes: dict[str, int] = {}
+    for layer in layers[:limit]:
+        marks = [name for name, marked in (("first", first), ("largest", largest)) if marked is layer]
+        mark = ", ".join(marks) or ("" if layer.within else "beyond")
+        name = layer.name if len({layer.output, 0}) == 1 else f"{layer.name}:{layer.output}"
+        row = [mark, layer.id, name, layer.type, _type_text(layer.tensor), *_executed_cells(found, layer)]
+        rows.append([*row, *_metrics(found, layer.tensor, notes), *_set_cells(found, layer.tensor)])
+    columns = ["", ">id", "~layer", "~type", "tensor", *_executed_columns(found), *_METRICS, *_set_columns(found)]
+    if rows:
+        say("layers by the noise that they add; those beyond tolerance come first")
+        say_table(columns, rows, least=_least(found))
+    _print_notes(notes)
+    _print_rest("layer", len(layers) - len(rows), equal)
+
+
+def _metrics(found: Comparison, tensor: TensorDifference, notes: dict[str, int]) -> list[str]:
+    """Return the cells of a tensor; a problem becomes a note with a number."""
+    worst = tensor.worst
+    if worst.problem is not None:
+        number = notes.setdefault(worst.problem, len(notes) + 1)
+        return [f"see ({number})", *["-"] * (len(_METRICS) - 1)]
+    numbers = (worst.max_abs, worst.max_rel, worst.mean_abs, worst.rmse)
+    return [
+        *(format_number(None if value is None else float(f"{value:.3g}")) for value in numbers),
+        "-" if worst.cosine is None else f"{worst.cosine:.6f}",
+        "-" if worst.sqnr_db is None else f"{worst.sqnr_db:.1f}",
+        format_count(worst.beyond),
+        _nonfinite(found, tensor),
+    ]
+
+
+def _nonfinite(found: Comparison, tensor: TensorDifference) -> str:
+    """Return the numbers of NaN and infinities, with the side that has them."""
+    worst = tensor.worst
+    numbers = [
+        (count[side], name, where)
+        for where, side in zip(found.values, (1, 0), strict=True)
+        for name, count in (("NaN", worst.nan), ("Inf", worst.inf))
+    ]
+    return ", ".join(f"{format_count(count)} {name} {where}" for count, name, where in numbers if count) or "-"
+
+
+def _set_columns(found: Comparison) -> Sequence[str]:
+    return (">mean SQNR", "~worst input") if found.sets > 1 else ()
+
+
+def _set_cells(found: Comparison, tensor: TensorDifference) -> Sequence[str]:
+    if found.sets == 1:
+        return ()
+    mean = tensor.means["sqnr_db"]
+    return "-" if mean is None else f"{mean:.1f}", tensor.worst_input
+
+
+def _type_text(tensor: TensorDifference) -> str:
+    return f"{tensor.element_type}[{','.join(map(str, tensor.shape))}]"
+
+
+def _executed_columns(found: Comparison) -> Sequence[str]:
+    return ("computed in",) if any(layer.execution is not None for layer in found.layers) else ()
+
+
+def _executed_cells(found: Comparison, layer: LayerDifference) -> Sequence[str]:
+    """Return the element types in which the device computes a layer, if its executed graph is known."""
+    if not _executed_columns(found):
+        return ()
+    return ("-" if layer.execution is None else layer.execution.by.types or "-",)
+
+
+def _not_compared(layers: Sequence[NotCompared]) -> Iterator[str]:
+    """Yield a line for each reason, with the first layers."""
+    by_reason: dict[str, list[NotCompared]] = defaultdict(list)
+    for layer in layers:
+        by_reason[layer.reason].append(layer)
+    for reason, group in by_reason.items():
+        names = ", ".join(f"{layer.type} '{layer.name}'" for layer in group[:_SHOWN])
+        more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
+        text = reason if len(group) == 1 else _in_plural(reason)
+        yield f"not compared: {plural(len(group), 'layer')}, because {text}: {names}{more}"
+
+
+def _in_plural(reason: str) -> str:
+    """Return the reason why several layers are not compared, made from the reason for one."""
+    for one, many in _PLURALS.items():
+        if reason.startswith(one):
+            return many + reason.removeprefix(one)
+    return reason
+
+
+_PLURALS = {
+    "it was": "they were",
+    "it is in": "they are in",
+    "it is": "each is",
+    "it cannot": "they cannot",
+    "it draws": "they draw",
+    "it only sets": "they only set",
+    "its outputs": "their outputs",
+    "nothing reads its outputs": "nothing reads their outputs",
+    "the other model has no such layer": "the other model has no such layers",
+}
+_SHOWN = 3  # layers
+
+
+LIMIT = 20
+"""The number of layers that are shown unless the options say otherwise."""
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "compare",
+        run,
+        "compare a model with a device, another model or recorded tensors, layer by layer",
+        "  ovir compare model.xml --against openvino:CPU\n"
+        "  ovir compare model.xml --against openvino:CPU --config INFERENCE_PRECISION_HINT=bf16 --isolated\n"
+        "  ovir compare f32.xml int8.xml --samples 10 --metric sqnr_db=30\n"
+        "  ovir compare before.xml after.xml --against openvino:GPU --input inputs.npz\n"
+        "  ovir compare model.xml --against onnx:model.onnx --inputs data/ --workers 8\n"
+        "  ovir compare model.xml --against recorded.npz --json\n"
+        "\nexit status: 0 within tolerance, 1 beyond, 2 nothing could be compared\n",
+    )
+    parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that the models differ
+    add_model(parser)
+    add_other_side(parser)
+    modes = group_of(parser, "comparison").add_mutually_exclusive_group()
+    modes.add_argument(
+        "--isolated",
+        action="store_true",
+        help="run each layer alone with the inputs that it has in ovir, also if the outputs agree",
+    )
+    modes.add_argument(
+        "--cumulative", action="store_true", help="compare the tensors between the layers, in which errors add up"
+    )
+    add_tolerances(parser)
+    add_input_sets(parser)
+    add_workers(parser, default="this process alone")
+    add_executed(parser, "layers that differ are shown with the types that the device names for them")
+    add_shape(parser)
+    shown = group_of(parser, "outputs").add_mutually_exclusive_group()
+    shown.add_argument(
+        "--limit", type=positive, default=LIMIT, metavar="N", help=f"show N outputs and N layers (default {LIMIT})"
+    )
+    shown.add_argument("--all", action="store_true", help="show all outputs and layers")
+    add_extension(parser)
+    add_node_data(parser, "the largest absolute error of each layer")
+    add_json(parser)
+    add_html(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    check_html(arguments)
+    check_node_data(arguments)
+    load_extensions(arguments.extension)
+    executed = None if arguments.executed is None else read_executed(arguments.executed)
+    sides = open_sides(arguments)
+    model = sides.model
+    if executed is not None:
+        executed.require_made_from(model, arguments.executed)
+    mode: LayerMode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
+    has_workers = arguments.workers is not None or arguments.dask is not None
+    if has_workers and (sides.is_recorded or (arguments.inputs is None and arguments.samples is None)):
+        raise_usage_error("--workers and --dask divide many sets of inputs: give them with --inputs or --samples")
+    if has_workers and arguments.extension:
+        raise_usage_error("--extension and --workers exclude each other here: workers would not have its operations")
+    if has_workers:
+        from ovir.workers.comparing import compare_by_workers
+
+        files: Any = None if arguments.inputs is None else sides.inputs
+        with reported("comparing inputs", sides.note, rate_of="inputs") as update, opened_workers(arguments) as workers:
+            found = compare_by_workers(
+                model, sides.against, files, **sides.options, **workers, mode=mode, progress=update
+            )
+    else:
+        rate_of = None if arguments.inputs is None else "layers"
+        with reported("comparing layers", sides.note, rate_of=rate_of) as update:
+            found = compare(model, sides.against, inputs=sides.inputs, **sides.options, mode=mode, progress=update)
+    print_diagnostics(found.diagnostics)
+    if executed is not None:
+        found.add_executions({layer.key: item for layer, item in executed.of(model).items()})
+    if arguments.node_data is not None:
+        from ovir.view.overlays import of_comparison
+
+        write_node_data(arguments.node_data, of_comparison(model, found)[1], model)  # the errors
+    requested = config_of(arguments.config).get("INFERENCE_PRECISION_HINT")
+    if arguments.json:
+        say_json(found.to_dict())
+    else:
+        limit = None if arguments.all else arguments.limit
+        print_comparison(found, limit, about_quantization(found, model, sides.against), requested)
+    write_html(arguments, lambda: _page(found, model, requested))
+    return DONE if found.within else WRONG
+
+
+def _page(found: Comparison, model: Model, requested: str | None) -> Page:
+    from ovir.reports.compare_page import compare_page
+
+    return compare_page(found, model, list(_head(found, requested))[2:])

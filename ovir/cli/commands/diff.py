@@ -1,0 +1,166 @@
+"""``ovir diff``: what is different between two models."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ovir.analysis.diff import Diff, LayerDiff, diff
+from ovir.cli.options.arguments import (
+    add_command,
+    add_html,
+    add_json,
+    add_legacy_io,
+    amount,
+    check_html,
+    file_name,
+    natural,
+    write_html,
+)
+from ovir.cli.options.opening import add_extension, add_no_weights, load_extensions, read_model_or_topology
+from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, say, say_json
+from ovir.diagnostics.errors import ModelError, ReadError
+from ovir.diagnostics.wording import plural, readable
+
+if TYPE_CHECKING:
+    from ovir.reports.page import Page
+
+LIMIT = 20
+"""The number of layers and affected outputs that are shown unless the options say otherwise."""
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "diff",
+        run,
+        "compare two models: layers, attributes, constants, connections, inputs and outputs",
+        "  ovir diff before.xml after.xml\n  ovir diff before.xml after.xml --ignore-names --json\n"
+        "  ovir diff f32.xml f16.xml --rtol 1e-3 --atol 1e-7\n"
+        "\nexit status: 0 the models are equal, 1 they differ, 2 wrong usage or a model that cannot be read\n",
+    )
+    parser.add_argument("a", type=file_name, metavar="A.xml", help="the first model; weights come from its .bin")
+    parser.add_argument("b", type=file_name, metavar="B.xml", help="the second model")
+    parser.add_argument("--weights-a", type=file_name, metavar="FILE", help="the weights of the first model")
+    parser.add_argument("--weights-b", type=file_name, metavar="FILE", help="the weights of the second model")
+    parser.add_argument(
+        "--ignore-names", action="store_true", help="names of layers, tensors and the model alone are not a difference"
+    )
+    for name in ("rtol", "atol"):
+        kind = "relative" if name == "rtol" else "absolute"
+        text = f"the {kind} tolerance for the values of constants (default 0)"
+        parser.add_argument(f"--{name}", type=amount, default=0.0, metavar="X", help=text)
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--limit", type=natural, default=LIMIT, metavar="N", help=f"show N layers (default {LIMIT})")
+    shown.add_argument("--all", action="store_true", help="show all layers")
+    add_no_weights(parser)
+    add_extension(parser)
+    add_json(parser)
+    add_html(parser)
+    add_legacy_io(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    check_html(arguments)
+    load_extensions(arguments.extension)
+    try:
+        how = {"no_weights": arguments.no_weights, "legacy_io": arguments.legacy_io}
+        a = read_model_or_topology(arguments.a, arguments.weights_a, **how)
+        b = read_model_or_topology(arguments.b, arguments.weights_b, **how)
+    except (ReadError, ModelError) as error:  # nobody knows whether the files differ
+        print_message(str(error))
+        return UNUSABLE
+    found = diff(a, b, ignore_names=arguments.ignore_names, rtol=arguments.rtol, atol=arguments.atol)
+    if arguments.no_weights:
+        found.notes.append("constants are not compared, only their types and shapes (--no-weights)")
+    if arguments.json:
+        say_json(found.to_dict())
+    else:
+        for line in _lines(found, None if arguments.all else arguments.limit):
+            say(line)
+    write_html(arguments, lambda: _page(found))
+    return WRONG if found else DONE
+
+
+def _page(found: Diff) -> Page:
+    from ovir.reports.diff_page import diff_page
+
+    return diff_page(found)
+
+
+def _lines(found: Diff, limit: int | None) -> Iterator[str]:
+    """Yield the lines for people."""
+    yield str(found)
+    for note in found.notes:
+        yield readable(f"note: {note}")
+    if found.model:
+        yield ""
+        for change in found.model[:limit]:
+            yield readable(f"model: {change}")
+        yield from _rest(len(found.model), limit, "difference")
+    items = _grouped([entry for entry in found.layers if entry.status != "renumbered"])
+    if items:
+        yield ""
+        for entries in items[:limit]:
+            yield from _layer_lines(entries)
+        yield from _rest(len(items), limit, "layer")
+    if found.renumbered:
+        yield ""
+        yield from _renumbered(found.renumbered, limit)
+    if found.affected:
+        yield ""
+        for item in found.affected[:limit]:
+            output = f" output {item.output}" if len(item.b.outputs) > 1 else ""
+            yield readable(f"affected {item.b.type} '{item.b.key}'{output}: {item.old} -> {item.new}")
+        yield from _rest(len(found.affected), limit, "output")
+
+
+def _rest(count: int, limit: int | None, noun: str) -> Iterator[str]:
+    if limit is not None and count > limit:
+        yield f"and {plural(count - limit, f'more {noun}')}; --all shows all"
+
+
+def _renumbered(entries: list[LayerDiff], limit: int | None) -> Iterator[str]:
+    """Yield a line that counts the layers which only have another automatic name; without a limit, all of them."""
+    if limit is None:
+        for entry in entries:
+            yield from _layer_lines([entry])
+        return
+    first = entries[0].changes[0]
+    text = f"only the automatic names of {plural(len(entries), 'layer')} differ, as in {first.old} -> {first.new}"
+    yield readable(f"renumbered: {text}; --all lists them")
+
+
+def _grouped(layers: list[LayerDiff]) -> list[list[LayerDiff]]:
+    """Return the entries in an order that has the layers of a moved subgraph together, where its first layer is."""
+    items: list[list[LayerDiff]] = []
+    of_group: dict[int, list[LayerDiff]] = {}
+    for entry in layers:
+        if entry.group is not None and entry.group in of_group:
+            of_group[entry.group].append(entry)
+            continue
+        items.append([entry])
+        if entry.group is not None:
+            of_group[entry.group] = items[-1]
+    return items
+
+
+def _layer_lines(entries: list[LayerDiff]) -> Iterator[str]:
+    """Yield the lines of one layer, or of one moved subgraph."""
+    first = entries[0]
+    if len(entries) > 1:
+        yield readable(f"moved    {plural(len(entries), 'layer')}, from '{first.layer.key}' on")
+    for entry in entries:
+        if len(entries) > 1 and not entry.changes:
+            continue
+        changes = list(map(str, entry.changes))
+        head = f"{entry.status:8} {entry.layer.type} '{entry.layer.key}'"
+        if entry.status in ("added", "removed"):
+            yield readable(f"{head} {entry.place}".rstrip())
+        elif len(changes) == 1:
+            yield readable(f"{head}: {changes[0]}")
+        else:
+            yield readable(head)
+        if len(changes) > 1:
+            yield from (readable(f"         {change}") for change in changes)

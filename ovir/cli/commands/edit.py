@@ -1,0 +1,532 @@
+"""``ovir edit``: change a model and save it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from ovir.building.values import as_array
+from ovir.cli.options.arguments import add_command, add_json, add_model, output_file, parse_shapes, raise_usage_error
+from ovir.cli.options.opening import (
+    add_extension,
+    add_no_weights,
+    constants_of_sizes,
+    load_extensions,
+    read_model_or_topology,
+)
+from ovir.cli.options.preprocessing import add_options, preprocess_inputs
+from ovir.cli.terminal.output import DONE, print_diagnostics, saved_as_json, say, say_filled, say_json
+from ovir.core.arrays import Array
+from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, USAGE
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.errors import NotFoundError, OvirError
+from ovir.diagnostics.wording import did_you_mean, plural, readable
+from ovir.graph.constant_layers import constant_layers
+from ovir.graph.layers import Layer
+from ovir.graph.names import tensor_names
+from ovir.inference.layer_weights import compression_of
+from ovir.inference.pinned_sizes import pinned_sizes
+from ovir.io.tensor_files import load_tensor, parse_literal, with_element_type
+from ovir.ir.writing.compression import BF16, F16, Narrow
+from ovir.ir.writing.save import prepare, write_model
+from ovir.lowering.registry import LOWERED_FROM
+from ovir.lowering.releases import IR_VERSION_11, as_release
+from ovir.model import Model
+from ovir.ops.infrastructure import Const
+from ovir.system.progress import stage
+
+Report = Callable[[], str]
+"""Returns what an edit has done, once the model is inferred."""
+
+
+def rename(model: Model, text: str) -> Report:
+    names = tensor_names(model)
+    old, new = _split(text, "--rename", lambda name: name in names or is_layer(model, name))
+    model.rename({old: new})
+    return lambda: f"renamed '{old}' to '{new}'"
+
+
+def shape(model: Model, text: str) -> Report:
+    ((index, wanted),) = parse_shapes(model, [text]).items()
+    port = model.inputs[index]
+    before = str(port.shape)
+    model.reshape({index: wanted})
+    return lambda: f"input '{port.any_name}': {before} -> {port.shape}"
+
+
+def batch(model: Model, text: str, verify: bool) -> Report:
+    """Apply ``4``, ``?``, or ``NAME=4`` for some inputs, with commas between them."""
+    names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
+    parts = dict(_split(part, "--batch", names.__contains__) for part in text.split(",")) if "=" in text else text
+    before = [str(port.shape) for port in model.inputs]
+    edit = model.set_batch(parts, verify=verify)
+    changed = [layer.key for layer in edit.layers]
+    listed = f": {_listed(changed)}" if changed else ""
+
+    def report() -> str:
+        pairs = zip(before, model.inputs, strict=True)
+        moved = [f"input '{port.any_name}': {old} -> {port.shape}" for old, port in pairs if old != str(port.shape)]
+        return "\n".join(
+            (
+                *moved,
+                f"{plural(len(changed), 'layer')} now follow{'s' if len(changed) == 1 else ''} the batch{listed}",
+                edit.verdict,
+            )
+        )
+
+    return report
+
+
+def states_to_inputs(model: Model, text: str, verify: bool) -> Report:
+    edit = model.states_to_inputs(verify=verify)
+    return _about_states("{0} -> {1}", edit.relation["states"], *edit.notes, edit.verdict)
+
+
+def inputs_to_states(model: Model, text: str, verify: bool) -> Report:
+    """Apply ``past=present``, with commas between pairs, or the usual pairs if the text is empty."""
+    names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
+    pairs = dict(_split(part, "--inputs-to-states", names.__contains__) for part in text.split(",")) if text else None
+    edit = model.inputs_to_states(pairs, verify=verify)
+    return _about_states("{1} -> {0}", edit.relation["states"], *edit.notes, edit.verdict)
+
+
+def _about_states(form: str, states: Mapping[str, tuple[str, str | None]], *further: str) -> Report:
+    ports = {name: f"input '{past}'" + (f", output '{new}'" if new else "") for name, (past, new) in states.items()}
+    lines = [form.format(f"state '{name}'", text) for name, text in ports.items()]
+    return lambda: "\n".join((*lines, *further))
+
+
+def add_output(model: Model, text: str) -> Report:
+    added = model.add_outputs([tensor_key(model, tensor_names(model), text)])
+    return lambda: "\n".join(f"output '{port.any_name}': {port.type}" for port in added)
+
+
+def set_constant(model: Model, text: str) -> Report:
+    name, source = _split(text, "--set-constant", lambda name: is_layer(model, name))
+    layer = model.layer(name)
+    before = str(layer.outputs[0].type) if layer.outputs else ""
+    notes = _about_compression(layer)
+    constant = model.set_constant(layer, _array(layer, source, f"--set-constant {text}"))
+    return lambda: f"constant '{constant.name}': {before} -> {constant.outputs[0].type}{notes(constant)}"
+
+
+def fix_input(model: Model, text: str, verify: bool) -> Report:
+    names = {name for port in model.inputs for name in (*port.names, port.layer.name)}
+    name, source = _split(text, "--fix-input", names.__contains__)
+    port = model.input(name)
+    before = str(port.type)
+    edit = model.fix_input(name, _array(port.layer, source, f"--fix-input {text}"), verify=verify)
+    (constant,) = edit.layers
+    return lambda: f"input '{port.any_name}': {before} -> constant {constant.outputs[0].type}\n{edit.verdict}"
+
+
+def _about_compression(layer: Layer) -> Callable[[Layer], str]:
+    """Return what says, once a constant has other data, that it was stored in another way, or is still decompressed."""
+    if not layer.outputs or (chain := constant_layers(layer)) is None:
+        return lambda constant: ""
+    stored, bytes_before = compression_of(layer.outputs[0]), sum(map(_bytes, chain))
+    last, before = _decompressed(layer), layer.outputs[0].element_type
+
+    def notes(constant: Layer) -> str:
+        kind = constant.outputs[0].element_type
+        if stored not in (str(before), "computed"):
+            size = f"{_bytes(constant):,} instead of {bytes_before:,} bytes"
+            return f"; it was stored as {stored}, and is stored as {kind} now: {size}"
+        if kind != before and last is not layer:
+            return f"; it was decompressed by later layers, which still apply to it: '{last.name}' has their result"
+        return ""
+
+    return notes
+
+
+def _bytes(layer: Layer) -> int:
+    """Return the bytes of the numbers of a Const; 0 for another layer."""
+    if not isinstance(layer.operator, Const):
+        return 0
+    return layer.outputs[0].shape.size().lower * layer.operator.element_type.bits // 8
+
+
+def _decompressed(layer: Layer) -> Layer:
+    """Return the last of the layers that decompress a constant; itself if none does."""
+    while len(layer.outputs) == 1 and len(layer.outputs[0].readers) == 1:
+        reader = layer.outputs[0].readers[0].layer
+        if reader.type == "Result" or constant_layers(reader) is None:
+            break
+        layer = reader
+    return layer
+
+
+def decompress(model: Model, text: str) -> Report:
+    count = len(model.decompress())
+    return lambda: f"decompressed {plural(count, 'constant')}"
+
+
+def fold_constants(model: Model, text: str, verify: bool) -> Report:
+    edit = model.fold_constants(verify=verify)
+    lines = [f"folded {plural(len(edit.folded), 'layer')} into {plural(len(edit), 'constant')}"]
+    lines += [f"{len(keys)} x {what}: {_listed(keys)}" for what, keys in edit.changes.items()]
+    return lambda: "\n".join([*lines, edit.verdict] if edit.folded or edit.changes else lines)
+
+
+def simplify(model: Model, text: str, verify: bool) -> Report:
+    before, edit, after = _count(model), model.simplify(verify=verify), _count(model)
+    lines = [f"{len(keys)} x {what}: {_listed(keys)}" for what, keys in edit.changes.items()]
+    lines += [f"folded {plural(len(edit.folded), 'layer')} into {plural(len(edit), 'constant')}"]
+    total = f"{plural(before, 'layer')} before, {after} after, bodies included"
+    return lambda: "\n".join((*lines, total, edit.verdict))
+
+
+def runtime(model: Model, text: str) -> Report:
+    return _lowered(model, text, f"OpenVINO {text}")
+
+
+def opset(model: Model, text: str) -> Report:
+    if not text.isdecimal():
+        raise_usage_error(f"--opset {text}: expected the number of an opset, such as 8")
+    return _lowered(model, int(text), f"opset{text}")
+
+
+def _lowered(model: Model, target: str | int, title: str) -> Report:
+    origins = Counter(str(layer.rt_info[LOWERED_FROM]) for layer in model.lower(target))
+    if not origins:
+        return lambda: f"{title} needs no layer to be rewritten"
+    listed = ", ".join(f"{count} x {origin}" for origin, count in origins.items())
+    return lambda: f"rewrote {plural(origins.total(), 'layer')} for {title}: {listed}"
+
+
+def prune(model: Model, text: str) -> Report:
+    removed = [layer.key for layer in model.prune()]
+    listed = f": {_listed(removed)}" if removed else ""
+    return lambda: f"removed {plural(len(removed), 'dead layer')}{listed}"
+
+
+def strip_rt_info(model: Model, text: str) -> Report:
+    model.strip_rt_info()
+    return lambda: "removed the runtime information"
+
+
+def set_rt_info(model: Model, text: str) -> Report:
+    """Apply ``group/entry=value``, or remove the entry if there is no value."""
+    path, value = _split(text, "--rt-info", lambda name: model.has_rt_info(name.split("/")))
+    keys = path.split("/")
+    before = repr(str(model.get_rt_info(keys))) if model.has_rt_info(keys) else "nothing"
+    if value:
+        model.set_rt_info(value, keys)
+        return lambda: f"{path}: {before} -> {value!r}"
+    if before == "nothing":
+        raise NotFoundError.usage(f"there is no runtime information '{path}' to remove", hint=_known_info(model, path))
+    del model.rt_info[tuple(keys)]
+    return lambda: f"removed {path}: {before}"
+
+
+def _known_info(model: Model, path: str) -> str:
+    """Return which entries there are in the group of a path that does not exist."""
+    keys = path.split("/")[:-1]
+    group = model.get_rt_info(keys) if model.has_rt_info(keys) else model.rt_info
+    names = [] if isinstance(group, str) else list(group)
+    return did_you_mean(path.split("/")[-1], names) or f"there are {', '.join(names) or 'no entries'}"
+
+
+def set_name(model: Model, text: str) -> Report:
+    before, model.name = model.name, text
+    return lambda: f"the model was named '{before}' and is named '{text}'"
+
+
+def compress(to: Narrow, model: Model, text: str) -> Report:
+    """Return the report only: the writer of the file compresses weights."""
+    return lambda: f"weights of f32 and f64 are written as {to.element_type}"
+
+
+# --------------------------------------------------------------------------- names
+
+
+def is_layer(model: Model, name: str) -> bool:
+    """Return whether a layer of the model or its bodies has this name."""
+    try:
+        model.layer(name)
+    except NotFoundError:
+        return False
+    return True
+
+
+def tensor_key(model: Model, names: Container[str], text: str) -> str | tuple[str, int]:
+    """Return the tensor that a text names: a name of a tensor or layer, or ``LAYER:1`` for the second output."""
+    if text in names or is_layer(model, text):
+        return text
+    match = re.fullmatch(r"(.+):(\d{1,9})", text)
+    return (match[1], int(match[2])) if match is not None and is_layer(model, match[1]) else text
+
+
+def _split(text: str, option: str, is_known: Callable[[str], bool]) -> tuple[str, str]:
+    """Split ``NAME=rest``; names may contain ``=``, so the first split that gives a known name counts."""
+    splits = [(text[:i], text[i + 1 :]) for i, character in enumerate(text) if character == "="]
+    if not splits:
+        raise_usage_error(f"{option} {text}: there is no '=' between the name and what it gets")
+    return next((split for split in splits if is_known(split[0])), splits[0])
+
+
+# --------------------------------------------------------------------------- values
+
+
+def _array(layer: Layer, source: str, text: str) -> Array:
+    """Return the array of a file, or one that is written out, in the element type that the layer has.
+
+    ``text`` is the whole option, for messages.
+    """
+    path, colon, key = source.partition(".npz:")
+    if colon:
+        return load_tensor(f"{path}.npz", key)
+    tensor = layer.outputs[0].type if layer.outputs else None
+    if source.lower().endswith((".npy", ".npz")) or tensor is None:
+        array = load_tensor(source, wanted=layer.name)
+        return array if tensor is None else with_element_type(array, tensor.element_type)
+    try:
+        return as_array(parse_literal(source, tensor.element_type, tensor.shape), tensor.element_type)[0]
+    except ValueError as error:
+        exists = " is not a .npy or .npz" if os.path.exists(source) else " does not exist"
+        hint = f"the file {source}{exists}; values are written as 1,2,3 or [[1,2],[3,4]]"
+        raise_usage_error(f"{text}: {error}", hint)
+
+
+def _count(model: Model) -> int:
+    return sum(1 for _ in model.walk())
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+
+
+_SHOWN = 5  # names of layers in a line
+
+
+class Edit(NamedTuple):
+    """An option that edits the model."""
+
+    option: str
+    metavar: str | None
+    help: str
+    apply: Any
+    is_proven: bool = False
+    """Whether the edit proves itself; ``apply`` then takes whether it should."""
+    is_optional: bool = False
+    """Whether the option may be given without its value."""
+
+    @property
+    def has_value(self) -> bool:
+        return self.metavar is not None
+
+
+COMPRESS = {
+    Edit(f"--compress-to-{name}", None, f"write weights of f32 and f64 as {to.element_type}", partial(compress, to)): to
+    for name, to in (("fp16", F16), ("bf16", BF16))
+}
+DECOMPRESS = Edit("--decompress", None, "replace compressed weights by the decompressed numbers", decompress)
+_REWRITING = RUNTIME, OPSET = "--runtime", "--opset"
+EDITS = (
+    Edit("--rename", "OLD=NEW", "rename a layer, a tensor, or both where they share the name", rename),
+    Edit("--shape", "NAME=1,3,?,2..5", "give an input another shape", shape),
+    Edit("--batch", "N", "another number of items: 4, ? for any, or NAME=4 for some inputs", batch, is_proven=True),
+    Edit("--states-to-inputs", None, "make states inputs and outputs", states_to_inputs, is_proven=True),
+    Edit(
+        "--inputs-to-states",
+        "PAST=PRESENT",
+        "make inputs and outputs states: past=present,...; without a value the usual pairs",
+        inputs_to_states,
+        is_proven=True,
+        is_optional=True,
+    ),
+    Edit("--add-output", "NAME", "make a tensor an output: a name, or LAYER:1 for a second output", add_output),
+    Edit(
+        "--fix-input",
+        "NAME=VALUE",
+        "make a constant of an input, which leaves the model: NAME=16000, or as for --set-constant",
+        fix_input,
+        is_proven=True,
+    ),
+    Edit(
+        "--set-constant",
+        "NAME=VALUE",
+        "give a constant other data: NAME=file.npy, NAME=file.npz:key, NAME=1,2,3 or NAME=[[1,2],[3,4]]",
+        set_constant,
+    ),
+    Edit(
+        "--fold-constants",
+        None,
+        "compute what is known before a run, with the branch of an If and loops that run once; weights stay compressed",
+        fold_constants,
+        is_proven=True,
+    ),
+    Edit(
+        "--simplify",
+        None,
+        "fold constants, and leave out layers that have no effect or equal others",
+        simplify,
+        is_proven=True,
+    ),
+    Edit(RUNTIME, "RELEASE", "rewrite what this OpenVINO release does not know, such as 2022.3", runtime),
+    Edit(OPSET, "NUMBER", "rewrite what is newer than an opset, such as 8", opset),
+    Edit("--prune", None, "remove dead layers", prune),
+    Edit("--strip-rt-info", None, "remove all runtime information", strip_rt_info),
+    Edit(
+        "--rt-info",
+        "PATH=VALUE",
+        "set runtime information: model_info/labels=cat; nothing after = removes",
+        set_rt_info,
+    ),
+    Edit("--name", "NAME", "rename the model", set_name),
+)
+_BY_OPTION = {edit.option: edit for edit in (*EDITS, *COMPRESS, DECOMPRESS)}
+
+
+class _Append(argparse.Action):
+    """Appends an edit to one list, because edits apply in the given order."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        given = (self.option_strings[0], values if isinstance(values, str) else "")
+        namespace.edits = [*(namespace.edits or []), given]
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "edit",
+        run,
+        "change a model and save it: rename, reshape, set constants, preprocess inputs, fold, prune",
+        "  ovir edit model.xml --rename image=photo -o renamed.xml\n"
+        "  ovir edit model.xml --set-constant target=-1,128 --shape image=4,1,8,8 -o four.xml\n"
+        "  ovir edit model.xml --batch ? -o any.xml\n"
+        "  ovir edit model.xml --fix-input sr=16000 --simplify -o simple.xml\n"
+        "  ovir edit model.xml --fold-constants --prune --strip-rt-info -o model.xml\n"
+        "  ovir edit model.xml --input-type u8 --input-layout NHWC --resize linear --mean 127.5 -o images.xml\n"
+        "\nEdits apply in the given order, then preprocessing, then --runtime or --opset. They are inferred together.\n"
+        "If one fails, nothing is written.\n",
+    )
+    add_model(parser)
+    add_no_weights(parser)
+    add_extension(parser)
+    parser.add_argument(
+        "-o", "--output", type=output_file, metavar="OUT.xml", help="where to save the model; may be the model itself"
+    )
+    parser.add_argument(
+        "--no-verify",
+        action="store_true",
+        help="leave out the proof, on random inputs, that the result of --batch, --states-to-inputs, "
+        "--inputs-to-states, --fix-input, --fold-constants or --simplify computes what the model computes",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="report what the edits do, but write nothing")
+    add_json(parser)
+    edits = parser.add_argument_group("edits, which may be repeated")
+    for edit in EDITS:
+        _add(edits, edit)
+    weights = edits.add_mutually_exclusive_group()
+    for edit in (*COMPRESS, DECOMPRESS):
+        _add(weights, edit)
+    add_options(parser)
+    parser.set_defaults(edits=[], may_replace_model=True)
+
+
+def _add(group: Any, edit: Edit) -> None:
+    values = {"metavar": edit.metavar, "nargs": "?" if edit.is_optional else None} if edit.has_value else {"nargs": 0}
+    group.add_argument(edit.option, action=_Append, dest="edits", help=edit.help, **values)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    load_extensions(arguments.extension)
+    if arguments.output is None and not arguments.dry_run:
+        raise_usage_error("there is no file to write", "name it with -o OUT.xml, or try the edits with --dry-run")
+    if arguments.no_weights and not arguments.dry_run:
+        raise_usage_error("without weights, the result cannot be saved", "--dry-run says what the edits do")
+    model = read_model_or_topology(arguments.model, arguments.weights, no_weights=arguments.no_weights)
+    keys = dict.fromkeys(layer.key for layer in model.walk()) if arguments.json else {}
+    with stage("editing"):
+        done = _apply(model, arguments)
+    path = None if arguments.dry_run else arguments.output
+    compress_to = next((COMPRESS[e] for option, _ in arguments.edits if (e := _BY_OPTION[option]) in COMPRESS), None)
+    version = _ir_version(arguments.edits)
+    if path is None:
+        written, warnings = prepare(model, compress_to, version)
+    else:
+        written, warnings = write_model(model, path, compress_to, Model, version)
+    if any(option == "--shape" for option, _ in arguments.edits):
+        warnings = [*warnings, *pinned_sizes(model)]
+    if arguments.json:
+        edits = [{"option": edit.option, "value": edit.value, "result": edit.result} for edit in done]
+        diagnostics = [found.to_dict() for found in warnings]
+        say_json({**saved_as_json(written, path, keys), "edits": edits, "diagnostics": diagnostics})
+        return DONE
+    print_diagnostics(warnings)
+    for edit in done:
+        for line in edit.result.splitlines():
+            say_filled(readable(line))
+    counts = (len(written.layers), "layer"), (len(written.inputs), "input"), (len(written.outputs), "output")
+    summary = f"{path}: {', '.join(plural(*count) for count in counts)}"
+    say("nothing is written (--dry-run)" if path is None else readable(summary))
+    return DONE
+
+
+def _ir_version(edits: Sequence[tuple[str, str]]) -> int:
+    """Return the version of the file: the newest one that the release of the last ``--runtime`` or ``--opset``
+    reads."""
+    targets = [as_release(int(text) if option == OPSET else text) for option, text in edits if option in _REWRITING]
+    return 10 if targets and targets[-1] < IR_VERSION_11 else 11
+
+
+def _hint(model: Model, error: Diagnostic, edits: Sequence[tuple[str, str]], option: str, value: str) -> str:
+    """Return a hint that names the cause of an error: the edit that failed, or all edits if their result fails."""
+    if error.code.startswith("OVIR5") or error.code in (OUT_OF_MEMORY.id, INTERNAL.id):
+        return ""  # the weights, the machine or ovir are at fault
+    if not option and len(edits) == 1:
+        option, value = edits[0]
+    cause = f"{option} {value}".rstrip() if option else "the edits together"
+    found = "" if cause in error.message else f"this follows from {cause}; "
+    if error.code != USAGE.id and (constants := constants_of_sizes(model, error)):
+        found += f"the layer takes sizes or axes from {constants}; "
+    return found
+
+
+class Done(NamedTuple):
+    """An edit that has been applied, with what it has done in words."""
+
+    option: str
+    value: str
+    result: str
+
+
+def _apply(model: Model, arguments: argparse.Namespace) -> list[Done]:
+    """Apply the edits as one: the preprocessing after the others, and the rewriting for a release at last, so that it
+    sees all that they add."""
+    edits: Sequence[tuple[str, str]] = arguments.edits
+    reports: list[tuple[str, str, Report]] = []
+    option, value = "", ""
+
+    def apply(wanted: Iterable[tuple[str, str]]) -> None:
+        nonlocal option, value
+        for option, value in wanted:
+            edit = _BY_OPTION[option]
+            how = (not arguments.no_verify,) if edit.is_proven else ()
+            reports.append((option, value, edit.apply(model, value, *how)))
+
+    try:
+        with model.editing():
+            apply(edit for edit in edits if edit[0] not in _REWRITING)
+            option, value = "preprocessing", ""
+            for name, text in preprocess_inputs(model, arguments):
+                reports.append((option, name, partial(str, text)))
+            apply(edit for edit in edits if edit[0] in _REWRITING)
+            option = ""
+    except OvirError as error:
+        error.add_note(readable(f"  hint: {_hint(model, error.diagnostic, edits, option, value)}nothing is written"))
+        raise
+    return [Done(option, value, report()) for option, value, report in reports]

@@ -1,0 +1,383 @@
+"""``ovir eval``: measure how good a model is on labeled inputs, and whether another one is better."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ovir.analysis.evaluation import CONFIDENCE, Interval, ModelEvaluation, ScoreDifference
+from ovir.analysis.metrics import FunctionMetric, MetricBase
+from ovir.analysis.named_metrics import NAMES, metric_of
+from ovir.analysis.set_metrics import AveragePrecision, SetMetric, parse_columns
+from ovir.cli.options.arguments import (
+    add_command,
+    add_json,
+    add_model,
+    add_shape,
+    add_workers,
+    amount,
+    file_name,
+    opened_workers,
+    positive,
+    raise_usage_error,
+)
+from ovir.cli.options.compiling import add_compiling, compiled_as, open_runnable
+from ovir.cli.options.inputs import add_images, add_input_files, input_files
+from ovir.cli.options.opening import add_extension, load_extensions, load_user_module
+from ovir.cli.options.other_side import add_device, config_of, is_recorded, open_other
+from ovir.cli.terminal.output import DONE, WRONG, say, say_filled, say_json, say_table
+from ovir.cli.terminal.progress import advance
+from ovir.core.arrays import Array
+from ovir.diagnostics.errors import OvirError
+from ovir.diagnostics.wording import did_you_mean, plural, readable
+from ovir.io.input_files import InputFile, Loader, read_labels
+from ovir.model import Model
+from ovir.runtime.compiled import CompiledModel
+from ovir.runtime.results import output_keys
+from ovir.system.progress import stage
+
+if TYPE_CHECKING:
+    from ovir.debugging.sides import Side
+
+SHOWN = 20
+"""The most classes that are printed; JSON has all."""
+
+
+@dataclass
+class EvaluatedSide:
+    """A model with its evaluation, and the errors of inputs by their name."""
+
+    name: str
+    evaluation: ModelEvaluation
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def fail(self, name: str, error: OvirError) -> None:
+        """Record that an input has failed."""
+        texts = (str(replace(found, file=None, line=None, column=None)) for found in error.diagnostics)
+        self.failed[name] = "\n".join(text.replace(f"{name}: ", "", 1) for text in texts)
+
+
+def evaluation_as_json(sides: Sequence[EvaluatedSide]) -> dict[str, Any]:
+    """Return the evaluations of one or two models, and the difference of two."""
+    models = [
+        {
+            "model": side.name,
+            **side.evaluation.to_dict(),
+            "failed": [{"input": name, "error": error} for name, error in side.failed.items()],
+        }
+        for side in sides
+    ]
+    if len(sides) == 1:
+        return models[0]
+    difference = sides[0].evaluation.difference(sides[1].evaluation)
+    return {**models[0], "against": models[1], "difference": difference.to_dict()}
+
+
+def print_evaluation(sides: Sequence[EvaluatedSide]) -> None:
+    """Print the same for people."""
+    from ovir.cli.commands.run_many import print_failures  # `ovir --help` does not need it
+
+    for side in sides:
+        say_filled(readable(f"{side.name}: {_value_text(side.evaluation)}"))
+    if len(sides) == 2:
+        first, second = (side.evaluation for side in sides)
+        for line in _difference_lines(first, first.difference(second)):
+            say_filled(readable(line))
+    _print_classes(sides[0].evaluation)
+    for side in sides:
+        prefix = f"failed in {side.name}" if len(sides) == 2 else "failed"
+        print_failures(side.failed, "--json", prefix)
+
+
+def _value_text(found: ModelEvaluation) -> str:
+    if found.value is None:
+        reason = "no label has any class" if found.samples else "all inputs failed"
+        return f"{found.metric.name} is not known, because {reason}"
+    is_share = found.metric.is_share
+    text = f"{found.metric.name} {_number(found.value, is_share)}{_interval_text(found.interval, is_share)}"
+    samples = found.samples
+    if isinstance(found.metric, SetMetric):
+        text += f"; of {plural(samples, 'input')} together, {_direction(found)}"
+    elif is_share:
+        text += f"; {int(found.scores.sum()):,} of {samples:,} right"
+    else:
+        text += f"; mean of {plural(samples, 'input')}, {_direction(found)}"
+    return text
+
+
+def _direction(found: ModelEvaluation) -> str:
+    return "higher is better" if found.metric.higher_is_better else "lower is better"
+
+
+def _number(value: float, is_share: bool, sign: str = "") -> str:
+    return f"{value:{sign}.2%}" if is_share else f"{value:{sign}.6g}"
+
+
+def _interval_text(interval: Interval | None, is_share: bool, sign: str = "") -> str:
+    if interval is None:
+        return ", without an interval"
+    low, high = (_number(end, is_share, sign) for end in interval[:2])
+    return f", {CONFIDENCE:.0%} interval {low} to {high} ({interval.method})"
+
+
+def _difference_lines(first: ModelEvaluation, found: ScoreDifference) -> Iterator[str]:
+    if found.value is None:
+        yield "difference: none is known, because no input ran in both or no label has any class"
+        return
+    is_share = first.metric.is_share
+    text = f"difference {_number(found.value, is_share, '+')}{_interval_text(found.interval, is_share, '+')}"
+    if found.only_first is not None:
+        text += f"; right in the first alone {found.only_first:,}, in the second alone {found.only_second:,}"
+    yield f"{text}; {plural(found.samples, 'sample')}"
+    if found.p_value is None:
+        return
+    is_better = (found.value > 0) == first.metric.higher_is_better
+    verdict = f"the first model is {'better' if is_better else 'worse'}" if found.is_shown else "no difference is shown"
+    yield f"{verdict}: p = {found.p_value:.3g} ({found.test})"
+
+
+def _print_classes(found: ModelEvaluation) -> None:
+    """Print how each class is recognized, if there are few."""
+    classes = found.classes()
+    if not 1 < len(classes) <= SHOWN:
+        return
+    rows = [
+        (
+            item.number,
+            item.samples,
+            item.right,
+            f"{item.right / item.samples:.1%}",
+            "-" if item.instead is None else f"{item.instead[0]} ({item.instead[1]:,})",
+        )
+        for item in classes
+    ]
+    say()
+    say_table((">class", ">samples", ">right", ">share", "~most often taken for"), rows)
+
+
+Runs = Generator[tuple[InputFile, Array | OvirError]]
+"""The output that is evaluated, or the error, of each input in any order."""
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "eval",
+        run,
+        "measure how good a model is on labeled inputs",
+        "  ovir eval model.xml --inputs images/ --labels labels.csv --metric top5\n"
+        "  ovir eval int8.xml --inputs images/ --labels labels.csv --against f32.xml\n"
+        "  ovir eval model.xml --inputs data/ --labels labels.csv --against openvino:CPU --workers 8\n"
+        "  ovir eval ocr.xml --inputs lines/ --labels texts.csv --metric my_metrics.py:cer\n"
+        "  ovir eval detector.xml --inputs images/ --labels instances.json --metric map --box-size 640x640\n"
+        "  ovir eval denoise.xml --inputs noisy/ --labels clean/ --metric psnr --json\n",
+    )
+    add_model(parser)
+    add_extension(parser)
+    add_input_files(parser)
+    add_images(parser)
+    parser.add_argument(
+        "--labels",
+        type=file_name,
+        required=True,
+        metavar="FILE",
+        help="a .csv with the name and the label of each input, an .npz with an array for each, a folder of files, or "
+        "boxes as .json of COCO",
+    )
+    parser.add_argument(
+        "--metric",
+        default=NAMES[0],
+        metavar="NAME",
+        help=f"one of {', '.join(NAMES)} (default: {NAMES[0]}), or a function of your own, as FILE.py:NAME, which gets "
+        "an output and a label and returns a number",
+    )
+    parser.add_argument(
+        "--peak",
+        type=amount,
+        metavar="X",
+        help="for psnr: the largest value that a signal can have (default: 255 for labels of u8, otherwise 1)",
+    )
+    parser.add_argument(
+        "--columns",
+        type=_columns,
+        metavar="x1,y1,...",
+        help="for map: what the columns of the output hold, of x1, y1, x2, y2, class, score, image and _ for others",
+    )
+    parser.add_argument(
+        "--box-size",
+        type=_size,
+        metavar="WxH",
+        help="for map: divide boxes of the output by this width and height to have the unit of the labels",
+    )
+    parser.add_argument("--output", metavar="NAME", help="the output to evaluate, if the model has several")
+    parser.add_argument(
+        "--against",
+        "--compare-with",
+        type=file_name,
+        metavar="SIDE",
+        help="also evaluate other.xml, openvino:DEVICE or onnx:FILE, and report the difference on the same inputs",
+    )
+    add_device(parser)
+    add_shape(parser)
+    add_compiling(parser)
+    add_workers(parser)
+    parser.add_argument(
+        "--batch", type=positive, metavar="N", help="run N inputs at once, stacked along a dynamic axis"
+    )
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.inputs is None:
+        raise_usage_error("--inputs is missing: give a folder, a pattern or a list of the inputs that have labels")
+    if arguments.against is None and (arguments.config or arguments.timeout is not None):
+        raise_usage_error(_NO_DEVICE)
+    config = config_of(arguments.config)
+    metric = _metric(arguments)
+    load_extensions(arguments.extension)
+    model = open_runnable(arguments)
+    files = input_files(model, arguments)
+    index = _output(model, arguments.output)
+    labels = read_labels(
+        arguments.labels,
+        [file.name for file in files],
+        model.outputs[index].any_name,
+        texts=isinstance(metric, FunctionMetric),
+        boxes=isinstance(metric, AveragePrecision),
+    )
+    with opened_workers(arguments) as workers:
+        task = _Task(files, labels, metric, arguments.batch, workers)
+        sides = [task.evaluated(arguments.model, task.mapped(compiled_as(arguments, model), index))]
+        if arguments.against is not None:
+            sides.append(_other_side(arguments, model, index, config, task))
+    if arguments.json:
+        say_json(evaluation_as_json(sides))
+    else:
+        print_evaluation(sides)
+    return WRONG if any(side.failed for side in sides) else DONE
+
+
+def _metric(arguments: argparse.Namespace) -> MetricBase:
+    """Return the metric: one that ovir has, or a function of a module."""
+    path, colon, name = arguments.metric.rpartition(".py:")
+    if not colon:
+        metric = metric_of(arguments.metric, peak=arguments.peak, columns=arguments.columns, size=arguments.box_size)
+        if not isinstance(metric, AveragePrecision) and (arguments.columns or arguments.box_size):
+            raise_usage_error("--columns and --box-size are for the metrics map and map50")
+        return metric
+    if arguments.columns or arguments.box_size:
+        raise_usage_error("--columns and --box-size are for the metrics map and map50")
+    if arguments.peak is not None:
+        raise_usage_error("--peak is for the metric psnr")
+    module = load_user_module("--metric", f"{path}.py", "metric")
+    function = getattr(module, name, None)
+    if not callable(function):
+        known = [other for other, value in vars(module).items() if callable(value) and not other.startswith("_")]
+        raise_usage_error(f"--metric {arguments.metric}: {path}.py has no function {name!r}", did_you_mean(name, known))
+    return FunctionMetric(name, function)
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    """Convert the text of ``--columns``."""
+    try:
+        return parse_columns(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _size(text: str) -> tuple[float, float]:
+    """Convert the text of ``--box-size``."""
+    width, _, height = text.partition("x")
+    try:
+        return float(positive(width)), float(positive(height))
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"expected a width and a height, as in 640x480, got {text!r}") from None
+
+
+def _output(model: Model, name: str | None) -> int:
+    """Return the position of the output that is evaluated."""
+    keys = output_keys(model.outputs)
+    listed = ", ".join(f"'{port.any_name}'" for port in model.outputs)
+    if name is None and len(model.outputs) > 1:
+        raise_usage_error(f"the model has several outputs: say which to evaluate with --output; they are {listed}")
+    if name is not None and name not in keys:
+        raise_usage_error(f"--output {name}: there is no such output; the outputs are {listed}")
+    return 0 if name is None else keys[name]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What each model is evaluated on, and by whom."""
+
+    files: Sequence[InputFile]
+    labels: dict[str, Loader]
+    metric: MetricBase
+    batch: int | None
+    workers: dict[str, Any]
+
+    def evaluated(self, name: str, runs: Runs) -> EvaluatedSide:
+        """Return the evaluation of a model, which runs meanwhile."""
+        side = EvaluatedSide(name, ModelEvaluation(self.metric))
+        with closing(runs), stage("evaluating", len(self.files)) as progress:
+            for file, output in runs:
+                try:
+                    if isinstance(output, OvirError):
+                        raise output
+                    side.evaluation.add(file.name, output, self.labels[file.name]())
+                except OvirError as error:
+                    side.fail(file.name, error)
+                advance(progress)
+        return side
+
+    def mapped(self, compiled: CompiledModel, index: int) -> Runs:
+        """Run a model on the inputs by workers."""
+        from ovir.workers.map import MapError, map
+
+        with map(compiled, self.files, batch=self.batch, ordered=False, on_error="return", **self.workers) as results:
+            for result in results:
+                yield self.files[result.index], result if isinstance(result, MapError) else result[index]
+
+    def by_side(self, side: Side, model: Model, index: int) -> Runs:
+        """Run a model on the inputs in another engine, one after the other."""
+        from ovir.debugging.engines.process import EngineMissingError
+        from ovir.runtime.inputs import collect_inputs
+
+        for file in self.files:
+            try:
+                output = side.outputs(collect_inputs(model, file.load(model), model.input_index))[index]
+            except EngineMissingError:
+                raise
+            except OvirError as error:
+                yield file, error
+                continue
+            if output is None:
+                raise_usage_error(f"{side.description} has no such output")
+            yield file, output
+
+
+def _other_side(
+    arguments: argparse.Namespace, model: Model, index: int, config: dict[str, str], task: _Task
+) -> EvaluatedSide:
+    """Return the evaluation of what ``--against`` names."""
+    from ovir.debugging.comparison_setup import open_side
+    from ovir.debugging.sides import Partners
+    from ovir.export.hybrid.compile_model import compile_model
+
+    against = open_other(arguments.against, model, arguments.shape)
+    if is_recorded(against):
+        raise_usage_error(f"--against {against}: expected other.xml, openvino:DEVICE or onnx:FILE")
+    if not isinstance(against, Model):
+        with open_side(model, against, None, None, config, arguments.timeout) as side:
+            return task.evaluated(side.description, task.by_side(side, model, index))
+    if config or arguments.timeout is not None:
+        raise_usage_error(_NO_DEVICE)
+    place = Partners(model, against).outputs[index]
+    if place is None:
+        raise_usage_error(f"--against {arguments.against}: the model has no such output")
+    return task.evaluated(arguments.against, task.mapped(compile_model(against), place))
+
+
+_NO_DEVICE = "--config and --timeout need openvino:DEVICE or onnx:FILE to compare with (--against)"

@@ -1,0 +1,170 @@
+"""``ovir export``: write a model as ONNX."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ovir.cli.options.arguments import (
+    add_command,
+    add_json,
+    add_model,
+    add_shape,
+    natural,
+    open_model,
+    output_file,
+    raise_usage_error,
+)
+from ovir.cli.options.inputs import add_inputs, collect, save_inputs
+from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.terminal.output import (
+    DONE,
+    WRONG,
+    format_count,
+    format_number,
+    print_diagnostics,
+    print_message,
+    say,
+    say_json,
+    say_table,
+)
+from ovir.core.arrays import Array
+from ovir.diagnostics.wording import plural, readable
+from ovir.model import Model
+
+if TYPE_CHECKING:
+    from ovir.debugging.export_check import Verification
+    from ovir.export.exported import Exported
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "export",
+        run,
+        "write the model as ONNX",
+        "  ovir export model.xml -o model.onnx                        in the default opset\n"
+        "  ovir export model.xml -o model.onnx --opset 17 --verify    and compare with onnxruntime\n"
+        "\nVariables become pairs of inputs and outputs. docs/onnx.md lists what is exported, and as what.\n",
+    )
+    add_model(parser)
+    add_shape(parser)
+    add_extension(parser)
+    parser.add_argument(
+        "-o", "--output", type=output_file, metavar="MODEL.onnx", required=True, help="the file to write"
+    )
+    parser.add_argument(
+        "--opset",
+        type=int,
+        metavar="N",
+        help="the version of ONNX's operators, from 17 on (default: the newest that ovir was tested with)",
+    )
+    parser.add_argument(
+        "--external-data", action="store_true", help="write the weights to MODEL.onnx.data (always above 2 GB)"
+    )
+    parser.add_argument(
+        "--contrib",
+        action="store_true",
+        help="read weights of 4 and 8 bits with operators that onnxruntime contributes, and others may lack",
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="run the model and its export on the same inputs; the status is 1 if they differ by more than rounding",
+    )
+    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs of --verify (default: 0)")
+    add_inputs(parser)
+    add_json(parser)
+
+
+_OF_VERIFY = "input", "seed", "save_inputs"
+"""Options that say how the model and its export are compared."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from ovir.export.export_onnx import export_onnx
+
+    given = [option for option in _OF_VERIFY if getattr(arguments, option) not in (None, [])]
+    if given and not arguments.verify:
+        raise_usage_error(f"--{given[0].replace('_', '-')} needs --verify: an export takes no inputs")
+    load_extensions(arguments.extension)
+    model = open_model(arguments)
+    print_diagnostics(model.diagnostics)
+    exported = export_onnx(
+        model,
+        arguments.output,
+        arguments.opset,
+        external_data=arguments.external_data,
+        contrib=arguments.contrib,
+    )
+    found = _verified(model, exported, arguments) if arguments.verify else None
+    if arguments.json:
+        say_json(_as_json(exported, found, arguments.output))
+    else:
+        _print(exported, found, arguments.output)
+    return DONE if found is None or found.agrees else WRONG
+
+
+def _verified(model: Model, exported: Exported, arguments: argparse.Namespace) -> Verification:
+    from ovir.debugging.export_check import verify_export
+
+    inputs = collect(model, arguments)
+    inputs.warn()
+    if arguments.save_inputs is not None:
+        save_inputs(arguments.save_inputs, model, inputs)
+    arrays: Sequence[Array] = [inputs.feeds[index] for index in range(len(model.inputs))]
+    return verify_export(model, exported, arrays)
+
+
+def _print(exported: Exported, found: Verification | None, path: str) -> None:
+    graph = exported.onnx.graph
+    opset = exported.onnx.opset_imports[""]
+    say(readable(f"{path}: opset {opset}, {plural(len(graph), 'node')}, checked by onnx.checker"))
+    for variable, name in exported.state_inputs.items():
+        after = exported.state_outputs.get(variable)
+        said = f"output '{after}' has it afterwards" if after is not None else "nothing assigns it"
+        print_message(readable(f"note: variable '{variable}' is input '{name}'; {said}"))
+    if found is None:
+        return
+    say()
+    if found.reason is not None:
+        print_message(readable(f"warning: onnxruntime does not run the export: {found.reason}"))
+    verdict = "within tolerance" if found.within else "equal but for rounding" if found.agrees else "beyond tolerance"
+    say(f"compared with {found.engine}: {verdict}")
+    if found.rounding is not None:
+        print_message(readable(f"note: {found.rounding}"))
+    rows = []
+    for output in found.outputs:
+        item = output.found
+        numbers = [format_number(item.max_abs), format_number(item.max_rel), format_count(item.beyond)]
+        name = output.name if not output.call else f"{output.name} (call {output.call + 1})"
+        if item.problem is not None:
+            say(readable(f"{name}: {item.problem}"))
+        rows.append(["" if item.within else "beyond", name, str(output.element_type), *numbers])
+    say_table(["", "~output", "type", ">max abs", ">max rel", ">beyond"], rows, least=("type", "max rel"))
+
+
+def _as_json(exported: Exported, found: Verification | None, path: str) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "file": path,
+        "opset": exported.onnx.opset_imports[""],
+        "nodes": len(exported.onnx.graph),
+        "inputs": exported.inputs,
+        "outputs": exported.outputs,
+        "variables": {
+            name: {"input": exported.state_inputs.get(name), "output": exported.state_outputs.get(name)}
+            for name in {**exported.state_inputs, **exported.state_outputs}
+        },
+    }
+    if found is not None:
+        outputs = [output.to_dict() for output in found.outputs]
+        result["verification"] = {
+            "engine": found.engine,
+            "within": found.within,
+            "agrees": found.agrees,
+            "outputs": outputs,
+            "reason": found.reason,
+            "rounding": found.rounding,
+        }
+    return result

@@ -1,0 +1,106 @@
+"""``ovir extract``: save the part of a model between given tensors."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ovir.cli.commands.edit import is_layer, tensor_key
+from ovir.cli.options.arguments import add_command, add_json, add_model, output_file
+from ovir.cli.options.opening import add_extension, add_no_weights, load_extensions, read_model_or_topology
+from ovir.cli.terminal.output import (
+    DONE,
+    print_diagnostics,
+    print_message,
+    saved_as_json,
+    say,
+    say_filled,
+    say_json,
+    say_table,
+)
+from ovir.diagnostics.wording import readable
+from ovir.graph.names import tensor_names
+from ovir.ir.writing.save import write_model
+from ovir.model import Model
+from ovir.ops.state import AssignBase, ReadValueBase
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "extract",
+        run,
+        "save the part of a model between given tensors",
+        "  ovir extract model.xml --outputs relu1 -o part.xml         all that relu1 depends on\n"
+        "  ovir extract model.xml --inputs conv1,mask --outputs pool1 -o part.xml\n"
+        "\nA tensor is given by its name, by the name of its layer, or as LAYER:1 for the second output of a layer.\n",
+    )
+    add_model(parser)
+    add_no_weights(parser)
+    add_extension(parser)
+    for side, left_out in (("inputs", "the inputs of the model that the part needs"), ("outputs", "all outputs")):
+        text = f"the {side} of the part, in this order (default: {left_out}); may be repeated"
+        parser.add_argument(f"--{side}", action="append", type=_names, metavar="NAME,NAME", help=text)
+    parser.add_argument(
+        "-o", "--output", type=output_file, metavar="PART.xml", required=True, help="where to save the part"
+    )
+    add_json(parser)
+
+
+def _names(text: str) -> str:
+    if not text.strip(","):
+        raise argparse.ArgumentTypeError("there is no name")
+    return text
+
+
+def run(arguments: argparse.Namespace) -> int:
+    load_extensions(arguments.extension)
+    model = read_model_or_topology(arguments.model, arguments.weights, no_weights=arguments.no_weights)
+    part = model.extract(_tensors(model, arguments.inputs), _tensors(model, arguments.outputs))
+    notes = list(_notes(model, part))
+    if arguments.no_weights:
+        file = f"{os.path.splitext(os.path.basename(arguments.model))[0]}.bin"
+        part.rt_info["ovir", "without_weights"] = f"the constants are in {file}"
+        notes.append(f"no weights are written: the constants are in {file}, which --weights names")
+    warnings = write_model(part, arguments.output, None, Model, with_weights=not arguments.no_weights)[1]
+    if arguments.json:
+        keys = [layer.key for layer in model.walk()]
+        diagnostics = [found.to_dict() for found in warnings]
+        say_json({**saved_as_json(part, arguments.output, keys), "notes": notes, "diagnostics": diagnostics})
+        return DONE
+    print_diagnostics(warnings)
+    ports = [("input", port) for port in part.inputs] + [("output", port) for port in part.outputs]
+    say_table(("", "~tensor", "type"), [(side, port.any_name, port.type) for side, port in ports])
+    count = sum(layer.type not in ("Parameter", "Result") for layer in part.layers)
+    whole = sum(layer.type not in ("Parameter", "Result") for layer in model.layers)
+    say()
+    say_filled(readable(f"{arguments.output}: {count} of {whole} layers between inputs and outputs"))
+    for note in notes:
+        print_message(readable(f"note: {note}"))
+    return DONE
+
+
+def _tensors(model: Model, texts: Sequence[str] | None) -> list[str | tuple[str, int]] | None:
+    """Return the tensors that an option lists; a name may contain commas if it is given alone."""
+    if texts is None:
+        return None
+    names = tensor_names(model)
+    found: list[str | tuple[str, int]] = []
+    for text in texts:
+        is_one = text in names or is_layer(model, text)
+        found += [tensor_key(model, names, part) for part in ([text] if is_one else text.split(",")) if part]
+    return found
+
+
+def _notes(model: Model, part: Model) -> Iterator[str]:
+    """Yield notes on properties of the part that a user may not expect."""
+    for port in part.inputs:
+        if not port.readers:
+            yield f"nothing in the part reads input '{port.any_name}'"
+    assigned = {op.variable_id for layer in model.layers if isinstance(op := layer.operator, AssignBase)}
+    kept = {op.variable_id for layer in part.layers if isinstance(op := layer.operator, AssignBase)}
+    for layer in part.layers:
+        if isinstance(op := layer.operator, ReadValueBase) and op.variable_id in assigned - kept:
+            yield f"variable '{op.variable_id}' keeps its initial value: its Assign is not in the part"

@@ -1,0 +1,154 @@
+"""``ovir fuzz``: random models on which a device or a compiler differs from ovir."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from ovir.cli.options.arguments import (
+    add_command,
+    add_json,
+    check_target,
+    file_name,
+    natural,
+    positive,
+    write_html,
+)
+from ovir.cli.options.other_side import add_device, config_of
+from ovir.cli.terminal.output import DONE, WRONG, format_count, print_message, say, say_json, say_table
+from ovir.cli.terminal.progress import reported
+from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.wording import and_others, escaped, plural, readable
+
+if TYPE_CHECKING:
+    from ovir.fuzzing.fuzz import Fuzzing
+
+_EPILOG = """\
+  ovir fuzz --against openvino:CPU --time 10m --workers 2 -o findings
+  ovir fuzz --against openvino:CPU --time 8h -o findings --resume
+  ovir fuzz --against openvino:GPU --ops 'Interpolate|Pad' --types f16,i32
+  ovir fuzz --against python:compiler.py:run --models 5000 --known known.txt --write-known known.txt
+
+A function of a Python file is called with the path of an .xml and a list of arrays, and returns the arrays of the
+outputs; NotImplementedError says that it does not support the model.
+
+exit status: 0 nothing was found, 1 there are findings, 2 wrong usage, or a device that is not there
+"""
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands, "fuzz", run, "find random models on which a device or a compiler differs from ovir", _EPILOG
+    )
+    parser.add_argument(
+        "--against",
+        type=file_name,
+        required=True,
+        metavar="SIDE",
+        help="openvino:DEVICE, or python:FILE.py:FUNCTION for a compiler of one's own",
+    )
+    add_device(parser)
+    limits = parser.add_mutually_exclusive_group()
+    limits.add_argument("--time", type=duration, metavar="TIME", help="make models for 90s, 10m or 8h (default: 60s)")
+    limits.add_argument("--models", type=positive, metavar="N", help="make N models instead")
+    parser.add_argument("--seed", type=natural, metavar="N", help="the number of the first model (default: 0)")
+    parser.add_argument(
+        "--ops", metavar="REGEX", help="make only models of one operation, of versions such as Gather-8 that match"
+    )
+    parser.add_argument("--types", metavar="TYPE,...", help="make only models with these element types, such as f32,i8")
+    parser.add_argument("--workers", type=positive, default=1, metavar="N", help="try N models at a time (default: 1)")
+    parser.add_argument(
+        "-o", "--output", type=file_name, default="findings", metavar="DIR", help="the folder of the findings"
+    )
+    parser.add_argument("--resume", action="store_true", help="go on where an earlier search in this folder has ended")
+    parser.add_argument("--known", type=file_name, metavar="FILE", help="a file with signatures that are not reported")
+    parser.add_argument("--write-known", metavar="FILE", help="add the signatures of the findings to this file")
+    add_json(parser)
+
+
+_SHOWN = 12  # operation versions
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def duration(text: str) -> float:
+    """Convert the text of an argument such as ``10m`` to seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
+    if match is None or not float(match[1]):
+        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a time such as 90s, 10m or 8h"))
+    return float(match[1]) * _UNITS[match[2] or "s"]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from ovir.fuzzing.fuzz import fuzz, write_known  # which imports all operations
+
+    if arguments.write_known is not None:
+        check_target("--write-known", arguments.write_known)
+    config = config_of(arguments.config) if arguments.config else None
+    options = {} if arguments.timeout is None else {"timeout": arguments.timeout}
+    with reported("fuzzing") as update:
+
+        def progress(found: Fuzzing, share: float) -> None:
+            left = round(found.seconds * (1 / share - 1)) if 0 < share < 1 else 0
+            text = (
+                f"{found.rate:.3g} models/s, {plural(len(found.findings), 'finding')}, {left // 60}:{left % 60:02} left"
+            )
+            update(found.models, round(found.models / share) if share else 0, text)
+
+        found = fuzz(
+            arguments.against,
+            config=config,
+            time=arguments.time,
+            models=arguments.models,
+            seed=arguments.seed or 0,
+            ops=arguments.ops,
+            types=() if arguments.types is None else arguments.types.split(","),
+            workers=arguments.workers,
+            output=arguments.output,
+            known=arguments.known,
+            resume=arguments.resume,
+            progress=progress,
+            **options,
+        )
+    if arguments.write_known is not None:
+        write_known(arguments.write_known, found)
+    _write_index(arguments, found)
+    if arguments.json:
+        say_json(found.to_dict())
+    else:
+        _print(found, arguments.output)
+    return DONE if found else WRONG
+
+
+def _write_index(arguments: argparse.Namespace, found: Fuzzing) -> None:
+    """Write the report of the folder, if the packages for it are installed."""
+    from ovir.reports.fuzz_page import fuzz_page
+    from ovir.reports.writing import require_report
+
+    arguments.html = os.path.join(arguments.output, "index.html")
+    try:
+        require_report(arguments.html)
+    except InputError as error:
+        print_message(f"no {escaped(arguments.html)} is written: {error.diagnostic.message}")
+        return
+    write_html(arguments, lambda: fuzz_page(found))
+
+
+def _print(found: Fuzzing, folder: str) -> None:
+    for finding in found.findings:
+        say(readable(f"{finding.kind}: {' '.join(finding.operations)}: {finding.message}"))
+        where = f"{escaped(folder)}/{finding.folder}"
+        say(f"  {where} ({plural(finding.layers, 'layer')}, {plural(finding.count, 'model')}, seed {finding.number})")
+    if found.known:
+        say()
+        say_table((">models", "~known divergence"), [(format_count(n), name) for name, n in found.known.most_common()])
+    say()
+    if found.unreached:
+        more = and_others(len(found.unreached) - _SHOWN, "more operation version")
+        say(readable(f"not reached: {', '.join(found.unreached[:_SHOWN])}{more}"))
+    versions = f"{plural(len(found.exercised), 'operation version')}, {found.refused:,} not run by ovir"
+    count = f"{plural(len(found.findings), 'finding')} on {found.description}"
+    unsupported = f"{sum(found.unsupported.values()):,} layers not supported"
+    rate = f"{found.seconds:.0f} s, {found.rate:.3g} models/s"
+    say(f"{count}: {plural(found.models, 'model')} of {versions}, {unsupported}; {rate}")

@@ -1,0 +1,172 @@
+"""``ovir generate``: the text that a language model makes of a prompt."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ovir.cli.options.arguments import add_command, add_json, amount, file_name, natural, positive, raise_usage_error
+from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.options.other_side import config_of
+from ovir.cli.terminal.display import last_line
+from ovir.cli.terminal.output import (
+    DONE,
+    WRONG,
+    format_number,
+    print_message,
+    say,
+    say_json,
+    say_part,
+    say_table,
+)
+from ovir.diagnostics.wording import escaped, plural, readable
+from ovir.export.hybrid.compile_model import ENGINES
+from ovir.generation.sampling import GENERATION, MAX_TOKENS
+
+if TYPE_CHECKING:
+    from ovir.generation.generate import Generated
+    from ovir.generation.token_comparison import TokenComparison
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "generate",
+        run,
+        "generate text with a language model, its tokenizer and its detokenizer",
+        "  ovir generate FOLDER --prompt 'Once upon a time'\n"
+        "  ovir generate FOLDER --prompt 'Once upon a time' --max-tokens 20 --temperature 0.8 --top-p 0.9 --seed 7\n"
+        "  ovir generate FOLDER --prompt 'Once upon a time' --against openvino:CPU\n"
+        "  ovir generate int4/ --prompt 'Once upon a time' --against f16/ --json\n"
+        "\nThe text goes to stdout as it is generated, everything else to stderr.\n"
+        f"Without --temperature, --top-k and --top-p, tokens are chosen as {GENERATION} of the folder says.\n"
+        "exit status: 1 if --against finds another token at some step\n",
+    )
+    parser.add_argument(
+        "folder",
+        type=file_name,
+        metavar="FOLDER",
+        help="the folder with openvino_model.xml, openvino_tokenizer.xml and openvino_detokenizer.xml",
+    )
+    parser.add_argument("--prompt", metavar="TEXT", help="the text to continue; - reads it from stdin")
+    parser.add_argument(
+        "--max-tokens", type=positive, metavar="N", help=f"generate at most N tokens (default: {MAX_TOKENS})"
+    )
+    parser.add_argument(
+        "--temperature", type=amount, metavar="T", help="draw tokens, with logits divided by T; 0 takes the best one"
+    )
+    parser.add_argument("--top-k", type=positive, metavar="K", help="draw one of the K most probable tokens")
+    parser.add_argument(
+        "--top-p", type=amount, metavar="P", help="draw one of the fewest tokens that have the probability P together"
+    )
+    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the draws (default: 0)")
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default=ENGINES[0],
+        help="what computes the decoder: numpy, or onnxruntime for all that ONNX can express (default: numpy)",
+    )
+    parser.add_argument("--threads", type=positive, metavar="N", help="use at most N threads (default: all cores)")
+    parser.add_argument(
+        "--against",
+        type=file_name,
+        metavar="SIDE",
+        help="openvino:DEVICE, or another FOLDER: feed its decoder with the same tokens, and compare the logits",
+    )
+    parser.add_argument(
+        "--config", action="append", default=[], metavar="KEY=VALUE", help="a property of the device; may be repeated"
+    )
+    add_extension(parser)
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from ovir.generation.generate import generate  # `ovir --help` does not need it
+
+    config = config_of(arguments.config)
+    if arguments.prompt is None:
+        raise_usage_error("--prompt is missing: give the text to continue, or - to read it from stdin")
+    load_extensions(arguments.extension)
+    prompt = _standard_input() if arguments.prompt == "-" else arguments.prompt
+    stream = None if arguments.json else _Stream()
+    try:
+        found = generate(
+            arguments.folder,
+            prompt,
+            max_tokens=arguments.max_tokens,
+            temperature=arguments.temperature,
+            top_k=arguments.top_k,
+            top_p=arguments.top_p,
+            seed=arguments.seed,
+            engine=arguments.engine,
+            threads=arguments.threads,
+            against=arguments.against,
+            config=config,
+            on_text=stream,
+        )
+    finally:
+        if stream is not None and stream.has_begun:
+            say()
+    if arguments.json:
+        say_json(found.to_dict())
+    else:
+        print_message(_speed(found))
+        if found.ignored:
+            settings = ", ".join(f"{name} {value}" for name, value in found.ignored.items())
+            print_message(readable(f"these settings of {GENERATION} have no effect: {settings}"))
+        if found.comparison is not None:
+            _print_comparison(found.comparison)
+    return DONE if found.comparison is None or found.comparison.first is None else WRONG
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError:
+        raise_usage_error("--prompt -: stdin is not UTF-8")
+
+
+class _Stream:
+    """Prints pieces of text as they come."""
+
+    def __init__(self) -> None:
+        self.has_begun = False
+
+    def __call__(self, piece: str) -> None:
+        if not self.has_begun:
+            last_line.close()  # progress would overwrite the line of the text
+            self.has_begun = True
+        say_part(_shown(piece) if sys.stdout.isatty() else piece)
+
+
+def _shown(text: str) -> str:
+    """Return a text for a terminal, with characters escaped that it would obey."""
+    return "".join(c if c in "\n\t" else escaped(c) for c in text)
+
+
+def _speed(found: Generated) -> str:
+    what = (
+        f"{plural(len(found.prompt_ids), 'token')} of the prompt and the first of the text in {found.seconds[0]:.3g} s"
+    )
+    rest = len(found.ids) - 1
+    return f"{what}; then {rest:,} at {found.tokens_per_second:.3g} tokens/s" if rest else what
+
+
+def _print_comparison(found: TokenComparison) -> None:
+    """Print at which step two decoders choose different tokens, and the logits there."""
+    precision = "" if found.precision is None else f", which computes in {found.precision}"
+    steps = len(found.errors)
+    say()
+    say(readable(f"against {found.against}{precision}: the same token at {found.equal} of {plural(steps, 'step')}"))
+    say(f"largest difference of a logit: {found.errors[found.worst]:.3g}, at step {found.worst}")
+    if found.precision in ("bf16", "f16"):
+        say(f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32")
+    if (first := found.first) is not None:
+        say()
+        rows = [
+            (who, item.id, repr(item.text), format_number(item.logit), format_number(item.other_logit))
+            for who, item in (("the first", first.chosen), ("the other", first.other))
+        ]
+        title = f"the first step with different tokens is {first.step}:"
+        say_table(("chosen by", ">id", "token", ">logit of the first", ">of the other"), rows, title=title)

@@ -1,0 +1,126 @@
+"""``ovir infer``: the shapes and types of every layer, and why they are dynamic."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from ovir.analysis.dynamic_dimensions import SizeOrigins, is_only_declared, name_of
+from ovir.checks.recovering import Recovered
+from ovir.cli.options.arguments import add_command, add_json, add_legacy_io, add_model, add_shape
+from ovir.cli.options.opening import add_extension, add_no_weights, load_extensions, open_recovering
+from ovir.cli.terminal.output import say, say_filled, say_json, say_table, status_of
+from ovir.diagnostics.wording import plural
+from ovir.graph.layers import Layer, Port
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "infer",
+        run,
+        "infer every layer's shapes and types, and explain which are dynamic",
+        "  ovir infer model.xml\n  ovir infer model.xml --shape data=1,?,224 --json\n"
+        "  ovir infer model.xml --no-weights\n"
+        "\nIf a layer is at fault, the types that the file declares are shown, marked as (only declared).\n",
+    )
+    add_model(parser)
+    add_no_weights(parser)
+    add_extension(parser)
+    add_shape(parser)
+    add_json(parser)
+    add_legacy_io(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    load_extensions(arguments.extension)
+    recovered = open_recovering(arguments, legacy_io=arguments.legacy_io)
+    model = recovered.model
+    origins = SizeOrigins(model)
+    if arguments.json:
+        say_json(_as_json(recovered, origins))
+    else:
+        rows = (row for layer in model.walk() for row in _rows(layer, origins, recovered.declared))
+        say_table((">id", "~layer", "~type", "output", "¶why it is dynamic"), rows)
+        say()
+        say_filled(_summary(recovered))
+        if example := next(filter(None, map(_open_ended, model.walk())), None):
+            say(f"{example} is a size of {example.removesuffix('..')} or more")
+    return status_of(recovered.errors)
+
+
+def _rows(layer: Layer, origins: SizeOrigins, declared: Collection[Port]) -> Iterator[tuple[str, ...]]:
+    ports = layer.inputs if layer.type == "Result" else layer.outputs
+    if not ports:
+        yield str(layer.id), layer.scope + layer.name, layer.type, "", ""
+    for port in ports:
+        number, kind = ("", "") if port.index else (str(layer.id), layer.type)
+        mark = " (only declared)" if _is_declared(port, declared) else ""
+        yield number, name_of(port), kind, f"{port.type}{mark}", origins.explain(port)
+
+
+def _open_ended(layer: Layer) -> str | None:
+    """Return a size without an upper bound, such as ``21..``, of the outputs of a layer."""
+    sizes = (size for port in layer.outputs if port.shape.rank is not None for size in port.shape)
+    return next((str(size) for size in sizes if size.upper is None and size.lower), None)
+
+
+def _is_declared(port: Port, declared: Collection[Port]) -> bool:
+    """Return whether the type of an output is declared in the file, not inferred."""
+    return port.is_output and (port in declared or is_only_declared(port.layer))
+
+
+def _summary(recovered: Recovered) -> str:
+    layers = list(recovered.model.walk())
+    dynamic = sum(any(not port.shape.is_static for port in layer.outputs) for layer in layers)
+    unknown = [layer for layer in layers if is_only_declared(layer)]
+    open_layers = {port.layer for port in recovered.declared}.difference(unknown)
+    text = f"{plural(len(layers), 'layer')}, {dynamic} of them with dynamic shapes"
+    if unknown:
+        text += f", {len(unknown)} whose shapes are only declared, because ovir cannot infer them"
+    if open_layers:
+        text += f", {len(open_layers)} whose shapes are only declared, because inference does not find them"
+    return text
+
+
+def _as_json(recovered: Recovered, origins: SizeOrigins) -> dict[str, Any]:
+    model = recovered.model
+    return {
+        "name": model.name,
+        "version": model.version,
+        "inputs": [_port(port, origins) for port in model.inputs],
+        "outputs": [_port(port, origins) for port in model.outputs],
+        "layers": [_layer(layer, origins, recovered.declared) for layer in model.walk()],
+        "diagnostics": [found.to_dict() for found in (*recovered.errors, *model.diagnostics)],
+    }
+
+
+def _layer(layer: Layer, origins: SizeOrigins, declared: Collection[Port]) -> dict[str, Any]:
+    return {
+        "id": layer.id,
+        "name": layer.name,
+        **({"scope": layer.scope.rstrip("/")} if layer.scope else {}),
+        "type": layer.type,
+        "version": layer.version,
+        "line": layer.line,
+        "inferred": not (is_only_declared(layer) or any(port in declared for port in layer.outputs)),
+        "inputs": [{"shape": str(port.shape), "type": str(port.element_type)} for port in layer.inputs],
+        "outputs": [_port(port, origins) for port in layer.outputs],
+    }
+
+
+def _port(port: Port, origins: SizeOrigins) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": port.any_name,
+        "shape": str(port.shape),
+        "type": str(port.element_type),
+        "names": sorted(port.names),
+    }
+    dynamic = [
+        {"axis": axis, "size": str(port.shape[axis]), "cause": o.cause, "origin": str(o), "from": o.roots}
+        for axis, o in origins.of(port)
+    ]
+    if dynamic:
+        entry["dynamic"] = dynamic
+    return entry

@@ -1,0 +1,94 @@
+"""``ovir join``: make one model of two, of which the first feeds the second."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+from ovir.cli.commands.edit import is_layer, tensor_key
+from ovir.cli.options.arguments import add_command, add_json, file_name, output_file, raise_usage_error
+from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.terminal.output import DONE, print_diagnostics, saved_as_json, say, say_json, say_table
+from ovir.diagnostics.wording import plural, readable
+from ovir.graph.names import input_named, tensor_names
+from ovir.model import Model, join, read_model, save_model
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "join",
+        run,
+        "make one model of two: outputs of the first feed inputs of the second",
+        "  ovir join resize.xml detector.xml --connect image_out=image -o both.xml\n"
+        "  ovir join encoder.xml decoder.xml --connect states=states --connect mask=mask -o both.xml\n"
+        "\nWhat is not connected remains an input or output. Names of the second that the first has get a number.\n",
+    )
+    for number, name in (("first", "FIRST.xml"), ("second", "SECOND.xml")):
+        parser.add_argument(number, type=file_name, metavar=name, help=f"the .xml of the {number} model")
+    add_extension(parser)
+    parser.add_argument(
+        "--connect",
+        action="append",
+        default=[],
+        metavar="OUT=IN",
+        help="feed a tensor of the first model, or LAYER:1, to an input of the second; may be repeated",
+    )
+    parser.add_argument(
+        "-o", "--output", type=output_file, metavar="JOINED.xml", required=True, help="where to save the model"
+    )
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    load_extensions(arguments.extension)
+    first, second = read_model(arguments.first), read_model(arguments.second)
+    if not arguments.connect:
+        _refuse_nothing(first, second)
+    connections: dict[str | tuple[str, int], list[int]] = {}
+    names = tensor_names(first)
+    for text in arguments.connect:
+        tensor, target = _split(first, second, text)
+        connections.setdefault(tensor_key(first, names, tensor), []).append(input_named(second, target))
+    joined = join(first, second, connections)
+    warnings = save_model(joined, arguments.output)
+    if arguments.json:
+        keys = [layer.key for layer in first.walk()]
+        diagnostics = [found.to_dict() for found in warnings]
+        say_json({**saved_as_json(joined, arguments.output, keys), "diagnostics": diagnostics})
+        return DONE
+    print_diagnostics(warnings)
+    ports = [("input", port) for port in joined.inputs] + [("output", port) for port in joined.outputs]
+    say_table(("", "tensor", "type"), [(side, port.any_name, port.type) for side, port in ports])
+    say()
+    say(readable(f"{arguments.output}: {plural(len(joined.layers), 'layer')}"))
+    return DONE
+
+
+def _refuse_nothing(first: Model, second: Model) -> NoReturn:
+    """Raise InputError, which names outputs of the first model and inputs of the second that fit together."""
+    pairs = [
+        f"--connect {output.any_name}={port.any_name}"
+        for port in second.inputs
+        for output in first.outputs
+        if output.element_type.merged_with(port.element_type) and output.shape.compatible(port.shape)
+    ]
+    ports = (", ".join(f"'{port.any_name}' {port.type}" for port in part) for part in (first.outputs, second.inputs))
+    message = "say which outputs ({}) feed which inputs ({}): --connect OUT=IN".format(*ports)
+    raise_usage_error(
+        message, f"these fit together: {', '.join(pairs[:_SHOWN])}" if pairs else "none of them fit together"
+    )
+
+
+_SHOWN = 5
+
+
+def _split(first: Model, second: Model, text: str) -> tuple[str, str]:
+    """Split ``OUT=IN``; names may contain ``=``, so the first split that gives known names counts."""
+    splits = [(text[:i], text[i + 1 :]) for i, character in enumerate(text) if character == "="]
+    if not splits:
+        raise_usage_error(f"--connect {text}: there is no '=' between the output and the input")
+    inputs = {name for port in second.inputs for name in (*port.names, port.layer.name)}
+    tensors = tensor_names(first)
+    known = [split for split in splits if split[1] in inputs and (split[0] in tensors or is_layer(first, split[0]))]
+    return (known or splits)[0]

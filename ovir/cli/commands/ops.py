@@ -1,0 +1,157 @@
+"""``ovir ops``: what ovir can do with each operation version, or the description of some operations."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from ovir.cli.options.arguments import add_command, add_json_to, group_of, raise_usage_error
+from ovir.cli.pages.operation_examples import example_of, output_of
+from ovir.cli.pages.operation_markdown import operation_page, operations_page
+from ovir.cli.pages.operation_pages import (
+    OperationEntry,
+    described,
+    entries,
+    tokenizer_entries,
+    totals,
+    versions_of,
+    yes_or_no,
+)
+from ovir.cli.terminal.output import say, say_json, say_table
+from ovir.ops.base import opsets
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "ops",
+        run,
+        "list every operation version, and whether ovir infers and runs it",
+        "  ovir ops\n  ovir ops Gather              attributes, inputs and meaning of each version\n"
+        "  ovir ops --markdown > operations.md\n",
+    )
+    parser.add_argument(
+        "operations",
+        nargs="*",
+        metavar="OPERATION",
+        help="describe these operations; upper and lower case are the same",
+    )
+    form = group_of(parser, "outputs").add_mutually_exclusive_group()
+    add_json_to(form)
+    form.add_argument(
+        "--markdown",
+        action="store_true",
+        help="print Markdown: the page of each operation, or the list of all, docs/operations.md",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.operations:
+        return _describe(arguments)
+    listed = entries()
+    if arguments.json:
+        say_json([_as_json(entry) for entry in (*listed, *tokenizer_entries())])
+    elif arguments.markdown:
+        say(operations_page().rstrip("\n"))
+    else:
+        tokenizers = tokenizer_entries()
+        rows = (
+            (e.name, e.version, e.opsets if e.opset else "", yes_or_no(e.infers), yes_or_no(e.runs))
+            for e in (*listed, *tokenizers)
+        )
+        say_table(("~operation", "version", "opsets", "inference", "kernel"), rows, least=("opsets",))
+        say()
+        say(f"{totals(listed)}; and {len(tokenizers)} operations of openvino_tokenizers")
+    return 0
+
+
+def _describe(arguments: argparse.Namespace) -> int:
+    chosen = [_versions(name) for name in arguments.operations]
+    if arguments.json:
+        say_json([{**_as_json(entry), **described(entry)} for versions in chosen for entry in versions])
+        return 0
+    if arguments.markdown:
+        say("\n".join(operation_page(versions[0].name) for versions in chosen).rstrip("\n"))
+        return 0
+    for versions in chosen:
+        for line in (line for entry in versions for line in (*_lines(entry), "")):
+            say(line)
+        for line in _example(versions[0].name):
+            say(line)
+    return 0
+
+
+def _versions(name: str) -> list[OperationEntry]:
+    """Return the versions of an operation by its name in any case."""
+    return versions_of(name) or raise_usage_error(*opsets.why_unresolved(name, "opset1"))
+
+
+def _example(name: str) -> Iterator[str]:
+    """Yield the lines of the example of an operation, and of what it prints."""
+    if code := example_of(name):
+        yield "example"
+        yield ""
+        yield from (f"  {line}".rstrip() for line in code.splitlines())
+        yield ""
+        yield "prints"
+        yield ""
+        yield from (f"  {line}".rstrip() for line in output_of(code).splitlines())
+        yield ""
+
+
+def _lines(entry: OperationEntry) -> Iterator[str]:
+    """Yield the lines that describe one version."""
+    page = described(entry)
+    where = f"in opset {entry.opsets}" if entry.opset else "of an extension"
+    yield f"{entry.title if entry.opset else entry.name}, {where}"
+    yield ""
+    yield from (f"  {line}".rstrip() for line in page["documentation"].splitlines())
+    for head, lines in (
+        ("inputs", [_input_cells(item) for item in page["inputs"]]),
+        ("attributes", [_attribute_cells(item) for item in page["attributes"]]),
+        ("outputs", [(str(index), text) for index, text in enumerate(page["outputs"])]),
+    ):
+        if lines or head != "outputs":
+            yield ""
+            yield f"  {head}{'' if lines else ': none'}"
+        width = max((len(first) for first, _ in lines), default=0)
+        yield from (f"    {first:{width}}  {rest}".rstrip() for first, rest in lines)
+    yield ""
+    yield f"  inference: {yes_or_no(entry.infers)}, kernel: {yes_or_no(entry.runs)}, " + (
+        f"specification: {page['source'] or 'openvino_tokenizers'}"
+    )
+    found = (
+        ("function", page["function"]),
+        ("known to", page["releases"]),
+        ("ONNX", page["onnx"]),
+        ("older releases", page["lowering"]),
+        *(("note", text) for text in page["constructs"]),
+    )
+    yield from (f"  {head}: {text}" for head, text in found if text)
+
+
+def _input_cells(item: dict[str, Any]) -> tuple[str, str]:
+    types = item["type"] or "types depend on the attributes or bodies"
+    kind = ", any number of them" if item["repeated"] else ", optional" if item["optional"] else ""
+    return item["name"], types + kind
+
+
+def _attribute_cells(item: dict[str, Any]) -> tuple[str, str]:
+    parts = [item["type"]]
+    if item["choices"]:
+        parts.append(f"one of {', '.join(item['choices'])}")
+    if item["minimum"] is not None:
+        parts.append(f"at least {item['minimum']}")
+    parts.append("required" if item["required"] else f"default {item['default']}")
+    return item["name"], ", ".join(parts)
+
+
+def _as_json(entry: OperationEntry) -> dict[str, Any]:
+    return {
+        "type": entry.name,
+        "version": entry.version,
+        "opsets": entry.opsets,
+        "inference": entry.infers,
+        "kernel": entry.runs,
+    }

@@ -1,0 +1,165 @@
+"""``ovir precision``: find the layers that must stay in f32 on a device that computes in f16, bf16 or int8."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ovir.cli.options.arguments import (
+    add_command,
+    add_json,
+    add_legacy_io,
+    add_model,
+    add_shape,
+    amount,
+    open_model,
+    output_file,
+    raise_usage_error,
+)
+from ovir.cli.options.inputs import add_input_sets, inputs_of, random_note
+from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.terminal.output import (
+    DONE,
+    UNUSABLE,
+    WRONG,
+    format_number,
+    print_diagnostics,
+    print_message,
+    say,
+    say_filled,
+    say_json,
+    say_table,
+)
+from ovir.cli.terminal.progress import reported
+from ovir.diagnostics.wording import plural, readable
+from ovir.model import Model
+
+if TYPE_CHECKING:
+    from ovir.debugging.precision import LayerSensitivity, Precision
+
+_TYPES = ("f16", "bf16", "int8")
+_SHOWN = 20
+"""The table shows this many layers besides those to keep; JSON contains all of them."""
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "precision",
+        run,
+        "find the layers that must stay in f32 on a device that computes in f16, bf16 or int8",
+        "  ovir precision model.xml --to f16 --input inputs.npz\n"
+        "  ovir precision model.xml --to bf16 --samples 4 -o mixed.xml\n"
+        "  ovir precision model.xml --to int8 --samples 16 --tolerance 0.05\n"
+        "\nThe device is emulated, so that none is needed. Real inputs give better answers than random ones.\n"
+        "\nexit status: 0 layers were found, or none is needed, 1 no choice of layers suffices, 2 nothing was tried\n",
+    )
+    parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that the model cannot be computed in this type
+    add_model(parser)
+    add_extension(parser)
+    parser.add_argument("--to", choices=_TYPES, required=True, help="the type that the device computes in")
+    add_input_sets(parser)
+    add_shape(parser)
+    parser.add_argument(
+        "--tolerance",
+        type=amount,
+        metavar="X",
+        help="the error that an output may have, as a share of its root mean square "
+        "(default: 0.01 for f16, 0.05 for bf16, 0.1 for int8)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=amount,
+        default=300.0,
+        metavar="N",
+        help="stop measuring single layers after about N seconds (default: 300)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=output_file,
+        metavar="OUT.xml",
+        help="save the model with marks by which OpenVINO computes these layers in f32",
+    )
+    add_json(parser)
+    add_legacy_io(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from ovir.debugging.exact_layers import lost_marks
+    from ovir.debugging.precision import precision
+
+    if arguments.output is not None and arguments.to == "int8":
+        hint = "quantize the model with NNCF and give it the printed names as ignored_scope"
+        raise_usage_error("-o marks layers for f16 and bf16; OpenVINO does not quantize models to int8 by itself", hint)
+    load_extensions(arguments.extension)
+    model = open_model(arguments, legacy_io=arguments.legacy_io)
+    print_diagnostics(model.diagnostics)
+    inputs = inputs_of(model, arguments)
+    with reported("measuring layers", random_note(arguments)) as update:
+        found = precision(
+            model,
+            arguments.to,
+            inputs,
+            samples=arguments.samples,
+            seed=arguments.seed or 0,
+            tolerance=arguments.tolerance,
+            seconds=arguments.seconds,
+            progress=update,
+        )
+    lost = {} if arguments.to == "int8" else lost_marks(model, found.keep)
+    if arguments.output is not None:
+        _save(model, found, arguments.output, lost)
+    if arguments.json:
+        marks = [{"layer": key, "reason": reason} for key, reason in lost.items()]
+        say_json({"model": model.path, "output": arguments.output, **found.to_dict(), "lost_marks": marks})
+    else:
+        _print(found)
+    return DONE if found.within else WRONG
+
+
+def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> None:
+    from ovir.debugging.exact_layers import with_exact_layers
+    from ovir.model import save_model
+
+    print_diagnostics(save_model(with_exact_layers(model, found.keep), path))
+    print_message(readable(f"{path}: {plural(len(found.keep), 'layer')} marked to stay in f32"))
+    for reason in dict.fromkeys(lost.values()):
+        names = ", ".join(f"'{key}'" for key in lost if lost[key] == reason)
+        print_message(readable(f"warning: OpenVINO's CPU plugin ignores the marks of {names}: {reason}"))
+
+
+def _print(found: Precision) -> None:
+    ranked = sorted(found.layers, key=_rank)
+    rest = [layer for layer in ranked if not layer.keep]
+    rows = [*(layer for layer in ranked if layer.keep), *rest[:_SHOWN]]
+    title = "error of the outputs if the layer alone computes in " + found.to + ":"
+    say_table(
+        ("~layer", "~operation", ">error", ">of its results", ""),
+        map(_row, rows),
+        title=title,
+        least=("of its results",),
+    )
+    if len(rest) > _SHOWN:
+        say(f"and {plural(len(rest) - _SHOWN, 'less sensitive layer')}")
+    say()
+    sets = plural(found.samples, "set") + " of inputs"
+    say_filled(f"all in {found.to}: error {format_number(found.error_before)}, tolerance {found.tolerance:g}, {sets}")
+    if not found.keep:
+        say("no layer needs f32" if found.within else "no choice of layers keeps the outputs within the tolerance")
+        return
+    say(f"{plural(len(found.keep), 'layer')} in f32: error {format_number(found.error)}")
+    say()
+    for name in found.keep:
+        say(name)
+    say()
+    say(found.ignored_scope)
+
+
+def _rank(layer: LayerSensitivity) -> tuple[bool, float, float]:
+    return layer.error is None, -(layer.error or 0.0), -layer.own_error
+
+
+def _row(layer: LayerSensitivity) -> tuple[str, ...]:
+    error = "not measured" if layer.error is None else format_number(layer.error)
+    return layer.layer, layer.type, error, format_number(layer.own_error), "f32" if layer.keep else ""

@@ -1,0 +1,160 @@
+"""``ovir reduce``: the smallest model for which a command fails as it does for the whole model."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ovir.cli.options.arguments import (
+    add_command,
+    add_json,
+    add_model,
+    add_shape,
+    file_name,
+    natural,
+    open_model,
+    output_file,
+    seconds,
+)
+from ovir.cli.options.inputs import add_inputs, collect, save_inputs
+from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.terminal.output import DONE, print_message, say, say_filled, say_json, say_table
+from ovir.cli.terminal.progress import reported
+from ovir.core.arrays import Array
+from ovir.debugging.failure_checks import status_text
+from ovir.debugging.reduce import Reduction, reduce
+from ovir.diagnostics.wording import plural, readable
+from ovir.model import Model
+
+_EPILOG = """\
+  ovir reduce model.xml --check 'ovir run {}' -o small.xml
+  ovir reduce model.xml --check 'ovir compare {} --against openvino:CPU' -o small.xml
+  ovir reduce model.xml --check 'python check.py {}' --timeout 60 --work reduction -o small.xml
+
+{} is the path of a candidate. The status of the command is its exit status, the negative number of the signal that
+ended it, or 124 if it took longer than --timeout. A candidate is kept if its status is the same as for the whole model;
+any other status means that the failure is gone. A good check has a status of its own for the failure: `ovir compare`
+has 1 for a difference and 2 if it cannot compare.
+
+exit status: 0 done, 1 the model is at fault, 2 wrong usage, or a check that cannot be used
+"""
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands, "reduce", run, "find the smallest model for which a command fails as for the whole model", _EPILOG
+    )
+    add_model(parser)
+    parser.add_argument(
+        "--check",
+        required=True,
+        metavar="'COMMAND {}'",
+        help="the command that fails, such as 'ovir compare {} --against openvino:CPU'; {} is the path of a model",
+    )
+    parser.add_argument(
+        "-o", "--output", type=output_file, metavar="SMALL.xml", required=True, help="where to save the smallest model"
+    )
+    parser.add_argument(
+        "--status",
+        type=int,
+        metavar="N",
+        help="the status to look for (default: the one of the whole model, which must not be 0)",
+    )
+    parser.add_argument(
+        "--timeout", type=seconds, metavar="SECONDS", help="stop the command after this time; its status is 124 then"
+    )
+    parser.add_argument(
+        "--work",
+        type=file_name,
+        metavar="DIR",
+        help="keep the answers of the command and the best model so far in this folder; the same call continues there",
+    )
+    parser.add_argument("--max-runs", type=natural, metavar="N", help="run the command at most N times")
+    add_shape(parser)
+    add_inputs(parser)
+    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)")
+    add_extension(parser)
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    load_extensions(arguments.extension)
+    model = open_model(arguments)
+    inputs = _inputs(model, arguments)
+    last: list[Reduction] = []
+    with reported("removing layers") as update:
+
+        def progress(found: Reduction, step: str) -> None:
+            last[:] = [found]
+            update(found.layers_before - found.layers, found.layers_before, f"{plural(found.runs, 'run')}: {step}")
+
+        try:
+            found = reduce(
+                model,
+                arguments.check,
+                output=arguments.output,
+                status=arguments.status,
+                timeout=arguments.timeout,
+                work=arguments.work,
+                inputs=inputs,
+                seed=arguments.seed or 0,
+                max_runs=arguments.max_runs,
+                progress=progress,
+            )
+        except KeyboardInterrupt:
+            if last:
+                print_message(readable(f"the best model so far is saved: {_summary(last[0], arguments.output, None)}"))
+            raise
+    if arguments.json:
+        say_json(found.to_dict())
+    else:
+        _print(found, arguments.output, arguments.max_runs)
+    return DONE
+
+
+def _inputs(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
+    """Return the inputs that are given; a model without any gets random ones, only if their values are needed."""
+    if not arguments.input and arguments.save_inputs is None:
+        return {}
+    fed = model.clone()  # which gets the shapes of the inputs
+    inputs = collect(fed, arguments)
+    if arguments.save_inputs is not None:
+        save_inputs(arguments.save_inputs, fed, inputs)
+    return inputs.feeds
+
+
+def _print(found: Reduction, path: str, most: int | None) -> None:
+    if found.steps:
+        rows = [(step.name, step.runs, step.layers) for step in found.steps]
+        say_table(("~step", ">runs so far", ">layers left"), rows)
+        say()
+    walked = [layer for layer in found.model.walk() if layer.type not in ("Parameter", "Result")]
+    rest = [layer for layer in walked if layer.type != "Const"] or walked
+    say_table(
+        ("~layer", "~type", "…inputs", "…output"),
+        [
+            (
+                layer.key,
+                f"{layer.type} ({layer.version})",
+                ", ".join(str(port.type) for port in layer.inputs),
+                ", ".join(str(port.type) for port in layer.outputs),
+            )
+            for layer in rest[:_MOST]
+        ],
+    )
+    if len(rest) > _MOST:
+        say(f"and {plural(len(rest) - _MOST, 'more layer')}")
+    say()
+    say_filled(readable(_summary(found, path, most)))
+
+
+_MOST = 20
+"""The largest number of layers that are listed."""
+
+
+def _summary(found: Reduction, path: str, most: int | None) -> str:
+    unfinished = "" if found.complete else f", stopped by --max-runs {most}"
+    return (
+        f"{path}: {found.layers} of {plural(found.layers_before, 'layer')}, "
+        f"{status_text(found.status)} as for the whole model, after {plural(found.runs, 'run')}{unfinished}"
+    )

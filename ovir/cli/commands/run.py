@@ -1,0 +1,552 @@
+"""``ovir run``: run a model on files or random numbers and show the outputs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
+from ovir.cli.options.arguments import (
+    add_command,
+    add_html,
+    add_json,
+    add_model,
+    add_shape,
+    add_workers,
+    check_html,
+    check_target,
+    group_of,
+    natural,
+    output_file,
+    positive,
+    raise_usage_error,
+    write_html,
+)
+from ovir.cli.options.compiling import add_compiling, compiled_as, named_arrays, open_runnable, taps_of
+from ovir.cli.options.inputs import add_input_files, add_inputs, collect, refuse_folders, save_inputs
+from ovir.cli.options.node_data import add_node_data, ranges_for_node_data, write_run_data
+from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.terminal.output import (
+    DONE,
+    WRONG,
+    format_number,
+    listed_layers,
+    print_diagnostics,
+    print_message,
+    say,
+    say_filled,
+    say_json,
+    say_table,
+)
+from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
+from ovir.diagnostics.errors import RunError
+from ovir.diagnostics.wording import escaped, plural, readable, shortened
+from ovir.model import Model
+from ovir.runtime.compiled import CompiledModel
+from ovir.runtime.listeners import Listener, steps_wanted_by
+from ovir.runtime.results import Results
+from ovir.system.files import replaced_file
+from ovir.system.progress import stage
+
+if TYPE_CHECKING:
+    from ovir.analysis.profile import Profile, RunTimes, Timing
+    from ovir.analysis.random_inputs import RandomInput
+    from ovir.debugging.watch import Watch, WatchedConstant, WatchedInput, WatchEvent
+    from ovir.reports.page import Page
+
+IN_FULL = 1024
+"""JSON contains the values of tensors of up to this many elements."""
+FIRST_VALUES = 6
+ROWS = 10
+"""Scores of so many rows are shown; JSON has all."""
+SLOWEST = 20
+"""The table of the profile shows this many layers; JSON contains all of them."""
+
+
+@dataclass
+class Report:
+    """The results of one run."""
+
+    model: Model
+    feeds: Mapping[int, Array]
+    made: Sequence[RandomInput]
+    results: Results
+    profile: Profile | None
+    seconds: float
+    """The time of the first run."""
+    profiled: RunTimes | None
+    """The times of runs beside those of the profile, without it."""
+    times: RunTimes | None = None
+    """The times of the runs that ``--repeat`` asks for."""
+    top: int | None = None
+    """So many scores of each row are shown."""
+    watch: Watch | None = None
+
+    # ----- for people
+
+    def print_tables(self) -> None:
+        head = ("type", "shape", ">min", ">max", ">mean", ">nonfinite", "…first values")
+        least = ("mean", "nonfinite", "type")
+        outputs = [(port.any_name, self.results[i]) for i, port in enumerate(self.model.outputs)]
+        say_table(("~output", *head), (_row(name, array) for name, array in outputs), least=least)
+        for name, array in outputs:
+            if self.top is not None:
+                _print_scores(name, array, self.top)
+            elif classes := likely_classes(array):
+                shown = ", ".join(f"{c} ({p:.3f})" for c, p in classes[:10]) + (", ..." if len(classes) > 10 else "")
+                say()
+                say_filled(f"{readable(name)}: the most probable class by row: {shown}")
+        if self.results.taps:
+            say()
+            say_table(("~tap", *head), (_row(name, array) for name, array in self._tapped()), least=least)
+        if self.watch is not None:
+            print_watch(self.watch)
+        if self.profile is not None:
+            self._print_profile(self.profile)
+        if self.times is not None:
+            from ovir.analysis.profile import WARM_UP
+
+            text = ", ".join(f"{name} {seconds * 1000:.3f}" for name, seconds in self.times.to_dict().items())
+            say()
+            say_filled(f"{plural(len(self.times.seconds), 'run')} after {WARM_UP} to warm up, in ms: {text}")
+
+    def _tapped(self) -> Iterator[tuple[str, Array]]:
+        for name, arrays in self.results.taps.items():
+            for index, array in enumerate(arrays):
+                yield (name if len(arrays) == 1 else f"{name}:{index}"), array
+
+    def _print_profile(self, profile: Profile) -> None:
+        types, layers = profile.types(), profile.layers()
+        runs = f"medians of {plural(profile.runs, 'run')}"
+        say()
+        say_filled(
+            f"time in layers {profile.seconds * 1000:.2f} ms; a run without the profile: {self.profiled}; {runs}"
+        )
+        say()
+        head = (">calls", ">ms", ">share")
+        say_table(("~operation", *head), ((t.type, *_timing_cells(t, profile)) for t in types))
+        say()
+        say_table(
+            ("~layer", "~operation", *head),
+            ((t.name, t.type, *_timing_cells(t, profile)) for t in layers[:SLOWEST]),
+            least=("calls",),
+        )
+        if len(layers) > SLOWEST:
+            say(f"and {plural(len(layers) - SLOWEST, 'faster layer')}")
+
+    # ----- for browsers
+
+    def page(self) -> Page:
+        """Return the report for a browser."""
+        from ovir.reports.run_page import Ran, run_page
+
+        random = frozenset(self.model.inputs.index(item.port) for item in self.made)
+        ran = Ran(
+            self.model,
+            self.feeds,
+            self.results,
+            self.seconds,
+            random,
+            self.profile,
+            self.times,
+            self.watch,
+            self.profiled,
+        )
+        return run_page(ran, self.top)
+
+    # ----- for programs
+
+    def print_json(self, seed: int | None) -> None:
+        random = {self.model.inputs.index(item.port) for item in self.made}
+        document: dict[str, Any] = {
+            "model": self.model.path,
+            "seed": seed,
+            "seconds": self.seconds,
+            "inputs": [
+                {"name": port.any_name, **_tensor(self.feeds[i]), "random": i in random}
+                for i, port in enumerate(self.model.inputs)
+            ],
+            "outputs": [
+                {"name": port.any_name, "names": sorted(port.names), **_tensor(self.results[i]), **self._top(i)}
+                for i, port in enumerate(self.model.outputs)
+            ],
+            "taps": {name: [_tensor(a) for a in arrays] for name, arrays in self.results.taps.items()},
+            "diagnostics": [d.to_dict() for d in (*self.model.diagnostics, *self.results.diagnostics)],
+        }
+        if self.profile is not None:
+            document["profile"] = {
+                "seconds": self.profile.seconds,
+                "runs": [] if self.profiled is None else list(self.profiled.seconds),
+                "types": [{"type": t.type, "calls": t.calls, "seconds": t.seconds} for t in self.profile.types()],
+                "layers": [vars(t) for t in self.profile.layers()],
+            }
+        if self.watch is not None:
+            document.update(self.watch.to_dict())
+        if self.times is not None:
+            document["repeat"] = {"runs": list(self.times.seconds), **self.times.to_dict()}
+        say_json(document)
+
+    def _top(self, index: int) -> dict[str, Any]:
+        from ovir.analysis.metrics import top_scores  # most runs do not need it
+
+        rows = top_scores(self.results[index], self.top) if self.top is not None else None
+        return {} if rows is None else {"top": [[score._asdict() for score in row] for row in rows]}
+
+
+def _print_scores(name: str, array: Array, count: int) -> None:
+    """Print the highest scores of each row, if the output has rows of scores."""
+    from ovir.analysis.metrics import top_scores  # most runs do not need it
+
+    rows = top_scores(array, count)
+    if rows is None:
+        return
+    say()
+    shown = [(row, s.number, format_number(s.value)) for row, scores in enumerate(rows[:ROWS]) for s in scores]
+    say_table((">row", ">class", ">score"), shown, title=f"{readable(name)}: the highest scores by row")
+    if len(rows) > ROWS:
+        say(f"and {plural(len(rows) - ROWS, 'row')} more; --json has all")
+
+
+def _row(name: str, array: Array) -> tuple[str, ...]:
+    s = stats(array)
+    shape = str(PartialShape(array.shape))
+    mean = "-" if s.mean is None else f"{s.mean:.6g}"
+    return (
+        name,
+        type_name(array),
+        shape,
+        format_number(s.minimum),
+        format_number(s.maximum),
+        mean,
+        str(s.nonfinite),
+        _first(array),
+    )
+
+
+def _first(array: Array) -> str:
+    if array.dtype.kind in "TUSO":
+        values = [repr(shortened(str(x))) for x in islice(array.flat, FIRST_VALUES)]
+    else:
+        values = [format_number(x.item()) for x in as_numbers(array.reshape(-1)[:FIRST_VALUES])]
+    return " ".join(values) + (" ..." if array.size > FIRST_VALUES else "")
+
+
+def _timing_cells(timing: Timing, profile: Profile) -> tuple[str, str, str]:
+    share = timing.seconds / profile.seconds if profile.seconds else 0.0
+    return str(timing.calls), f"{timing.seconds * 1000:.3f}", f"{share:.1%}"
+
+
+def _tensor(array: Array) -> dict[str, Any]:
+    s = stats(array)
+    entry: dict[str, Any] = {
+        "shape": list(array.shape),
+        "type": type_name(array),
+        "min": s.minimum,
+        "max": s.maximum,
+        "mean": s.mean,
+        "nonfinite": s.nonfinite,
+    }
+    if array.size <= IN_FULL:
+        entry["values"] = array.tolist() if array.dtype.kind in "TUSOb" else as_numbers(array).tolist()
+    return entry
+
+
+_EVENTS = 20
+"""The table shows this many layers; JSON contains all of them."""
+_MARGINS = 10
+_CONTENTS = {"nan": "NaN", "inf": "infinity"}
+
+
+def print_watch(watch: Watch) -> None:
+    """Print the layers that made watched values, and those that are nearest to overflow."""
+    watched = ", ".join(map(str, watch.conditions))
+    say()
+    for name, what in watch.inputs:
+        say_filled(readable(f"input '{name}' contains {_CONTENTS.get(what, f'values of {what}')}{_consequence(what)}"))
+    for constant in watch.constants[:_EVENTS]:
+        say_filled(readable(_watched_constant(constant)))
+    if (more := len(watch.constants) - _EVENTS) > 0:
+        say(f"and {plural(more, 'constant')} more; --json has all")
+    if watch.events:
+        head = ("~layer", "~operation", "what", ">value", "position", ">count", "…inputs")
+        rows = map(_watched_row, watch.events[:_EVENTS])
+        say_table(head, rows, title=f"watched for {watched}:", least=("position",))
+        if (more := len(watch.events) - _EVENTS) > 0:
+            say(f"and {plural(more, 'layer')} more; --json has all")
+    else:
+        known = [kind for kind, items in (("inputs", watch.inputs), ("constants", watch.constants)) if items]
+        others = f", apart from what follows from these {' and '.join(known)}" if known else ""
+        say_filled(f"watched for {watched}: no layer makes such values{others}")
+    _print_margins(watch)
+
+
+def _consequence(what: str) -> str:
+    return "; layers that depend on it are not reported" if what == "nan" else ""
+
+
+def _watched_constant(found: WatchedConstant) -> str:
+    numbers = f"{format_number(found.value)}" + (f" and {found.count - 1:,} more" if found.count > 1 else "")
+    readers = f", read by {', '.join(found.readers[:3])}" if found.readers else ""
+    kind = found.what.partition(":")[2]
+    what = f"is beyond {kind}: {numbers}" if kind else f"contains {_CONTENTS[found.what]}"
+    return f"constant '{found.layer}' {what}{readers}"
+
+
+def _watched_row(event: WatchEvent) -> tuple[str, ...]:
+    where = f"[{','.join(map(str, event.position))}]" + (f" of call {event.call + 1}" if event.call else "")
+    inputs = "; ".join(map(_input, event.inputs))
+    what = event.what if event.inside is None else f"{event.what} in its {event.inside}"
+    return event.layer, event.type, what, format_number(event.value), where, f"{event.count:,}", inputs
+
+
+def _input(item: WatchedInput) -> str:
+    ends = f"{format_number(item.minimum)}..{format_number(item.maximum)}"
+    return f"{item.source} {ends}" + (f", {item.nonfinite:,} not finite" if item.nonfinite else "")
+
+
+def _print_margins(watch: Watch) -> None:
+    margins = watch.margins
+    for name in dict.fromkeys(name for margin in margins for name in margin.margins):
+        nearest = sorted(margins, key=lambda margin: margin.margins[name])[:_MARGINS]
+        say()
+        rows = [(m.layer, m.type, format_number(m.largest), format_number(m.margins[name])) for m in nearest]
+        say_table(("~layer", "~operation", ">largest", ">margin"), rows, title=f"nearest to overflow in {name}:")
+        if beyond := sum(margin.margins[name] < 1 for margin in margins):
+            say(f"{plural(beyond, 'layer')} beyond {name} (margin below 1)")
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "run",
+        run,
+        "run a model and show its outputs",
+        "  ovir run model.xml\n"
+        "  ovir run model.xml --shape image=4,3,224,224 --seed 7 --profile\n"
+        "  ovir run model.xml --input image=photo.npy --input ids=batch.npz:ids --output out.npz\n"
+        "  ovir run model.xml --input inputs.npz --tap 'conv[0-9]+$' --json\n"
+        "  ovir run model.xml --input image=photo.jpg --mean 124,116,104 --scale 58,57,57 --top 5\n"
+        "  ovir run model.xml --watch nan,inf,overflow:f16\n"
+        "  ovir run model.xml --record all.npz --tap attention\n"
+        "  ovir run model.xml --input ids=[[101,7592,102]] --input text='some words' --repeat 20\n"
+        "  ovir run model.xml --inputs images/ --output results/ --workers 8 --resume\n"
+        "\nWithout --input, inputs are random numbers; those that serve as indices stay in range.\n",
+    )
+    add_model(parser)
+    add_extension(parser)
+    add_inputs(parser)
+    _add_many(parser)
+    add_shape(parser)
+    group_of(parser, "inputs").add_argument(
+        "--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)"
+    )
+    outputs = group_of(parser, "outputs")
+    outputs.add_argument(
+        "--output",
+        type=output_file,
+        metavar="FILE.npz",
+        help="save the outputs, and taps as tap:NAME; with --inputs, the folder for a file of each input",
+    )
+    outputs.add_argument(
+        "--tap",
+        type=_pattern,
+        action="append",
+        default=[],
+        metavar="REGEX",
+        help="also show the outputs of layers whose name, or whose tensor's name, matches; "
+        "with --record, save only these",
+    )
+    outputs.add_argument(
+        "--record",
+        type=output_file,
+        metavar="FILE.npz",
+        help="save the inputs and the result of every layer, or of those that --tap selects, as they are computed",
+    )
+    outputs.add_argument(
+        "--top", type=positive, metavar="N", help="show the N highest scores of each row of the outputs"
+    )
+    group_of(parser, "checks").add_argument(
+        "--watch",
+        metavar="WHAT",
+        help="report the layers that make such values first: nan, inf, overflow:TYPE, denormal:TYPE, as in "
+        "nan,inf,overflow:f16; the exit status is then 1 if there are any",
+    )
+    add_json(parser)
+    add_html(parser)
+    add_compiling(parser)
+    engine = group_of(parser, "engine")
+    engine.add_argument(
+        "--repeat",
+        type=positive,
+        metavar="N",
+        help="run N more times, and show how long the runs take (median, percentiles)",
+    )
+    engine.add_argument(
+        "--profile", action="store_true", help="show the time that each layer and each type of operation takes"
+    )
+    add_node_data(parser, "the largest absolute value of each layer, or with --profile its time,")
+
+
+def _add_many(parser: argparse.ArgumentParser) -> None:
+    """Add the options that apply to many inputs alone."""
+    group = group_of(parser, "many inputs")
+    add_input_files(parser)
+    add_workers(parser)
+    group.add_argument(
+        "--batch", type=positive, metavar="N", help="with --inputs: run N inputs at once, stacked along a dynamic axis"
+    )
+    group.add_argument(
+        "--resume",
+        action="store_true",
+        help="with --inputs: keep the results of an interrupted run, and run what is missing, failed or out of date",
+    )
+
+
+def _pattern(text: str) -> str:
+    import re
+    import warnings
+
+    try:
+        with warnings.catch_warnings(action="ignore"):  # warnings about syntax that a later Python may change
+            re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a regular expression: {error}")) from None
+    return text
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.inputs is not None:
+        from ovir.cli.commands.run_many import run_many
+
+        return run_many(arguments)
+    _refuse_many(arguments)
+    check_html(arguments)
+    for option in ("output", "save_inputs", "record"):
+        if (target := getattr(arguments, option)) is not None:
+            check_target(f"--{option.replace('_', '-')}", target, ".npz")
+    watch = _watch(arguments) if arguments.watch is not None else None
+    ranges = ranges_for_node_data(arguments)
+    load_extensions(arguments.extension)
+    model = open_runnable(arguments)
+    inputs = collect(model, arguments)
+    inputs.warn()
+    if arguments.save_inputs is not None:
+        save_inputs(arguments.save_inputs, model, inputs)
+    try:
+        taps = taps_of(model, arguments.tap)
+        compiled = compiled_as(arguments, model)
+        listeners: list[Listener] = [listener for listener in (watch, ranges) if listener is not None]
+        if arguments.record is not None:
+            results, seconds = _record(compiled, inputs.feeds, taps, listeners, arguments)
+        else:
+            results, seconds = _run_compiled(compiled, inputs.feeds, taps, listeners)
+        profile, profiled = _profile(compiled, inputs.feeds) if arguments.profile else (None, None)
+        times = _times(compiled, inputs.feeds, arguments.repeat) if arguments.repeat else None
+    except RunError as error:
+        inputs.hint_at_choices(model, error)
+        from ovir.analysis.summary import not_run
+
+        if lacking := not_run(model):
+            error.add_note(f"  cannot be run yet: {readable(listed_layers(lacking))}")
+        raise
+    print_diagnostics(results.diagnostics)
+    if arguments.emulate == "f16" and watch is None:
+        _print_clamped(model)
+    if arguments.output is not None:
+        _save(arguments.output, results)
+    if arguments.node_data is not None:
+        write_run_data(arguments.node_data, model, profile, ranges)
+    report = Report(model, inputs.feeds, inputs.made, results, profile, seconds, profiled, times, arguments.top, watch)
+    if arguments.json:
+        report.print_json(seed=(arguments.seed or 0) if inputs.made else None)
+    else:
+        report.print_tables()
+    write_html(arguments, report.page)
+    return WRONG if watch is not None and watch.events else DONE
+
+
+def _refuse_many(arguments: argparse.Namespace) -> None:
+    """Raise a usage error for options that apply to many inputs alone, and for a folder as one input."""
+    for option in ("workers", "dask", "batch", "resume"):
+        if getattr(arguments, option):
+            raise_usage_error(f"--{option} is for many inputs, which --inputs gives")
+    refuse_folders(arguments)
+
+
+def _watch(arguments: argparse.Namespace) -> Watch:
+    """Return the watch of ``--watch``. In an emulated run, what overflows has become infinite."""
+    from ovir.debugging.watch import Watch
+
+    watch = Watch(arguments.watch)
+    if arguments.emulate is not None and f"overflow:{arguments.emulate}" in map(str, watch.conditions):
+        return Watch(f"{arguments.watch},inf")
+    return watch
+
+
+def _print_clamped(model: Model) -> None:
+    """Print the constants that f16 cannot hold."""
+    from ovir.debugging.watch import large_constants, parse_conditions
+
+    found = list(large_constants(model, parse_conditions("overflow:f16")))
+    for constant in found[:_EVENTS]:
+        print_message(readable(f"{_watched_constant(constant)}; it is clamped"))
+    if (more := len(found) - _EVENTS) > 0:
+        print_message(f"and {plural(more, 'constant')} more")
+
+
+def _profile(compiled: CompiledModel, feeds: dict[int, Array]) -> tuple[Profile, RunTimes]:
+    from ovir.analysis.profile import profile_runs
+
+    return profile_runs(compiled, feeds)
+
+
+def _record(
+    compiled: CompiledModel,
+    feeds: dict[int, Array],
+    taps: Sequence[str],
+    listeners: Sequence[Listener],
+    arguments: argparse.Namespace,
+) -> tuple[Results, float]:
+    from ovir.analysis.record import Recorder
+    from ovir.io.tensor_files import NpzWriter
+
+    with replaced_file(arguments.record, "write the record") as file, NpzWriter(file) as writer:
+        recorder = Recorder(compiled.model, writer.write, taps if arguments.tap else None)
+        failure = None
+        try:
+            done = _run_compiled(compiled, feeds, (), [*listeners, recorder])
+        except RunError as error:  # the record of the layers before shows why
+            failure = error
+    if failure is not None:
+        raise failure
+    print_message(f"recorded {plural(recorder.count, 'tensor')} in {escaped(arguments.record)}")
+    return done
+
+
+def _run_compiled(
+    compiled: CompiledModel, feeds: dict[int, Array], taps: Sequence[str], listeners: Sequence[Listener]
+) -> tuple[Results, float]:
+    with stage("compiling"):
+        compiled.plan([*taps, *steps_wanted_by(listeners)])
+    with stage("running") as timed:
+        results = compiled(feeds, taps=taps, listeners=listeners)
+        return results, timed.seconds
+
+
+def _times(compiled: CompiledModel, feeds: dict[int, Array], count: int) -> RunTimes:
+    from ovir.analysis.profile import time_runs
+
+    return time_runs(compiled, feeds, count)
+
+
+# --------------------------------------------------------------------------- outputs
+
+
+def _save(path: str, results: Results) -> None:
+    from ovir.io.tensor_files import save_npz
+
+    save_npz(path, named_arrays(results), "write the results")

@@ -1,0 +1,193 @@
+"""``ovir view``: draw a model in Model Explorer, with what is wrong with it and what flows through it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from typing import Any
+
+from ovir.analysis.diff import diff
+from ovir.checks.checker import check
+from ovir.checks.recovering import Recovered, read_recovering
+from ovir.cli.options.arguments import add_command, add_model, add_shape, file_name, natural
+from ovir.cli.options.opening import add_extension, add_no_weights, load_extensions, open_recovering
+from ovir.cli.terminal.display import last_line
+from ovir.cli.terminal.output import DONE, print_diagnostics, print_message, say
+from ovir.cli.terminal.signals import Terminated
+from ovir.debugging.compare import compare
+from ovir.debugging.device_graph_run import execute
+from ovir.diagnostics.codes import CODES
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.wording import plural
+from ovir.ir.executed import read_executed
+from ovir.view.overlays import (
+    Overlay,
+    comparison_verdict,
+    of_comparison,
+    of_diagnostics,
+    of_diff,
+    of_executed,
+)
+from ovir.view.server import open_browser, open_server
+from ovir.view.view import ViewedModel, measure, shown_models, viewed
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "view",
+        run,
+        "draw a model in a browser with Model Explorer, until Ctrl-C",
+        "  ovir view model.xml\n"
+        "  ovir view model.xml --check --profile\n"
+        "  ovir view model.xml --run inputs.npz            minimum, maximum, mean and NaN of each layer\n"
+        "  ovir view model.xml --compare openvino:CPU      where a device computes something else\n"
+        "  ovir view model.xml --executed openvino:CPU     what the device fused, in which types, how long it took\n"
+        "  ovir view before.xml --diff after.xml           both models, with what was removed and added\n"
+        "\nThe page is served to this machine only, and loads nothing from the network.\n",
+    )
+    add_model(parser)
+    add_no_weights(parser)
+    add_extension(parser)
+    add_shape(parser)
+    parser.add_argument("--check", action="store_true", help="color layers by the severity of their diagnostics")
+    parser.add_argument("--profile", action="store_true", help="run the model, and color layers by the time they take")
+    parser.add_argument(
+        "--run",
+        dest="inputs",
+        type=file_name,
+        metavar="INPUTS.npz",
+        help="run the model on these inputs, and color layers by the minimum, maximum and mean of their values, "
+        "and by how many are NaN or infinite",
+    )
+    parser.add_argument(
+        "--compare",
+        type=file_name,
+        metavar="SIDE",
+        help="color layers by their error: against openvino:DEVICE, onnx:FILE, OTHER.xml or an .npz of tensors",
+    )
+    parser.add_argument(
+        "--executed",
+        type=file_name,
+        metavar="GRAPH",
+        help="color layers by the time that a device took, and show in which type and with which others it computed "
+        "them: openvino:DEVICE runs the model, exec_graph.xml was written elsewhere",
+    )
+    parser.add_argument("--diff", type=file_name, metavar="OTHER.xml", help="also draw this model, and what differs")
+    parser.add_argument("--hide-constants", action="store_true", help="leave out the layers of constants")
+    parser.add_argument(
+        "--port", type=_port, metavar="N", help="the port of the server (default: 8080 or, if it is busy, any free one)"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="only print the address of the page")
+
+
+def _port(text: str) -> int:
+    number = natural(text)
+    if number > 65535:
+        raise argparse.ArgumentTypeError(f"a port is at most 65535, got {number}")
+    return number
+
+
+def run(arguments: argparse.Namespace) -> int:
+    with open_server(arguments.port) as server:  # a busy port is reported before the work
+        load_extensions(arguments.extension)
+        server.show(shown_models(_models(arguments), hide_constants=arguments.hide_constants))
+        say(server.url)
+        print_message("Ctrl-C stops the server")
+        sys.stdout.flush()  # it may be a pipe, and nothing else is printed for long
+        if not arguments.no_browser and not open_browser(server.url):
+            print_message("no browser was found: open the address yourself")
+        last_line.close()  # nothing is in progress any more
+        try:
+            server.serve_forever()
+        except Terminated:
+            raise
+        except KeyboardInterrupt:  # the way in which users end it, when they have seen what they wanted
+            print_message("the server has stopped")
+    return DONE
+
+
+def _models(arguments: argparse.Namespace) -> list[ViewedModel]:
+    """Return the model, and the one that it is compared with, with their overlays."""
+    recovered = open_recovering(arguments)
+    overlays, diagnostics = _checked(arguments, recovered)
+    runs, failures = _ran(arguments, recovered)
+    executed = _executed(arguments, recovered)
+    diffs, others = _differing(arguments, recovered)
+    overlays = sorted(
+        [*overlays, *runs, *executed, *diffs], key=lambda overlay: not overlay.items
+    )  # one with data is selected
+    return [viewed(arguments.model, recovered.model, [*diagnostics, *failures], recovered.declared, overlays), *others]
+
+
+def _checked(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Overlay], list[Diagnostic]]:
+    """Return the severities of layers, and the diagnostics that they show: a check finds them if one is requested or
+    the model has faults."""
+    if not arguments.check and not recovered.errors:
+        return [], [_as_checked(found) for found in recovered.model.diagnostics]
+    found = check(arguments.model, arguments.weights, need_weights=not arguments.no_weights)
+    if arguments.check:
+        print_message(f"{plural(len(found), 'diagnostic')} from the check")
+    if arguments.shape:
+        found += recovered.errors
+    return [of_diagnostics(recovered.model, found)], found
+
+
+def _as_checked(found: Diagnostic) -> Diagnostic:
+    """Return a diagnostic of reading with the severity that ``check`` reports: the reader tolerates some errors."""
+    return replace(found, severity=CODES[found.code].severity)
+
+
+def _ran(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Overlay], list[Diagnostic]]:
+    """Return the overlays of runs, and the diagnostics of runs that failed."""
+    options = [option for option in ("profile", "inputs", "compare") if getattr(arguments, option)]
+    if options and (recovered.errors or recovered.lacks_weights):
+        print_message("the model has faults, or no weights: it is drawn, but not run")
+        return [], []
+    overlays: list[Overlay] = []
+    failures: list[Diagnostic] = []
+    model, inputs = recovered.model, arguments.inputs
+    if options and inputs is None:
+        print_message("random inputs: 1 set, seed 0")
+    if arguments.profile or inputs is not None:
+        overlays, error = measure(model, inputs, times=arguments.profile, ranges=inputs is not None)
+        if error is not None:
+            print_message(str(error))
+            failures += error.diagnostics
+    if arguments.compare is not None:
+        found = compare(model, arguments.compare, inputs=inputs, mode="cumulative")
+        print_diagnostics(found.diagnostics)
+        print_message(f"{comparison_verdict(found)}, against {found.against}")
+        overlays += of_comparison(model, found)
+    return overlays, failures
+
+
+def _executed(arguments: argparse.Namespace, recovered: Recovered) -> list[Overlay]:
+    """Return the overlays of the graph that a device executed, or has executed elsewhere."""
+    if arguments.executed is None:
+        return []
+    model = recovered.model
+    if not arguments.executed.startswith("openvino:"):
+        graph = read_executed(arguments.executed)
+        graph.require_made_from(model, arguments.executed)
+    elif recovered.errors or recovered.lacks_weights:
+        print_message("the model has faults, or no weights: it is drawn, but not run")
+        return []
+    else:
+        graph = execute(model, arguments.executed, arguments.inputs)
+    print_message(graph.summary(model))
+    return of_executed(model, graph)
+
+
+def _differing(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Overlay], list[ViewedModel]]:
+    """Return an overlay of the differences from the model of ``--diff``, and that model with its overlay."""
+    if arguments.diff is None:
+        return [], []
+    other = read_recovering(arguments.diff)
+    diagnostics = [*other.errors, *other.model.diagnostics]
+    print_diagnostics(diagnostics)
+    found = diff(recovered.model, other.model)
+    print_message(str(found))
+    overlays = of_diff(found, "b")
+    return of_diff(found, "a"), [viewed(arguments.diff, other.model, diagnostics, other.declared, overlays)]

@@ -1,0 +1,439 @@
+"""Arguments that several commands share, and their meaning."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import ovir
+from ovir.cli.terminal.display import terminal_width
+from ovir.cli.terminal.output import print_message
+from ovir.core.shapes import PartialShape
+from ovir.diagnostics.errors import InputError, ModelError
+from ovir.diagnostics.wording import escaped, readable
+from ovir.graph.names import input_named
+from ovir.inference.models import reshape_undeclared
+from ovir.model import Model, read_model
+from ovir.system.files import is_special, unwritable
+from ovir.system.progress import stage
+
+if TYPE_CHECKING:
+    from ovir.reports.page import Page
+
+Commands = Any  # argparse has no public name for the type that add_subparsers returns
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal. argparse creates a formatter for each argument and would import shutil for it.
+
+    Examples that are too long continue in a second line, as a shell takes it.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=terminal_width() - 2)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(line for part in _blocks(text) for line in _fitting(part, width)).rstrip()
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Yield each example, which begins with spaces, and each paragraph as one line."""
+    for block in text.split("\n\n"):
+        lines = block.splitlines()
+        if any(line.startswith(" ") for line in lines):
+            yield from lines
+        else:
+            yield " ".join(lines)
+        yield ""
+
+
+def _fitting(text: str, width: int) -> list[str]:
+    """Return an example or a paragraph in lines of a width; the comment of a long example stands before it."""
+    if len(text) <= width:
+        return [text]
+    from textwrap import wrap  # only help needs it
+
+    if not text.startswith(" "):
+        return wrap(text, width, break_on_hyphens=False, break_long_words=False)
+    example, _, comment = text.strip().partition("  ")
+    words = re.split(r" (?=-)", example)  # an option keeps its value
+    lines = [f"  {words[0]}"]
+    for word in words[1:]:
+        if len(f"{lines[-1]} {word} \\") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"      {word}")
+    return [*([f"  # {comment.strip()}"] if comment else []), *lines]
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one message with a code, as all other errors are."""
+
+    def error(self, message: str) -> NoReturn:
+        hint = f"`{self.prog} --help` lists what it takes"
+        given = message.removeprefix("argument ").partition(": expected ")[0].split("/")[0]
+        action = self._option_string_actions.get(given)
+        if action is not None and isinstance(action.metavar, str) and action.help:
+            hint = f"{given} {action.metavar}: {action.help}"
+        raise InputError.usage(message, hint=hint)
+
+
+def add_command(
+    commands: Commands, name: str, run: Callable[[argparse.Namespace], int], summary: str, examples: str
+) -> argparse.ArgumentParser:
+    """Add a subcommand with its help."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"examples:\n{examples}",
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run, parser=parser)
+    for title in GROUPS:
+        parser.add_argument_group(title)  # help shows those that get arguments
+    return parser
+
+
+GROUPS = ("model", "inputs", "many inputs", "comparison", "engine", "checks", "outputs")
+"""The titles under which help lists the options that many commands have, in this order."""
+
+
+def group_of(parser: argparse.ArgumentParser, title: str) -> Any:  # argparse's type of groups is not public
+    """Return the group of a command's options with one of the titles of ``GROUPS``."""
+    return next(group for group in parser._action_groups if group.title == title)
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "model",
+        type=file_name,
+        metavar="MODEL.xml",
+        help="the .xml of the model; its weights are read from the .bin next to it",
+    )
+    group_of(parser, "model").add_argument(
+        "--weights", type=file_name, metavar="FILE", help="the weights, if they are not the .bin next to the model"
+    )
+
+
+def add_shape(parser: argparse.ArgumentParser) -> None:
+    group_of(parser, "model").add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=1,3,?,2..5",
+        help="give an input another shape (NAME= may be omitted if the model has one input), or in infer and show a "
+        "state; may be repeated",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    add_json_to(group_of(parser, "outputs"))
+
+
+def add_json_to(group: Any) -> None:
+    """Add the option to a group, which may exclude others."""
+    group.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def add_legacy_io(parser: argparse.ArgumentParser) -> None:
+    group_of(parser, "model").add_argument(
+        "--legacy-io",
+        action="store_true",
+        help="read an IR of version 10 as OpenVINO does: inputs and outputs become f32 or i32",
+    )
+
+
+def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
+    """Return the model that the arguments name, in the shapes that they give."""
+    model = read_model(arguments.model, arguments.weights, **options)
+    shapes = parse_shapes(model, arguments.shape)
+    if shapes:
+        hints = shape_hints(model, shapes)
+        try:
+            reshape_undeclared(model, shapes)
+        except ModelError as error:
+            for hint in hints:
+                error.add_note(hint)
+            if len(error.diagnostics) > 1:
+                error.add_note("  hint: `ovir check` with the same --shape lists all errors")
+            raise
+    return model
+
+
+def shape_hints(model: Model, shapes: Mapping[int, PartialShape]) -> list[str]:
+    """Return hints for a model that fails in the shapes of ``--shape``: the types that its inputs have without it."""
+    ports = {model.inputs[index]: str(shape)[1:-1] for index, shape in shapes.items()}
+    return [
+        readable(f"  hint: without --shape {port.any_name}={text} this input is {port.type}")
+        for port, text in ports.items()
+    ]
+
+
+class FileName(str):
+    """The path of a file on the command line, or a device."""
+
+
+def file_name(text: str) -> FileName:
+    """Convert the text of an argument that names a file to read."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of the file is empty")
+    return FileName(text)
+
+
+def natural(text: str) -> int:
+    """Convert the text of an argument that is an integer of at least 0."""
+    return _integer(text, 0)
+
+
+def positive(text: str) -> int:
+    """Convert the text of an argument that is an integer of at least 1."""
+    return _integer(text, 1)
+
+
+def _integer(text: str, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(readable(f"'{text}' is not an integer")) from None
+    if value < least:
+        raise argparse.ArgumentTypeError(readable(f"must be at least {least}, got {value}"))
+    return value
+
+
+def amount(text: str) -> float:
+    """Convert the text of an argument that is a number of at least 0."""
+    value = _number(text)
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a number of 0 or more"))
+    return value
+
+
+def seconds(text: str) -> float:
+    """Convert the text of an argument that is a time limit."""
+    value = _number(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a number of seconds above 0"))
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def check_target(option: str, text: str, ending: str = "") -> None:
+    """Raise an error for an output file that cannot be written, before the work that produces it.
+
+    If its name has an ending, it must be the given one, which tells what the file holds.
+    """
+    from pathlib import Path
+
+    path = Path(text)
+    if path.suffix.lower() in (".xml", ".bin"):
+        raise_usage_error(
+            f"{option} {path}: a model would be overwritten; give a name that ends in neither .xml nor .bin"
+        )
+    if path.is_dir():
+        raise_usage_error(f"{option} {path}: this is a directory; give the name of a file in it")
+    if ending and path.suffix.lower() not in ("", ending):
+        what = "arrays are" if ending == ".npz" else "file is"
+        raise_usage_error(f"{option} {path}: the {what} written as {ending}; give a name that ends in {ending}")
+    if not path.parent.is_dir():
+        raise_usage_error(f"{option} {path}: there is no directory {path.parent}")
+    if (reason := unwritable(path)) is not None:
+        raise_usage_error(f"{option} {path}: {reason} is not writable")
+
+
+def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
+    """Return the shape of each input that ``--shape`` texts give, by position."""
+    shapes: dict[int, PartialShape] = {}
+    for text in texts:
+        name, shape_text = split_name(model, text)
+        if name is None and len(model.inputs) != 1:
+            names = ", ".join(f"'{port.any_name}'" for port in model.inputs) or "none"
+            raise_usage_error(f"--shape {text}: say for which input, as NAME={text}; the model's inputs are {names}")
+        try:
+            shape = PartialShape.parse(shape_text)
+        except ValueError as error:
+            port = model.inputs[input_named(model, name) if name is not None else 0]
+            raise_usage_error(f"--shape {text}: {error}", f"input '{port.any_name}' is {port.type} in the file")
+        index = input_named(model, name) if name is not None else 0
+        if index in shapes:
+            raise_usage_error(f"--shape {text}: input '{model.inputs[index].any_name}' has two shapes")
+        shapes[index] = shape
+    return shapes
+
+
+def split_name(model: Model, text: str) -> tuple[str | None, str]:
+    """Split ``NAME=rest``; names may contain ``=``, so the first split that gives an input's name counts."""
+    splits = [(text[:i], text[i + 1 :]) for i, c in enumerate(text) if c == "="]
+    if not splits:
+        return None, text
+    known = {name for port in model.inputs for name in (*port.names, port.layer.name)}
+    for name, rest in splits:
+        if name in known:
+            return name, rest
+    return (None, text) if os.path.isfile(text) else splits[0]
+
+
+def raise_usage_error(message: str, hint: str | None = None) -> NoReturn:
+    """Raise InputError for a command line that makes no sense."""
+    raise InputError.usage(message, hint=hint)
+
+
+def add_workers(parser: argparse.ArgumentParser, default: str = "one for each core") -> None:
+    group = group_of(parser, "many inputs")
+    group.add_argument(
+        "--workers", type=positive, metavar="N", help=f"use N processes of this machine (default: {default})"
+    )
+    group.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="use the workers of a dask cluster, as in tcp://host:8786; local starts one on this machine",
+    )
+
+
+@contextmanager
+def opened_workers(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the arguments ``executor`` and ``workers`` for ``ovir.map`` and ``map_tasks``."""
+    from ovir.workers.executors import open_executor  # importing it takes longer than most commands run
+
+    if arguments.dask is None:
+        yield {"executor": None, "workers": arguments.workers}
+        return
+    if arguments.dask != "local" and arguments.workers is not None:
+        raise_usage_error("--workers is for processes of this machine: give either it or the address of a cluster")
+    with open_executor(dask=arguments.dask, workers=arguments.workers) as executor:
+        yield {"executor": executor, "workers": None}
+
+
+def add_html(parser: argparse.ArgumentParser) -> None:
+    group_of(parser, "outputs").add_argument(
+        "--html", type=output_file, metavar="FILE.html", help="also write a report for a browser, in one file"
+    )
+
+
+def check_html(arguments: argparse.Namespace) -> None:
+    """Raise an error if the report cannot be written, before the work that produces it."""
+    if arguments.html is not None:
+        from ovir.reports.writing import require_report
+
+        check_target("--html", arguments.html, ".html")
+        require_report(arguments.html)
+
+
+def write_html(arguments: argparse.Namespace, make: Callable[[], Page]) -> None:
+    """Write the report that ``make`` returns, if the option asks for it."""
+    if arguments.html is not None:
+        from ovir.reports.writing import write_report
+
+        with stage("writing the report"):
+            page = make()
+            page.origin = _origin(arguments)
+            write_report(page, arguments.html, ovir.__version__)
+        print_message(f"{escaped(arguments.html)}: report written")
+
+
+def _origin(arguments: argparse.Namespace) -> str:
+    """Return when and how a report is made: what somebody needs who wants to make it again."""
+    import platform
+    import shlex
+    from datetime import UTC, datetime
+
+    import numpy as np
+
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    versions = f"with Python {platform.python_version()} and NumPy {np.__version__}"
+    draws = {"seed", "input"} <= vars(arguments).keys()
+    has_seed = draws and not (arguments.input or getattr(arguments, "inputs", None))
+    seed = f"; the seed of random inputs is {arguments.seed or 0}" if has_seed else ""
+    return f"{versions} on {now} by: {shlex.join(arguments.command_line)}{seed}"
+
+
+# --------------------------------------------------------------------------- files that commands write
+
+
+class OutputFile(FileName):
+    """The path of a file that a command writes."""
+
+
+def output_file(text: str) -> OutputFile:
+    """Convert the text of an argument that names a file to write."""
+    return OutputFile(file_name(text))
+
+
+def refuse_overwriting(arguments: argparse.Namespace, *others: str) -> None:
+    """Raise a usage error if an output of a command is one of its inputs or of the other files that it reads, or if two
+    outputs are the same file.
+
+    Links to a file are the file. The parser of a command sets ``may_replace_model`` if it can write its model in place
+    of the older one, and ``saved_beside`` to the endings of what it writes beside the .xml of a model.
+    """
+    values = vars(arguments)
+    inputs = [*others, *(file for name, value in values.items() for file in _inputs(name, value))]
+    written: dict[object, str] = {}
+    for name, target in values.items():
+        if not isinstance(target, OutputFile) or target == "-" or is_special(target):
+            continue
+        option = f"--{name.replace('_', '-')}"
+        files = files_of(target)
+        if target.lower().endswith(".xml"):
+            files += [os.path.splitext(target)[0] + ending for ending in getattr(arguments, "saved_beside", ())]
+        if getattr(arguments, "may_replace_model", False) and _identity(target) == _identity(arguments.model):
+            own = set(map(_identity, files_of(arguments.model)))
+            _refuse(option, files, [file for file in inputs if _identity(file) not in own])
+        else:
+            _refuse(option, files, inputs)
+        for file in files:
+            other = written.setdefault(_identity(file), option)
+            if other != option:
+                raise_usage_error(f"{option} {target}: {other} writes the same file")
+
+
+def _refuse(option: str, outputs: Iterable[str], inputs: Iterable[str]) -> None:
+    """Raise a usage error if a file that an option writes is one of the inputs."""
+    known = {_identity(file): file for file in inputs}
+    for output in outputs:
+        if os.path.exists(output) and (file := known.get(_identity(output))) is not None:
+            what = "a model" if file.lower().endswith((".xml", ".bin")) else f"the input {file}"
+            raise_usage_error(f"{option} {output}: {what} would be overwritten; give another name")
+
+
+def files_of(path: str) -> list[str]:
+    """Return a path with the file of data that belongs to it."""
+    stem, ending = os.path.splitext(path)
+    data = {".xml": f"{stem}.bin", ".py": f"{stem}.npz", ".onnx": f"{path}.data"}.get(ending.lower())
+    return [path] if data is None else [path, data]
+
+
+def _inputs(name: str, value: object) -> Iterator[str]:
+    """Yield the files that an argument may name, with the weights of models."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _inputs(name, item)
+    elif isinstance(value, str) and name == "input":
+        for start in (0, *(i + 1 for i, character in enumerate(value) if character == "=")):  # names may contain "="
+            head, key, _ = value[start:].partition(".npz:")
+            yield f"{head}.npz" if key else head
+    elif isinstance(value, FileName) and not isinstance(value, OutputFile):
+        path = value.removeprefix("onnx:")
+        yield from files_of(path) if path.lower().endswith(".xml") else [path]
+
+
+def _identity(path: str) -> object:
+    """Return the same object for all links to a file."""
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError):  # there is no such file
+        return os.path.realpath(path) if "\0" not in path else path
+    return state.st_dev, state.st_ino

@@ -1,0 +1,114 @@
+"""Opening and compiling a model as the options say, for commands that run it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from ovir.cli.options.arguments import (
+    add_legacy_io,
+    group_of,
+    open_model,
+    positive,
+    raise_usage_error,
+)
+from ovir.cli.terminal.output import print_diagnostics
+from ovir.core.arrays import Array
+from ovir.diagnostics.codes import NO_RESULT, Severity
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import ModelError
+from ovir.export.hybrid.compile_model import ENGINES, compile_model, require_engine
+from ovir.model import Model
+from ovir.runtime.compiled import CompiledModel
+from ovir.runtime.listeners import matching_taps
+from ovir.runtime.results import Results
+from ovir.runtime.round_to_half import NARROW
+
+
+def add_compiling(parser: argparse.ArgumentParser) -> None:
+    group = group_of(parser, "engine")
+    group.add_argument(
+        "--emulate",
+        choices=NARROW,
+        help="round weights and the results of layers to this type, as a device does that computes in it",
+    )
+    add_legacy_io(parser)
+    group.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default=ENGINES[0],
+        help="what computes: numpy, or onnxruntime for all that ONNX can express (default: numpy)",
+    )
+    group.add_argument(
+        "--quantize-activations",
+        action="store_true",
+        help="let onnxruntime round what it multiplies with large matrices of 4-bit and 8-bit codes to 8 bits: faster, "
+        "and less exact",
+    )
+    group.add_argument("--threads", type=positive, metavar="N", help="use at most N threads (default: all cores)")
+    group.add_argument(
+        "--strict",
+        action="store_true",
+        help="treat values that the specification excludes as errors instead of warnings",
+    )
+    group.add_argument(
+        "--keep-compressed",
+        action=argparse.BooleanOptionalAction,
+        help="decompress weights at each use, or all of them at once (default: weights of 16 bits at once, if "
+        "they fit in half of the free memory; large matrices of codes at each use)",
+    )
+
+
+def open_runnable(arguments: argparse.Namespace) -> Model:
+    """Return the model that the arguments name, and print what is wrong with it.
+
+    Raises InputError for options of another engine, before the model is read, and ModelError without outputs.
+    """
+    require_engine(arguments.engine, **options_of_numpy(arguments))
+    model = open_model(arguments, legacy_io=arguments.legacy_io)
+    print_diagnostics(model.diagnostics)
+    if not model.outputs:
+        message = "the model has no Result: there is nothing to compute" if model.layers else "the model has no layers"
+        raise ModelError(diagnose(NO_RESULT, message, Place(model.path), severity=Severity.ERROR))
+    return model
+
+
+def compiled_as(arguments: argparse.Namespace, model: Model) -> CompiledModel:
+    """Return the model compiled with the options of ``add_compiling``."""
+    compiled = compile_model(
+        model,
+        engine=arguments.engine,
+        threads=arguments.threads,
+        quantize_activations=arguments.quantize_activations,
+        **options_of_numpy(arguments),
+    )
+    print_diagnostics(compiled.diagnostics)
+    return compiled
+
+
+def options_of_numpy(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of ``add_compiling`` that only the engine numpy has."""
+    return {name: getattr(arguments, name) for name in ("strict", "keep_compressed", "emulate")}
+
+
+def named_arrays(results: Results) -> dict[str, Array]:
+    """Return outputs and taps by the names under which they are saved; taps get the names ``tap:NAME``."""
+    arrays = dict(results.to_dict())
+    for name, tapped in results.taps.items():
+        for index, array in enumerate(tapped):
+            arrays[f"tap:{name}" if len(tapped) == 1 else f"tap:{name}:{index}"] = array
+    return arrays
+
+
+def taps_of(model: Model, patterns: Sequence[str]) -> list[str]:
+    """Return the names to tap that the texts of ``--tap`` match."""
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        names = matching_taps(model, pattern)
+        if not names:
+            raise_usage_error(
+                f"--tap {pattern}: no name of a layer or a tensor matches", "`ovir infer` lists the layers"
+            )
+        found.update(dict.fromkeys(names))
+    return list(found)

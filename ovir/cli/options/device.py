@@ -1,0 +1,88 @@
+"""``ovir check --device``: reasons why a device cannot run a model, from rules and, with ``--ask``, from the device."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+
+from ovir.checks.checker import DEVICES, parse_device
+from ovir.checks.recovering import read_recovering
+from ovir.cli.options.arguments import group_of, raise_usage_error
+from ovir.cli.options.check_config import Settings
+from ovir.cli.terminal.output import print_message
+from ovir.diagnostics.codes import DEVICE_DOUBT, DEVICE_REFUSAL, NEWER_THAN_RUNTIME, Severity
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.errors import InputError, ReadError
+from ovir.diagnostics.wording import plural
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    group = group_of(parser, "checks")
+    group.add_argument(
+        "--device",
+        type=_device,
+        metavar="NPU",
+        help=f"also report what this device is documented not to run: {', '.join(DEVICES)}",
+    )
+    group.add_argument(
+        "--ask", action="store_true", help="with --device: also ask the device itself, by OpenVINO's query_model"
+    )
+
+
+def _device(text: str) -> str:
+    try:
+        parse_device(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(error.diagnostic.message) from None
+    return text
+
+
+class Verdict:
+    """Asks the device, if that is wanted, and says at the end how many reasons were found."""
+
+    def __init__(self, arguments: argparse.Namespace, settings: Settings) -> None:
+        if arguments.ask and settings.device is None:
+            raise_usage_error("--ask asks a device: give it with --device")
+        if arguments.ask and settings.no_weights:
+            raise_usage_error("--ask and --no-weights exclude each other: a device needs the weights")
+        self.device = settings.device
+        self.asks: bool = arguments.ask
+        self.weights: str | None = arguments.weights
+        self.is_silent = arguments.quiet or not all(settings.wants(code.id) for code in _REASONS)
+
+    def with_answer(self, name: str, found: list[Diagnostic]) -> list[Diagnostic]:
+        """Return the diagnostics of a file together with what the device says of it, by line.
+
+        A file that ovir cannot read is not given to the device. A device that is not there is not asked again.
+        """
+        if self.device is None or not self.asks:
+            return found
+        from ovir.debugging.device_query import ask_device
+
+        try:
+            model = read_recovering(name, self.weights, need_weights=False).model
+            answer = ask_device(model, name, self.device, weights=self.weights)
+        except ReadError:
+            return found
+        except InputError as error:
+            print_message(f"not asked: {error.diagnostic.message}")
+            self.asks = False
+            return found
+        return sorted([*found, *answer], key=lambda d: d.line or 0)
+
+    def say(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Print how many reasons were found; that there is none does not mean that the device runs the model."""
+        if self.device is None or self.is_silent:
+            return
+        against = doubts = 0
+        for found in diagnostics:
+            against += found.severity is Severity.ERROR
+            doubts += found.code == DEVICE_DOUBT.id
+        if against or doubts:
+            print_message(f"{self.device}: {plural(against, 'reason')} against it, {plural(doubts, 'doubt')}")
+        else:
+            source = "in the rules and by the device" if self.asks else "in the rules; the device was not asked"
+            print_message(f"{self.device}: no reason found against it, {source}")
+
+
+_REASONS = (NEWER_THAN_RUNTIME, DEVICE_REFUSAL, DEVICE_DOUBT)

@@ -1,0 +1,135 @@
+"""Arguments that name the other side of a comparison, and what they open."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ovir.cli.options.arguments import amount, file_name, group_of, open_model, parse_shapes, raise_usage_error, seconds
+from ovir.cli.options.inputs import inputs_of, random_note
+from ovir.cli.terminal.output import print_diagnostics
+from ovir.inference.models import reshape_undeclared
+from ovir.model import Model, read_model
+
+if TYPE_CHECKING:
+    from ovir.debugging.comparison_setup import Against, GivenInputs
+
+
+def add_other_side(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("other", type=file_name, nargs="?", metavar="OTHER.xml", help="a second model to compare with")
+    group_of(parser, "comparison").add_argument(
+        "--against",
+        type=file_name,
+        metavar="SIDE",
+        help="openvino:DEVICE (with OTHER.xml: where that runs), onnx:FILE, or an .npz with tensors by name",
+    )
+    add_device(parser)
+
+
+def add_executed(parser: argparse.ArgumentParser, what: str) -> None:
+    group_of(parser, "comparison").add_argument(
+        "--executed", type=file_name, metavar="exec_graph.xml", help=f"the graph that a device executed: {what}"
+    )
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    group = group_of(parser, "comparison")
+    group.add_argument(
+        "--config", action="append", default=[], metavar="KEY=VALUE", help="a property of the device; may be repeated"
+    )
+    group.add_argument("--timeout", type=seconds, metavar="S", help="the most seconds that a run of the device takes")
+
+
+def add_tolerances(parser: argparse.ArgumentParser) -> None:
+    group = group_of(parser, "comparison")
+    group.add_argument("--rtol", type=amount, metavar="X", help="the relative tolerance (default: by element type)")
+    group.add_argument("--atol", type=amount, metavar="X", help="the absolute tolerance, also of integers")
+    group.add_argument(
+        "--metric", metavar="NAME=LIMIT", help="a limit in place of tolerances, such as cosine=0.999 or sqnr_db=40"
+    )
+
+
+def config_of(texts: Sequence[str]) -> dict[str, str]:
+    """Return the properties of the device."""
+    for text in texts:
+        if not text.partition("=")[0] or "=" not in text:
+            raise_usage_error(f"--config {text}: expected KEY=VALUE, as in INFERENCE_PRECISION_HINT=bf16")
+    return {key: value for key, _, value in (text.partition("=") for text in texts)}
+
+
+@dataclass(frozen=True)
+class ComparedSides:
+    """The arguments of ``ovir.compare`` and ``ovir.bisect``, from the options of a command."""
+
+    model: Model
+    against: Against
+    inputs: GivenInputs
+    is_recorded: bool
+    """Whether the other side is a recording."""
+    note: str | None
+    """A line about the inputs that are drawn, if any are."""
+    options: dict[str, Any]
+    """The other arguments that both functions have, by name."""
+
+
+def open_sides(arguments: argparse.Namespace) -> ComparedSides:
+    """Return both sides of a comparison, with its inputs and options."""
+    config = config_of(arguments.config)
+    against, device = _sides(arguments)
+    model = open_model(arguments)
+    print_diagnostics(model.diagnostics)
+    if arguments.other is not None:
+        against = open_other(arguments.other, model, arguments.shape)
+    recorded = is_recorded(against)
+    options = {
+        "samples": arguments.samples,
+        "seed": arguments.seed or 0,
+        "device": device,
+        "config": config,
+        "rtol": arguments.rtol,
+        "atol": arguments.atol,
+        "metric": arguments.metric,
+        "timeout": arguments.timeout,
+    }
+    inputs = inputs_of(model, arguments, is_recorded=recorded)
+    return ComparedSides(model, against, inputs, recorded, random_note(arguments, is_recorded=recorded), options)
+
+
+def _sides(arguments: argparse.Namespace) -> tuple[Against, str | None]:
+    """Return the other side of the comparison, and the device for a second model."""
+    other, against = arguments.other, arguments.against
+    if other is None and against is None:
+        raise_usage_error("there is nothing to compare with: give a second model, or --against", _WAYS)
+    if other is None:
+        return str(against), None
+    if against is not None and not against.startswith("openvino"):
+        raise_usage_error(f"--against {against}: a second model runs in ovir, or on openvino:DEVICE")
+    return str(other), against
+
+
+_WAYS = "as in --against openvino:CPU, --against onnx:model.onnx or --against recorded.npz"
+
+
+def open_other(name: str, model: Model, shapes: Sequence[str]) -> Against:
+    """Return the other side that an argument names; a second model gets the shapes that are given for the first one."""
+    if not name.lower().endswith(".xml"):
+        return str(name)
+    other = read_model(name)
+    print_diagnostics(other.diagnostics)
+    wanted = {}
+    for index, shape in parse_shapes(model, shapes).items():
+        names = {model.inputs[index].layer.name, *model.inputs[index].names}
+        own = (i for i, port in enumerate(other.inputs) if names & {port.layer.name, *port.names})
+        wanted[next(own, index)] = shape
+    if wanted:
+        reshape_undeclared(other, wanted)
+    return other
+
+
+def is_recorded(against: Against) -> bool:
+    """Return whether the other side is a recording."""
+    return (
+        isinstance(against, str) and against.lower().endswith(".npz") and not against.startswith(("onnx:", "openvino"))
+    )

@@ -1,0 +1,1 @@
+"""Pages of the documentation that the parser and the operations make."""

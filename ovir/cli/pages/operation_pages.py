@@ -1,0 +1,416 @@
+"""Descriptions of operation versions for people who look them up, from what their classes declare."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, dynamic, f8e4m3, f8e5m2, f16, f32, i32, i64, nf4
+from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.codes import ELEMENT_TYPE
+from ovir.diagnostics.errors import OperatorError
+from ovir.export.exporters import NOT_EXPORTED, exported_as
+from ovir.lowering.registry import decomposition_of, why_without
+from ovir.lowering.releases import IR_VERSION_11, OPERATIONS_SINCE, Release, release_of_opset, release_text
+from ovir.ops import find, resolve
+from ovir.ops.base.attributes import Attribute
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS, canonical_type
+from ovir.ops.base.traits import input_names
+from ovir.ops.infrastructure import Parameter
+
+if TYPE_CHECKING:
+    from ovir.lowering.constructs import Construct
+
+_KEYWORDS = ("bodies", "variable")
+"""Parameters of ``infer`` that are not inputs."""
+
+
+# --------------------------------------------------------------------------- all operations
+
+
+@dataclass(frozen=True)
+class OperationEntry:
+    """One operation version."""
+
+    name: str
+    opset: int
+    """The opset that introduced the version; 0 for an operation that is in none."""
+    opsets: str
+    """The opsets that contain this version, as ``8-16``; ``extension`` for an operation that is in none."""
+    cls: type[Operator] | None
+
+    @property
+    def version(self) -> str:
+        """Return the version as files spell it."""
+        return f"opset{self.opset}" if self.opset else self.opsets
+
+    @property
+    def infers(self) -> bool:
+        return hasattr(self.cls, "infer")
+
+    @property
+    def runs(self) -> bool:
+        """Return whether ovir runs the operation; a Parameter counts, because the caller feeds it."""
+        return hasattr(self.cls, "run") or self.cls is Parameter
+
+    @property
+    def doc(self) -> str:
+        """Return the first sentence of its documentation."""
+        text = " ".join((self.cls.__doc__ or "").split("\n\n")[0].split()) if self.cls else ""
+        return re.split(r"(?<!\.)\. ", text)[0].rstrip(".:")
+
+    @property
+    def title(self) -> str:
+        """Return the name with the version, such as ``Gather-8``."""
+        return f"{self.name}-{self.opset}" if self.opset else f"{self.name} of openvino_tokenizers"
+
+
+def entries() -> list[OperationEntry]:
+    """Return all operation versions, sorted by name."""
+    return [
+        OperationEntry(version.type, version.opset, version.opsets, find(version.type, version.opset))
+        for versions in OPERATIONS.values()
+        for version in versions.values()
+    ]
+
+
+def tokenizer_entries() -> list[OperationEntry]:
+    """Return the operations of openvino_tokenizers, sorted by name."""
+    return [OperationEntry(name, 0, "extension", resolve(name, "extension")) for name in TOKENIZERS]
+
+
+def totals(listed: list[OperationEntry]) -> str:
+    """Return the numbers of operation versions that exist, are inferred and are run, in words."""
+    infers, runs = sum(e.infers for e in listed), sum(e.runs for e in listed)
+    return f"{len(listed)} operation versions: {infers} inferred, {runs} run"
+
+
+def yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+# --------------------------------------------------------------------------- one operation version
+
+
+@dataclass(frozen=True)
+class OperationInput:
+    """An input of an operation."""
+
+    name: str
+    optional: bool = False
+    repeated: bool = False
+    """Whether it represents any number of inputs."""
+    types: tuple[ElementType, ...] | None = None
+    """The element types that inference accepts; None if they could not be determined."""
+
+    @property
+    def shown_types(self) -> str:
+        """Return the element types in words if a word exists."""
+        if self.types is None:
+            return ""
+        return next((word for word, group in _GROUPS.items() if self.types == group), ", ".join(map(str, self.types)))
+
+
+_EVERY = tuple(t for t in ELEMENT_TYPES if t != dynamic)
+_GROUPS = {
+    "any type": _EVERY,
+    "floating-point": tuple(t for t in _EVERY if t.is_real and t != nf4),
+    "integer": tuple(t for t in _EVERY if t.is_integral),
+    "numeric": tuple(t for t in _EVERY if (t.is_real and t != nf4) or t.is_integral),
+}
+
+
+def described(entry: OperationEntry) -> dict[str, Any]:
+    """Return the description of an operation version as plain data."""
+    cls = entry.cls
+    if cls is None:
+        raise ValueError(f"ovir has no class for {entry.title}")
+    from ovir.lowering.constructs import CONSTRUCTS  # imports many operations, which the list does not need
+
+    return {
+        "documentation": documentation(cls),
+        "source": source(cls),
+        "function": _function(entry),
+        "inputs": [
+            {"name": i.name, "type": i.shown_types, "optional": i.optional, "repeated": i.repeated}
+            for i in inputs_of(cls)
+        ],
+        "attributes": [
+            {
+                "name": a.name,
+                "type": type_of(a),
+                "choices": list(a.choices),
+                "minimum": a.minimum,
+                "required": a.required or a.specified,
+                "default": default_of(a),
+            }
+            for a in cls.attributes.values()
+        ],
+        "outputs": outputs_of(cls),
+        "onnx": _export(cls),
+        "releases": f"OpenVINO {release_text(_first_release(entry))} or later" if entry.opset else "",
+        "lowering": _lowering(entry, cls),
+        "constructs": [
+            f"OpenVINO {' to '.join(dict.fromkeys(map(release_text, (c.first, c.last))))}: {c.reason}. {_done(c)}"
+            for c in CONSTRUCTS
+            if entry.name in c.types and entry.opset
+        ],
+    }
+
+
+def _function(entry: OperationEntry) -> str:
+    """Return the function that creates layers of a version, in the newest opset that has it."""
+    if not entry.opset:
+        return ""
+    version = OPERATIONS[entry.name][entry.opset]
+    return f"ovir.opset{version.ranges[-1][1]}.{version.functions[0]}"
+
+
+def _export(cls: type[Operator]) -> str:
+    """Return what an operation is exported to; nothing for operations that no opset has."""
+    if not cls.opset:
+        return ""
+    try:
+        target, limits = exported_as(cls)
+    except ImportError:
+        return 'shown where onnx is installed: `pip install "ovir[onnx]"`'
+    if target == NOT_EXPORTED:
+        return f"not exported: {limits}."
+    return f"exported as {target}{f'; {limits}' if limits else ''}."
+
+
+def _first_release(entry: OperationEntry) -> Release:
+    return OPERATIONS_SINCE.get((entry.name, entry.opset)) or release_of_opset(entry.opset)
+
+
+def _lowering(entry: OperationEntry, cls: type[Operator]) -> str:
+    """Return how a version is rewritten for releases that do not know it; nothing for those that all releases know."""
+    if not entry.opset or _first_release(entry) < IR_VERSION_11:
+        return ""
+    decomposition = decomposition_of(cls)
+    if decomposition is None:
+        return f"not rewritten for releases before {release_text(_first_release(entry))}: {why_without(cls)}."
+    how = " ".join((decomposition.__doc__ or "").split("\n\n")[0].split())
+    rewritten = f"`ovir edit --runtime` rewrites it for releases before {release_text(_first_release(entry))}"
+    return f"{rewritten}: {_lower(how)}" if how else f"{rewritten}."
+
+
+def _done(construct: Construct) -> str:
+    how = _lower(" ".join((construct.rewrite.__doc__ or "").split()))
+    return "`ovir edit --runtime` refuses it." if how == "refuse it." else f"`ovir edit --runtime` changes it: {how}"
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def versions_of(name: str) -> list[OperationEntry]:
+    """Return the versions of an operation by its name in any case; none if no opset and no extension has it."""
+    found = [entry for entry in (*entries(), *tokenizer_entries()) if entry.name.lower() == name.lower()]
+    canonical = canonical_type(name)
+    return found or [entry for entry in entries() if entry.name == canonical]
+
+
+def documentation(cls: type[Operator]) -> str:
+    """Return the formula of an operation and the text that explains it, without the line of its source."""
+    inherited = (_of_base(base) for base in cls.__mro__[1:] if base.__name__.endswith("Base"))
+    parts = [_without_source(inspect.cleandoc(cls.__doc__ or "")), *inherited]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _of_base(base: type) -> str:
+    """Return the part of a base class's documentation that is about its operations, not about itself."""
+    first, _, rest = _without_source(inspect.cleandoc(base.__doc__ or "")).partition("\n\n")
+    if first.startswith("Base of "):
+        first = first.partition(": ")[2]
+    return "\n\n".join(part for part in (first, rest) if part)
+
+
+def source(cls: type[Operator]) -> str:
+    """Return the specification that the operation follows, such as ``Gather-8``."""
+    found = re.search(r"^Source: (\S+)\s*\Z", inspect.cleandoc(cls.__doc__ or ""), re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _without_source(text: str) -> str:
+    return re.sub(r"^Source: \S+\s*\Z", "", text, flags=re.MULTILINE).strip()
+
+
+# --------------------------------------------------------------------------- attributes
+
+
+def type_of(attribute: Attribute) -> str:
+    """Return the type of an attribute in words."""
+    if attribute.choices:
+        return "string"
+    return _TYPES[attribute.type]
+
+
+_TYPES = {
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    str: "string",
+    ElementType: "element type",
+    PartialShape: "shape",
+    Dimension: "dimension",
+    tuple[int, ...]: "integers",
+    tuple[float, ...]: "numbers",
+    tuple[str, ...]: "strings",
+}
+
+
+def default_of(attribute: Attribute) -> str | None:
+    """Return the default of an attribute as a file would give it; None if the file must give a value."""
+    if attribute.required:
+        return None
+    if attribute.assumed:
+        return attribute.assumed
+    value = attribute.default
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) or "empty"
+    return "none" if value is None else str(value) or "empty"
+
+
+# --------------------------------------------------------------------------- inputs
+
+
+def inputs_of(cls: type[Operator]) -> list[OperationInput]:
+    """Return the inputs of an operation, from the signature of ``infer``, with the element types that it accepts."""
+    if not hasattr(cls, "infer"):
+        return []
+    parameters = list(inspect.signature(cls.infer).parameters.values())[1:]
+    taken = [p for p in parameters if p.name not in _KEYWORDS and p.kind is not p.KEYWORD_ONLY]
+    accepted = _accepted_types(cls, len(input_names(cls)), any(p.kind is p.VAR_POSITIONAL for p in taken))
+    return [
+        OperationInput(p.name, p.default is not p.empty, p.kind is p.VAR_POSITIONAL, types)
+        for p, types in zip(taken, accepted, strict=False)
+    ]
+
+
+def outputs_of(cls: type[Operator]) -> list[str]:
+    """Return in words the element type of each output; nothing if the attributes or bodies decide how many there are.
+
+    Inference is asked with unknown types, then with one type for each input and each attribute that holds a type.
+    """
+    inputs = inputs_of(cls)
+    unknown = [TensorType(dynamic, PartialShape(None))] * len(inputs)
+    if not hasattr(cls, "infer") or not _is_inferred(cls, unknown) or cls.type in _ANY_NUMBER_OF_OUTPUTS:
+        return []
+    first = _output_types(_infer(cls, unknown))
+    followed: list[list[str]] = [[] for _ in first]
+    for attribute in cls.attributes.values():
+        if attribute.type is ElementType:
+            for sources, changed in zip(followed, _with_attribute(cls, attribute, unknown), strict=True):
+                sources += [f"`{attribute.name}`"] if changed else []
+    for position, item in enumerate(inputs):
+        for index, follows in enumerate(_follow(cls, item, position, unknown)):
+            if follows and first[index].is_dynamic:
+                followed[index].append(f"`{item.name}`")
+    return [
+        f"the type of {_listed(sources)}" if sources else "types depend on the inputs" if t.is_dynamic else str(t)
+        for sources, t in zip(followed, first, strict=True)
+    ]
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+_ANY_NUMBER_OF_OUTPUTS = ("Split", "VariadicSplit", "BGRtoNV12", "RGBtoNV12")
+
+
+def _output_types(outputs: object) -> list[ElementType]:
+    return [tensor.element_type for tensor in (outputs if isinstance(outputs, tuple) else (outputs,))]
+
+
+def _with_attribute(cls: type[Operator], attribute: Attribute, unknown: list[TensorType]) -> list[bool]:
+    """Return for each output whether its type is the one that an attribute gives, for two types that it allows."""
+    found = []
+    for element_type in (i32, i64, f16, f32, f8e4m3, f8e5m2):
+        try:
+            outputs = _output_types(_infer(cls, unknown, **{attribute.field: element_type}))
+        except (OperatorError, ValueError):
+            continue
+        found.append([output == element_type for output in outputs])
+    return [all(column) for column in zip(*found, strict=True)]
+
+
+def _follow(cls: type[Operator], item: OperationInput, position: int, unknown: list[TensorType]) -> list[bool]:
+    """Return for each output whether its type is that of an input, for all types that the input may have."""
+    found = []
+    for element_type in item.types or ():
+        try:
+            types = [*unknown[:position], TensorType(element_type, PartialShape(None)), *unknown[position + 1 :]]
+            found.append([output == element_type for output in _output_types(_infer(cls, types))])
+        except OperatorError:
+            continue
+    return [all(column) for column in zip(*found, strict=True)]
+
+
+def _accepted_types(cls: type[Operator], count: int, more: bool) -> Iterator[tuple[ElementType, ...] | None]:
+    """Yield for each input the element types that inference accepts if nothing else is known."""
+    total = count + more
+    unknown = [TensorType(dynamic, PartialShape(None))] * total
+    known = _is_inferred(cls, unknown)
+    for position in range(total):
+        if not known:
+            yield None
+            continue
+        with_types = (
+            (t, [*unknown[:position], TensorType(t, PartialShape(None)), *unknown[position + 1 :]]) for t in _EVERY
+        )
+        yield tuple(t for t, types in with_types if not _refuses_type(cls, types))
+
+
+def _is_inferred(cls: type[Operator], inputs: Sequence[TensorType]) -> bool:
+    if any(name in inspect.signature(cls.infer).parameters for name in _KEYWORDS):
+        return False
+    try:
+        _infer(cls, inputs)
+    except OperatorError:
+        return False  # the examples of its required attributes contradict each other
+    return True
+
+
+def _refuses_type(cls: type[Operator], inputs: Sequence[TensorType]) -> bool:
+    try:
+        _infer(cls, inputs)
+    except OperatorError as error:
+        return error.code is ELEMENT_TYPE
+    return False
+
+
+def _infer(cls: type[Operator], inputs: Sequence[TensorType], **attributes: object) -> object:
+    """Infer with some attributes, and example values of the other required ones."""
+    examples = {a.field: _example(a) for a in cls.required_attributes}
+    return cls(**{**examples, **attributes}).infer(*inputs)
+
+
+def _example(attribute: Attribute) -> object:
+    if attribute.choices:
+        return attribute.choices[0]
+    if attribute.type in (int, float) and attribute.minimum is not None:
+        return max(attribute.minimum, 1)
+    return _EXAMPLES[attribute.type]
+
+
+_EXAMPLES: dict[Any, Any] = {
+    int: 1,
+    float: 1.0,
+    bool: False,
+    str: "",
+    tuple[int, ...]: (1, 1),
+    tuple[float, ...]: (1.0,),
+    tuple[str, ...]: (),
+    ElementType: f32,
+    Dimension: Dimension(1),
+    PartialShape: PartialShape(None),
+}

@@ -1,0 +1,192 @@
+"""Output of the commands: tables, JSON and numbers on stdout, messages on stderr, and exit statuses."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from textwrap import wrap
+from typing import Any, TextIO
+
+from ovir.cli.terminal.display import bold, has_colors, last_line, terminal_width
+from ovir.cli.terminal.tables import Table
+from ovir.diagnostics.codes import CODES, NO_ENGINE, UNWRITABLE, USAGE, Severity
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.wording import escaped, plural
+from ovir.graph.layers import Port
+from ovir.model import Model
+from ovir.system.files import target_paths
+from ovir.system.progress import stage
+
+DONE, WRONG, UNUSABLE = 0, 1, 2
+"""Nothing is wrong; the model or its data is at fault; wrong usage, or a file cannot be read at all."""
+INTERRUPTED, BROKEN_PIPE = 130, 141
+
+
+def is_unreadable(found: Diagnostic) -> bool:
+    """Return whether the file itself is unusable: missing, of another format, or truncated."""
+    return CODES[found.code].unusable
+
+
+def status_of(diagnostics: Iterable[Diagnostic], failing: Collection[Severity] = (Severity.ERROR,)) -> int:
+    """Return the exit status of a command; diagnostics of the severities ``failing`` count as faults."""
+    found = list(diagnostics)
+    if any(is_unreadable(d) or d.code in (USAGE.id, UNWRITABLE.id, NO_ENGINE.id) for d in found):
+        return UNUSABLE
+    return WRONG if any(d.severity in failing for d in found) else DONE
+
+
+def say(text: str = "") -> None:
+    """Print a line of the result."""
+    _write(sys.stdout, text)
+
+
+def say_filled(text: str) -> None:
+    """Print a sentence, which a terminal shows in lines of whole words."""
+    say(_filled(text, sys.stdout))
+
+
+def _filled(text: str, stream: TextIO) -> str:
+    if not stream.isatty():
+        return text
+    return "\n".join(wrap(text, terminal_width(), break_on_hyphens=False, break_long_words=False))
+
+
+def say_part(text: str) -> None:
+    """Print a part of the result at once, without a new line."""
+    _write(sys.stdout, text, end="")
+    sys.stdout.flush()
+
+
+def print_message(text: str) -> None:
+    """Print a message to the user on stderr."""
+    sys.stdout.flush()  # keeps earlier output first
+    _write(sys.stderr, text)
+
+
+def print_note(text: str) -> None:
+    """Print a sentence about the work on stderr; unlike diagnostics, a terminal shows it in lines of whole words."""
+    print_message(_filled(text, sys.stderr))
+
+
+def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
+    """Print the diagnostics on stderr; equal ones are summed up, as in ``ovir check``."""
+    listed = list(diagnostics)
+    if len(listed) > 1:
+        from ovir.checks.consequences import sum_up  # most commands have nothing to sum up
+
+        listed = sum_up(listed)
+    for found in listed:
+        print_message(str(found))
+
+
+def say_json(value: Any) -> None:
+    """Print JSON in ASCII that every parser reads: non-finite numbers become texts, and a list of numbers takes one
+    line."""
+    from json import dumps
+
+    with stage("laying out"):
+        text = _laid_out(_plain(value), "", dumps)
+    say(text)
+
+
+def _laid_out(value: Any, indent: str, dumps: Callable[..., str]) -> str:
+    inner = indent + "  "
+    if isinstance(value, dict) and value:
+        items = [f"{dumps(key)}: {_laid_out(item, inner, dumps)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(inner + item for item in items) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return "[\n" + ",\n".join(inner + _laid_out(item, inner, dumps) for item in value) + f"\n{indent}]"
+    return dumps(value, allow_nan=False)
+
+
+def say_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "", least: Sequence[str] = ()
+) -> None:
+    """Print a table.
+
+    A heading may begin with a mark: ``>`` for numbers, ``~`` for names, ``…`` for lists and ``¶`` for sentences (see
+    ``ovir/cli/terminal/tables.py``). A terminal that is too narrow shows the last column below the rows if it has
+    sentences or a list, then leaves out columns of ``least``, the first one first, and says so. Elsewhere, everything
+    is printed in full.
+    """
+    if title:
+        say(title)
+    with stage("laying out"):
+        is_terminal = sys.stdout.isatty()
+        width = terminal_width() if is_terminal else None
+        table = Table(columns, ([escaped(str(cell)) for cell in row] for row in rows), width=width, least=least)
+        for head in table.heads():
+            say(bold(head) if has_colors(sys.stdout) else head)
+        for line in table.rows():
+            say(line)
+    if table.left_out:
+        say_filled(f"({width} columns leave out {', '.join(table.left_out)}; a pipe shows all)")
+
+
+def format_number(value: float | int | None) -> str:
+    """Return a value with about seven significant figures."""
+    if value is None:
+        return "-"
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
+
+
+def format_count(value: int) -> str:
+    """Return an integer with separators of thousands."""
+    return f"{value:,}"
+
+
+def listed_layers(counts: Mapping[str, int]) -> str:
+    """Return kinds of layers with their counts: ``FakeQuantize-1 (12 layers), Interpolate-11 (2)``."""
+    amounts = [plural(amount, "layer") if i == 0 else f"{amount:,}" for i, amount in enumerate(counts.values())]
+    return ", ".join(f"{kind} ({amount})" for kind, amount in zip(counts, amounts, strict=True))
+
+
+def _write(stream: Any, text: str, end: str = "\n") -> None:
+    """Write a text, by default as a line, with characters escaped that the stream's encoding lacks."""
+    with last_line.free(stream):
+        try:
+            print(text, file=stream, end=end)
+        except UnicodeEncodeError:
+            encoding = stream.encoding or "ascii"
+            print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, end=end)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)
+
+
+def saved_as_json(model: Model, path: str | None, keys_before: Collection[str]) -> dict[str, Any]:
+    """Return the description of a model that was written to ``path``; None stands for no file.
+
+    ``keys_before`` are the keys of the layers from which it was made.
+    """
+    keys = dict.fromkeys(layer.key for layer in model.walk())
+    return {
+        "files": [] if path is None else list(target_paths(path)),
+        "name": model.name,
+        "inputs": [port_as_json(port) for port in model.inputs],
+        "outputs": [port_as_json(port) for port in model.outputs],
+        "layers": len(model.layers),
+        "added": [key for key in keys if key not in keys_before],
+        "removed": [key for key in keys_before if key not in keys],
+    }
+
+
+def port_as_json(port: Port) -> dict[str, Any]:
+    """Return names and type of an input or output."""
+    return {
+        "name": port.any_name,
+        "names": sorted(port.names),
+        "layer": port.layer.name,
+        "shape": str(port.shape),
+        "type": str(port.element_type),
+    }

@@ -1,0 +1,188 @@
+"""Run a model in ovir layer by layer: each next layer runs when the caller asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
+
+import numpy as np
+
+from ovir.analysis.input_sizes import NarrowTensor, narrow_axes
+from ovir.core.arrays import Array
+from ovir.core.blas import single_thread
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.debugging.tensor_comparison import Depth
+from ovir.diagnostics.codes import Code
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.kernel_warnings import reporting_to
+from ovir.graph.constant_layers import all_constant_layers
+from ovir.graph.layers import Layer, Port
+from ovir.model import Model
+from ovir.runtime.compiled import CompiledModel
+from ovir.runtime.executor import SeenStep
+from ovir.runtime.executor_cache import ExecutorCache
+from ovir.runtime.listeners import Reports
+from ovir.runtime.state import Variables
+
+ENDS = ("Parameter", "Result", "Const")
+"""Layers that compute nothing."""
+
+
+class WalkPlan:
+    """The plan of a model in which layers are steps that other plans fold. One walk at a time may use it."""
+
+    def __init__(self, model: Model, *, with_constants: bool, keeps_state: bool = False) -> None:
+        """Plan a model: all layers that compute something are steps. Without ``with_constants``, those that depend on
+        constants alone are folded. With ``keeps_state``, a walk begins with the state that the one before it has left.
+
+        Compressed weights stay so, because a walk uses each of them once: a few tensors are in memory, not all.
+        """
+        folded = set() if with_constants else all_constant_layers(model)
+        self.model = model
+        self.keeps_state = keeps_state
+        self.layers = [
+            layer for layer in model.layers if not layer.is_dead and layer.type not in ENDS and layer not in folded
+        ]
+        """The steps, in order."""
+        self.variables = Variables()
+        keep = frozenset(layer.key for layer in self.layers)
+        self.bindings = ExecutorCache(CompiledModel(model, keep_compressed=True), self.variables, keep, watched=True)
+
+
+class Walk(Iterator[SeenStep]):
+    """One run of a model. Iterating runs the next layer and returns it with its arrays."""
+
+    def __init__(self, plan: WalkPlan, inputs: Sequence[Array]) -> None:
+        if not plan.keeps_state:
+            plan.variables.reset()
+        self._executor = plan.bindings.executor_for(inputs)
+        self._steps = self._executor.walk(inputs)
+        self._reports = Reports(strict=False)
+        self.results: list[Array] | None = None
+        """The outputs, after the last layer has run."""
+
+    def __next__(self) -> SeenStep:
+        def report(code: Code, message: str, effect: str) -> None:
+            self._reports.add(code, message, effect, self._executor.innermost)
+
+        try:
+            with np.errstate(all="ignore"), single_thread, reporting_to(report):
+                return next(self._steps)
+        except StopIteration as end:
+            if self.results is None:
+                self.results = end.value
+            raise StopIteration from None
+
+    def finish(self) -> list[Array]:
+        """Run the layers that remain, and return the outputs."""
+        for _ in self:
+            pass
+        assert self.results is not None
+        return self.results
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """Return the warnings of kernels about values on which devices may differ."""
+        return self._reports.found
+
+
+def element_type_of(port: Port, array: Array) -> ElementType:
+    """Return the element type of a tensor of a run; where inference does not know it, the type of its array."""
+    return ElementType.from_dtype(array.dtype) if port.element_type.is_dynamic else port.element_type
+
+
+def reduction_length(step: SeenStep) -> float:
+    """Return the number of products or elements that are summed for each output element, estimated from sizes."""
+    outputs = max((array.size for array in step.outputs), default=0)
+    if not outputs:
+        return 1.0
+    shapes = step.input_shapes
+    largest = max(map(prod, shapes), default=0)
+    products = _products(step.layer, shapes, step.outputs)
+    return max(products / outputs, largest / outputs, 1.0)
+
+
+def _products(layer: Layer, inputs: Sequence[tuple[int, ...]], outputs: Sequence[Array]) -> float:
+    """Return the multiply-accumulates of a layer for the sizes of a run; 0 where ovir does not count them."""
+    op = layer.operator
+    if op is None or len(inputs) != len(layer.inputs):
+        return 0.0
+    types = [
+        TensorType(port.element_type, PartialShape(shape)) for port, shape in zip(layer.inputs, inputs, strict=True)
+    ]
+    named = {name: tensor.shape for name, tensor in op.named(types).items()}
+    count = op.multiply_accumulates(named, PartialShape(outputs[0].shape))
+    return float(count.lower) if count is not None and count.is_static else 0.0
+
+
+class Depths:
+    """For each tensor: the longest path of layers to it, the longest sum of reduction lengths, and what it was rounded
+    to on the way."""
+
+    def __init__(self) -> None:
+        self._known: dict[Port, Depth] = {}
+        self.narrow: list[NarrowTensor] = []
+        """The tensors that were too small for the layers that read them."""
+        self._constant: set[Port] = set()
+
+    def of(self, step: SeenStep) -> Depth:
+        """Return the depth of the outputs of a layer, and keep it for the layers after it."""
+        layer, shapes = step.layer, step.input_shapes
+        self.narrow.extend(narrow_axes(layer, shapes[0]) if shapes else ())
+        ports = [port.source for port in layer.inputs if port.source is not None]
+        sources = [self.of_port(port) for port in ports]
+        found = deepest(sources)
+        if layer.operator is None or not layer.operator.views:
+            found = found._replace(terms=found.terms + reduction_length(step), steps=found.steps + 1)
+        if ports and all(port.layer.type == "Const" or port in self._constant for port in ports):
+            self._constant.update(layer.outputs)  # weights, which both sides have alike
+        else:
+            found = found.through(_result_types(layer))
+        self._known.update((port, found) for port in layer.outputs)
+        return found
+
+    def of_port(self, port: Port | None) -> Depth:
+        """Return the depth of a tensor, which is 0 for inputs and constants."""
+        return Depth() if port is None else self._known.get(port, Depth())
+
+
+def deepest(depths: Iterable[Depth]) -> Depth:
+    """Return the depth of what is computed from tensors of these depths."""
+    known = list(depths)
+    found = Depth(max((x.terms for x in known), default=0.0), max((x.steps for x in known), default=0.0))
+    return found.through(x.rounded_to for x in known if x.rounded_to is not None)
+
+
+def _result_types(layer: Layer) -> Iterator[ElementType]:
+    """Yield the element types of the results of a layer, and of those in its bodies."""
+    yield from (port.element_type for port in layer.outputs)
+    for body in layer.bodies.values():
+        for inner in body.layers:
+            if inner.type not in ENDS:
+                yield from _result_types(inner)
+
+
+def local(step: SeenStep) -> Depth:
+    """Return the depth for a layer whose inputs have no error."""
+    return Depth(reduction_length(step), 1.0).through(_result_types(step.layer))
+
+
+class DepthListener:
+    """Follows how many layers and sums a tensor has gone through."""
+
+    def __init__(self) -> None:
+        self.found = Depths()
+        self._all: list[Depth] = []
+
+    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
+        pass
+
+    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        if layer.owner is not None and not layer.scope:
+            self._all.append(self.found.of(SeenStep(layer, [np.asarray(a) for a in inputs], list(outputs))))
+
+    def longest(self) -> Depth:
+        """Return the depth of what is computed from all tensors so far."""
+        return deepest(self._all)

@@ -1,1 +1,0 @@
-"""Adapters for programs of others."""

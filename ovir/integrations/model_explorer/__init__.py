@@ -1,5 +1,0 @@
-"""The adapter for Google's Model Explorer, which draws graphs in nested groups.
-
-``model-explorer --extensions=ovir.integrations.model_explorer model.xml`` imports ``main.py``, which has the adapter.
-``ovir view`` serves the page of Model Explorer itself, on this machine only. Neither imports the other's packages.
-"""

@@ -1,0 +1,122 @@
+"""The sets of shapes to which a request binds its plan, and how long it keeps them bound."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from math import inf
+from typing import Any, Protocol
+
+from ovir.core.arrays import Array
+from ovir.diagnostics.errors import ModelError
+from ovir.runtime.executor import Executor
+from ovir.runtime.memory import refuse_what_does_not_fit
+from ovir.runtime.plan import Plan
+from ovir.runtime.rewrites import without_repeated_keys
+from ovir.runtime.state import Variables
+from ovir.runtime.step_binder import Prepared
+
+InputShapes = tuple[tuple[int, ...], ...]
+States = Mapping[str, tuple[int, ...] | None]
+"""The shapes of the variables whose shapes inference does not know; None for a variable without a value."""
+Shapes = tuple[InputShapes, tuple[tuple[int, ...] | None, ...]]
+"""The shapes that a plan is bound to: of the inputs, and of such variables."""
+
+MOST_BINDINGS = 4
+"""The number of sets of shapes for which a request keeps an executor: those it has run last."""
+_MOST_SEEN = 2 * MOST_BINDINGS
+"""The number of other sets after which shapes that come again count as new."""
+_MOST_COUNTED = 64
+
+
+class Plans(Protocol):
+    """The plans of a compiled model."""
+
+    prepared: Prepared
+
+    def plan(self, keep: Collection[str] = ()) -> Plan:
+        """Return the plan for inputs of all shapes, in which the layers in ``keep`` are steps."""
+
+    def plan_for(
+        self, shapes: InputShapes, states: States, keep: Collection[str] = (), *, watched: bool = False
+    ) -> Plan | None:
+        """Return the plan for one set of shapes; None where the plan for all shapes has to be used."""
+
+
+class ExecutorCache:
+    """The executors of one request.
+
+    The first shapes that a request sees are bound at once: the model is inferred for them, so that all that follows
+    from shapes is known, and each step is bound to its arrays. Later, or if they include those of variables, shapes are
+    bound when they come again, because this takes as long as a few runs, and the shapes of a decoder whose cache grows
+    never do. All other runs share one executor for all shapes, in which steps look up their arrays. Shapes whose
+    executor has been dropped must come twice as often before they are bound again, so that sets of shapes that take
+    turns are not bound all the time.
+    """
+
+    def __init__(
+        self, plans: Plans, variables: Variables, keep: Collection[str] = (), *, watched: bool = False
+    ) -> None:
+        """Prepare to run the plans of a model in which the layers in ``keep`` are steps; if they are ``watched``,
+        listeners may look at all tensors of each step.
+
+        Raises RunError for tensors that exceed the memory of the machine.
+        """
+        self.plan = plans.plan(keep)
+        refuse_what_does_not_fit(self.plan)
+        self.keep = keep
+        self.watched = watched
+        self._plans = plans
+        self._variables = variables
+        self._bound: dict[Shapes, Executor] = {}
+        self._for_all_shapes: Executor | None = None
+        self._seen: dict[Shapes, int] = {}
+        self._repeats_before_binding: dict[Shapes, float] = {}
+        """The number of runs on shapes before they are bound again; infinite for shapes that are never bound."""
+
+    def executor_for(self, inputs: Sequence[Array]) -> Executor:
+        """Return the binding for inputs of these shapes and the present variables."""
+        names = self.plan.open_variables
+        shapes = tuple([array.shape for array in inputs]), self._variables.shapes(names) if names else ()
+        executor = self._bound.pop(shapes, None)
+        if executor is None and self._pays(shapes):
+            executor = self._bind(shapes, inputs)
+        if executor is not None:
+            self._bound[shapes] = executor  # the one that was used last is the last
+            _keep_latest(self._bound, MOST_BINDINGS)
+            return executor
+        if self._for_all_shapes is None:
+            self._for_all_shapes = self._executor(self.plan, inputs)
+        return self._for_all_shapes
+
+    def _pays(self, shapes: Shapes) -> bool:
+        seen = self._seen.pop(shapes, 0)
+        self._seen[shapes] = seen + 1
+        _keep_latest(self._seen, _MOST_SEEN)
+        is_first = not self._repeats_before_binding and not self.plan.open_variables
+        return is_first or seen >= self._repeats_before_binding.get(shapes, 1)
+
+    def _bind(self, shapes: Shapes, inputs: Sequence[Array]) -> Executor | None:
+        times = self._repeats_before_binding.pop(shapes, 1)
+        try:
+            states = dict(zip(self.plan.open_variables, shapes[1], strict=True))
+            plan = self._plans.plan_for(shapes[0], states, self.keep, watched=self.watched)
+        except ModelError:
+            plan = None  # inference may refuse what never runs, such as a branch that is not taken
+        self._repeats_before_binding[shapes] = inf if plan is None else 2 * times
+        _keep_latest(self._repeats_before_binding, _MOST_COUNTED)
+        if plan is None:
+            return None
+        if plan is not self.plan:
+            refuse_what_does_not_fit(plan)
+        del self._seen[shapes]
+        return self._executor(plan, inputs)
+
+    def _executor(self, plan: Plan, inputs: Sequence[Array]) -> Executor:
+        plan = plan.watched() if self.watched else without_repeated_keys(plan)
+        return Executor(plan, self._variables, self._plans.prepared, inputs)
+
+
+def _keep_latest(items: dict[Shapes, Any], most: int) -> None:
+    """Remove the oldest items beyond a number."""
+    while len(items) > most:
+        del items[next(iter(items))]

@@ -1,0 +1,1 @@
+"""What ovir asks of the system: files, processes, interrupts, progress."""

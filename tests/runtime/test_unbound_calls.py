@@ -1,0 +1,129 @@
+"""Steps of bound plans whose shapes only a run shows: they bind themselves to shapes that come again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support.builder import Net
+
+import ovir
+from ovir.runtime.unbound_calls import UnboundCall
+
+
+def chosen() -> Net:
+    """A chain on the nonzero rows of x: how many there are is known in a run."""
+    net = Net()
+    x, y = net.parameter("x", "6"), net.parameter("y", "6,4")
+    places = net.op("NonZero", x, opset=3, output_type="i64", name="places")
+    indices = net.op("Squeeze", places, net.const(np.int64([0])), name="indices")
+    rows = net.op("Gather", y, indices, net.const(np.int64(0)), opset=8, name="rows")
+    total = net.op("Add", rows, net.const(np.float32([[1, 2, 3, 4]])), name="total")
+    count = net.op("ShapeOf", total, opset=3, output_type="i64", name="count")
+    doubled = net.op(
+        "Concat",
+        net.const(np.int64([2, 2])),
+        net.op("Gather", count, *map(net.const, np.int64([[0], [0]])), opset=8),
+        axis=0,
+    )
+    order = net.const(np.int64([1, 2, 0]))
+    parts = net.op(
+        "Reshape", net.op("Transpose", total, net.const(np.int64([1, 0]))), doubled, special_zero="false", name="parts"
+    )
+    last = net.op("Transpose", parts, order, name="last")
+    number = net.op("Gather", count, net.const(np.int64(0)), net.const(np.int64(0)), opset=8, name="number")
+    counted = net.op(
+        "Range", net.const(np.int64(0)), number, net.const(np.int64(1)), opset=4, output_type="i64", name="counted"
+    )
+    net.result(net.op("Multiply", last, last, name="square"))
+    net.result(counted)
+    net.result(net.op("ReduceSum", total, net.const(np.int64([0, 1])), keep_dims="false", name="sum"))
+    return net
+
+
+def free_steps(request: ovir.InferRequest) -> dict[str, UnboundCall]:
+    (executor,) = request._bindings._bound.values()
+    return {f._step.layer.name: f for f, _ in executor._calls if isinstance(f, UnboundCall)}
+
+
+def bound_names(request: ovir.InferRequest) -> set[str]:
+    return {name for name, step in free_steps(request).items() if step._binding is not None}
+
+
+CHAIN = {"indices", "rows", "total", "count", "parts", "last", "counted", "square", "sum"}
+
+
+def feeds(random: np.random.Generator, count: int) -> list[Any]:
+    x = np.zeros(6, np.float32)
+    x[random.choice(6, count, replace=False)] = 1
+    return [x, random.standard_normal((6, 4)).astype(np.float32)]
+
+
+def check(request: ovir.InferRequest, inputs: list[Any]) -> None:
+    expected = request.compiled.create_infer_request().infer(inputs)
+    for got, wanted in zip(request.infer(inputs).values(), expected.values(), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("counts", ["3333", "333555533", "345345", "3335353553355", "330033", "61616166"])
+def test_results_hold_whatever_shapes_come(counts: str) -> None:
+    random = np.random.default_rng(0)
+    request = chosen().compiled().create_infer_request()
+    for count in counts:
+        check(request, feeds(random, int(count)))
+
+
+def test_steps_bind_to_shapes_that_come_again() -> None:
+    random = np.random.default_rng(0)
+    request = chosen().compiled().create_infer_request()
+    check(request, feeds(random, 3))
+    assert bound_names(request) == set()
+    check(request, feeds(random, 3))
+    assert bound_names(request) >= CHAIN
+    assert "places" not in bound_names(request)  # its output has another shape for other elements
+    check(request, feeds(random, 4))
+    assert bound_names(request) == set()
+    check(request, feeds(random, 4))
+    assert bound_names(request) >= CHAIN
+
+
+def test_large_steps_keep_their_kernels() -> None:
+    net = Net()
+    x = net.parameter("x", "40000")
+    places = net.op("NonZero", x, opset=3, output_type="i64")
+    net.result(net.op("Negative", places, name="negative"))
+    request = net.compiled().create_infer_request()
+    for _ in range(4):
+        check(request, [np.ones(40000, np.float32)])
+    assert bound_names(request) == set()
+
+
+def test_errors_of_bound_steps_name_the_layer() -> None:
+    net = Net()
+    x, y = net.parameter("x", "4"), net.parameter("y", "3")
+    places = net.op("Squeeze", net.op("NonZero", x, opset=3, output_type="i64"), net.const(np.int64([0])))
+    net.result(net.op("Add", net.op("Convert", places, destination_type="f32"), y, name="total"))
+    request = net.compiled().create_infer_request()
+    three, two = np.float32([0, 1, 1, 1]), np.float32([0, 1, 1, 0])
+    for _ in range(4):
+        np.testing.assert_array_equal(request.infer([three, np.zeros(3, np.float32)])[0], [1, 2, 3])
+    for _ in range(3):
+        with pytest.raises(ovir.RunError, match="total"):
+            request.infer([two, np.zeros(3, np.float32)])
+    np.testing.assert_array_equal(request.infer([three, np.zeros(3, np.float32)])[0], [1, 2, 3])
+
+
+def test_variables_of_known_shape_do_not_free_the_steps_after_them() -> None:
+    net = Net()
+    x = net.parameter("x", "2")
+    state = net.op("ReadValue", net.const(np.float32([1, 1])), opset=3, variable_id="v")
+    total = net.op("Add", state, x, name="total")
+    net.op("Assign", total, opset=3, variable_id="v")
+    net.result(total)
+    request = net.compiled().create_infer_request()
+    got = [request.infer([np.float32([1, 2])])[0].tolist() for _ in range(4)]
+    assert got == [[2, 3], [3, 5], [4, 7], [5, 9]]
+    assert "total" not in free_steps(request)
+    request.reset_state()
+    assert request.infer([np.float32([1, 2])])[0].tolist() == [2, 3]
