@@ -1,4 +1,4 @@
-"""Check mutated files as files from strangers: no crash, no hang, no more than the budget.
+"""Check mutated files as untrusted files: no crash, no hang, no more than the budget.
 
 ``python -m benchmarks.fuzz_untrusted --minutes 10 [FOLDER ...]`` changes examples, or the models of the folders: the
 XML as a text and by its structure, its numbers to limits, the bytes and the length of the weights. It prints each file

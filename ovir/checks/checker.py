@@ -7,7 +7,7 @@ from typing import Any
 
 from ovir.checks.consequences import blame_constants, fold_constant_types, report_refusals, sum_up
 from ovir.checks.foreign_weights import report_foreign_weights
-from ovir.checks.rule import FOR_STRANGERS, NEED_WHOLE_GRAPH, RULES, Context
+from ovir.checks.rule import FOR_UNTRUSTED, NEED_WHOLE_GRAPH, RULES, Context
 from ovir.checks.untrusted.budget import Budget, Options
 from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.codes import (
@@ -115,7 +115,7 @@ def check_here(
     untrusted: bool = False,
 ) -> list[Diagnostic]:
     """Return the diagnostics of a file as ``check`` does, in this process; with ``untrusted``, also those of the rules
-    for files from strangers."""
+    for untrusted files."""
     clock = clock or (lambda stage, seconds: None)
     with without_garbage_collection():
         diagnostics = _collect(model, weights, need_weights, shapes, runtime, device, skip, clock, untrusted)
@@ -243,7 +243,7 @@ def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnosti
     for code, rule in counted("applying rules", RULES.items()):
         if code in skip or (has_gaps and code in NEED_WHOLE_GRAPH):
             continue
-        if code in FOR_STRANGERS and not context.untrusted:
+        if code in FOR_UNTRUSTED and not context.untrusted:
             continue
         try:
             diagnostics.extend(d for d in rule(context) if not (_is_advice(d) and d.layer in context.failing))

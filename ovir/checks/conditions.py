@@ -208,7 +208,7 @@ def _of_layer(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Cou
         x = inputs[0]
         low = 0.0 if x.low <= 0 <= x.high else min(abs(x.low), abs(x.high))
         return replace(nothing, low=low, high=max(abs(x.low), abs(x.high)))
-    moved = ALL if ALL in (op.carries, op.passes) else (*op.carries, *op.passes)
+    moved = ALL if ALL in (op.moves_elements, op.forwards_values) else (*op.moves_elements, *op.forwards_values)
     taken = list(inputs) if moved == ALL else [inputs[i] for i in moved if i < len(inputs)]
     if len(taken) == 1 and kind in _RESHAPING:
         return replace(taken[0], varies=varies)

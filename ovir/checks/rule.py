@@ -40,7 +40,7 @@ class Context:
     device: str | None = None
     """The device that is meant to run the model: CPU, GPU or NPU."""
     untrusted: bool = False
-    """Whether the rules for files from strangers are applied as well."""
+    """Whether the rules for untrusted files are applied as well."""
     failing: frozenset[str] = frozenset()
     """The titles of the layers that cannot be used as they are."""
 
@@ -219,14 +219,14 @@ RULES: dict[str, Rule] = {}
 NEED_WHOLE_GRAPH: set[str] = set()
 """Codes of rules that report something missing. They are skipped if layers could not be read, because then it may be
 missing for that reason."""
-FOR_STRANGERS: set[str] = set()
-"""Codes of rules that are only applied to files from strangers."""
+FOR_UNTRUSTED: set[str] = set()
+"""Codes of rules that are only applied to untrusted files."""
 
 
-def rule(code: Code, *, needs_whole_graph: bool = False, for_strangers: bool = False) -> Callable[[R], R]:
+def rule(code: Code, *, needs_whole_graph: bool = False, for_untrusted: bool = False) -> Callable[[R], R]:
     """Register a function as the rule for ``code``.
 
-    With ``needs_whole_graph`` it is skipped for incomplete graphs, and with ``for_strangers`` for trusted files.
+    With ``needs_whole_graph`` it is skipped for incomplete graphs, and with ``for_untrusted`` for trusted files.
     """
 
     def register(function: R) -> R:
@@ -235,8 +235,8 @@ def rule(code: Code, *, needs_whole_graph: bool = False, for_strangers: bool = F
         RULES[code.id] = function
         if needs_whole_graph:
             NEED_WHOLE_GRAPH.add(code.id)
-        if for_strangers:
-            FOR_STRANGERS.add(code.id)
+        if for_untrusted:
+            FOR_UNTRUSTED.add(code.id)
         return function
 
     return register

@@ -1,6 +1,6 @@
 """Every kind of diagnostic: its number, which is never reused, its meaning and its severity.
 
-0xx dangers of files from strangers, 1xx the file and its XML, 2xx the graph, 3xx attributes, 4xx types and shapes,
+0xx dangers of untrusted files, 1xx the file and its XML, 2xx the graph, 3xx attributes, 4xx types and shapes,
 5xx weights, 6xx bodies and variables,
 7xx advice, 8xx running, 9xx use of the API. docs/diagnostics.md has a section for each.
 """
@@ -60,7 +60,7 @@ def _info(number: int, meaning: str, **kind: bool) -> Code:
     return _code(number, meaning, Severity.INFO, **kind)
 
 
-# --------------------------------------------------------------------------- files from strangers
+# --------------------------------------------------------------------------- untrusted files
 
 OVER_BUDGET = _code(1, "a file takes more time or memory to check than its budget")
 LINK = _code(2, "a file or a folder is a symbolic link")

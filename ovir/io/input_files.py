@@ -342,8 +342,8 @@ def read_table(path: str, *, texts: bool = False, boxes: bool = False) -> dict[s
     Cells are separated by commas, semicolons or tabs. A first row without numbers holds headings; if one of them is
     ``label`` or the like, only this column counts. With ``texts``, all cells are texts if one of them is not a number,
     or if the heading of the column is ``text``; the first row then holds headings only if one is known, or if all
-    others are numbers. With ``boxes``, all columns count, a name may have several rows or none but its own, and the numbers of
-    all its rows are its values. Raise ReadError.
+    others are numbers. With ``boxes``, all columns count, a name may have several rows or none but its own, and the
+    numbers of all its rows are its values. Raise ReadError.
     """
     rows = _rows(path)
     if not rows:

@@ -196,11 +196,11 @@ def _pillow(method: Method, size: int, length: int) -> Taps:
     return Taps(np.clip(index, 0, size - 1), unit, unit)
 
 
-Passes = Sequence[tuple[int, Taps]]
+AxisTaps = Sequence[tuple[int, Taps]]
 """Axes, each with its taps."""
 
 
-def resample(method: Method, data: Array, passes: Passes, out: Array) -> None:
+def resample(method: Method, data: Array, passes: AxisTaps, out: Array) -> None:
     """Resize the axes of ``passes``, in the order of the operation's axes, into ``out``, which is C-contiguous."""
     if method.mode == "nearest":
         kernel = _nearest
@@ -215,7 +215,7 @@ def resample(method: Method, data: Array, passes: Passes, out: Array) -> None:
             kernel(np.ascontiguousarray(data), passes, out)
 
 
-def cheapest_first(x: Array, passes: Passes) -> list[tuple[int, Taps]]:
+def cheapest_first(x: Array, passes: AxisTaps) -> list[tuple[int, Taps]]:
     """Sort passes by cost: shrinking axes before growing ones, and the last axis, whose gathers cost most, where it has
     least to do."""
 
@@ -227,14 +227,14 @@ def cheapest_first(x: Array, passes: Passes) -> list[tuple[int, Taps]]:
     return sorted(passes, key=rank)
 
 
-def _nearest(x: Array, passes: Passes, y: Array) -> None:
+def _nearest(x: Array, passes: AxisTaps, y: Array) -> None:
     *before, (axis, taps) = cheapest_first(x, passes)
     for other, along in before:
         x = x.take(along.index[0], other, mode="clip")
     x.take(taps.index[0], axis, out=y, mode="clip")
 
 
-def _separable(x: Array, passes: Passes, y: Array) -> None:
+def _separable(x: Array, passes: AxisTaps, y: Array) -> None:
     x = x.astype(compute_dtype(x.dtype), copy=False)
     *before, (axis, taps) = cheapest_first(x, passes)
     for other, along in before:
@@ -266,20 +266,20 @@ def _along(axis: int, rank: int, weights: Floats) -> Floats:
 # --------------------------------------------------------------------------- integers
 
 
-def _integers(x: Array, passes: Passes, y: Array) -> None:
+def _integers(x: Array, passes: AxisTaps, y: Array) -> None:
     """Resample integers for linear_onnx and cubic: truncate towards 0."""
     total, _ = _corner_sum(x, passes)
     fill_saturated(total, y)
 
 
-def _linear_integers(x: Array, passes: Passes, y: Array) -> None:
+def _linear_integers(x: Array, passes: AxisTaps, y: Array) -> None:
     """Resample integers for linear: divide by the sum of the weights and round."""
     total, weights = _corner_sum(x, passes)
     np.divide(total, weights, out=total, where=weights != 0)
     fill_saturated(round_half_away(total), y)
 
 
-def _pillow_integers(x: Array, passes: Passes, y: Array) -> None:
+def _pillow_integers(x: Array, passes: AxisTaps, y: Array) -> None:
     """Resample integers as Pillow does: round and saturate after each axis, the last axis first."""
     low, high = integer_range(y.dtype)
     result = x.astype(np.float64)
@@ -289,7 +289,7 @@ def _pillow_integers(x: Array, passes: Passes, y: Array) -> None:
     fill_saturated(result, y)
 
 
-def _corner_sum(x: Array, passes: Passes) -> tuple[Array, Array]:
+def _corner_sum(x: Array, passes: AxisTaps) -> tuple[Array, Array]:
     """Return the sum of weight * value over all combinations of taps, and the sum of the weights.
 
     The computation uses f32 like the reference, or f64 for integers that f32 cannot represent.
@@ -304,7 +304,7 @@ def _corner_sum(x: Array, passes: Passes) -> tuple[Array, Array]:
     return total, weights
 
 
-def _corners(x: Array, passes: Passes, weight: Any) -> Iterator[tuple[Array, Any]]:
+def _corners(x: Array, passes: AxisTaps, weight: Any) -> Iterator[tuple[Array, Any]]:
     if not passes:
         yield x, weight
         return

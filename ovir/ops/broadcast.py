@@ -45,7 +45,7 @@ class Broadcast3(Operator):
 
     views = True
     guards_sizes = True
-    carries = (0,)
+    moves_elements = (0,)
     value_inputs = (1, 2)
     exact_inputs = (1,)
 
@@ -186,7 +186,7 @@ class Tile(Operator):
 
     domains = by_input(repeats=Between(1, 2))
     views = True
-    carries = (0,)
+    moves_elements = (0,)
     value_inputs = (1,)
     exact_inputs = (1,)
 

@@ -58,7 +58,7 @@ _LOW_BITS = (u1, u2, u3, u4, u6)
 class ConversionBase(Operator):
     """Base of conversions, with the kernel, and what is known of its result."""
 
-    passes: ClassVar[tuple[int, ...]] = (0,)
+    forwards_values: ClassVar[tuple[int, ...]] = (0,)
 
     def converted(self, data: Array, source: ElementType, target: ElementType) -> Array:
         """Convert the elements. The element types are given for arrays whose dtype does not determine them."""
@@ -152,7 +152,7 @@ class ConvertPromoteTypes(ConversionBase):
     """
 
     arguments = "left_node:a right_node:b promote_unsafe=False pytorch_scalar_promotion= u64_integer_promotion_target="
-    passes = (0, 1)
+    forwards_values = (0, 1)
     promote_unsafe: bool = attribute()
     pytorch_scalar_promotion: bool = attribute(default=False)
     u64_integer_promotion_target: ElementType = attribute(default=f32)

@@ -32,7 +32,7 @@ class GatherBase(Operator):
     """
 
     domains = by_input(indices=Index("data", axis="axis", negative="unspecified"), axis=Axis("data"))
-    carries = (0,)
+    moves_elements = (0,)
     guards_sizes = True
     value_inputs = (2,)
     batch_dims: int = 0
@@ -199,7 +199,7 @@ class GatherElements(Operator):
 
     domains = by_input(indices=Index("data", axis="axis", negative="from the end"))
     axis: int = attribute(default=0, specified=True)
-    carries = (0,)
+    moves_elements = (0,)
 
     def infer(self, data: TensorType, indices: TensorType) -> TensorType:
         self.require_index_type("indices", indices.element_type)
@@ -254,7 +254,7 @@ class GatherND8(Operator):
     """
 
     domains = by_input(indices=Coordinates("data"))
-    carries = (0,)
+    moves_elements = (0,)
 
     batch_dims: int = attribute(default=0, minimum=0)
 

@@ -17,7 +17,7 @@ from ovir.core.element_types import ElementType
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.kernels.resample import COORDINATES, NEAREST, Method, Passes, resample, taps
+from ovir.kernels.resample import COORDINATES, NEAREST, AxisTaps, Method, resample, taps
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, Axis, by_input
 from ovir.ops.base.operator import Operator
@@ -124,7 +124,7 @@ class InterpolateBase(Operator):
 
     def axis_passes(
         self, method: Method, data: Array, axes: list[int], target: Array, name: str
-    ) -> tuple[Method, Passes, list[int]]:
+    ) -> tuple[Method, AxisTaps, list[int]]:
         """Return the method with antialias resolved, the axes to resize with their taps, and the shape of the
         output."""
         shape = list(data.shape)

@@ -34,7 +34,7 @@ class Concat(Operator):
 
     axis: int = attribute()
 
-    carries = ALL
+    moves_elements = ALL
     same_types = ALL
 
     def infer(self, *inputs: TensorType) -> TensorType:
@@ -75,7 +75,7 @@ class SplitBase(Operator):
     """Base of Split and VariadicSplit: parts of ``data`` along ``axis``, as views."""
 
     views = True
-    carries = (0,)
+    moves_elements = (0,)
 
     def known_axis(self, data: TensorType, axis: TensorType) -> int | None:
         """Return the axis counted from the front, or None if it is unknown."""
@@ -209,7 +209,7 @@ class Pad1(Operator):
     domains = by_input(pads_begin=Between(0, 1), pads_end=Between(0, 1))
     pad_mode: str = attribute(default="constant", choices=("constant", "edge", "reflect", "symmetric"), specified=True)
 
-    carries = (0, 3)
+    moves_elements = (0, 3)
     same_types = (0, 3)
     value_inputs = (1, 2)
     exact_inputs = (1, 2)

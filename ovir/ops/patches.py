@@ -38,7 +38,7 @@ class ExtractImagePatches(Operator):
     rates: tuple[int, ...] = attribute(minimum=1)
     auto_pad: str = attribute(choices=("valid", *SAME))
 
-    carries = (0,)
+    moves_elements = (0,)
 
     def infer(self, data: TensorType) -> TensorType:
         for name in ("sizes", "strides", "rates"):

@@ -81,7 +81,7 @@ class PoolBase(UndilatedWindowBase):
 class MaxPoolBase(PoolBase):
     """Base of MaxPool. NaN is never the largest; an empty window gives the type's lowest number."""
 
-    passes = (0,)
+    forwards_values = (0,)
 
 
 @operator("MaxPool", opset=1)

@@ -28,7 +28,7 @@ class Reverse(Operator):
     """
 
     domains = by_input(axes=Axis("data"))
-    carries = (0,)
+    moves_elements = (0,)
     value_inputs = (1,)
 
     mode: str = attribute(default="index", choices=("index", "mask"), specified=True)
@@ -63,7 +63,7 @@ class ReverseSequence(Operator):
 
     arguments = "input:data seq_lengths batch_axis seq_axis"
     domains = by_input(seq_lengths=Length("data", axis="seq_axis"))
-    passes = (0,)
+    forwards_values = (0,)
     batch_axis: int = attribute(default=0)
     seq_axis: int = attribute(default=1)
 
@@ -102,7 +102,7 @@ class Roll(Operator):
     """
 
     domains = by_input(axes=Axis("data"))
-    carries = (0,)
+    moves_elements = (0,)
     value_inputs = (2,)
 
     def infer(self, data: TensorType, shift: TensorType, axes: TensorType) -> TensorType:
@@ -130,8 +130,8 @@ class ShuffleChannels(Operator):
     """
 
     arguments = "data axis group"
-    passes = (0,)
-    carries = (0,)
+    forwards_values = (0,)
+    moves_elements = (0,)
 
     axis: int = attribute(default=1)
     group: int = attribute(default=1, minimum=1)
@@ -170,7 +170,7 @@ class BatchSpaceBase(Operator):
     0.
     """
 
-    carries = (0,)
+    moves_elements = (0,)
     value_inputs = (1, 2, 3)
     exact_inputs = (1, 2, 3)
 
@@ -314,7 +314,7 @@ class SpaceToBatch(BatchSpaceBase):
 class DepthSpaceBase(Operator):
     """Base of DepthToSpace and SpaceToDepth; data is [N, C, D1, ..., DK]."""
 
-    carries = (0,)
+    moves_elements = (0,)
 
     block_size: int = attribute(minimum=1)
     mode: str = attribute(default="blocks_first", choices=("blocks_first", "depth_first"), specified=True)

@@ -190,7 +190,7 @@ class ReduceMax(ArithmeticReductionBase):
     Source: ReduceMax-1
     """
 
-    passes = (0,)
+    forwards_values = (0,)
     stays_in_type = True
 
     def reduce(self, rows: Array) -> Array:
@@ -206,7 +206,7 @@ class ReduceMin(ArithmeticReductionBase):
     Source: ReduceMin-1
     """
 
-    passes = (0,)
+    forwards_values = (0,)
     stays_in_type = True
 
     def reduce(self, rows: Array) -> Array:

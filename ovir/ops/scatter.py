@@ -27,7 +27,7 @@ from ovir.ops.base.registry import operator
 class ScatterBase(Operator):
     """Base of the scatter operations."""
 
-    carries = (0, 2)
+    moves_elements = (0, 2)
     same_types = (0, 2)
     inplace = (0,)
 

@@ -23,7 +23,7 @@ class Select(ElementwiseBase):
     """
 
     arguments = "cond then_node:then else_node:other auto_broadcast="
-    passes = (1, 2)
+    forwards_values = (1, 2)
     same_types = (1, 2)
     inplace = (1, 2)
 

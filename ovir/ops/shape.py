@@ -86,7 +86,7 @@ class Reshape(Operator):
 
     views = True
     guards_sizes = True
-    carries = (0,)
+    moves_elements = (0,)
     value_inputs = (1,)
     exact_inputs = (1,)
 
@@ -274,7 +274,7 @@ class AxesBase(Operator):
     rearranges = True
     decompresses = (0,)
     views = True
-    carries = (0,)
+    moves_elements = (0,)
     value_inputs = (1,)
 
     def check_axes(self, axes: TensorType) -> None:
@@ -401,7 +401,7 @@ class Transpose(Operator):
     domains = by_input(order=Axis("data"))
     decompresses = (0,)
     views = True
-    carries = (0,)
+    moves_elements = (0,)
     value_inputs = (1,)
 
     def infer(self, data: TensorType, order: TensorType) -> TensorType:

@@ -199,7 +199,7 @@ class Slice(SliceOperatorBase):
 
     domains = by_input(start=ZERO, stop=Length("data", axis=None), step=ONE, axes=Axis("data"))
     views = True
-    carries = (0,)
+    moves_elements = (0,)
     value_inputs = (1, 2, 3, 4)
 
     def infer(
@@ -224,7 +224,7 @@ class SliceScatter(SliceOperatorBase):
     """
 
     domains = by_input(start=ZERO, stop=Length("data", axis=None), step=ONE, axes=Axis("data"))
-    carries = (0, 1)
+    moves_elements = (0, 1)
     inplace = (0,)
     value_inputs = (2, 3, 4, 5)
 
@@ -289,7 +289,7 @@ class StridedSlice(SlicingBase):
     ellipsis_mask: tuple[int, ...] = attribute(default=())
 
     views = True
-    carries = (0,)
+    moves_elements = (0,)
     value_inputs = (1, 2, 3)
     exact_inputs = (1, 2, 3)
 

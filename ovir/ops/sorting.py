@@ -33,7 +33,7 @@ class TopK3(Operator):
 
     arguments = "data k axis mode sort index_element_type="
     domains = by_input(k=Length("data", axis="axis"))
-    passes = (0,)
+    forwards_values = (0,)
     axis: int = attribute(default=0, specified=True)
     mode: str = attribute(default="max", choices=("max", "min"), specified=True)
     sort: str = attribute(default="none", choices=("value", "index", "none"), specified=True)
@@ -164,7 +164,7 @@ class Unique(Operator):
     """
 
     domains = by_input(axis=Axis("data"))
-    passes = (0,)
+    forwards_values = (0,)
     sorted: bool = attribute(default=True)
     index_element_type: ElementType = attribute(default=i64)
     count_element_type: ElementType = attribute(default=i64)

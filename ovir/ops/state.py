@@ -27,7 +27,7 @@ class Variable(Protocol):
 class ReadValueBase(Operator):
     """Base of both versions of ReadValue, with the kernel."""
 
-    passes = (0,)
+    forwards_values = (0,)
     variable_id: str = attribute()
 
     pure = False

@@ -75,7 +75,7 @@ class ExactUnaryBase(UnaryBase):
 class RoundingBase(ExactUnaryBase):
     """Base of rounding functions: integers stay as they are, and so do the known sizes in a converted shape."""
 
-    carries = (0,)
+    moves_elements = (0,)
 
     def compute(self, x: Array) -> Array:
         return super().compute(x) if x.dtype.kind == "f" else x.copy()
@@ -181,9 +181,9 @@ class Identity(Operator):
     Source: Identity-16
     """
 
-    passes = (0,)
+    forwards_values = (0,)
     views = True
-    carries = (0,)
+    moves_elements = (0,)
 
     def infer(self, data: TensorType) -> TensorType:
         return TensorType(data.element_type, data.shape)

@@ -95,7 +95,7 @@ class ReorgYolo(Operator):
     arguments = "input:data stride"
     # The specification has one number; OpenVINO keeps one for each axis, writes both and reads the first.
     stride: tuple[int, ...] = attribute(minimum=1)
-    carries = (0,)
+    moves_elements = (0,)
 
     def infer(self, data: TensorType) -> TensorType:
         self.require(self.stride, "stride must be a number, got an empty list")

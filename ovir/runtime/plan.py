@@ -18,7 +18,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import method_signature, signature
 from ovir.ops.state import ReadValueBase
-from ovir.runtime.state import Reader
+from ovir.runtime.state import InitialValue
 
 
 @dataclass
@@ -95,14 +95,14 @@ class Plan:
         )
 
     @cached_property
-    def readers(self) -> dict[str, Reader]:
+    def readers(self) -> dict[str, InitialValue]:
         """Return the first ReadValue of each variable, by ``variable_id``, bodies included."""
-        found: dict[str, Reader] = {}
+        found: dict[str, InitialValue] = {}
         for index, step in enumerate(self.steps):
             op = step.operator
             if isinstance(op, ReadValueBase) and op.variable_id not in found:
                 constant = self.constants.get(step.inputs[0]) if step.inputs else None
-                found[op.variable_id] = Reader(step.layer, op, constant, bool(step.inputs) and constant is None)
+                found[op.variable_id] = InitialValue(step.layer, op, constant, bool(step.inputs) and constant is None)
             for body in self.bodies.get(index, {}).values():
                 for name, reader in body.readers.items():
                     found.setdefault(name, reader)

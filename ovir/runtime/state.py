@@ -19,7 +19,7 @@ from ovir.runtime.inputs import fitted
 
 
 @dataclass(frozen=True)
-class Reader:
+class InitialValue:
     """The ReadValue of a variable, as a plan runs it."""
 
     layer: Layer
@@ -122,7 +122,7 @@ class Variable:
 
     __slots__ = ("_content", "_reader", "name")  # setting any other attribute is an error
 
-    def __init__(self, name: str, reader: Reader, content: Content) -> None:
+    def __init__(self, name: str, reader: InitialValue, content: Content) -> None:
         """Show the content of a variable, or what ``reader`` gives as long as there is none."""
         self.name: str = name
         """The ``variable_id`` of its ReadValue and Assign."""

@@ -1,4 +1,4 @@
-"""Hostile files, each of which is an error of the profile for files from strangers, and honest ones, which are not."""
+"""Hostile files, each of which is an error of the profile for untrusted files, and honest ones, which are not."""
 
 from __future__ import annotations
 

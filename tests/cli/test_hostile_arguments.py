@@ -1,4 +1,4 @@
-"""Files from strangers as arguments: each is one clear message, at once, and never a fault of ovir."""
+"""untrusted files as arguments: each is one clear message, at once, and never a fault of ovir."""
 
 from __future__ import annotations
 

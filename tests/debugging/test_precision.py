@@ -15,7 +15,7 @@ import ovir
 from ovir import opset13 as ops
 from ovir.core.arrays import Array
 from ovir.debugging import tensor_comparison
-from ovir.debugging.exact_layers import lost_marks, with_exact_layers
+from ovir.debugging.f32_layers import lost_marks, with_f32_layers
 from ovir.debugging.precision import Keeper
 from ovir.debugging.tensor_comparison import tensor_error
 from ovir.ops import find
@@ -267,7 +267,7 @@ def test_recorded_tensors_beyond_the_limit_lie_in_a_file() -> None:
 
 def test_marks_of_layers_that_stay_in_f32() -> None:
     model = encoder(1)
-    marked = with_exact_layers(model, ["layer0/scaled", "layer0/probabilities", "layer0/value"])
+    marked = with_f32_layers(model, ["layer0/scaled", "layer0/probabilities", "layer0/value"])
     for name in ("layer0/scaled", "layer0/probabilities", "layer0/value"):
         info = marked.layer(name).rt_info
         assert info["DisablePrecisionConversion"] == "dynamic:bf16,f16"
@@ -286,7 +286,7 @@ def test_marks_of_layers_that_stay_in_f32() -> None:
 def test_layers_that_openvino_replaces_are_saved_in_an_equal_form(function: Any) -> None:
     x, y = ops.parameter([4, 1], "f32", name="x"), ops.parameter([1, 3], "f32", name="y")
     model = ovir.Model([ops.abs(function(x, y, name="kept"), name="end")], [x, y])
-    marked = with_exact_layers(model, ["kept"])
+    marked = with_f32_layers(model, ["kept"])
     assert [layer.type for layer in marked.layers].count(model.layer("kept").type) == 0
     kept = marked.layer("kept")
     changed = kept.inputs[1].source.layer

@@ -72,7 +72,7 @@ def test_irregular_moves_take_elements_by_a_table() -> None:
     order = np.random.default_rng(0).permutation(60)
 
     class Shuffled(Operator):
-        carries = (0,)
+        moves_elements = (0,)
 
         def run(self, data: Array) -> Array:
             return data.reshape(-1)[order].reshape(4, 15)

@@ -257,7 +257,9 @@ MODELS = 40
 def following() -> list[tuple[int, type[Operator]]]:
     """Return the operations that infer values from bounds, with their places among all versions."""
     found = [(index, find(kind, opset)) for index, (kind, opset) in enumerate(VERSIONS)]
-    return [(i, c) for i, c in found if c and (c.carries or c.monotone or c.infer_value is not Operator.infer_value)]
+    return [
+        (i, c) for i, c in found if c and (c.moves_elements or c.monotone or c.infer_value is not Operator.infer_value)
+    ]
 
 
 def around(array: Any, element_type: ElementType, rng: np.random.Generator) -> tuple[TensorType, Any]:

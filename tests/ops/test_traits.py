@@ -33,7 +33,13 @@ def test_declarations_name_inputs_and_attributes() -> None:
                 assert getattr(rule, field, None) in {None, *names}, cls
             axis = getattr(rule, "axis", None)
             assert axis is None or isinstance(axis, int) or axis in names | cls.fields, cls
-        for position in (*cls.carries, *cls.passes, *cls.decompresses, *cls.same_types, *cls.exact_inputs):
+        for position in (
+            *cls.moves_elements,
+            *cls.forwards_values,
+            *cls.decompresses,
+            *cls.same_types,
+            *cls.exact_inputs,
+        ):
             assert position == -1 or position < len(names), cls
 
 
@@ -97,7 +103,7 @@ ADDED = {
     "cli/operation_examples.py": {*OPERATIONS},
     "cli/operation_pages.py": {"BGRtoNV12", "RGBtoNV12", "Split", "VariadicSplit"},
     "debugging/compare.py": {"FakeQuantize"},
-    "debugging/exact_layers.py": {
+    "debugging/f32_layers.py": {
         *(
             "Add",
             "BatchNormInference",

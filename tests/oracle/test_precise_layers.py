@@ -14,7 +14,7 @@ from support.small_transformers import data, encoder
 
 import ovir
 from ovir import opset13 as ops
-from ovir.debugging.exact_layers import with_exact_layers
+from ovir.debugging.f32_layers import with_f32_layers
 
 pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")
 pytestmark = pytest.mark.oracle
@@ -39,10 +39,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("precise")
     model = encoder(3)
     ovir.save_model(model, folder / "plain.xml")
-    ovir.save_model(with_exact_layers(model, MARKED), folder / "marked.xml")
+    ovir.save_model(with_f32_layers(model, MARKED), folder / "marked.xml")
     for name in REPLACED:
         ovir.save_model(replaced(name), folder / f"{name}.xml")
-        ovir.save_model(with_exact_layers(replaced(name), ["kept"]), folder / f"{name}_marked.xml")
+        ovir.save_model(with_f32_layers(replaced(name), ["kept"]), folder / f"{name}_marked.xml")
     np.savez(folder / "inputs.npz", x=data())
     worker = Path(__file__).parent / "precise_worker.py"
     subprocess.run([sys.executable, worker, folder], check=True)

@@ -1,4 +1,4 @@
-"""Rules for files from strangers: what a run of the model would take.
+"""Rules for untrusted files: what a run of the model would take.
 
 They look at the model for certain sizes of its inputs; see ``Context.sized``. What is still unknown counts as its
 upper bound.
@@ -24,7 +24,7 @@ from ovir.ops.control_flow import IterationBase, Loop, known_truth
 # --------------------------------------------------------------------------- sizes
 
 
-@rule(LARGE_TENSOR, for_strangers=True)
+@rule(LARGE_TENSOR, for_untrusted=True)
 def large_tensor(context: Context) -> Iterator[Diagnostic]:
     """Report tensors that are far larger than the file, where they first become so; and the outputs of the model."""
     limit = _limit(context)
@@ -69,7 +69,7 @@ _TIMES = 16
 # --------------------------------------------------------------------------- all of a run
 
 
-@rule(HEAVY_RUN, for_strangers=True)
+@rule(HEAVY_RUN, for_untrusted=True)
 def heavy_run(context: Context) -> Iterator[Diagnostic]:
     """Report a model of which a run computes too much, or holds too many tensors at one time."""
     place = Place(context.file, line_of(context.root))
@@ -140,7 +140,7 @@ _STEP = 10_000
 # --------------------------------------------------------------------------- loops
 
 
-@rule(LONG_LOOP, for_strangers=True)
+@rule(LONG_LOOP, for_untrusted=True)
 def long_loop(context: Context) -> Iterator[Diagnostic]:
     """Report loops whose bodies run more than a million times, the loops around them included, or without end."""
     for model, around in _times_of(context).items():
@@ -154,7 +154,7 @@ def long_loop(context: Context) -> Iterator[Diagnostic]:
                 yield diagnostic(LONG_LOOP, message, layer, severity=Severity.ERROR)
 
 
-@rule(UNLIMITED_LOOP, for_strangers=True)
+@rule(UNLIMITED_LOOP, for_untrusted=True)
 def unlimited_loop(context: Context) -> Iterator[Diagnostic]:
     """Report loops that may end, but of which neither a trip count nor a counter in the condition says when."""
     for layer in context.sized.walk():

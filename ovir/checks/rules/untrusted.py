@@ -1,4 +1,4 @@
-"""Rules for the texts of files from strangers; `runs.py` has those for what a run of the model would take."""
+"""Rules for the texts of untrusted files; `runs.py` has those for what a run of the model would take."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ovir.ops.base.opsets import canonical_type
 # --------------------------------------------------------------------------- texts
 
 
-@rule(NAMED_PATH, for_strangers=True)
+@rule(NAMED_PATH, for_untrusted=True)
 def named_path(context: Context) -> Iterator[Diagnostic]:
     """Report paths, addresses, libraries and commands in attributes and in runtime information, each kind once.
 
@@ -83,7 +83,7 @@ _PATHS = {
 }
 
 
-@rule(UNSAFE_NAME, for_strangers=True)
+@rule(UNSAFE_NAME, for_untrusted=True)
 def unsafe_name(context: Context) -> Iterator[Diagnostic]:
     """Report names with control characters or characters that change the direction of a text or are invisible."""
     found: list[tuple[etree._Element, str, str]] = []
@@ -103,7 +103,7 @@ def unsafe_name(context: Context) -> Iterator[Diagnostic]:
         yield diagnose(UNSAFE_NAME, message, Place(context.file, line_of(element)), hint=hint)
 
 
-@rule(SPELLING, for_strangers=True)
+@rule(SPELLING, for_untrusted=True)
 def spelling(context: Context) -> Iterator[Diagnostic]:
     """Report numbers, types and element types that are not spelled as writers do, in one diagnostic at the first."""
     found = [

@@ -121,7 +121,7 @@ def _ends(span: tuple[int, int, Constant]) -> tuple[int, int]:
 def unused_bytes(context: Context) -> Iterator[Diagnostic]:
     """Report unused bytes beyond the padding that writers insert; the weights may belong to another model.
 
-    In files from strangers, padding that is not zero counts as well, and so do constants on which no result depends.
+    In untrusted files, padding that is not zero counts as well, and so do constants on which no result depends.
     """
     if any(layer.operator is None for layer in context.by_type.get("Const", ())):
         return  # the bytes of a constant that cannot be read are not unused
@@ -291,7 +291,7 @@ def _zeros(port: Port) -> Layer | None:
         layer = port.source.layer
         if isinstance(op, Const):
             return layer if op.element_type is not nf4 and Constant(op).is_zero else None  # code 0 of nf4 means -1
-        keeps_zeros = op.converts or op.scales or op.quantizes or op.carries == (0,)
+        keeps_zeros = op.converts or op.scales or op.quantizes or op.moves_elements == (0,)
         if op.offsets and len(layer.inputs) == 2:
             codes, point = (_converted_constant(port) for port in layer.inputs)
             if codes is not None and point is not None and _are_equal_numbers(codes.operator, point.operator):

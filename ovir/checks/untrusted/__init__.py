@@ -1,4 +1,4 @@
-"""Files from strangers: the profile of a gate at a download or an upload.
+"""Untrusted files: the profile of a gate at a download or an upload.
 
 ``gate`` looks at paths without opening anything, and has each file checked by a ``guard``: a process that starts one
 process for each file, ``child``, with a ``budget`` of time and memory. There, ``profile`` checks the file: its bytes

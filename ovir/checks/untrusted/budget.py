@@ -10,7 +10,7 @@ from ovir.diagnostics.errors import InputError
 
 @dataclass(frozen=True)
 class Budget:
-    """What the check of one file from strangers may take; what takes more is an error, OVIR001.
+    """What the check of one untrusted file may take; what takes more is an error, OVIR001.
 
     The memory is limited on Linux, the time everywhere.
     """
@@ -41,7 +41,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The arguments of ``ovir.check`` that also hold for files from strangers."""
+    """The arguments of ``ovir.check`` that also hold for untrusted files."""
 
     need_weights: bool = True
     runtime: tuple[int, int] | None = None

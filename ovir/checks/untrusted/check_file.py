@@ -1,4 +1,4 @@
-"""The check of one file from strangers, in the process that a guard has started for it."""
+"""The check of one untrusted file, in the process that a guard has started for it."""
 
 from __future__ import annotations
 

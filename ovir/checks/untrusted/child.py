@@ -1,4 +1,4 @@
-"""The process that checks files from strangers: one request is one line of JSON on standard input.
+"""The process that checks untrusted files: one request is one line of JSON on standard input.
 
 Where the system can fork, this process never opens a file itself: each check runs in a fork of it, with limits, and
 this process says how the fork ended. Elsewhere this process checks one file and ends.

@@ -1,4 +1,4 @@
-"""The check of files and folders from strangers."""
+"""The check of untrusted files and folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that checks files from strangers, from the side of its owner."""
+"""The process that checks untrusted files, from the side of its owner."""
 
 from __future__ import annotations
 
@@ -189,5 +189,5 @@ sys.path.append(sys.argv[1])
 from ovir.checks.untrusted.child import main
 main(sys.argv[2:])
 """
-"""Without the working directory in its path, which may hold files from strangers."""
+"""Without the working directory in its path, which may hold untrusted files."""
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

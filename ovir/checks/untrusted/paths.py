@@ -1,4 +1,4 @@
-"""The files of a folder from strangers, without opening any of them, and without following links."""
+"""The files of an untrusted folder, without opening any of them, and without following links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How dangerous each diagnostic is in a file from strangers."""
+"""How dangerous each diagnostic is in an untrusted file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _HONEST = frozenset({codes.DUPLICATE_NAME, codes.TENSOR_NAME})
 """Codes of warnings that models of OpenVINO's own exporters have."""
 
 ALWAYS_ERRORS = frozenset(code.id for code in SECURITY if code not in _GRADED | _HONEST)
-"""Codes that are errors in files from strangers, also those that are warnings or infos elsewhere."""
+"""Codes that are errors in untrusted files, also those that are warnings or infos elsewhere."""
 
 LIMIT_OF_DIAGNOSTICS = 1000
 """The most diagnostics of one file."""

@@ -494,7 +494,7 @@ def _write_node_data(arguments: argparse.Namespace, settings: Settings, diagnost
 
 def _settings(arguments: argparse.Namespace) -> Settings:
     """Return the settings of the nearest configuration file, overridden by the options of the command line."""
-    ignored = arguments.no_config or arguments.untrusted  # the nearest file may be one from strangers
+    ignored = arguments.no_config or arguments.untrusted  # the nearest file may be untrusted
     settings = Settings() if ignored else find_settings(os.curdir)
     given: dict[str, Any] = {
         "select": None if arguments.select is None else _codes("--select", arguments.select),

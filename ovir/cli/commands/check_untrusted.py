@@ -1,4 +1,4 @@
-"""``ovir check --untrusted``: the options of the profile for files from strangers, and the check by processes."""
+"""``ovir check --untrusted``: the options of the profile for untrusted files, and the check by processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add_untrusted(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--untrusted",
         action="store_true",
-        help="for files from strangers: what a file could do to its reader is an error; each is checked in a process",
+        help="for untrusted files: what a file could do to its reader is an error; each is checked in a process",
     )
     group.add_argument(
         "--timeout",

@@ -86,7 +86,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from ovir.debugging.exact_layers import lost_marks
+    from ovir.debugging.f32_layers import lost_marks
     from ovir.debugging.precision import precision
 
     if arguments.output is not None and arguments.to == "int8":
@@ -119,10 +119,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> None:
-    from ovir.debugging.exact_layers import with_exact_layers
+    from ovir.debugging.f32_layers import with_f32_layers
     from ovir.model import save_model
 
-    print_diagnostics(save_model(with_exact_layers(model, found.keep), path))
+    print_diagnostics(save_model(with_f32_layers(model, found.keep), path))
     print_message(readable(f"{path}: {plural(len(found.keep), 'layer')} marked to stay in f32"))
     for reason in dict.fromkeys(lost.values()):
         names = ", ".join(f"'{key}'" for key in lost if lost[key] == reason)

@@ -91,7 +91,7 @@ def bind_moves(op: Operator, binder: Binder, *inputs: Array) -> bool:
         return False
     memory, positions = memory_of(data)
     fill = np.zeros((), data.dtype)
-    for index in op.carries[1:]:
+    for index in op.moves_elements[1:]:
         if index < len(inputs):
             if inputs[index].size != 1:
                 return False

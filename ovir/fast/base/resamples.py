@@ -15,7 +15,7 @@ from ovir.core.fast_calls import einsum
 from ovir.fast.base.binder_protocol import Binder, call_shares, cuts
 from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.moves import bind_copy, bind_positions, memory_of
-from ovir.kernels.resample import Method, Passes, Taps, cheapest_first, resample
+from ovir.kernels.resample import AxisTaps, Method, Taps, cheapest_first, resample
 
 _LARGEST = 1 << 19
 """Elements of an output up to which one thread is enough."""
@@ -25,7 +25,7 @@ _TILE = 1 << 14
 """Elements of weights that are repeated for each element of the inner axes, so that loops are long."""
 
 
-def bind_resampled(binder: Binder, method: Method, data: Array, passes: Passes) -> bool:
+def bind_resampled(binder: Binder, method: Method, data: Array, passes: AxisTaps) -> bool:
     """Bind the resizing of the axes of ``passes`` to output 0 and return whether that was done."""
     if not data.size or not prod(binder.output_shape()):
         return False
@@ -51,7 +51,7 @@ def bind_resampled(binder: Binder, method: Method, data: Array, passes: Passes) 
     return True
 
 
-def _bind_blocks(binder: Binder, method: Method, data: Array, passes: Passes) -> None:
+def _bind_blocks(binder: Binder, method: Method, data: Array, passes: AxisTaps) -> None:
     """Bind the resizing of groups of slices along the first resized axis, or of parts of a single large slice."""
     out = binder.output()
     if not data.flags.c_contiguous:
@@ -75,7 +75,7 @@ def _bind_blocks(binder: Binder, method: Method, data: Array, passes: Passes) ->
     call_shares(binder, [[(resample, (method, *block))] for block in blocks])
 
 
-def _bind_nearest(binder: Binder, data: Array, passes: Passes) -> bool:
+def _bind_nearest(binder: Binder, data: Array, passes: AxisTaps) -> bool:
     """Bind copies of elements or, where their positions are irregular, one ``take``."""
     memory, positions = memory_of(data)
     table = reduce(lambda table, item: table.take(item[1].index[0], item[0]), passes, positions)

@@ -152,10 +152,10 @@ class Operator(Traits):
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         """Return the known content of the output if not all inputs are constants; a tuple for several outputs.
 
-        The default follows ``carries`` and ``monotone`` and runs the kernel on bounds and symbols. All other inputs
-        must then be constants.
+        The default follows ``moves_elements`` and ``monotone`` and runs the kernel on bounds and symbols. All other
+        inputs must then be constants.
         """
-        if self.carries:
+        if self.moves_elements:
             return self._values_from_moves(inputs)
         return self._value_from_corners(inputs) if self.monotone else None
 
@@ -280,7 +280,7 @@ class Operator(Traits):
     # ----- value propagation
 
     def _values_from_moves(self, inputs: tuple[TensorType, ...]) -> Value | tuple[Value | None, ...] | None:
-        carried = _positions(self.carries, inputs)
+        carried = _positions(self.moves_elements, inputs)
         values = _known_values(carried, inputs)
         if values is None:
             return None
@@ -352,7 +352,7 @@ def can_evaluate(op: Operator, inputs: Sequence[TensorType], outputs: Sequence[T
     tensors = (*inputs, *outputs)
     if not any(tensor.element_type.is_real for tensor in tensors):
         return True
-    if op.carries or op.monotone or type(op).infer_value is not Operator.infer_value:
+    if op.moves_elements or op.monotone or type(op).infer_value is not Operator.infer_value:
         return True
     return sum(tensor.shape.least_size for tensor in tensors) <= _FEW_REALS
 

@@ -31,9 +31,9 @@ InnerStep = Callable[[str, tuple[int, ...], Array], Array]
 class Traits:
     """Base of Operator: the traits of an operation with their defaults."""
 
-    carries: ClassVar[tuple[int, ...]] = ()
+    moves_elements: ClassVar[tuple[int, ...]] = ()
     """The inputs whose elements are only moved, not changed: bounds and symbols follow ``run``."""
-    passes: ClassVar[tuple[int, ...]] = ()
+    forwards_values: ClassVar[tuple[int, ...]] = ()
     """Further inputs whose values become values of the output, in another type or only in part. Requirements on the
     output's values apply to them too."""
     same_types: ClassVar[tuple[int, ...]] = ()
@@ -90,7 +90,7 @@ class Traits:
 
     def domain_before(self, position: int, inputs: Sequence[TensorType], wanted: Domain) -> Domain | None:
         """Return the domain of an input for which the output lies in ``wanted``, or None if it is unknown."""
-        passed = (*self.carries, *self.passes)
+        passed = (*self.moves_elements, *self.forwards_values)
         return wanted if position in passed or passed == ALL else None
 
     def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:

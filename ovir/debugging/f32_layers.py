@@ -22,7 +22,7 @@ _MARKS = (
 """The mark for OpenVINO 2026 and later, and the mark for versions from 2023 on."""
 
 
-def with_exact_layers(model: Model, keys: Collection[str]) -> Model:
+def with_f32_layers(model: Model, keys: Collection[str]) -> Model:
     """Return a copy of a model in which the layers with these keys, and the constants that they read, are marked.
 
     Some layers get an equal form first, because OpenVINO would replace them by layers without a mark.
