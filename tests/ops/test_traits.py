@@ -99,9 +99,9 @@ ADDED = {
         *("Pad", "OneHot", "EmbeddingBagOffsetsSum", "Interpolate", "ReverseSequence", "GatherTree"),
     },
     "checks/rules/devices.py": {*ARITHMETIC, *NOT_IMPORTED},
-    "cli/quantization.py": {"Convolution", "FakeQuantize", "Gather", "MatMul"},
-    "cli/operation_examples.py": {*OPERATIONS},
-    "cli/operation_pages.py": {"BGRtoNV12", "RGBtoNV12", "Split", "VariadicSplit"},
+    "cli/terminal/quantization.py": {"Convolution", "FakeQuantize", "Gather", "MatMul"},
+    "cli/pages/operation_examples.py": {*OPERATIONS},
+    "cli/pages/operation_pages.py": {"BGRtoNV12", "RGBtoNV12", "Split", "VariadicSplit"},
     "debugging/compare.py": {"FakeQuantize"},
     "debugging/f32_layers.py": {
         *(
