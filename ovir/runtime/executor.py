@@ -29,8 +29,10 @@ from ovir.runtime.step_binder import Prepared, StepBinder, bind_step, dtype_of, 
 from ovir.runtime.unbound_calls import FreeStepContext, UnboundCall
 from ovir.system.progress import counted, is_shown
 
-_LARGE: Final = 1 << 18
-"""Bytes of an input that steps read where the caller has it. To copy so many takes as long as to bind a step again."""
+_LENT_BYTES: Final = 1 << 18
+"""Bytes of an input above which steps read it where the caller has it."""
+_BYTES_PER_CALL: Final = 1 << 20
+"""Bytes of an input that are copied in the time in which a call is made again for another array: about 20 us."""
 
 # The size of NumPy's buffers, in elements. It first copies rows of a broadcast operand that are shorter than a buffer,
 # which takes as long as the operation itself.
@@ -86,14 +88,14 @@ class Executor:
         self._fixed: set[int] = set(plan.constants)
         for slot, array in plan.constants.items():
             self._slots[slot] = array
-        self._lent: dict[int, Array | None] = {}
-        """The slots of inputs that are read where the caller has them, each with a copy of one that was a result of the
-        run before, if there has been one."""
-        self._lenders: dict[int, set[int]] = {}
+        self._lent: dict[int, int] = {}
+        """The slots of inputs that are read where the caller has them, each with the number of calls to make again when
+        the caller brings another array."""
+        self._lent_sources: dict[int, set[int]] = {}
         """The slots in ``_lent`` in whose memory a slot lies."""
         self._rebinding: list[tuple[set[int], Step, StepBinder]] = []
-        """The steps that are bound again when other arrays are lent, each with the slots in ``_lent`` that it reads."""
-        self._free_steps = FreeStepContext(plan, self._slots, self._fixed, self._lenders, self._prepared)
+        """The steps that are bound again when other arrays are lent, each with the slots of inputs that it reads."""
+        self._free_steps = FreeStepContext(plan, self._slots, self._fixed, self._lent_sources, self._prepared)
         self._bodies: list[Body] = []
         self._calls: list[Call] = []
         self._counts: list[tuple[int, int]] = []
@@ -126,12 +128,12 @@ class Executor:
     def _add_input(self, slot: int, lent: Array | None) -> None:
         port = self.plan.ports[slot]
         if has_fixed_array(port):
-            if lent is None or lent.nbytes <= _LARGE:
+            if lent is None or lent.nbytes <= _LENT_BYTES:
                 lent = np.empty(port.shape.to_tuple(), dtype_of(port))
             array = self._slots[slot] = lent
             self._fixed.add(slot)
-            if array.nbytes > _LARGE:
-                self._lent[slot], self._lenders[slot] = None, {slot}
+            if array.nbytes > _LENT_BYTES:
+                self._lent[slot], self._lent_sources[slot] = 0, {slot}
 
     def _add(self, index: int, step: Step) -> None:
         bodies = {
@@ -168,13 +170,19 @@ class Executor:
             self._slots[slot] = array
         self._fixed.update(step.outputs)
         calls = binder.calls
-        if lenders := {lender for slot in step.inputs for lender in self._lenders.get(slot, ())}:
+        if lent := self._lent_to(step.inputs):
             calls = [(run_calls, (binder.calls,))]  # a list that is filled again
-            self._rebinding.append((lenders, step, binder))
+            self._rebinding.append((lent, step, binder))
+            for slot in lent:
+                self._lent[slot] += len(binder.calls) or 1
             for slot in step.outputs:
                 sources = [i for i in step.inputs if np.may_share_memory(self._slots[i], self._slots[slot])]
-                self._lenders[slot] = {lender for i in sources for lender in self._lenders.get(i, ())}
+                self._lent_sources[slot] = self._lent_to(sources)
         self._add_calls(step, calls)
+
+    def _lent_to(self, slots: Iterable[int]) -> set[int]:
+        """Return the slots of inputs whose memory, which the caller lends, some slots lie in."""
+        return {source for slot in slots for source in self._lent_sources.get(slot, ())}
 
     def _add_free(self, step: Step, bodies: Mapping[str, Body]) -> None:
         """Add a step that looks up its arrays; outputs of static shape get permanent arrays."""
@@ -269,8 +277,6 @@ class Executor:
             if array is slots[slot]:
                 continue
             if slot in self._lent:
-                if self._is_result(array):
-                    array = self._lent[slot] = self._own_copy(slot, array, self._lent[slot])
                 lent[slot] = array
             elif slot in self._fixed:
                 np.copyto(slots[slot], array)
@@ -283,13 +289,22 @@ class Executor:
         np.setbufsize(_BUFFER)  # for this context; the caller restores it with the settings of errors
 
     def _bind_again(self, lent: Mapping[int, Array]) -> None:
-        """Bind the steps that read these inputs, by slot, to the arrays that the caller has lent."""
+        """Bind the steps that read these inputs, by slot, to the arrays that the caller has lent.
+
+        Where copying takes less time, or the caller has lent a result, which this run overwrites, they are bound to a
+        copy, for good.
+        """
         slots = self._slots
+        copied = {
+            slot
+            for slot, array in lent.items()
+            if array.nbytes < self._lent[slot] * _BYTES_PER_CALL or self._is_result(array)
+        }
         try:
             for slot, array in lent.items():
-                slots[slot] = array
-            for lenders, step, binder in self._rebinding:
-                if not lenders.isdisjoint(lent):
+                slots[slot] = self._own_copy(slot, array) if slot in copied else array
+            for sources, step, binder in self._rebinding:
+                if not sources.isdisjoint(lent):
                     binder.bind_again(tuple([slots[slot] for slot in step.inputs]))
                     for slot, bound in zip(step.outputs, binder.outputs, strict=True):
                         slots[slot] = bound
@@ -297,6 +312,10 @@ class Executor:
             for slot in lent:
                 slots[slot] = None
             raise
+        for slot in copied:
+            del self._lent[slot]
+            for sources in self._lent_sources.values():
+                sources.discard(slot)
 
     def _is_result(self, array: Array) -> bool:
         """Return whether an array lies in one that callers share, and this run overwrites."""
@@ -324,9 +343,9 @@ class Executor:
             np.copyto(shared, array)
         return shared
 
-    def _own_copy(self, slot: int, array: Array, out: Array | None = None) -> Array:
+    def _own_copy(self, slot: int, array: Array) -> Array:
         try:
-            return contiguous_copy(array) if out is None else _copied(array, out)
+            return contiguous_copy(array)
         except MemoryError as error:
             port = self.plan.ports[slot]
             tensor = TensorType(port.element_type, PartialShape(array.shape))
@@ -387,11 +406,6 @@ class Body:
             return self._executor.run(arrays, self.listeners, share=True)
         finally:
             self.is_running = False
-
-
-def _copied(array: Array, out: Array) -> Array:
-    np.copyto(out, array)
-    return out
 
 
 def _empty(slots: list[Any], release: Iterable[int]) -> None:

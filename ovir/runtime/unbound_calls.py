@@ -39,22 +39,22 @@ class FreeStepContext:
     """The plan, the slots and the arrays that all free steps of an executor share."""
 
     def __init__(
-        self, plan: Plan, slots: list[Any], fixed: set[int], lenders: Mapping[int, Set[int]], prepared: Prepared
+        self, plan: Plan, slots: list[Any], fixed: set[int], lent_sources: Mapping[int, Set[int]], prepared: Prepared
     ) -> None:
         """Prepare for the free steps of a plan; the arrays of the slots in ``fixed`` never change, but for those that
-        have ``lenders``."""
+        have ``lent_sources``."""
         self.plan = plan
         self.slots = slots
         self.prepared = prepared
         self._fixed = fixed
-        self._lenders = lenders
+        self._lent_sources = lent_sources
         self.arrays: dict[int, Array] = {}
         """The arrays of outputs of steps that have bound themselves, by slot."""
         self.workspace = SlotMemory()
 
     def is_fixed(self, slot: int) -> bool:
         """Return whether a slot has the same array in every run."""
-        return slot in self._fixed and not self._lenders.get(slot)
+        return slot in self._fixed and not self._lent_sources.get(slot)
 
 
 @dataclass

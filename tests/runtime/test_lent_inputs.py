@@ -10,6 +10,7 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
+from ovir.runtime import executor
 from ovir.runtime.step_binder import StepBinder
 
 ROWS, COLUMNS = 600, 160  # 384,000 bytes of f32
@@ -44,6 +45,13 @@ def expected(name: str, arrays: list[Any]) -> Any:
     return compiled(name)(arrays)[0]
 
 
+@pytest.fixture(params=["lent", "copied"])
+def rule(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let steps be bound again for each array, or to a copy from the second array on."""
+    monkeypatch.setattr(executor, "_BYTES_PER_CALL", 0 if request.param == "lent" else 1 << 30)
+
+
+@pytest.mark.usefixtures("rule")
 @pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_array_counts(name: str, share: bool) -> None:
@@ -70,6 +78,7 @@ def test_inputs_are_never_written_to(name: str) -> None:
             np.testing.assert_array_equal(array, copy)
 
 
+@pytest.mark.usefixtures("rule")
 @pytest.mark.parametrize("name", ["elementwise", "itself", "view", "columns"])
 def test_a_result_of_the_run_before_may_be_an_input(name: str) -> None:
     random = np.random.default_rng(2)
@@ -82,6 +91,7 @@ def test_a_result_of_the_run_before_may_be_an_input(name: str) -> None:
         arrays = [result.reshape(ROWS, COLUMNS), arrays[1]]
 
 
+@pytest.mark.usefixtures("rule")
 def test_two_inputs_may_be_one_array() -> None:
     x, y = (ops.parameter([ROWS, COLUMNS], "f32", name=name) for name in "xy")
     request = ovir.compile_model(ovir.Model([ops.add(x, y), ops.multiply(x, y)], [x, y], "two")).create_infer_request()
@@ -105,6 +115,7 @@ def test_large_inputs_are_not_copied() -> None:
     assert any(slot is array for slot in executor._slots)
 
 
+@pytest.mark.usefixtures("rule")
 def test_an_interrupt_while_steps_are_bound_again(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(4)
     request = compiled("view").create_infer_request()
@@ -124,6 +135,7 @@ def test_an_interrupt_while_steps_are_bound_again(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(request.infer(first)[0], expected("view", first))
 
 
+@pytest.mark.usefixtures("rule")
 def test_free_steps_see_the_array_that_is_lent() -> None:
     x, mask = ops.parameter([ROWS, COLUMNS], "f32", name="x"), ops.parameter([4], "f32", name="mask")
     part = ops.slice(x, *(ops.constant(np.array([n])) for n in (2, 3, 1, 0)))  # a view, small enough to be bound to
@@ -147,3 +159,31 @@ def test_the_first_run_binds_each_step_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert not again
     request.infer([data.copy()])
     assert len(again) == 1
+
+
+@pytest.mark.parametrize(
+    ("build", "times"),
+    [
+        (lambda x: ops.gather(x, np.array([3, 1]), np.int64(0)), 4),
+        (lambda x: ops.transpose(x, np.array([1, 0])), 4),
+        (lambda x: ops.cum_sum(x, np.int64(0)), 1),
+        (lambda x: ops.concat([ops.relu(part) for part in ops.split(x, np.int64(0), 4)], 0), 1),
+    ],
+    ids=["one call", "a view", "a call for each row", "several steps"],
+)
+def test_steps_are_bound_again_where_copying_takes_longer(
+    build: Callable[[Any], Any], times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound: list[Any] = []
+    bind_again = executor.Executor._bind_again
+    monkeypatch.setattr(
+        executor.Executor, "_bind_again", lambda own, lent: (bound.append(lent), bind_again(own, lent))[1]
+    )
+    x = ops.parameter([2048, 256], "f32", name="x")  # 2 MiB
+    model = ovir.Model([build(x)], [x], "model")
+    request = ovir.compile_model(model).create_infer_request()
+    arrays = [np.random.default_rng(seed).standard_normal((2048, 256)).astype(np.float32) for seed in range(2)]
+    expected = [ovir.compile_model(model)(array)[0] for array in arrays]
+    for turn in (0, 0, 1, 0, 1, 0):
+        np.testing.assert_array_equal(request.infer([arrays[turn]])[0], expected[turn])
+    assert len(bound) == times
