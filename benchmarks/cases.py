@@ -76,6 +76,16 @@ def elementwise(function: Callable[[Any], Any], dtype: Any = np.float32) -> Made
     return _made(function, x=_numbers(8, 64, 48, 48, dtype=dtype))
 
 
+def recurrence(steps: int, size: int) -> Made:
+    """Run an LSTM over more steps than a copy of its input takes time."""
+    tensors = [_numbers(1, 4 * size, size), _numbers(1, 4 * size, size), _numbers(1, 4 * size)]
+    zeros = np.zeros((1, 1, size), np.float32)
+    return _made(
+        lambda x: ops.lstm_sequence(x, zeros, zeros, np.array([steps]), *tensors, size, "forward")[0],
+        x=_numbers(1, steps, size),
+    )
+
+
 def transformer(form: str) -> Made:
     return encoder(Weights(form), width=384, heads=12, layers=1)
 
@@ -129,6 +139,8 @@ CASES: Mapping[str, Callable[[], Made]] = {
             "ReduceMean": lambda x: ops.reduce_mean(x, [2, 3]),
         }.items()
     },
+    "LSTM of 1,000 steps": partial(recurrence, 1000, 80),
+    "CumSum of 2,000 rows": lambda: _made(lambda x: ops.cum_sum(x, np.int64(0)), x=_numbers(2000, 256)),
     "encoder f32": partial(transformer, "f32"),
     "encoder f16": partial(transformer, "f16"),
     "decoder": partial(step_of_decoder, 6),

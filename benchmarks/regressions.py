@@ -6,8 +6,8 @@ The new state is the working tree, the old one the commit BASE of the repository
 ``base_commit``. ``benchmarks/cases.py`` has the cases; the new state writes the models, and both read them. Each state
 runs in processes of its own, in turns, and a figure is the smallest time of all rounds: minima of alternating rounds
 hold on a busy machine, where single times and medians do not. All but calls is measured in processor time. What seems
-to be slower by more than the factor is measured again, alone and in more rounds; the exit status is 1 if it stays so.
-Prints a table for the text of the commit that raises the base.
+to be slower by more than the factor is measured in further rounds, until it is not, but in 20 at least; the exit status
+is 1 if it stays so. Prints a table for the text of the commit that raises the base.
 """
 
 from __future__ import annotations
@@ -78,6 +78,16 @@ def slower(states: Sequence[State], over: float) -> dict[str, float]:
     return {figure: ratio for figure, ratio in sorted(found.items(), key=lambda item: -item[1]) if ratio > over}
 
 
+def table(states: Sequence[State], base: str) -> Iterator[str]:
+    """Yield the lines of the table, and the figures that are not in it."""
+    old, new = (state.times for state in states)
+    yield f"| new / {base} | new, ms | figure |\n|---|---|---|"
+    for figure, ratio in slower(states, 0).items():
+        yield f"| {ratio:.2f} | {new[figure] * 1e3:.3f} | {figure} |"
+    if missing := new.keys() - old.keys():
+        yield f"not compared, because {base} does not run it: {', '.join(sorted(missing))}"
+
+
 def rounds(least: int, seconds: float) -> Iterator[int]:
     """Count rounds until another one would take more than some seconds in all, but to the least number."""
     start, number = time.perf_counter(), 0
@@ -135,11 +145,9 @@ def main() -> int:
     new = states[1].times
     if missing := names - _cases(new):
         raise SystemExit(f"not measured: {', '.join(sorted(missing))}")
-    print(f"| new / {base} | new, ms | figure |\n|---|---|---|")
-    for figure, ratio in slower(states, 0).items():
-        print(f"| {ratio:.2f} | {new[figure] * 1e3:.3f} | {figure} |")
+    print("\n".join(table(states, base)))
     worse = slower(states, options.over)
-    calls = {figure for figure in worse if figure.endswith(": call")}
+    calls = {figure for figure in worse if ": call" in figure}
     if calls and (load := os.getloadavg()[0]) > BUSY * (os.cpu_count() or 1):
         print(f"NOT DECIDED: calls are not judged, because the load is {load:.0f}; repeat it when less runs")
         worse = {figure: ratio for figure, ratio in worse.items() if figure not in calls}
