@@ -7,17 +7,16 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.binding import LoneBinder, bound_results
+from support.binding import bound_results
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import constant_type
-from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.fast.base import passes
-from ovir.fast.base.tables import bind_table
-from ovir.fast.registry import bind
+from ovir.ops import arithmetic, comparison
 from ovir.ops.activation import Clamp, Gelu7, ReLU, Sigmoid
 from ovir.ops.arithmetic import Add, Divide, FloorMod, Maximum, Mod, Multiply, Power
+from ovir.ops.base.elementwise import BinaryBase
 from ovir.ops.comparison import Greater, IsNaN
 from ovir.ops.convert import Convert
 from ovir.ops.quantization import FakeConvert, FakeQuantize
@@ -117,16 +116,17 @@ def test_ranges_of_channels_in_blocks() -> None:
     same(FakeQuantize(levels=256), data, low, -low, low, -low, constants={1, 2, 3, 4})
 
 
-def test_there_is_no_table_for_numbers_that_are_reported() -> None:
-    data, zero = all_numbers(np.uint8), np.zeros(1, np.uint8)
-    types = [constant_type(data), constant_type(zero)]
-    op = Mod()
-    op = op.applied(types, (op.infer(*types),))
-    binder = LoneBinder((data, zero), [(data.shape, data.dtype)], {1})
-    assert not bind_table(op, binder, (data, zero))
-    assert bind(op, binder, data, zero)
-    reports: list[object] = []
-    with np.errstate(all="ignore"), reporting_to(lambda *report: reports.append(report)):
-        for function, arguments in binder.calls:
-            function(*arguments)
-    assert len(reports) == 1
+_OF_NUMBERS = [
+    cls
+    for module in (arithmetic, comparison)
+    for cls in vars(module).values()
+    if isinstance(cls, type) and issubclass(cls, BinaryBase) and not cls.__name__.endswith("Base")
+]
+
+
+@pytest.mark.parametrize("dtype", [F16, BF16])
+@pytest.mark.parametrize("cls", _OF_NUMBERS, ids=lambda cls: cls.__name__)
+def test_a_number_of_higher_rank_adds_an_axis(cls: Any, dtype: Any) -> None:
+    data, number = all_numbers(dtype), np.full((1, 1, 1, 1), 1.5, dtype)
+    same(cls(), data, number, constants={1})
+    same(cls(), number, data, constants={0})
