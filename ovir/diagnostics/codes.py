@@ -230,6 +230,12 @@ UNWRITABLE = _code(903, "an output cannot be written")
 NO_ENGINE = _code(904, "a package or an engine is not installed, or a device does not exist")
 INTERNAL = _code(999, "ovir itself failed")
 
+NEVER_IGNORED = frozenset(
+    {code.id for code in (OVER_BUDGET, LINK, SPECIAL_FILE, COMPRESSED, OUT_OF_MEMORY, WORKER_DIED, INTERNAL)}
+    | {code.id for code in CODES.values() if code.unusable and code is not NO_WEIGHTS}
+)
+"""Codes that nobody can ignore; otherwise a file that was not checked would seem to have passed."""
+
 
 _PACKAGED = Path(__file__).with_name("diagnostics.md")
 _WRITTEN = Path(__file__).parents[2] / "docs" / "diagnostics.md"

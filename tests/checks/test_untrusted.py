@@ -20,6 +20,7 @@ import ovir
 from ovir import opset13 as ops
 from ovir.checks.untrusted.budget import Budget, Options
 from ovir.checks.untrusted.guard import Guard
+from ovir.diagnostics.codes import CODES
 
 pytestmark = pytest.mark.slow
 
@@ -399,11 +400,62 @@ def test_what_would_take_a_reader_minutes_is_not_read(inside: str, tmp_path: Pat
     assert verdict.seconds < 10
 
 
-def test_nobody_can_ignore_that_a_file_is_not_read(tmp_path: Path) -> None:
-    many = " ".join(f"a{i}=''" for i in range(30_000))
-    path = written(tmp_path, with_rt_info(f"<a {many}/>"))
-    with Guard(Options(skip=("OVIR006",)), Budget()) as opened:
-        assert errors(opened.check(str(path)).diagnostics) == {"OVIR001"}
+MANY_MORE = " ".join(f"a{i}=''" for i in range(30_000))
+UNREAD: dict[str, Callable[[Path], object]] = {
+    "many tags": lambda path: path.write_text(with_rt_info("".join(f"<a{i}/>" for i in range(1100))), "utf-8"),
+    "many attributes": lambda path: path.write_text(with_rt_info(f"<a {MANY_MORE}/>"), "utf-8"),
+    "truncated": lambda path: path.write_text("<net", "utf-8"),
+    "empty": lambda path: path.write_bytes(b""),
+    "other XML": lambda path: path.write_text("<html/>", "utf-8"),
+    "junk behind it": lambda path: path.write_text(f"{XML}junk", "utf-8"),
+    "a character that expat refuses": lambda path: path.write_text(with_rt_info("<\U00010000/>"), "utf-8"),
+    "an entity": lambda path: path.write_text(after_declaration('<!DOCTYPE net [<!ENTITY x "y">]>'), "utf-8"),
+    "missing": lambda path: path.unlink(),
+    "sparse": lambda path: os.truncate(path, 1 << 40),
+    "sparse weights": lambda path: os.truncate(path.with_suffix(".bin"), 1 << 40),
+    "linked weights": lambda path: (path.with_suffix(".bin").unlink(), link(path.with_suffix(".bin"))),
+    "weights of a pipe": lambda path: (path.with_suffix(".bin").unlink(), pipe(path.with_suffix(".bin"))),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_nobody_can_ignore_that_a_file_is_not_read(name: str, tmp_path: Path) -> None:
+    path = written(tmp_path)
+    UNREAD[name](path)
+    codes = tuple(code for code in CODES if code < "OVIR8")
+    assert errors(ovir.check(path, untrusted=True, skip=codes))
+    with Guard(Options(skip=codes), Budget()) as opened:
+        assert errors(opened.check(str(path)).diagnostics)
+
+
+@pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f600", "&#10;"])
+def test_answers_do_not_become_too_long(letter: str, tmp_path: Path, guard: Guard) -> None:
+    layer = '<layer id="{}" name="{}" type="Unheard" version="opset1"/>'
+    layers = "".join(layer.format(i + 10, letter * 2500) for i in range(1200))
+    found = guard.check(str(written(tmp_path, changed("</layers>", f"{layers}</layers>")))).diagnostics
+    assert "OVIR201" in errors(found)
+    assert any("this list ends after" in d.message for d in found)
+
+
+def test_an_answer_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    writing = tmp_path / "writing.py"
+    writing.write_text("import os\nos.register_at_fork(after_in_child=lambda: os.write(1, b'x'))\n", encoding="utf-8")
+    with Guard(Options(extensions=(str(writing),)), Budget()) as opened:
+        (found,) = opened.check(str(written(tmp_path))).diagnostics
+    assert found.code == "OVIR001"
+    assert "the answer of the process cannot be read" in found.message
+
+
+def test_a_process_whose_time_ends_with_its_answer_is_not_used_again(tmp_path: Path) -> None:
+    class Slow(Guard):
+        def _ask(self, *given: Any) -> Any:
+            answer = super()._ask(*given)
+            time.sleep(self.budget.seconds or 0)
+            return answer
+
+    with Slow(Options(), Budget(seconds=4)) as opened:
+        assert opened.check(str(written(tmp_path))).diagnostics == []
+        assert opened._process is None
 
 
 def test_content_in_memory_is_refused() -> None:

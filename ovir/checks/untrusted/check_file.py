@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from itertools import accumulate
 
 from ovir.checks.checker import check_here
 from ovir.checks.untrusted.budget import Options
 from ovir.checks.untrusted.paths import path_fault, sparse_fault, weights_beside
-from ovir.checks.untrusted.severities import ALWAYS_ERRORS, LIMIT_OF_DIAGNOSTICS
+from ovir.checks.untrusted.severities import ALWAYS_ERRORS
 from ovir.checks.untrusted.xml_scan import scan
 from ovir.core.reading import read_bytes
-from ovir.diagnostics.codes import CODES, NOT_XML, OUT_OF_PROPORTION, OVER_BUDGET, TOO_LARGE, Severity
+from ovir.diagnostics.codes import CODES, NEVER_IGNORED, NOT_XML, OUT_OF_PROPORTION, OVER_BUDGET, TOO_LARGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 
 
 def check_file(path: str, weights: str | None, options: Options) -> list[Diagnostic]:
     """Return the diagnostics of a file: all that it could do to its reader, and all that ``check`` reports."""
     if (fault := path_fault(path) or sparse_fault(path)) is not None:
-        return [fault]
+        return _unread([fault], path)
     beside = weights_beside(path) if weights is None else weights
     bad_weights = (path_fault(beside) or sparse_fault(beside)) if options.need_weights else None
     found, is_endless = _of_bytes(path)
     if bad_weights is not None:
-        found.append(bad_weights)
-    if is_endless:  # with a code that nobody can ignore, because nothing else of the file is checked
-        found.append(diagnose(OVER_BUDGET, "the file is not read, because that would take too long", Place(path)))
+        found += _unread([bad_weights], beside)
+    if is_endless:
+        found = _unread(found, path)
     else:
         of_model = check_here(
             path,
@@ -39,7 +41,14 @@ def check_file(path: str, weights: str | None, options: Options) -> list[Diagnos
             found = [d for d in found if d.code != NOT_XML.id]
         found += of_model
     raised = [replace(d, severity=Severity.ERROR) if d.code in ALWAYS_ERRORS else d for d in found]
-    return _limited([d for d in raised if d.code not in options.skip], path)
+    return _limited([d for d in raised if d.code in NEVER_IGNORED or d.code not in options.skip], path)
+
+
+def _unread(found: list[Diagnostic], path: str) -> list[Diagnostic]:
+    """Return why a file is not read, with a code that nobody can ignore, because nothing else of it is checked."""
+    if any(d.code in NEVER_IGNORED for d in found):
+        return found
+    return [*found, diagnose(OVER_BUDGET, "the file is not read, because that would take too long", Place(path))]
 
 
 def _of_bytes(path: str) -> tuple[list[Diagnostic], bool]:
@@ -52,11 +61,14 @@ def _of_bytes(path: str) -> tuple[list[Diagnostic], bool]:
 
 def _limited(found: list[Diagnostic], path: str) -> list[Diagnostic]:
     """Return as many diagnostics as anybody reads, with texts that are not too long; unusable ones come first."""
-    kept = sorted(found, key=lambda d: (not CODES[d.code].unusable, d.severity is not Severity.ERROR))
-    if len(kept) > LIMIT_OF_DIAGNOSTICS:
-        message = f"the file has {len(kept):,} diagnostics; this list ends after {LIMIT_OF_DIAGNOSTICS:,}"
-        kept = [*kept[:LIMIT_OF_DIAGNOSTICS], diagnose(OUT_OF_PROPORTION, message, Place(path))]
-    return sorted((_shortened(d) for d in kept), key=lambda d: (d.line or 0, d.column or 0))
+    ordered = sorted(found, key=lambda d: (d.code not in NEVER_IGNORED, d.severity is not Severity.ERROR))
+    first = [_shortened(d) for d in ordered[:_MOST_DIAGNOSTICS]]
+    sizes = accumulate(len(json.dumps(d.to_dict())) for d in first)
+    kept = [d for d, size in zip(first, sizes, strict=True) if size <= _MOST_BYTES]
+    if len(kept) < len(found):
+        message = f"the file has {len(found):,} diagnostics; this list ends after {len(kept):,}"
+        kept.append(diagnose(OUT_OF_PROPORTION, message, Place(path)))
+    return sorted(kept, key=lambda d: (d.line or 0, d.column or 0))
 
 
 def _shortened(found: Diagnostic) -> Diagnostic:
@@ -70,3 +82,6 @@ def _cut(text: str) -> str:
 
 _LONGEST = 2000
 """Characters of a message."""
+_MOST_DIAGNOSTICS = 1000
+_MOST_BYTES = 1 << 23
+"""Bytes of an answer; a diagnostic of the longest texts takes some 80 KB."""

@@ -62,12 +62,14 @@ class Guard:
         except BaseException:  # an interrupt between request and answer: the next answer would be a wrong one
             self.close()
             raise
-        if end is None:
+        if end is None or expired.is_set():
             self.close()
         if found is not None and end is not None and end["status"] == 0:
             return Verdict(found, end.get("seconds", 0.0), end.get("memory", 0))
         if expired.is_set() or (end is not None and end["status"] == -_SIGXCPU):
             message = f"the check takes more than {seconds:.3g} s"
+        elif end is not None and end["status"] == 0:
+            message = "the answer of the process cannot be read, perhaps because an extension writes to its output"
         else:
             died = "its process ended" if end is None else _ending(end["status"])
             message = f"the check did not finish: {died}, perhaps for lack of memory"
@@ -88,6 +90,7 @@ class Guard:
             yield
         finally:
             timer.cancel()
+            timer.join()  # so that ``expired`` does not change any more
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
@@ -179,7 +182,7 @@ def _ending(status: int) -> str:
 
 _SIGXCPU = int(getattr(signal, "SIGXCPU", 0))
 _LONGEST = 1 << 24
-"""Bytes of an answer; a thousand diagnostics take less."""
+"""Bytes of an answer; the child writes less."""
 _START = 60.0
 """Seconds that the start of the process may take, on a busy machine."""
 _ROOT = os.fspath(Path(__file__).parents[3])

@@ -56,6 +56,3 @@ _HONEST = frozenset({codes.DUPLICATE_NAME, codes.TENSOR_NAME})
 
 ALWAYS_ERRORS = frozenset(code.id for code in SECURITY if code not in _GRADED | _HONEST)
 """Codes that are errors in untrusted files, also those that are warnings or infos elsewhere."""
-
-LIMIT_OF_DIAGNOSTICS = 1000
-"""The most diagnostics of one file."""

@@ -24,6 +24,8 @@ DEEPEST = 160
 """Elements within each other; 32 nested bodies take 4 each."""
 MOST_ATTRIBUTES = 1000
 """Attributes of one element."""
+MOST_TAGS = 1000
+"""Different tags; IR has some dozens, apart from runtime information."""
 MOST_ELEMENTS = {"layer": 200_000, "edge": 1_000_000}
 MOST_OTHERS = 5_000_000
 """Elements of one tag. A file with more takes any reader minutes."""
@@ -122,9 +124,8 @@ class _Scan:
             self.report(OUT_OF_PROPORTION, "depth", message, "no model needs such depth")
         if self.counts[tag] > (most := MOST_ELEMENTS.get(tag, MOST_OTHERS)):
             self.report(OUT_OF_PROPORTION, "count", f"the file has more than {most:,} <{tag}> elements")
-        if len(self.counts) > MOST_ATTRIBUTES:
-            message = f"the file has more than {MOST_ATTRIBUTES:,} different tags"
-            self.report(OUT_OF_PROPORTION, "tags", message)
+        if len(self.counts) > MOST_TAGS:
+            self.report(OUT_OF_PROPORTION, "tags", f"the file has more than {MOST_TAGS:,} different tags")
             self._end_scan()
         if len(attributes) > MOST_ATTRIBUTES:
             message = f"<{tag}> has {plural(len(attributes), 'attribute')}, more than {MOST_ATTRIBUTES:,}"

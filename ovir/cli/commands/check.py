@@ -33,14 +33,14 @@ from ovir.cli.options.arguments import (
     refuse_overwriting,
     write_html,
 )
-from ovir.cli.options.check_config import Settings, find_settings, must_be_reported, parse_codes
+from ovir.cli.options.check_config import Settings, find_settings, parse_codes
 from ovir.cli.options.device import Verdict, add_device
 from ovir.cli.options.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.options.opening import add_extension, load_extensions
 from ovir.cli.terminal.display import has_colors
 from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_json, say_table, status_of
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import CODES, NOT_IR, UNREADABLE, Code, Severity
+from ovir.diagnostics.codes import CODES, NEVER_IGNORED, NOT_IR, UNREADABLE, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import escaped, plural
@@ -390,7 +390,7 @@ def run(arguments: argparse.Namespace) -> int:
             found = verdict.with_answer(name, found)
             output.times.update(took)
             wanted = [d for d in found if settings.reports(d, name)]
-            new = [d for d in wanted if baseline is None or must_be_reported(d) or not baseline.takes(d)]
+            new = [d for d in wanted if baseline is None or d.code in NEVER_IGNORED or not baseline.takes(d)]
             known += len(wanted) - len(new)
             diagnostics += new
             output.say(new)
@@ -467,8 +467,8 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
     """Write all diagnostics; for unusable files, print them instead."""
     from ovir.checks.baseline import write_baseline
 
-    known = [found for found in diagnostics if not must_be_reported(found)]
-    unusable = [found for found in diagnostics if must_be_reported(found)]
+    known = [found for found in diagnostics if found.code not in NEVER_IGNORED]
+    unusable = [found for found in diagnostics if found.code in NEVER_IGNORED]
     write_baseline(path, known)
     for found in unusable:
         say(colored(found))

@@ -57,7 +57,7 @@ def check_each_untrusted(
         need_weights=not settings.no_weights,
         runtime=settings.runtime,
         device=settings.device,
-        skip=tuple(code for code in CODES if not settings.wants(code) and code not in _ALWAYS),
+        skip=tuple(code for code in CODES if not settings.wants(code)),
         extensions=tuple(os.path.abspath(path) for path in arguments.extension or ()),
     )
     processes = arguments.workers or os.cpu_count() or 1
@@ -71,6 +71,3 @@ def find_files_untrusted(given: Sequence[str]) -> tuple[list[tuple[str, bool]], 
 
     return find_untrusted(given)
 
-
-_ALWAYS = frozenset({"OVIR001", "OVIR999"})
-"""Codes that say that a file was not checked."""

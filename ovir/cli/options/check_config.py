@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from ovir.cli.terminal.output import is_unreadable
 from ovir.core.reading import read_bytes
-from ovir.diagnostics.codes import CODES, INTERNAL, NO_WEIGHTS, OUT_OF_MEMORY, OVER_BUDGET, WORKER_DIED, Severity
+from ovir.diagnostics.codes import CODES, NEVER_IGNORED, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
 
@@ -37,7 +36,7 @@ class Settings:
 
     def reports(self, found: Diagnostic, file: str) -> bool:
         """Return whether a diagnostic of a file is requested."""
-        return must_be_reported(found) or self.wants_in(file, found.code)
+        return found.code in NEVER_IGNORED or self.wants_in(file, found.code)
 
     def wants_in(self, file: str, code: str) -> bool:
         """Return whether diagnostics of a code are requested for a file."""
@@ -52,15 +51,6 @@ class Settings:
         names = path, os.path.basename(path)
         found = (c for p, c in self.per_path_ignores.items() if any(fnmatchcase(name, p) for name in names))
         return tuple(code for codes in found for code in codes)
-
-
-def must_be_reported(found: Diagnostic) -> bool:
-    """Return whether a diagnostic cannot be ignored; otherwise a file that was not checked would seem to have
-    passed."""
-    return found.code in _NOT_CHECKED or (is_unreadable(found) and found.code != NO_WEIGHTS.id)
-
-
-_NOT_CHECKED = {OVER_BUDGET.id, WORKER_DIED.id, OUT_OF_MEMORY.id, INTERNAL.id}
 
 
 def parse_codes(texts: Iterable[str]) -> tuple[str, ...]:
