@@ -17,6 +17,7 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.replacement import Replacement
 from ovir.ops.base.traits import InnerStep
 
 
@@ -150,7 +151,7 @@ def _bias(mask: Array, dtype: np.dtype[Any]) -> Array:
     return np.atleast_2d(np.where(mask, 0, -np.inf) if mask.dtype == np.bool_ else mask).astype(dtype, copy=False)
 
 
-class GroupedAttention(Operator):
+class GroupedAttention(Replacement[ScaledDotProductAttention]):
     """A ScaledDotProductAttention of queries [N, heads, L, E] that share keys and values.
 
     It reads these before they are repeated for the heads of a group: [N, groups, 1, S, E].
@@ -160,18 +161,17 @@ class GroupedAttention(Operator):
 
     def __init__(self, op: ScaledDotProductAttention) -> None:
         """Take the place of ``op``, which has no sink."""
-        vars(self).update(vars(op), type=op.type, opset=op.opset)
-        self._op = op
+        super().__init__(op)
         self.causal = op.causal
 
     def infer(self, query: TensorType, key: TensorType, value: TensorType, *rest: TensorType) -> TensorType:
         heads = query.shape[1]
         repeated = (TensorType(x.element_type, PartialShape([x.shape[0], heads, *x.shape[3:]])) for x in (key, value))
-        return self._op.infer(query, *repeated, *rest)
+        return self.replaced.infer(query, *repeated, *rest)
 
     def run(self, *inputs: Array) -> Array:
         try:
-            result = self._op.run(*self.grouped(*inputs))
+            result = self.replaced.run(*self.grouped(*inputs))
             rows = result.shape[-2] if result.ndim == 5 else 1
             return result.reshape(len(result), inputs[0].shape[1], rows, result.shape[-1])
         except ValueError:

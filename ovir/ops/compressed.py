@@ -6,18 +6,19 @@ that one, and the weights are no longer an input.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
+from ovir.core.element_types import ElementType, f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.precision import as_native
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.replacement import Op, Replacement, replaces
 from ovir.ops.gather import GatherBase
 from ovir.ops.matmul import GroupedMatMul, MatMul, oriented
 
@@ -82,12 +83,28 @@ def blocks(shape: tuple[int, ...], elements: int) -> Iterator[slice]:
     return (slice(i, min(i + step, shape[0])) for i in range(0, shape[0], step))
 
 
-class Decompress(Operator):
-    """The tensor of compressed weights, in place of the last layer that computes it from constants."""
+class Compressed(Replacement[Op]):
+    """An operation that decompresses what it needs of ``weights``, which are no longer an input."""
 
-    def __init__(self, op: Operator, weights: CompressedWeights) -> None:
-        vars(self).update(vars(op), type=op.type, opset=op.opset)
+    position: ClassVar[int]
+    """The input of the replaced operation that the weights are."""
+
+    def __init__(self, op: Op, weights: CompressedWeights) -> None:
+        """Take the place of ``op``, one of whose inputs is ``weights``."""
+        super().__init__(op)
         self.weights = weights
+
+    @classmethod
+    def serves(cls, op: Any, weights: CompressedWeights, inputs: Sequence[TensorType]) -> bool:
+        """Return whether the class can take the place of an operation with these inputs."""
+        raise NotImplementedError
+
+    def infer(self, *inputs: Any, **others: Any) -> Any:
+        return super().infer(*inputs[: self.position], _type_of(self.weights), *inputs[self.position :], **others)
+
+
+class Decompress(Compressed[Operator]):
+    """The tensor of compressed weights, in place of the last layer that computes it from constants."""
 
     def infer(self) -> TensorType:
         return _type_of(self.weights)
@@ -96,46 +113,45 @@ class Decompress(Operator):
         return self.weights.whole()
 
 
-class CompressedGather(Operator):
+@replaces(GatherBase)
+class CompressedGather(Compressed[GatherBase]):
     """A Gather along the first axis, which decompresses the slices that it picks."""
 
     value_inputs = (1,)
+    position = 0
 
-    def __init__(self, op: GatherBase, weights: CompressedWeights) -> None:
-        vars(self).update(vars(op), type=op.type, opset=op.opset)
-        self._op = op
-        self.weights = weights
-
-    def infer(self, indices: TensorType, axis: TensorType) -> TensorType:
-        return self._op.infer(_type_of(self.weights), indices, axis)
+    @classmethod
+    def serves(cls, op: GatherBase, weights: CompressedWeights, inputs: Sequence[TensorType]) -> bool:
+        axis = inputs[2].constant
+        is_first = axis is not None and axis.item() in (0, -len(weights.shape))
+        return is_first and weights.has_slices and not op.batch_dims
 
     def run(self, indices: Array, axis: Array) -> Array:
         wanted, places = np.unique(as_native(indices), return_inverse=True)
         if not wanted.size or wanted[0] < 0 or wanted[-1] >= self.weights.shape[0]:
-            return self._op.run(self.weights.whole(), indices, axis)
-        return self._op.run(self.weights.slices(wanted), places.reshape(indices.shape), axis)
+            return self.replaced.run(self.weights.whole(), indices, axis)
+        return self.replaced.run(self.weights.slices(wanted), places.reshape(indices.shape), axis)
 
 
-class CompressedMatMul(Operator):
+@replaces(MatMul)
+class CompressedMatMul(Compressed[MatMul]):
     """A product with compressed weights [rows, columns] or [batch, rows, columns] as the second input.
 
     A panel of slices is decompressed at a time: it gives columns of the result, a term of it, or a part of the batch.
     """
 
-    def __init__(self, op: MatMul, weights: CompressedWeights) -> None:
-        vars(self).update(vars(op), type=op.type, opset=op.opset)
-        self._op = op
-        self.weights = weights
-        self.transpose_a: bool = op.transpose_a
-        self.transpose_b: bool = op.transpose_b
+    position = 1
+    transpose_a: bool
+    transpose_b: bool
+
+    @classmethod
+    def serves(cls, op: MatMul, weights: CompressedWeights, inputs: Sequence[TensorType]) -> bool:
+        return weights.element_type == f32 and len(weights.shape) in (2, 3)
 
     @property
     def multiplies_codes(self) -> bool:
         """Return whether the fast form multiplies the codes of the file, without a copy in f32."""
         return self.transpose_b and self.weights.codes is not None
-
-    def infer(self, a: TensorType) -> TensorType:
-        return self._op.infer(a, _type_of(self.weights))
 
     def run(self, a: Array) -> Array:
         *batch, length, columns = self.weights.shape
@@ -144,7 +160,7 @@ class CompressedMatMul(Operator):
         x = oriented(a, self.transpose_a)
         is_aligned = not batch or x.ndim < 3 or (x.ndim == 3 and x.shape[0] in (1, *batch))
         if x.shape[-1] != length or not is_aligned or not self.weights.has_slices:
-            return self._op.run(a, self.weights.whole())  # which also reports shapes that do not match
+            return self.replaced.run(a, self.weights.whole())  # which also reports shapes that do not match
         result = np.zeros((*np.broadcast_shapes(x.shape[:-2], batch), *x.shape[-2:-1], columns), np.float32)
         for rows in blocks(self.weights.shape, _PANEL):
             panel = self.weights.slices(rows)
@@ -158,24 +174,19 @@ class CompressedMatMul(Operator):
         return result
 
 
-class CompressedGroupedMatMul(Operator):
+@replaces(GroupedMatMul)
+class CompressedGroupedMatMul(Compressed[GroupedMatMul]):
     """A GroupedMatMul with compressed matrices; each is decompressed when its rows are multiplied."""
 
-    def __init__(self, op: GroupedMatMul, weights: CompressedWeights) -> None:
-        vars(self).update(vars(op), type=op.type, opset=op.opset)
-        self._op = op
-        self.weights = weights
+    position = 1
 
-    def infer(self, a: TensorType, offsets: TensorType | None = None) -> TensorType:
-        return self._op.infer(a, _type_of(self.weights), offsets)
+    @classmethod
+    def serves(cls, op: GroupedMatMul, weights: CompressedWeights, inputs: Sequence[TensorType]) -> bool:
+        return weights.element_type == f32 and len(weights.shape) == 3 and weights.has_slices
 
     def run(self, a: Array, offsets: Array | None = None) -> Array:
         matrices: Any = _Matrices(self.weights)
-        return self._op.run(a, matrices, offsets)
-
-
-READERS = Decompress, CompressedGather, CompressedMatMul, CompressedGroupedMatMul
-"""The operations that have ``weights``."""
+        return self.replaced.run(a, matrices, offsets)
 
 
 class _Matrices:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,20 +25,19 @@ from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.inference.layer_weights import codes_of, main_constant
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.replacement import replacements
 from ovir.ops.base.traits import ALL
 from ovir.ops.compressed import (
     Codes,
+    Compressed,
     CompressedGather,
-    CompressedGroupedMatMul,
     CompressedMatMul,
     Decompress,
     Selection,
     blocks,
 )
 from ovir.ops.convert import fill_converted, in_f32
-from ovir.ops.gather import GatherBase
 from ovir.ops.infrastructure import Const
-from ovir.ops.matmul import GroupedMatMul, MatMul
 from ovir.runtime.plan import applied_operator
 from ovir.system.python_runtime import free_memory
 
@@ -221,22 +220,15 @@ def _is_arithmetic(layer: Layer) -> bool:
 # --------------------------------------------------------------------------- the decompressions of a model
 
 
-class Replacement(NamedTuple):
-    """An operation that decompresses what it needs, in place of that of a layer."""
-
-    operator: Operator
-    unread: Sequence[Port]
-    """The sources of inputs of the layer that the operation does not have."""
-
-
 @dataclass
 class Decompressions:
     """The compressed weights of a model."""
 
     folded: dict[Layer, ConstantWeights] = field(default_factory=dict)
     """Weights that are decompressed when the plan is made, by the layer that returns them."""
-    replacements: dict[Layer, Replacement] = field(default_factory=dict)
-    """The layers that decompress weights at each use: those that return them, and those that need some rows of them."""
+    replacements: dict[Layer, tuple[Compressed[Any], Sequence[Port]]] = field(default_factory=dict)
+    """The layers that decompress weights at each use: those that return them, and those that need some rows of them;
+    each with its operation, and the sources of inputs of the layer that the operation does not have."""
     absorbed: set[Layer] = field(default_factory=set)
     """Layers that only feed these layers, so that the plan does not run them."""
 
@@ -293,7 +285,7 @@ def find_decompressions(
             found.folded[layer] = ConstantWeights(layer.outputs[0])
     absorb(found.folded)
     for layer, weights in kept.items():
-        found.replacements[layer] = Replacement(Decompress(_operator(layer), weights), _sources(layer))
+        found.replacements[layer] = Decompress(_operator(layer), weights), _sources(layer)
         unreplaced = [reader for reader in _readers(layer) if reader not in kept and reader not in found.absorbed]
         replaced = [_replace_reader(found, weights, reader) for reader in unreplaced]
         if all(replaced) and not is_tapped(layer):
@@ -406,28 +398,20 @@ def _replace_reader(found: Decompressions, weights: ConstantWeights, reader: Lay
     there is such an operation."""
     op = None if reader in found.replacements else _operation_on_all(weights, reader)
     if op is not None:
-        found.replacements[reader] = Replacement(op, (weights.port,))
+        found.replacements[reader] = op, (weights.port,)
     return op is not None
 
 
-def _operation_on_all(weights: ConstantWeights, reader: Layer) -> Operator | None:
+def _operation_on_all(weights: ConstantWeights, reader: Layer) -> Compressed[Any] | None:
     """Return the operation in place of that of a layer, if the layer reads the weights once."""
     positions = [port.index for port in reader.inputs if port.source is weights.port]
     return _operation_on(weights, reader, positions[0]) if len(positions) == 1 else None
 
 
-def _operation_on(weights: ConstantWeights, layer: Layer, position: int) -> Operator | None:
+def _operation_on(weights: ConstantWeights, layer: Layer, position: int) -> Compressed[Any] | None:
     if layer.operator is None or not (weights.has_slices or weights.codes is not None):
         return None
-    op = applied_operator(layer, layer.operator)
-    if isinstance(op, GatherBase) and position == 0 and weights.has_slices:
-        axis = layer.inputs[2].type.constant
-        is_first = axis is not None and axis.item() in (0, -len(weights.shape))
-        return CompressedGather(op, weights) if is_first and not op.batch_dims else None
-    if weights.element_type != f32 or position != 1:
-        return None
-    if isinstance(op, MatMul) and len(weights.shape) in (2, 3):
-        return CompressedMatMul(op, weights)
-    if isinstance(op, GroupedMatMul) and len(weights.shape) == 3 and weights.has_slices:
-        return CompressedGroupedMatMul(op, weights)
-    return None
+    op, inputs = applied_operator(layer, layer.operator), [port.type for port in layer.inputs]
+    classes: tuple[type[Compressed[Any]], ...] = replacements(Compressed, type(op))  # type: ignore[arg-type]  # hashable
+    serving = (cls for cls in classes if cls.position == position and cls.serves(op, weights, inputs))
+    return next((cls(op, weights) for cls in serving), None)

@@ -13,7 +13,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import exact_size_text, size_text
 from ovir.graph.layers import Port
-from ovir.ops.compressed import READERS
+from ovir.ops.compressed import Compressed
 from ovir.runtime.plan import Plan, Step
 from ovir.system.python_runtime import physical_memory, without_garbage_collection
 
@@ -44,7 +44,7 @@ def memory_use(plan: Plan, *, certain: bool = False) -> MemoryUse:
             walk.step(index, step)
     inputs = [_bytes(port) for port in plan.model.inputs]
     operators = [step.operator for step in plan.steps]
-    compressed = [array for op in operators if isinstance(op, READERS) for array in op.weights.stored()]
+    compressed = [array for op in operators if isinstance(op, Compressed) for array in op.weights.stored()]
     return MemoryUse(
         _covered([*plan.constants.values(), *compressed]) + walk.body_weights,
         sum(size or 0 for size in inputs),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.graph.layers import Layer, Port
 from ovir.ops.attention import GroupedAttention, ScaledDotProductAttention
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.replacement import Op, Replacement, replacements, replaces
 from ovir.ops.broadcast import Broadcast3, Tile
 from ovir.ops.gather import GatherBase
 from ovir.ops.movement import Concat
@@ -22,16 +23,101 @@ from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.plan import Plan, Step, set_releases
 
 
-class View(Operator):
-    """A part of input 0, as a view of it, in place of an operation that picks this part."""
+class Rewrite(Replacement[Op]):
+    """A replacement that depends on a layer and its constant inputs alone."""
+
+    @classmethod
+    def of(cls, op: Any, layer: Layer, constants: Sequence[Array | None]) -> Self | None:
+        """Return the replacement of the operation of a layer, of whose inputs some are constant; None if it cannot
+        take its place."""
+        raise NotImplementedError
+
+
+class Growing(Protocol):
+    """A variable whose value can grow."""
+
+    def append(self, value: Array, new: Array, axis: int) -> Array:
+        """Return both along an axis, in the memory of ``value`` if that is the value of the variable."""
+
+
+@replaces(Concat)
+class Append(Rewrite[Concat]):
+    """A Concat of the value of a variable and what is new, whose result the variable is then assigned.
+
+    The value has room after it, to which only what is new is copied, as in the cache of keys and values of a decoder.
+    """
+
+    pure = False
+    views = True
+    guards_sizes = True
+
+    def __init__(self, op: Concat, variable_id: str) -> None:
+        """Take the place of ``op``, which appends to a variable."""
+        super().__init__(op)
+        self.variable_id = variable_id
+
+    @classmethod
+    def of(cls, op: Concat, layer: Layer, constants: Sequence[Array | None]) -> Self | None:
+        variable_id = _variable_appended_to(layer) if _grows(layer) else None
+        return None if variable_id is None else cls(op, variable_id)
+
+    def run(self, value: Array, new: Array, *, variable: Growing) -> Array:
+        return variable.append(value, new, self.replaced.axis % value.ndim)
+
+
+@replaces(GatherBase)
+class Reorder(Rewrite[GatherBase]):
+    """A Gather of slices of a variable along the first axis, as of the beams of a decoder; if it keeps all slices and
+    their order, the output is the input."""
+
+    views = True
+    guards_sizes = True
+    value_inputs = (2,)
+
+    @classmethod
+    def of(cls, op: GatherBase, layer: Layer, constants: Sequence[Array | None]) -> Self | None:
+        return cls(op) if _grows(layer) and _reorders_variable(layer) else None
+
+    def run(self, data: Array, indices: Array, axis: Array) -> Array:
+        if indices.shape == data.shape[:1] and (indices == np.arange(len(indices))).all():
+            return data
+        return self.replaced.run(data, indices, axis)
+
+
+@replaces(GatherBase)
+class View(Rewrite[GatherBase]):
+    """A part of input 0, as a view of it, in place of a Gather with evenly spaced indices, which are a scalar or lie
+    on one axis."""
 
     views = True
 
-    def __init__(self, op: Operator, place: tuple[slice, ...], dropped: tuple[int, ...]) -> None:
+    def __init__(self, op: GatherBase, place: tuple[slice, ...], dropped: tuple[int, ...]) -> None:
         """Take the place of ``op``: the output is ``data[place]`` without the axes in ``dropped``, whose size is 1."""
-        vars(self).update(vars(op), type=op.type, opset=op.opset)
+        super().__init__(op)
         self._place = place
         self._dropped = dropped
+
+    @classmethod
+    def of(cls, op: GatherBase, layer: Layer, constants: Sequence[Array | None]) -> Self | None:
+        data, (indices, axis) = layer.inputs[0].shape, constants[1:]
+        if indices is None or axis is None or data.rank is None or op.batch_dims:
+            return None
+        if not indices.size or indices.ndim > 1:
+            return None
+        where = op.normalize_axis(int(axis.item()), data.rank)
+        size = data[where]
+        positions = indices.reshape(-1).astype(np.int64)
+        first, last = int(positions[0]), int(positions[-1])
+        step = int(positions[1]) - first if len(positions) > 1 else 1
+        lowest = -size.length if size.is_static and op.wraps else 0
+        if not step or (np.diff(positions) != step).any() or not size.is_static or not lowest <= min(first, last):
+            return None
+        if max(first, last) >= size.length or (first < 0) != (last < 0):
+            return None
+        first %= size.length
+        stop = first + step * len(positions)
+        place = (*(slice(None),) * where, slice(first, stop if stop >= 0 else None, step))
+        return cls(op, place, () if indices.ndim else (where,))
 
     def infer(self, data: TensorType, *rest: TensorType) -> TensorType:
         parts = (*self._place, *[slice(None)] * (len(data.shape) - len(self._place)))
@@ -46,72 +132,18 @@ class View(Operator):
         return data[self._place].squeeze(self._dropped)
 
 
-class Append(Operator):
-    """A Concat of the value of a variable and what is new, whose result the variable is then assigned.
-
-    The value has room after it, to which only what is new is copied, as in the cache of keys and values of a decoder.
-    """
-
-    pure = False
-    views = True
-    guards_sizes = True
-
-    def __init__(self, op: Concat, variable_id: str) -> None:
-        """Take the place of ``op``, which appends to a variable."""
-        vars(self).update(vars(op), type=op.type, opset=op.opset)
-        self._op = op
-        self.variable_id = variable_id
-
-    def infer(self, value: TensorType, new: TensorType) -> TensorType:
-        return self._op.infer(value, new)
-
-    def run(self, value: Array, new: Array, *, variable: Growing) -> Array:
-        return variable.append(value, new, self._op.axis % value.ndim)
-
-
-class Growing(Protocol):
-    """A variable whose value can grow."""
-
-    def append(self, value: Array, new: Array, axis: int) -> Array:
-        """Return both along an axis, in the memory of ``value`` if that is the value of the variable."""
-
-
-class Reorder(Operator):
-    """A Gather of slices of a variable along the first axis, as of the beams of a decoder; if it keeps all slices and
-    their order, the output is the input."""
-
-    views = True
-    guards_sizes = True
-    value_inputs = (2,)
-
-    def __init__(self, op: GatherBase) -> None:
-        """Take the place of ``op``."""
-        vars(self).update(vars(op), type=op.type, opset=op.opset)
-        self._op = op
-
-    def infer(self, data: TensorType, indices: TensorType, axis: TensorType) -> TensorType:
-        return self._op.infer(data, indices, axis)
-
-    def run(self, data: Array, indices: Array, axis: Array) -> Array:
-        if indices.shape == data.shape[:1] and (indices == np.arange(len(indices))).all():
-            return data
-        return self._op.run(data, indices, axis)
-
-
 def rewritten(op: Operator, layer: Layer, constants: Sequence[Array | None]) -> Operator:
     """Return the replacement of the operation of a layer, of whose inputs some are constant; the operation itself if
-    nothing does.
+    nothing does."""
+    classes: tuple[type[Rewrite[Any]], ...] = replacements(Rewrite, type(op))  # type: ignore[arg-type]  # hashable
+    found = (cls.of(op, layer, constants) for cls in classes)
+    return next((replacement for replacement in found if replacement is not None), op)
 
-    Values of variables that grow have no static shape. Others are bound, which is faster.
-    """
-    grows = bool(layer.outputs) and not layer.outputs[0].shape.is_static
-    if isinstance(op, GatherBase):
-        if grows and _reorders_variable(layer):
-            return Reorder(op)
-        return gather_as_view(op, layer.inputs[0].shape, constants) or op
-    if grows and isinstance(op, Concat) and (variable := _variable_appended_to(layer)) is not None:
-        return Append(op, variable)
-    return op
+
+def _grows(layer: Layer) -> bool:
+    """Return whether the value of a layer may be that of a variable that grows, and so has no static shape; others are
+    bound, which is faster."""
+    return bool(layer.outputs) and not layer.outputs[0].shape.is_static
 
 
 def _variable_appended_to(layer: Layer) -> str | None:
@@ -137,27 +169,6 @@ def _reorders_variable(layer: Layer) -> bool:
     data, axis = layer.inputs[0].source, layer.inputs[2].type.constant
     is_first = axis is not None and int(axis.item()) == 0
     return is_first and data is not None and isinstance(data.layer.operator, ReadValueBase)
-
-
-def gather_as_view(op: GatherBase, data: PartialShape, constants: Sequence[Array | None]) -> View | None:
-    """Return a view for a Gather with evenly spaced indices, which are a scalar or lie on one axis."""
-    indices, axis = constants[1:]
-    if indices is None or axis is None or not indices.size or indices.ndim > 1 or op.batch_dims or data.rank is None:
-        return None
-    where = op.normalize_axis(int(axis.item()), data.rank)
-    size = data[where]
-    positions = indices.reshape(-1).astype(np.int64)
-    first, last = int(positions[0]), int(positions[-1])
-    step = int(positions[1]) - first if len(positions) > 1 else 1
-    lowest = -size.length if size.is_static and op.wraps else 0
-    if not step or (np.diff(positions) != step).any() or not size.is_static or not lowest <= min(first, last):
-        return None
-    if max(first, last) >= size.length or (first < 0) != (last < 0):
-        return None
-    first %= size.length
-    stop = first + step * len(positions)
-    place = (*(slice(None),) * where, slice(first, stop if stop >= 0 else None, step))
-    return View(op, place, () if indices.ndim else (where,))
 
 
 # --------------------------------------------------------------------------- keys and values that heads share

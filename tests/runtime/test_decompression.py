@@ -185,7 +185,7 @@ def test_what_stays_compressed_by_default(element_type: str, free: int, monkeypa
         x, ids = ops.parameter([-1, 64], "f32"), ops.parameter([-1], "i64")
         results = [ops.matmul(x, matrix, False, True), ops.gather(table, ids, np.int64(0))]
         steps = ovir.compile_model(ovir.Model(results, [x, ids])).plan().steps
-        kept = {step.layer.type: isinstance(step.operator, compressed_operations.READERS) for step in steps}
+        kept = {step.layer.type: isinstance(step.operator, compressed_operations.Compressed) for step in steps}
         is_code = element_type[0] in "iu"
         assert kept == {"MatMul": rows * 64 > decompression.LARGE if is_code else not free, "Gather": True}
 
