@@ -24,7 +24,13 @@ def check_file(path: str, weights: str | None, options: Options) -> list[Diagnos
     if bad_weights is not None:
         found.append(bad_weights)
     if is_endless:  # with a code that nobody can ignore, because nothing else of the file is checked
-        found.append(diagnose(OVER_BUDGET, "the file is not read, because that would take too long", Place(path)))
+        found.append(
+            diagnose(
+                OVER_BUDGET,
+                f"because of {OUT_OF_PROPORTION.id}, the file is not read: that would take too long",
+                Place(path),
+            )
+        )
     else:
         of_model = check_here(
             path,
