@@ -221,6 +221,16 @@ def number_that_writers_spell_otherwise(package: Package, offset: str) -> Packag
     return package.replaced('offset="0"', offset)
 
 
+@trick("OVIR012", "04", " 4", "4 ", "&#9;4", "04..4", "4 ..4", "[4]")
+def shape_that_writers_spell_otherwise(package: Package, shape: str) -> Package:
+    return package.replaced('<data shape="4"', f'<data shape="{shape}"')
+
+
+@trick("OVIR012", " 4", "4 ", "04", "&#9;4", "4&#10;")
+def dimension_that_writers_spell_otherwise(package: Package, text: str) -> Package:
+    return package.replaced("<dim>4</dim>", f"<dim>{text}</dim>")
+
+
 @trick("OVIR012", "relu", "RELU", "Relu")
 def type_in_another_case(package: Package, name: str) -> Package:
     return package.replaced('type="ReLU"', f'type="{name}"')

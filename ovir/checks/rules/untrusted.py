@@ -11,6 +11,7 @@ from lxml import etree
 
 from ovir.checks.rule import Context, rule
 from ovir.core.element_types import ElementType
+from ovir.core.shapes import Dimension, PartialShape
 from ovir.diagnostics.codes import NAMED_PATH, SPELLING, UNSAFE_NAME, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.wording import plural, shortened
@@ -131,7 +132,7 @@ def _spelled(element: etree._Element) -> Iterator[tuple[str, str, bool]]:
         if key in usual:
             yield f"attribute '{key}'", str(text), usual[str(key)](str(text)) is not None
     if tag == "dim":
-        text = (element.text or "").strip()
+        text = element.text or ""
         yield "text", text, _PLAIN.fullmatch(text) is not None
     elif tag == "layer":
         kind = element.get("type", "")
@@ -149,9 +150,12 @@ def _of_operation(layer: etree._Element | None) -> Mapping[str, Callable[[str], 
 
 
 _PLAIN = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+_SIZE = r"(?:-1|\?|(?:0|[1-9][0-9]*)(?:\.\.(?:0|[1-9][0-9]*)?)?|\.\.(?:0|[1-9][0-9]*))"
 _OF_TYPES: Mapping[Any, Callable[[str], object]] = {
     int: _PLAIN.fullmatch,
     tuple[int, ...]: re.compile(rf"({_PLAIN.pattern})(, ?({_PLAIN.pattern}))*|", re.ASCII).fullmatch,
+    Dimension: re.compile(_SIZE, re.ASCII).fullmatch,
+    PartialShape: re.compile(rf"{_SIZE}(, ?{_SIZE})*|\.\.\.|", re.ASCII).fullmatch,
     ElementType: re.compile(r"[a-z0-9]+", re.ASCII).fullmatch,
 }
 _USUAL = {

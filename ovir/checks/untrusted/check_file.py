@@ -48,7 +48,8 @@ def _unread(found: list[Diagnostic], path: str) -> list[Diagnostic]:
     """Return why a file is not read, with a code that nobody can ignore, because nothing else of it is checked."""
     if any(d.code in NEVER_IGNORED for d in found):
         return found
-    return [*found, diagnose(OVER_BUDGET, "the file is not read, because that would take too long", Place(path))]
+    reasons = " and ".join(sorted({d.code for d in found}))
+    return [*found, diagnose(OVER_BUDGET, f"because of {reasons}, the file is not read", Place(path))]
 
 
 def _of_bytes(path: str) -> tuple[list[Diagnostic], bool]:

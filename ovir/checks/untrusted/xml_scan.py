@@ -12,7 +12,7 @@ from xml.parsers import expat
 
 from ovir.diagnostics.codes import NOT_UTF8, NOT_XML, OUT_OF_PROPORTION, XML_CONSTRUCT, Code
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.wording import plural, size_text
+from ovir.diagnostics.wording import plural
 
 LONGEST_TEXT = 1 << 20
 """Characters of an attribute or a text."""
@@ -26,9 +26,14 @@ MOST_ATTRIBUTES = 1000
 """Attributes of one element."""
 MOST_TAGS = 1000
 """Different tags; IR has some dozens, apart from runtime information."""
-MOST_ELEMENTS = {"layer": 200_000, "edge": 1_000_000}
-MOST_OTHERS = 5_000_000
+MOST_ELEMENTS = {
+    "layer": 200_000,
+    "edge": 1_000_000,
+    **dict.fromkeys(("input", "output", "port", "dim", "data", "rt_info", "attribute"), 5_000_000),
+}
 """Elements of one tag. A file with more takes any reader minutes."""
+MOST_OTHERS = 100_000
+"""Elements of all other tags together: those around bodies, and what the runtime information consists of."""
 
 
 def scan(data: bytes, file: str) -> tuple[list[Diagnostic], bool]:
@@ -86,6 +91,7 @@ class _Scan:
         self.words = 0  # characters of texts outside of sizes and runtime information
         self.is_endless = False  # whether the file takes any reader minutes
         self.counts: Counter[str] = Counter()
+        self.others = 0  # elements of tags that have no number of their own
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = False
         self.parser.StartElementHandler = self._start
@@ -105,8 +111,9 @@ class _Scan:
             for start in range(0, len(data), _CHUNK):
                 self.parser.Parse(data[start : start + _CHUNK], False)
                 # expat begins again at an incomplete tag or comment with each chunk: the time would be quadratic
-                if (length := start + _CHUNK - max(self.parser.CurrentByteIndex, 0)) > _LONGEST_TOKEN:
-                    self._long("a tag, a comment or an instruction", length)
+                if start + _CHUNK - max(self.parser.CurrentByteIndex, 0) > _LONGEST_TOKEN:
+                    message = f"a tag, a comment or an instruction has more than {_LONGEST_TOKEN:,} bytes"
+                    self.report(OUT_OF_PROPORTION, "text", message)
                     self._end_scan()
             self.parser.Parse(b"", True)
         except _StopScanError:
@@ -122,7 +129,12 @@ class _Scan:
         if len(self.path) > DEEPEST:
             message = f"elements are nested more than {DEEPEST} deep"
             self.report(OUT_OF_PROPORTION, "depth", message, "no model needs such depth")
-        if self.counts[tag] > (most := MOST_ELEMENTS.get(tag, MOST_OTHERS)):
+        if tag not in MOST_ELEMENTS:
+            self.others += 1
+            if self.others > MOST_OTHERS:
+                message = f"the file has more than {MOST_OTHERS:,} elements of other tags than layers, ports and edges"
+                self.report(OUT_OF_PROPORTION, "others", f"{message} have, such as <{tag}>")
+        elif self.counts[tag] > (most := MOST_ELEMENTS[tag]):
             self.report(OUT_OF_PROPORTION, "count", f"the file has more than {most:,} <{tag}> elements")
         if len(self.counts) > MOST_TAGS:
             self.report(OUT_OF_PROPORTION, "tags", f"the file has more than {MOST_TAGS:,} different tags")
@@ -134,7 +146,7 @@ class _Scan:
                 self._end_scan()
         for key, value in attributes.items():
             if len(value) > LONGEST_TEXT:
-                self._long(f"the attribute '{key}'", len(value))
+                self._long(f"the attribute '{key}'", f" ({len(value):,})")
             if key == "xmlns" or ":" in key:
                 self.report(XML_CONSTRUCT, "namespace", f"<{tag}> has the attribute '{key}' of a namespace", _NO_NEED)
             if _XINCLUDE in value:
@@ -153,7 +165,7 @@ class _Scan:
     def _text(self, text: str) -> None:
         self.length += len(text)
         if self.length > LONGEST_TEXT:
-            self._long("a text", self.length)
+            self._long("a text")  # which has not ended yet
         if text.isspace():
             return
         self.has_words = True
@@ -195,9 +207,8 @@ class _Scan:
         self.is_endless = True
         raise _StopScanError
 
-    def _long(self, what: str, length: int) -> None:
-        message = f"{what} has more than {LONGEST_TEXT:,} characters (here {size_text(length)})"
-        self.report(OUT_OF_PROPORTION, "text", message)
+    def _long(self, what: str, length: str = "") -> None:
+        self.report(OUT_OF_PROPORTION, "text", f"{what} has more than {LONGEST_TEXT:,} characters{length}")
 
 
 _CHUNK = 1 << 20
