@@ -155,11 +155,11 @@ class Executor:
         self._owners += [step] * (len(calls) + len(after))
 
     def _add_bound(self, step: Step) -> None:
-        known = frozenset(position for position, slot in enumerate(step.inputs) if slot in self.plan.constants)
-        independent = all(slot in self.plan.independent for slot in step.inputs if slot in self.plan.constants)
+        constants = frozenset(position for position, slot in enumerate(step.inputs) if slot in self.plan.constants)
+        independent = all(step.inputs[position] in self.plan.independent for position in constants)
         inputs = tuple(self._slots[slot] for slot in step.inputs)
         prepared = self._prepared if independent else None
-        binder = StepBinder(step, inputs, known, self._memory, prepared, keeps_inputs=self.plan.is_watched)
+        binder = StepBinder(step, inputs, constants, self._memory, prepared, keeps_inputs=self.plan.is_watched)
         try:
             with np.errstate(all="ignore"):
                 bind_step(binder, step)

@@ -42,8 +42,9 @@ class Step:
     checks_sizes: bool = False
     """Whether a run on new sizes infers the layer before its kernel, because inference did not know the sizes and they
     may contradict each other."""
-    is_plain: bool = False
-    """Whether the kernel is the operation's own, so that its fast form may take its place."""
+    may_use_fast_form: bool = False
+    """Whether the fast form of the operation may take the place of the kernel. It may not where the kernel does more
+    than the operation, such as to round for an emulation, nor where a user has registered the operation."""
 
     @cached_property
     def takes(self) -> frozenset[str]:

@@ -196,14 +196,16 @@ class _Builder:
             op = rewritten(op, layer, [self.constants.get(slot) for slot in inputs])
         checks_sizes = _relies_on_sizes(layer, op) and len(inputs) == len(layer.inputs)
         inputs, rounded = self._round_constants(layer, op, inputs)
-        is_plain = kernel is None and bool(op.opset) and rounded is None
+        may_use_fast_form = kernel is None and bool(op.opset) and rounded is None
         if kernel is None:
             is_own = not op.opset  # an operation of a user
             kernel = with_checked_outputs(layer, op.run) if is_own else op.run
         if rounded is not None:
             kernel = rounded(kernel)
         shown = self.originals.get(layer.key, layer)
-        self.steps.append(Step(layer, shown, op, kernel, inputs, outputs, checks_sizes=checks_sizes, is_plain=is_plain))
+        step = Step(layer, shown, op, kernel, inputs, outputs, checks_sizes=checks_sizes)
+        step.may_use_fast_form = may_use_fast_form
+        self.steps.append(step)
 
     def _round_constants(
         self, layer: Layer, op: Operator, inputs: tuple[int, ...]

@@ -199,7 +199,7 @@ def without_repeated_keys(plan: Plan) -> Plan:
 def _on_shared_keys(step: Step, makers: Mapping[int, Step], ports: Sequence[Port]) -> Step:
     """Return a step of attention that reads keys and values before they are repeated; the step itself if it cannot."""
     op = step.operator
-    if not isinstance(op, ScaledDotProductAttention) or not step.is_plain or len(step.inputs) > 5:
+    if not isinstance(op, ScaledDotProductAttention) or not step.may_use_fast_form or len(step.inputs) > 5:
         return step
     query, *repeated = (ports[slot].shape for slot in step.inputs[:3])
     shared = [_before_repetition(slot, makers, ports) for slot in step.inputs[1:3]]
@@ -221,7 +221,9 @@ def _before_repetition(slot: int, makers: Mapping[int, Step], ports: Sequence[Po
     if reshape is None or repeat is None or not isinstance(repeat.operator, Broadcast3 | Tile):
         return None
     before, between, after = (ports[place].shape for place in (repeat.inputs[0], repeat.outputs[0], slot))
-    if not (before.rank == between.rank == 5 and after.rank == 4 and reshape.is_plain and repeat.is_plain):
+    if not (
+        before.rank == between.rank == 5 and after.rank == 4 and reshape.may_use_fast_form and repeat.may_use_fast_form
+    ):
         return None
     groups, copies, heads = between[1], between[2], after[1]
     if not (before[2] == Dimension(1) and groups.is_static and copies.is_static and heads.is_static):

@@ -169,7 +169,7 @@ def _zeros(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
 def bind_step(binder: StepBinder, step: Step) -> None:
     """Bind a step whose inputs have arrays and whose outputs have static shapes: as a view, in the operation's own
     form, or as a call of its kernel."""
-    if not (step.is_plain and (_bind_view(binder, step) or _bind_operation(binder, step))):
+    if not (step.may_use_fast_form and (_bind_view(binder, step) or _bind_operation(binder, step))):
         bind_kernel(binder, step.kernel, step.wanted)
     binder.finish()
 

@@ -30,8 +30,8 @@ Targets = Sequence[tuple[int, Array | None]]
 _LARGEST = 1 << 18
 """Bytes of the tensors of a step that may bind itself, because it keeps them. Larger ones take longer than calls."""
 _MOST_SHAPES = 1000
-"""The number of shapes that a step is known to take, or to give."""
-_LARGEST_KNOWN = 64
+"""The number of shapes of a step that need no other test."""
+_MOST_SIZES = 64
 """Elements of an input that determines sizes."""
 
 
@@ -65,7 +65,7 @@ class _Binding:
     """The positions of inputs that must be these arrays."""
     copied: list[tuple[int, Array]]
     """The positions of inputs that are copied to these arrays, whose shapes they must have."""
-    known: list[tuple[int, tuple[int, ...], bytes]]
+    sizes: list[tuple[int, tuple[int, ...], bytes]]
     """The positions of inputs that determine sizes, with their shapes and elements."""
     calls: list[Call]
     outputs: list[tuple[int, Array]]
@@ -76,7 +76,7 @@ class _Binding:
         for position, array in self.same:
             if arrays[position] is not array:
                 return False
-        for position, shape, elements in self.known:
+        for position, shape, elements in self.sizes:
             if arrays[position].shape != shape or arrays[position].tobytes() != elements:
                 return False
         for position, own in self.copied:
@@ -86,7 +86,7 @@ class _Binding:
         return True
 
 
-class KnownSizes:
+class FittingSizes:
     """The shapes of inputs that fit together, for a step whose sizes inference has not seen."""
 
     def __init__(self, step: Step) -> None:
@@ -112,12 +112,12 @@ class UnboundCall:
         self._targets = targets
         self._context = context
         self._arguments = _getter(step.inputs)
-        self._sizes = KnownSizes(step) if step.checks_sizes else None
+        self._sizes = FittingSizes(step) if step.checks_sizes else None
         changing = [i for i, slot in enumerate(step.inputs) if slot not in context.plan.constants]
-        self._sizing = [i for i in changing if step.operator.reads_value(i)]
-        self._read = [i for i in changing if not step.operator.reads_value(i)]
-        may_bind = step.is_plain and step.operator.pure and not step.layer.bodies and _has_known_types(step)
-        fixed = [context.slots[step.inputs[i]] for i in self._sizing if context.is_fixed(step.inputs[i])]
+        self._size_inputs = [i for i in changing if step.operator.reads_value(i)]
+        self._data_inputs = [i for i in changing if not step.operator.reads_value(i)]
+        may_bind = step.may_use_fast_form and step.operator.pure and not step.layer.bodies and _has_known_types(step)
+        fixed = [context.slots[step.inputs[i]] for i in self._size_inputs if context.is_fixed(step.inputs[i])]
         self._can_bind = may_bind and not any(map(_is_large, fixed))
         self._promised: set[tuple[int, ...]] = set()
         """The shapes of outputs that are as inferred."""
@@ -168,11 +168,11 @@ class UnboundCall:
 
     def _key(self, arrays: tuple[Array, ...]) -> object:
         """Return the key of a binding; None where binding does not pay."""
-        if any(_is_large(arrays[i]) for i in self._sizing):
+        if any(_is_large(arrays[i]) for i in self._size_inputs):
             return None
-        if sum(arrays[i].nbytes for i in self._read) > _LARGEST:
+        if sum(arrays[i].nbytes for i in self._data_inputs) > _LARGEST:
             return None
-        return tuple([array.shape for array in arrays]), tuple([arrays[i].tobytes() for i in self._sizing])
+        return tuple([array.shape for array in arrays]), tuple([arrays[i].tobytes() for i in self._size_inputs])
 
     def _bind(self, arrays: tuple[Array, ...]) -> _Binding | None:
         """Bind the step to the shapes of arrays; return None if these do not determine the shapes of its outputs."""
@@ -195,38 +195,32 @@ class UnboundCall:
             return None  # the kernel says what breaks the promise of inference
         inputs = list(arrays)
         same, copied = [], []
-        for i in self._read:
+        for i in self._data_inputs:
             slot = step.inputs[i]
             if context.arrays.get(slot) is arrays[i]:
                 same.append((i, arrays[i]))
             elif not context.is_fixed(slot):
                 inputs[i] = arrays[i].copy()
                 copied.append((i, inputs[i]))
-        for i in self._sizing:
+        for i in self._size_inputs:
             inputs[i] = arrays[i].copy()
-        known = [(i, arrays[i].shape, arrays[i].tobytes()) for i in self._sizing]
+        sizes = [(i, arrays[i].shape, arrays[i].tobytes()) for i in self._size_inputs]
         calls, results = self._calls(inputs, replace(step, operator=step.operator.applied(types, outputs)), outputs)
         free = [(slot, array) for (slot, fixed), array in zip(self._targets, results, strict=True) if fixed is None]
         context.arrays.update(free)
-        return _Binding(same, copied, known, calls, free)
+        return _Binding(same, copied, sizes, calls, free)
 
     def _calls(
         self, inputs: Sequence[Array], step: Step, outputs: Sequence[TensorType]
     ) -> tuple[list[Call], list[Array]]:
         """Return the calls of the bound step, and the arrays of its outputs."""
-        constants = frozenset(range(len(inputs))).difference(self._read)
+        constants = frozenset(range(len(inputs))).difference(self._data_inputs)
         of_file = all(
-            slot in self._context.plan.independent for i, slot in enumerate(step.inputs) if i not in self._read
+            slot in self._context.plan.independent for i, slot in enumerate(step.inputs) if i not in self._data_inputs
         )
         binder = _FreeBinder(step, tuple(inputs), constants, self._context, outputs, self._targets, of_file)
         bind_step(binder, step)
-        results = [array for array in binder.outputs if array is not None]
-        if self._read:
-            return binder.calls, results
-        # All inputs are known, so that the outputs are.
-        for function, arguments in binder.calls:
-            function(*arguments)
-        return [(np.copyto, (fixed, fixed.copy())) for _, fixed in self._targets if fixed is not None], results
+        return binder.calls, [array for array in binder.outputs if array is not None]
 
 
 class _FreeBinder(StepBinder):
@@ -280,7 +274,7 @@ def _add(shapes: set[Any], new: Any) -> None:
 
 def _is_large(array: Array) -> bool:
     """Return whether comparing an input that determines sizes in each run would not pay."""
-    return array.size > _LARGEST_KNOWN or array.dtype.kind not in "iub"
+    return array.size > _MOST_SIZES or array.dtype.kind not in "iub"
 
 
 def _getter(slots: tuple[int, ...]) -> Callable[[list[Any]], tuple[Array, ...]]:

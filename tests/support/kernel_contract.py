@@ -118,7 +118,7 @@ class _Kernels(Listener):
         calls = iter(executor._calls)
         for step, (count, after) in zip(executor.plan.steps, executor._counts, strict=True):
             functions = [type(function) for function, _ in islice(calls, count + after)]
-            if step.is_plain and UnboundCall not in functions:
+            if step.may_use_fast_form and UnboundCall not in functions:
                 self._steps[step.shown] = step
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
