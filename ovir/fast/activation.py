@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import inf, pi, sqrt
+from math import inf, isfinite, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,8 @@ def activation(op: ActivationBase, binder: Binder, *inputs: Array) -> bool:
         return False
     maker = next(_makers[cls] for cls in type(op).__mro__ if cls in _makers)
     parameters = [float(array.item()) for array in others]
+    if not all(map(isfinite, parameters)):
+        return False
     bind_passes(binder, partial(maker, op, parameters), data, heavy=not isinstance(op, _LIGHT))
     return True
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare, maximum, minimum
-from ovir.fast.base.binder_protocol import Binder, bind_elementwise, call_elementwise, output_like_largest
+from ovir.fast.base.binder_protocol import Binder, bind_elementwise, output_like_largest
 from ovir.fast.base.passes import call_passes
 from ovir.fast.elementwise import bind_binary
 from ovir.fast.registry import fast
@@ -24,7 +24,7 @@ from ovir.ops.arithmetic import (
     SquaredDifference,
     report_zeros,
 )
-from ovir.ops.base.elementwise import HELD_IN_BYTES
+from ovir.ops.base.elementwise import HELD_IN_BYTES, BinaryBase
 
 
 @fast(Multiply, in_f32=True, by_element=True)
@@ -34,7 +34,9 @@ def multiply(op: Multiply, binder: Binder, *inputs: Array) -> bool:
 
 @fast(Divide, in_f32=True, by_element=True)
 def divide(op: Divide, binder: Binder, *inputs: Array) -> bool:
-    return not op.is_integral and bind_binary(op, binder, np.divide, *inputs)
+    if not op.is_integral:
+        return bind_binary(op, binder, np.divide, *inputs)
+    return op.m_pythondiv and _bind_integers(op, binder, np.floor_divide, *inputs)
 
 
 @fast(SquaredDifference, in_f32=True, by_element=True)
@@ -71,22 +73,27 @@ def _chosen(choose: Callable[[Array, Array, Array], object], a: Array, b: Array,
 @fast(RemainderBase, in_f32=True, by_element=True)
 def remainder(op: RemainderBase, binder: Binder, *inputs: Array) -> bool:
     a, b = inputs[0], op.aligned(*inputs)
-    is_native = a.dtype.kind in "iu" and not any(element_type in HELD_IN_BYTES for element_type in op.input_types)
-    if is_native and isinstance(op, FloorMod) and binder.is_constant(1) and b.size == 1 and b.all():
+    is_floored = isinstance(op, FloorMod)
+    if a.dtype in (np.float32, np.float64):
+        call_passes(binder, _floored if is_floored else _truncated, a, b, output_like_largest(binder, a, b))
+    elif is_floored and _is_of_integers(op, a) and binder.is_constant(1) and b.size == 1 and b.all():
         call_passes(binder, _floored_integers, a, b, output_like_largest(binder, a, b), heavy=False)
-        return True
-    if a.dtype not in (np.float32, np.float64):
-        return is_native and _bind_integers(op, binder, a, b)
-    call_passes(binder, _floored if isinstance(op, FloorMod) else _truncated, a, b, output_like_largest(binder, a, b))
+    else:
+        return _bind_integers(op, binder, op.of_integers, a, b)
     return True
 
 
-def _bind_integers(op: RemainderBase, binder: Binder, a: Array, b: Array) -> bool:
-    """Bind the report of divisors of 0, which threads cannot make, and the remainders."""
-    if not (binder.is_constant(1) and b.all()):
-        binder.call(report_zeros, b)
-    call_elementwise(binder, op.of_integers, a, b, output_like_largest(binder, a, b), heavy=True)
-    return True
+def _bind_integers(op: BinaryBase, binder: Binder, function: Callable[..., object], *inputs: Array) -> bool:
+    """Bind a function of integers and the report of divisors of 0, which threads cannot make."""
+    if not _is_of_integers(op, inputs[0]):
+        return False
+    if not (binder.is_constant(1) and inputs[1].all()):
+        binder.call(report_zeros, inputs[1])
+    return bind_binary(op, binder, function, *inputs, heavy=True)
+
+
+def _is_of_integers(op: BinaryBase, data: Array) -> bool:
+    return data.dtype.kind in "iu" and not any(element_type in HELD_IN_BYTES for element_type in op.input_types)
 
 
 def _truncated(a: Array, b: Array, y: Array, spare: Spare) -> list[Call]:

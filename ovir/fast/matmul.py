@@ -9,7 +9,10 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binder_protocol import Binder
+from ovir.fast.base.coalesce import strided
+from ovir.fast.base.moves import bind_copy
 from ovir.fast.base.products import bind_constant_product, bind_product, goes_by_columns, readable, transposed
+from ovir.fast.base.sums import bind_sum
 from ovir.fast.registry import fast
 from ovir.kernels.precision import is_integer
 from ovir.ops.matmul import Einsum, MatMul, in_integers, oriented
@@ -62,12 +65,16 @@ def _magnitude(x: Array) -> float:
 @fast(Einsum, in_f32=True)
 def einsum(op: Einsum, binder: Binder, *inputs: Array) -> bool:
     is_native = inputs[0].dtype in (np.float32, np.float64) or inputs[0].dtype.kind in "iu"
-    if len(inputs) != 2 or not is_native or not all(x.size for x in inputs):
+    if len(inputs) > 2 or not is_native or not all(x.size for x in inputs):
         return False
-    (left, right), wanted = _numbered(op, inputs)
-    if any(len(set(own)) < len(own) for own in (left, right)) or (set(left) ^ set(right)) - set(wanted):
-        return False  # there are diagonals, or sums of one input
-    form = _Contraction(*inputs, left, right, set(wanted))
+    labels, wanted = _numbered(op, inputs)
+    operands = [_diagonal(x, own) for x, own in zip(inputs, labels, strict=True)]
+    if len(operands) == 1:
+        return _bind_sum_of_one(binder, *operands[0], wanted)
+    (a, left), (b, right) = operands
+    if (set(left) ^ set(right)) - set(wanted):
+        return False  # there are sums of one input
+    form = _Contraction(a, b, left, right, set(wanted))
     out = binder.output(order=[wanted.index(label) for label in form.labels])
     result = out.transpose([wanted.index(label) for label in form.labels]).reshape(form.product_shape)
     matrices = []
@@ -82,6 +89,25 @@ def einsum(op: Einsum, binder: Binder, *inputs: Array) -> bool:
     else:
         a, b = (readable(binder, matrix) for matrix in matrices)
         bind_product(binder, a, b, result)
+    return True
+
+
+def _diagonal(x: Array, own: list[int]) -> tuple[Array, list[int]]:
+    """Return a view of the elements at equal indices of equal labels, and its labels, each of them once."""
+    labels = list(dict.fromkeys(own))
+    shape = [x.shape[own.index(label)] for label in labels]
+    strides = [sum(s for s, other in zip(x.strides, own, strict=True) if other == label) for label in labels]
+    return strided(x, shape, strides), labels
+
+
+def _bind_sum_of_one(binder: Binder, x: Array, own: list[int], wanted: list[int]) -> bool:
+    """Bind the sum of one input over the labels that are not wanted."""
+    summed = [axis for axis, label in enumerate(own) if label not in wanted]
+    if summed and x.dtype.kind in "iu":
+        return False
+    total = bind_sum(binder, x, summed) if summed else x
+    order = [own.index(label) for label in wanted]
+    bind_copy(binder, total.transpose(*order, *summed).reshape(binder.output_shape()), binder.output())
     return True
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ovir.core.parallel import threads
 from ovir.fast.base.binder_protocol import HEAVY, Binder, call_elementwise, call_shares, parts_of, tiled
 from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.passes import call_passes
-from ovir.fast.base.sums import bind_squares, bind_sum, same_order, scratch_like
+from ovir.fast.base.sums import bind_mean, bind_squares, bind_sum, divide_by_count, same_order, scratch_like
 from ovir.fast.registry import fast
 from ovir.ops.normalization import (
     GRN,
@@ -66,7 +65,7 @@ def bind_softmax(binder: Binder, x: Array, y: Array, axis: int) -> Array:
     total = scratch_like(binder, x, [axis])
     parts = parts_of((x, y, total), max(min(x.size // HEAVY, total.size, threads()), 1))
     call_shares(binder, [[(exponentials, (source, target, axis))] for source, target, _ in parts])
-    bind_sum(binder, y, [axis], out=total)
+    bind_sum(binder, y, [axis], total)
     call_elementwise(binder, np.divide, y, total, y)
     return total.transpose(memory_order(x)).reshape(-1)
 
@@ -149,20 +148,22 @@ def group_normalization(op: GroupNormalization, binder: Binder, *inputs: Array) 
     axes = range(2, x.ndim)
     # One number for each channel of each image: the groups of a channels-last image are too short for fast loops.
     numbers = binder.scratch(groups[:3], data.dtype)
-    each = _over_space(numbers.reshape(data.shape[:2]), data)
-    mean = bind_sum(binder, x, axes, 1 / prod(groups[2:]))
+    each = per_channel(numbers.reshape(data.shape[:2]), data.ndim)
+    mean = bind_mean(binder, x, axes)
     binder.call(np.copyto, numbers, mean.reshape(*groups[:2], 1))
     call_elementwise(binder, np.subtract, data, each, out)
     deviation = _bind_deviation(binder, y, axes, op.epsilon)
-    call_elementwise(binder, np.divide, scale.reshape(1, *groups[1:3]), deviation.reshape(*groups[:2], 1), numbers)
+    # A deviation is 0 or between the roots of the least and the largest number, so that such quotients are ordinary.
+    sizes, limit = np.abs(scale[scale != 0]), float(np.finfo(scale.dtype).max) ** 0.25
+    is_ordinary = binder.is_constant(1) and 1 / limit < sizes.min(initial=1) <= sizes.max(initial=1) < limit
+    factor = scale if is_ordinary else np.ones_like(scale)
+    call_elementwise(binder, np.divide, factor.reshape(1, *groups[1:3]), deviation.reshape(*groups[:2], 1), numbers)
     call_elementwise(binder, np.multiply, out, each, out)
-    shift = _over_space(bias[np.newaxis], out)
+    if not is_ordinary:
+        call_elementwise(binder, np.multiply, out, per_channel(scale, data.ndim), out)
+    shift = per_channel(bias, data.ndim)
     call_elementwise(binder, np.add, out, tiled(shift, out) if binder.is_constant(2) else shift, out)
     return True
-
-
-def _over_space(per_channel: Array, data: Array) -> Array:
-    return per_channel.reshape(*per_channel.shape, *[1] * (data.ndim - 2))
 
 
 def _bind_normalized(
@@ -172,8 +173,7 @@ def _bind_normalized(
     if data.dtype not in (np.float32, np.float64) or not data.size or not axes:
         return False
     out = same_order(binder, data)
-    mean = bind_sum(binder, data, axes, 1 / prod(data.shape[axis] for axis in axes))
-    call_elementwise(binder, np.subtract, data, mean, out)
+    call_elementwise(binder, np.subtract, data, bind_mean(binder, data, axes), out)
     if variance:
         call_elementwise(binder, np.divide, out, _bind_deviation(binder, out, axes, eps, inside), out)
     return True
@@ -181,7 +181,7 @@ def _bind_normalized(
 
 def _bind_deviation(binder: Binder, centered: Array, axes: Sequence[int], eps: float, inside: bool = True) -> Array:
     """Bind the square root of the variance of centered data, with ``eps`` added inside or outside of the root."""
-    deviation = bind_squares(binder, centered, axes, 1 / prod(centered.shape[axis] for axis in axes))
+    deviation = divide_by_count(binder, bind_squares(binder, centered, axes), centered, axes)
     if inside:
         call_elementwise(binder, np.add, deviation, number(eps, centered), deviation)
     call_elementwise(binder, np.sqrt, deviation, deviation)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -91,12 +90,7 @@ _MANY: Final = 64
 
 @fast(AdaptiveAvgPool, in_f32=True)
 def adaptive_avg_pool(op: AdaptiveAvgPool, binder: Binder, *inputs: Array) -> bool:
-    bound = _bind_reduction(op, binder, np.add, *inputs)
-    if bound is None:
-        return False
-    out, spans = bound
-    bind_division(binder, reduce(np.multiply.outer, [ends[:, 1] - ends[:, 0] for ends in spans]), out)
-    return True
+    return _bind_reduction(op, binder, np.add, *inputs)
 
 
 @fast(AdaptiveMaxPool, in_f32=True)
@@ -106,7 +100,7 @@ def adaptive_max_pool(op: AdaptiveMaxPool, binder: Binder, *inputs: Array) -> bo
         return False
     if not binder.is_wanted(1):
         binder.output(1)
-        return _bind_reduction(op, binder, np.maximum, *inputs) is not None
+        return _bind_reduction(op, binder, np.maximum, *inputs)
     lines = []
     for ends in op.spans(data, output_shape):
         # The last element of short windows is repeated, as the first of equal elements wins.
@@ -115,16 +109,12 @@ def adaptive_max_pool(op: AdaptiveMaxPool, binder: Binder, *inputs: Array) -> bo
     return bind_largest(binder, data, lines, None) is not None
 
 
-def _bind_reduction(
-    op: AdaptivePoolBase, binder: Binder, combine: np.ufunc, data: Array, output_shape: Array
-) -> tuple[Array, list[Array]] | None:
-    """Bind the reduction of all windows to output 0; return it and the ends of the windows, or None if that does not
-    pay."""
+def _bind_reduction(op: AdaptivePoolBase, binder: Binder, combine: np.ufunc, data: Array, output_shape: Array) -> bool:
+    """Bind the reduction of all windows to output 0; return False if that does not pay."""
     if data.dtype not in (np.float32, np.float64) or not data.size or not binder.is_constant(1):
-        return None
+        return False
     spans = op.spans(data, output_shape)
     if any(len(ends) > _MANY and len(ends) > int(ends[0, 1]) for ends in spans):
-        return None
-    out = binder.output(order=memory_order(data))
-    bind_spans(binder, combine, data, spans, out)
-    return out, spans
+        return False
+    bind_spans(binder, combine, data, spans, binder.output(order=memory_order(data)))
+    return True

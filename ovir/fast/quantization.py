@@ -24,11 +24,12 @@ def fake_quantize(op: FakeQuantize, binder: Binder, *inputs: Array) -> bool:
     if x.dtype not in (np.float32, np.float64) or not x.size or not all(map(binder.is_constant, range(1, 5))):
         return False
     low, high, first, last = (op.aligned_range(x, r, name) for r, name in zip(given, RANGES, strict=True))
-    width, height = high - low, last - first
-    if not np.all((low < high) & np.isfinite(width) & np.isfinite(height) & (height != 0)):
+    width, height, steps = high - low, last - first, number(op.levels - 1, x)
+    # The last of the steps must neither underflow nor be rounded to infinity.
+    is_ordinary = (np.abs(height) < np.finfo(x.dtype).max / 2) & (np.abs(height / steps) > np.finfo(x.dtype).tiny)
+    if not np.all((low < high) & np.isfinite(width) & is_ordinary):
         return False
-    steps, out = number(op.levels - 1, x), same_order(binder, x)
-    ranges = (low, width, first, height / steps)
+    out, ranges = same_order(binder, x), (low, width, first, height / steps)
     passes = partial(_passes, steps, not low.any(), not first.any())
     call_passes(binder, passes, x, *(tiled(array, x) for array in ranges), out)
     return True

@@ -11,7 +11,7 @@ from ovir.core.arrays import Array
 from ovir.core.parallel import threads
 from ovir.fast.base.binder_protocol import HEAVY, Binder, call_elementwise, call_shares, parts_of
 from ovir.fast.base.coalesce import is_dense, memory_order
-from ovir.fast.base.sums import bind_squares, bind_sum, reduced_output, scratch_like
+from ovir.fast.base.sums import bind_mean, bind_squares, bind_sum, reduced_output, scratch_like
 from ovir.fast.registry import fast
 from ovir.kernels.precision import fill_saturated
 from ovir.ops.reduction import (
@@ -63,12 +63,12 @@ def reduction(op: ReductionBase, binder: Binder, data: Array, axes: Array) -> bo
             return False
         _reduce(function, data, along, reduced_output(binder, data, along), binder)
     elif isinstance(op, ReduceSum | ReduceMean):
-        factor = 1 / prod(data.shape[axis] for axis in along) if isinstance(op, ReduceMean) else 1.0
-        bind_sum(binder, data, along, factor, reduced_output(binder, data, along))
+        bind = bind_mean if isinstance(op, ReduceMean) else bind_sum
+        bind(binder, data, along, reduced_output(binder, data, along))
     elif isinstance(op, ReduceL1):
         out, sizes = reduced_output(binder, data, along), scratch_like(binder, data)
         call_elementwise(binder, np.absolute, data, sizes)
-        bind_sum(binder, sizes, along, out=out)
+        bind_sum(binder, sizes, along, out)
     elif isinstance(op, ReduceL2):
         out = reduced_output(binder, data, along)
         call_elementwise(binder, np.sqrt, bind_squares(binder, data, along), out)

@@ -301,8 +301,8 @@ class GroupNormalization(NormalizationBase):
 
 
 def per_channel(parameter: Array, rank: int) -> Array:
-    """Return one value per channel, shaped to be broadcast to data of the given rank."""
-    return parameter.reshape(-1, *[1] * (rank - 2))
+    """Return one value per channel [..., channels], shaped to be broadcast to data of the given rank."""
+    return parameter.reshape(*parameter.shape, *[1] * (rank - 2))
 
 
 # --------------------------------------------------------------------------- neighboring elements

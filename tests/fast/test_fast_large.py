@@ -16,7 +16,7 @@ from ovir.fast.base import products
 from ovir.ops import activation as act
 from ovir.ops import reduction as red
 from ovir.ops.activation import Gelu2, PReLU
-from ovir.ops.arithmetic import FloorMod, Mod, Power
+from ovir.ops.arithmetic import Divide, FloorMod, Mod, Power
 from ovir.ops.attention import GroupedAttention, ScaledDotProductAttention
 from ovir.ops.base.operator import Operator
 from ovir.ops.broadcast import Broadcast3
@@ -405,6 +405,32 @@ def test_einsum(equation: str, first: tuple[int, ...], second: tuple[int, ...]) 
     assert_bound_like_run(op, *inputs, error=1e-6 * float(terms))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ii->i", [(300, 300)]),
+        ("bii->ib", [(7, 40, 40)]),
+        ("iji->ji", [(30, 50, 30)]),
+        ("i...i->...i", [(30, 5, 4, 30)]),
+        ("iiii->i", [(9, 9, 9, 9)]),
+        ("ijk->kij", [(20, 30, 40)]),
+        ("ii,i->i", [(60, 60), (60,)]),
+        ("iji,kjj->ik", [(30, 20, 30), (9, 20, 20)]),
+    ],
+)
+def test_diagonals(equation: str, shapes: list[tuple[int, ...]], dtype: Any) -> None:
+    inputs = [(sample(*shape) * 9).astype(dtype) for shape in shapes]
+    assert_bound_like_run(Einsum(equation=equation), *inputs)
+
+
+@pytest.mark.parametrize("equation", ["ii", "ijk->k", "ijk->ji", "iij->j", "...i->..."])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_of_one_input(equation: str, dtype: Any) -> None:
+    shape = (20, 20) if equation == "ii" else (30, 30, 40)
+    assert_bound_like_run(Einsum(equation=equation), sample(*shape).astype(dtype), error=1e-5)
+
+
 def test_infinite_taps_beside_the_data_are_left_out() -> None:
     filters = sample(3, 2, 2, 1, 3)
     filters[0, 0, 0, 0, 2] = np.inf
@@ -425,7 +451,7 @@ def integers(dtype: Any, *shape: int) -> Array:
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("operation", [FloorMod, Mod, Power])
+@pytest.mark.parametrize("operation", [Divide, FloorMod, Mod, Power])
 def test_arithmetic_of_many_integers(operation: type[Operator], dtype: Any) -> None:
     data = integers(dtype, 2, 300, 300)
     for other in (

@@ -284,36 +284,61 @@ def _form_faults(
 
 
 def _repeated_faults(call: _Call, expected: list[Any], constants: frozenset[int]) -> Iterator[str]:
-    """What the bound call computes differently for the inputs, for others of these shapes, and for the inputs again."""
+    """What the bound call computes differently for the inputs, for others of these shapes, for extreme numbers, and for
+    the inputs again."""
     inputs = call.inputs
-    others = tuple(a if i in constants else _reversed(a) for i, a in enumerate(inputs))
+    given = {"first": inputs, "other": tuple(a if i in constants else _reversed(a) for i, a in enumerate(inputs))}
+    if not _is_by_blas(call.op):
+        for title, extreme in _EXTREMES.items():
+            given[title] = tuple(a if i in constants else _extreme(a, extreme) for i, a in enumerate(inputs))
+    given["last"] = inputs
     bound = Bound(call.op, inputs, expected, constants, kernel=call.run_on)
     title = (
         f"bound{'' if bound.has_form else ' as its kernel'}, with inputs {sorted(constants)} constant, in the {{}} run"
     )
-    for run, given in {"first": inputs, "other": others, "last": inputs}.items():
-        wanted = expected if given is inputs else call.results(others)
+    for run, arrays in given.items():
+        wanted = expected if arrays is inputs else call.results(arrays)
         try:
-            got = bound.run(given)
+            got = bound.run(arrays)
         except OperatorError as error:
             if wanted is not None and all(a.shape == b.shape for a, b in zip(wanted, expected, strict=True)):
                 yield f"{call.name} fails {title.format(run)}: {error}"
             continue
         if wanted is not None:
-            yield from _differences(call, got, wanted, None, title.format(run))
+            yield from _differences(call, got, wanted, None, title.format(run), units=2 * (run in _EXTREMES))
 
 
 def _differences(
-    call: _Call, got: list[Any], expected: list[Any], wanted: set[int] | None, title: str
+    call: _Call, got: list[Any], expected: list[Any], wanted: set[int] | None, title: str, units: int = 0
 ) -> Iterator[str]:
     for i in range(len(expected)) if wanted is None else wanted:
-        if not _close(got[i], expected[i]):
+        if not _close(got[i], expected[i], units):
             types = ", ".join(f"{a.dtype}{list(a.shape)}" for a in call.inputs)
             yield f"{call.name}: output {i} of {types} differs {title}"
 
 
 def _reversed(array: Array) -> Array:
     return array.reshape(-1)[::-1].reshape(array.shape)
+
+
+def _extreme(array: Array, numbers: Callable[[Any, Array], Array]) -> Array:
+    """Return an array of extreme numbers like a given one, which is returned unless it is of real numbers."""
+    if array.dtype not in _LAST_DIGITS:
+        return array
+    found = numbers(ml_dtypes.finfo(array.dtype), np.random.default_rng(array.size).uniform(-1, 1, array.shape))  # type: ignore[no-untyped-call]
+    with np.errstate(over="ignore"):
+        return np.asarray(found).astype(array.dtype)
+
+
+_EXTREMES: dict[str, Callable[[Any, Array], Array]] = {
+    # All are positive, because the order of the sums would decide whether others become infinite.
+    "large": lambda info, x: np.abs(x) * float(info.max),
+    "small": lambda info, x: np.rint(x * 9) * float(info.smallest_subnormal),
+    "one large": lambda info, x: np.where(x > 0.9, float(info.max), x),
+    "one infinite": lambda info, x: np.where(x > 0.9, np.inf, x),
+    "one missing": lambda info, x: np.where(x > 0.9, np.nan, x),
+}
+"""By the names of runs, functions of the limits of a type and of random numbers from -1 to 1."""
 
 
 # --------------------------------------------------------------------------- other element types
@@ -391,16 +416,17 @@ def _channels_last(array: Array) -> Array:
     return np.moveaxis(np.moveaxis(array, axis, -1).copy(), -1, axis)
 
 
-def _close(got: Array, wanted: Array) -> bool:
-    """Whether a fast form agrees: its sums may have another order, and its functions other last digits."""
+def _close(got: Array, wanted: Array, units: int = 0) -> bool:
+    """Whether a fast form agrees: its sums may have another order, and its functions other last digits, or differ by so
+    many of the smallest numbers of the type."""
     if elements(got) == elements(wanted):
         return True
     if got.dtype != wanted.dtype or got.shape != wanted.shape or got.dtype not in _LAST_DIGITS:
         return False
-    precision = _LAST_DIGITS[got.dtype]
+    precision, least = _LAST_DIGITS[got.dtype], float(ml_dtypes.finfo(got.dtype).smallest_subnormal)  # type: ignore[no-untyped-call]
     got, wanted = (array.astype(np.float64) for array in (got, wanted))
     largest = np.abs(wanted[np.isfinite(wanted)]).max(initial=0)
-    return np.allclose(got, wanted, rtol=precision, atol=1e-5 * largest, equal_nan=True)
+    return np.allclose(got, wanted, rtol=precision, atol=1e-5 * largest + units * least, equal_nan=True)
 
 
 _LAST_DIGITS = {
@@ -420,14 +446,17 @@ def _agree(op: Operator, got: Any, wanted: Any) -> bool:
         return type(got) is type(wanted)
     if elements(got) == elements(wanted):
         return True
-    by_blas = op.type in _BY_BLAS or op.type.endswith(("Convolution", "BackpropData", "Cell", "Sequence"))
-    if not by_blas or got.dtype != wanted.dtype or got.shape != wanted.shape:
+    if not _is_by_blas(op) or got.dtype != wanted.dtype or got.shape != wanted.shape:
         return False
     precision = 1e-13 if got.dtype == np.float64 else 1e-5 if got.dtype == np.float32 else 1e-2
     a, b = got.astype(np.float64), wanted.astype(np.float64)
     return np.allclose(
         a, b, rtol=precision, atol=precision * max(np.abs(b).max(initial=0, where=np.isfinite(b)), 1), equal_nan=True
     )
+
+
+def _is_by_blas(op: Operator) -> bool:
+    return op.type in _BY_BLAS or op.type.endswith(("Convolution", "BackpropData", "Cell", "Sequence"))
 
 
 def _overlap(arrays: list[Array]) -> bool:

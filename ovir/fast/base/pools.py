@@ -34,8 +34,8 @@ def bind_windows(
 
 
 def bind_spans(binder: Binder, combine: np.ufunc, data: Array, spans: Sequence[Array], out: Array) -> None:
-    """Bind out[n, c, p] = ``combine`` over a box of data[n, c]; ``spans`` holds for each axis where windows start and
-    stop."""
+    """Bind out[n, c, p] = ``combine`` over a box of data[n, c], or the mean where that is ``np.add``; ``spans`` holds
+    for each axis where windows start and stop."""
     for axis, ends in enumerate(spans, 2):
         target = out if axis == out.ndim - 1 else _between(binder, data, axis, out.shape[axis])
         starts, lengths = ends[:, 0], ends[:, 1] - ends[:, 0]
@@ -44,6 +44,8 @@ def bind_spans(binder: Binder, combine: np.ufunc, data: Array, spans: Sequence[A
             _bind_axis(binder, combine, data, axis, Window(int(lengths[0]), stride, 1, 0, 0), _NOTHING, target)
         else:
             _bind_each(binder, combine, data, axis, [slice(start, stop) for start, stop in ends.tolist()], target)
+        if combine is np.add:
+            bind_division(binder, lengths.reshape(-1, *[1] * (out.ndim - 1 - axis)), target)
         data = target
 
 

@@ -45,8 +45,23 @@ def scratch_like(binder: Binder, data: Array, axes: Sequence[int] = (), dtype: A
     return binder.scratch(shape, dtype or data.dtype).transpose(back)
 
 
-def bind_sum(binder: Binder, data: Array, axes: Sequence[int], factor: float = 1.0, out: Array | None = None) -> Array:
-    """Bind the sum of float32 or float64 data along ``axes``, times ``factor``.
+def bind_mean(binder: Binder, data: Array, axes: Sequence[int], out: Array | None = None) -> Array:
+    """Bind the mean of data along ``axes``; return the same as ``bind_sum``."""
+    return divide_by_count(binder, bind_sum(binder, data, axes, out), data, axes)
+
+
+def divide_by_count(binder: Binder, total: Array, data: Array, axes: Sequence[int]) -> Array:
+    """Bind the division of sums of data along ``axes`` by the number of terms, and return their array.
+
+    Smaller terms would have a finite sum where ``run`` has an infinite one, and lose digits where they underflow.
+    """
+    count = prod(data.shape[axis] for axis in axes)
+    call_elementwise(binder, np.divide, total, number(count, data), total)
+    return total
+
+
+def bind_sum(binder: Binder, data: Array, axes: Sequence[int], out: Array | None = None) -> Array:
+    """Bind the sum of float32 or float64 data along ``axes``.
 
     Returns its array, which has the data's memory order, and size 1 along the axes; it is ``out`` if that is given.
     """
@@ -62,53 +77,51 @@ def bind_sum(binder: Binder, data: Array, axes: Sequence[int], factor: float = 1
         for is_reduced, run in groupby((a for a in order if data.shape[a] != 1), key=lambda axis: axis in axes)
     ]
     if not any(is_reduced for is_reduced, _ in runs):
-        call_elementwise(binder, np.multiply, data, number(factor, data), total)
+        binder.call(np.copyto, total, data)
     while places := [i for i, (is_reduced, _) in enumerate(runs) if is_reduced]:
         # The slowest axes are summed first: what is left is small.
         place, is_final = places[0], len(places) == 1
         outer, length, inner = prod(n for _, n in runs[:place]), runs[place][1], prod(n for _, n in runs[place + 1 :])
         part = total.transpose(order).reshape(-1) if is_final else binder.scratch((outer * inner,), data.dtype)
         slices = x.reshape(outer, length, inner)
-        _sum_slices(binder, slices, part.reshape(outer, inner), factor if is_final else 1.0)
+        _sum_slices(binder, slices, part.reshape(outer, inner))
         x = part
         del runs[place]
     return total
 
 
-def bind_squares(binder: Binder, data: Array, axes: Sequence[int], factor: float = 1.0) -> Array:
-    """Bind the sum of the squares of data along ``axes``, times ``factor``; return the same as ``bind_sum``."""
+def bind_squares(binder: Binder, data: Array, axes: Sequence[int]) -> Array:
+    """Bind the sum of the squares of data along ``axes``; return the same as ``bind_sum``."""
     *_, fastest = memory_order(data)
     if data.strides[fastest] == data.itemsize and tuple(axes) == (fastest,) and data.shape[fastest] >= _DOT:
         total = scratch_like(binder, data, axes)
         rows = np.moveaxis(data, fastest, -1)
         binder.call(np.vecdot, rows, rows, np.moveaxis(total, fastest, -1)[..., 0])
-        if factor != 1:
-            call_elementwise(binder, np.multiply, total, number(factor, data), total)
         return total
     squares = scratch_like(binder, data)
     call_elementwise(binder, np.square, data, squares)
-    return bind_sum(binder, squares, axes, factor)
+    return bind_sum(binder, squares, axes)
 
 
-def _sum_slices(binder: Binder, x: Array, out: Array, factor: float) -> None:
-    """Bind the sums [outer, inner] of [outer, length, inner] along the second axis, times ``factor``."""
+def _sum_slices(binder: Binder, x: Array, out: Array) -> None:
+    """Bind the sums [outer, inner] of [outer, length, inner] along the second axis."""
     outer, length, inner = x.shape
     if length <= 2 * _CHUNK:
-        _bind_weighted(binder, x, out, factor)
+        _bind_short(binder, x, out)
         return
     whole = length // _CHUNK
     parts = binder.scratch((outer, -(-length // _CHUNK), inner), x.dtype)
     chunks = x[:, : whole * _CHUNK].reshape(outer, whole, _CHUNK, inner)
-    _bind_weighted(binder, chunks, parts[:, :whole], 1.0)
+    _bind_short(binder, chunks, parts[:, :whole])
     if length % _CHUNK:
-        _bind_weighted(binder, x[:, whole * _CHUNK :], parts[:, whole], 1.0)
-    _sum_slices(binder, parts, out, factor)
+        _bind_short(binder, x[:, whole * _CHUNK :], parts[:, whole])
+    _sum_slices(binder, parts, out)
 
 
-def _bind_weighted(binder: Binder, x: Array, out: Array, factor: float) -> None:
+def _bind_short(binder: Binder, x: Array, out: Array) -> None:
     """Bind the sums [..., inner] of [..., length, inner] as a product."""
-    weights = np.full(x.shape[-2], factor, x.dtype)
+    ones = np.ones(x.shape[-2], x.dtype)
     if x.shape[-1] == 1:
-        bind_product(binder, x[..., 0], weights[:, np.newaxis], out)
+        bind_product(binder, x[..., 0], ones[:, np.newaxis], out)
     else:
-        bind_product(binder, weights[np.newaxis], x, out[..., np.newaxis, :])
+        bind_product(binder, ones[np.newaxis], x, out[..., np.newaxis, :])

@@ -141,8 +141,8 @@ class _Block:
         self.call(float16.copy, array, self._target)
 
     def scratch(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
-        if dtype == np.float32 and prod(shape) <= self._target.size:
-            return self._spare(np.float32).reshape(-1)[: prod(shape)].reshape(shape)
+        if prod(shape) <= self._target.size:
+            return self._spare(dtype).reshape(-1)[: prod(shape)].reshape(shape)
         return self._binder.scratch(shape, dtype)
 
     def prepared(self, form: str, make: Callable[[], Array]) -> Array:
