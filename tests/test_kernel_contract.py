@@ -15,7 +15,7 @@ from ovir.core.element_types import f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.fast.base.binder_protocol import Binder
-from ovir.fast.registry import fast
+from ovir.fast.registry import fast, fast_kernel
 from ovir.ops.base.operator import Operator
 
 
@@ -142,3 +142,18 @@ def test_faults_of_later_runs_and_other_types_are_found(cls: type[_Doubling], me
     faults.clear()
     _calls.clear()
     assert re.search(message, found)
+
+
+class _WithFastKernel(_Faulty):
+    """An operation whose fast kernel is wrong."""
+
+    def run(self, data: Array) -> Array:
+        return data + data
+
+
+fast_kernel(_WithFastKernel)(lambda op: lambda data: data * 3)
+
+
+def test_faults_of_fast_kernels_are_found() -> None:
+    call = _Call(_WithFastKernel(), lambda op, data: data + data, (np.ones(3, np.float32),), {})
+    assert list(_layout_faults(call)) == ["Faulty-1: output 0 of float32[3] differs from its fast kernel"]

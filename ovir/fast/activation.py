@@ -17,10 +17,10 @@ from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Passes, Spare, clip, maximum, minimum, number
 from ovir.fast.base.binder_protocol import Binder, tiled
 from ovir.fast.base.coalesce import memory_order
+from ovir.fast.base.erf import gelu_passes
 from ovir.fast.base.passes import bind_passes, call_passes
 from ovir.fast.base.tables import bind_table
 from ovir.fast.registry import fast
-from ovir.kernels.erf import gelu_passes
 from ovir.ops.activation import (
     ActivationBase,
     Clamp,

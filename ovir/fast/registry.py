@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.base.tables import bind_table
 from ovir.fast.base.widened import bind_in_blocks, bind_widened, is_narrow
-from ovir.ops.base.operator import Operator
+from ovir.ops.base.operator import Kernel, Operator
 
 FastForm = Callable[..., bool]
-F = TypeVar("F", bound=FastForm)
+F = TypeVar("F", bound=Callable[..., Any])
+K = TypeVar("K", bound=Callable[..., Kernel])
 
 _forms: dict[type[Operator], FastForm] = {}
+_kernels: dict[type[Operator], Callable[[Any], Kernel]] = {}
 _in_f32: set[FastForm] = set()
 _by_element: set[FastForm] = set()
 
@@ -56,11 +58,40 @@ def fast_form(operation: type[Operator]) -> FastForm | None:
     It is in the module of ``ovir.fast`` that has the name of the module of the operation, or of the class that it is
     derived from; these modules are imported.
     """
+    return _registered(_forms, operation)
+
+
+def fast_kernel(*operations: type[Operator]) -> Callable[[K], K]:
+    """Register a function that returns a faster kernel for an operation, and for those of derived classes.
+
+    Free steps, and steps that no fast form takes, call this kernel in place of ``run``. It receives the same arguments
+    and returns the same, so it serves operations whose work or output depends on values, which cannot be bound.
+    """
+
+    def add(function: K) -> K:
+        _kernels.update(dict.fromkeys(operations, function))
+        return function
+
+    return add
+
+
+def kernel_of(op: Operator) -> Kernel:
+    """Return the function that computes an operation on arrays: its fast kernel if it has one, and else ``run``."""
+    make = _fast_kernel(type(op))  # type: ignore[arg-type]  # a class is hashable
+    return op.run if make is None else make(op)
+
+
+@cache
+def _fast_kernel(operation: type[Operator]) -> Callable[[Any], Kernel] | None:
+    return _registered(_kernels, operation)
+
+
+def _registered(table: Mapping[type[Operator], F], operation: type[Operator]) -> F | None:
     for cls in operation.__mro__:
         if cls.__module__.startswith(_OPERATIONS):
             _import_forms(cls.__module__.rpartition(".")[2])
-        if cls in _forms:
-            return _forms[cls]
+        if cls in table:
+            return table[cls]
     return None
 
 

@@ -8,10 +8,10 @@ from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare
 from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.base.coalesce import memory_order
+from ovir.fast.base.erf import erf_passes
 from ovir.fast.base.passes import bind_passes, call_passes
 from ovir.fast.base.tables import bind_table
 from ovir.fast.registry import fast
-from ovir.kernels.erf import erf_passes
 from ovir.ops.unary import Erf, ExactUnaryBase, Round, RoundingBase, Sign, UnaryBase
 
 

@@ -1,4 +1,4 @@
-"""The error function and its inverse, which NumPy lacks, in whole-array passes.
+"""The error function and its inverse, which NumPy lacks.
 
 The coefficients were fitted for this file (weighted least squares for float32, interpolation in multiple precision for
 float64). The measured errors are at most 4 units in the last place in float32 and 5 in float64.
@@ -6,18 +6,16 @@ float64). The measured errors are at most 4 units in the last place in float32 a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import pi, sqrt
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.fast_calls import Call, clip
 
 # For float32: erf(x) = u / sqrt(1 + u^2) with u = x * G(x^2), which is 1 from u = 2^12 on, where x < 4. Errors of G
 # hardly matter where the result nears 1, and nearly all terms are positive, so that none cancel.
-_G = (1.1283792123652177, 0.34221970746519714, 0.08048029040861998, 0.012589806652835427, 0.0014601855872633835,
-      9.334089097100547e-05, 2.5124695472910238e-05, -1.593068671256871e-06, 2.1881121953324233e-07)  # fmt: skip
+ERF_F32 = (1.1283792123652177, 0.34221970746519714, 0.08048029040861998, 0.012589806652835427, 0.0014601855872633835,
+           9.334089097100547e-05, 2.5124695472910238e-05, -1.593068671256871e-06, 2.1881121953324233e-07)  # fmt: skip
 # For float64: erf(x) = x * P(x^2) / Q(x^2) up to 1; from there 1 - e^(-x^2) * R(x) / S(x), which is 1 beyond 6.
 _P = (55586.3983792467443, 7002.55460142162626, 2231.78854538350545, 90.0179641778257774, 9.60463639606145927)
 _Q = (49262.1629326320134, 22626.5734122769454, 4593.84594499866599, 521.309625317192068, 33.5595372584514997, 1.0)
@@ -26,78 +24,15 @@ _R = (1707.66987888082781, 3521.13932036235826, 3584.8420007011208, 2297.7645095
 _S = (1707.66987198873995, 5448.03850143033984, 8024.62489835630285, 7189.14622828647208, 4337.11714227249655,
       1838.02028754663571, 551.467738918368749, 114.217356605816113, 15.0699549162708446, 1.0)  # fmt: skip
 ERF_NEAR, ERF_FAR = (_P, _Q), (_R, _S)
-# For float32: the normal distribution function, (1 + erf(x / sqrt(2))) / 2, is 1 / (1 + e^(x * H(x^2))), H(t) being
-# the continued fraction H0 + a0 / (t + b0 + a1 / (t + b1 + a2 / (t + b2))), for fewer passes than a polynomial takes.
-_H0 = -9.499513749098389
-_H = ((1017.3225806322332, 133.0254199626538), (-22.156832310043455, -24.146209657847876),
-      (1097.668998258466, 37.48189424954874))  # fmt: skip
 # For float32: erfinv(x) = x * U(w) / V(w) with w = -log(1 - x^2) up to 5.
 _U = (19352.543371294285, 6950.7970997515266, 1274.9611331438341, 147.69161869807821, 9.4247006679047105)
 _V = (21837.006538913644, 2126.2272191237577, 597.37334511603875, 40.17396075368684, 1.0)
 
 
 def erf(x: Array, out: Array | None = None) -> Array:
-    """Compute 2 / sqrt(pi) * the integral of e^(-t^2) from 0 to x for float32 or float64. ``out`` may be ``x``.
-
-    The function makes some twenty passes over the array, so pass it blocks that fit a cache.
-    """
-    y = np.empty_like(x) if out is None else out
-    for function, arguments in erf_passes(x, y, lambda: np.empty_like(x)):
-        function(*arguments)
-    return y
-
-
-def erf_passes(x: Array, y: Array, spare: Callable[[], Array]) -> list[Call]:
-    """Return the calls that compute ``erf(x, y)``; ``spare()`` returns an array like x for what lies between."""
-    if x.dtype == np.float64:
-        return [(_erf64, (x, y))]
-    near, square = spare(), spare()
-    four, minus_four, one, *coefficients = (np.array(value, np.float32) for value in (4, -4, 1, *reversed(_G)))
-    calls: list[Call] = [(clip, (x, minus_four, four, near)), (np.square, (near, square))]
-    calls.append((np.multiply, (square, coefficients[0], y)))
-    for coefficient in coefficients[1:-1]:
-        calls += [(np.add, (y, coefficient, y)), (np.multiply, (y, square, y))]
-    return [
-        *calls,
-        (np.add, (y, coefficients[-1], y)),
-        (np.multiply, (y, near, y)),
-        (np.square, (y, square)),
-        (np.add, (square, one, square)),
-        (np.sqrt, (square, square)),
-        (np.divide, (y, square, y)),
-    ]
-
-
-def gelu_passes(x: Array, y: Array, spare: Callable[[], Array]) -> list[Call]:
-    """Return the calls that compute x / 2 * (1 + erf(x / sqrt(2))) for float32 or float64. ``y`` must not be ``x``.
-
-    In float32 the absolute error is at most 1.7e-7 * |x|, and at most 3 units in the last place for positive x.
-    """
-    one = np.array(1, x.dtype)
-    if x.dtype == np.float64:
-        return [
-            (np.multiply, (x, np.array(sqrt(0.5)), y)),
-            (_erf64, (y, y)),
-            (np.add, (y, one, y)),
-            (np.multiply, (y, np.array(0.5), y)),
-            (np.multiply, (x, y, y)),
-        ]
-    square = spare()
-    calls: list[Call] = [(np.square, (x, square))]
-    term = square
-    for a, b in reversed(_H):
-        if term is y:
-            calls.append((np.add, (y, square, y)))
-        calls += [(np.add, (term, np.array(b, np.float32), y)), (np.divide, (np.array(a, np.float32), y, y))]
-        term = y
-    return [
-        *calls,
-        (np.add, (y, np.array(_H0, np.float32), y)),
-        (np.multiply, (x, y, y)),
-        (np.exp, (y, y)),
-        (np.add, (y, one, y)),
-        (np.divide, (x, y, y)),
-    ]
+    """Compute 2 / sqrt(pi) * the integral of e^(-t^2) from 0 to x for float32 or float64. ``out`` may be ``x``."""
+    result = _erf64(x) if x.dtype == np.float64 else _erf32(x)
+    return np.positive(result, out=result if out is None else out)
 
 
 def erfinv(x: Array, out: Array | None = None) -> Array:
@@ -110,12 +45,17 @@ def erfinv(x: Array, out: Array | None = None) -> Array:
     return np.positive(result, out=result if out is None else out)
 
 
-def _erf64(x: Array, out: Array | None) -> Array:
+def _erf32(x: Array) -> Array:
+    near = np.asarray(np.clip(x, -4, 4))
+    result = near * _polynomial(ERF_F32, np.asarray(np.square(near)))
+    return np.asarray(result / np.sqrt(1 + result * result))
+
+
+def _erf64(x: Array) -> Array:
     size = np.asarray(np.clip(np.abs(x), 0, 6))
     square = np.asarray(np.square(size))
     near = size * _polynomial(_P, square) / _polynomial(_Q, square)
-    result = np.where(size < 1, near, 1 - _complement(size))
-    return np.copysign(result, x, out=result if out is None else out)
+    return np.asarray(np.copysign(np.where(size < 1, near, 1 - _complement(size)), x))
 
 
 def _complement(x: Array) -> Array:
@@ -123,10 +63,10 @@ def _complement(x: Array) -> Array:
     return np.asarray(np.exp(-x * x) * _polynomial(_R, x) / _polynomial(_S, x))
 
 
-def _polynomial(coefficients: tuple[float, ...], x: Array, out: Array | None = None) -> Array:
-    """Compute the sum of coefficients[i] * x^i. ``out`` must not be ``x``."""
+def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
+    """Compute the sum of coefficients[i] * x^i."""
     *rest, last = coefficients
-    result = np.multiply(x, last, out=np.empty_like(x) if out is None else out)
+    result = np.multiply(x, last, out=np.empty_like(x))
     for coefficient in rest[:0:-1]:
         np.add(result, coefficient, out=result)
         np.multiply(result, x, out=result)
@@ -155,7 +95,7 @@ def _erfinv64(x: Array) -> Array:
     y = np.sqrt(np.sqrt(half * half - log / a) - half)
     for _ in range(2):
         # Near 1 the difference erf(y) - x is lost to rounding; the difference of the complements is not.
-        error = np.where(y < 1, _erf64(y, None) - size, rest - _complement(y))
+        error = np.where(y < 1, _erf64(y) - size, rest - _complement(y))
         step = error * np.exp(y * y) * (sqrt(pi) / 2)
         y -= step / (1 + y * step)
     return np.asarray(np.copysign(np.where(size == 1, np.inf, y), x))

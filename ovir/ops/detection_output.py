@@ -7,18 +7,18 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.boxes import candidates, clipped, decoded, ranked, ranks, upright_overlaps
+from ovir.kernels.boxes import clipped, decoded, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
-from ovir.kernels.suppression import keep_apart
+from ovir.kernels.suppression import candidates, ranks
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.suppression import BoxSelectionBase
 
 _CORNER, _CENTER_SIZE = "caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"
 _ROW = 7
 
 
-class DetectionOutputBase(Operator):
+class DetectionOutputBase(BoxSelectionBase):
     """Base of the detections of a single-shot detector: rows [image, class, confidence, xmin, ymin, xmax, ymax].
 
     The output is [1, 1, rows, 7]. After the last detection comes a row that begins with -1; the rest is 0.
@@ -268,13 +268,13 @@ class DetectionOutputBase(Operator):
         slices, prior = candidates(eligible.reshape(images * classes, priors))
         image = slices // max(classes, 1)
         confidence = scores.reshape(-1, priors)[slices, prior]
-        order = ranked(image if self.decrease_label_id else slices, confidence, most)
+        order = self.suppression.ranked(image if self.decrease_label_id else slices, confidence, most)
         if self.decrease_label_id:
             order = order[np.argsort(slices[order], kind="stable")]
         slices, prior, image = slices[order], prior[order], image[order]
         label = slices - image * classes
         edges = boxes[image, 0 if self.share_location else label, prior].T
-        kept = keep_apart(slices, limit, upright_overlaps(edges), self.nms_threshold)
+        kept = self.suppression.keep_apart(slices, limit, upright_overlaps(edges), self.nms_threshold)
         return self._best(scores, image[kept], label[kept], prior[kept])
 
     def _best(self, scores: Array, image: Array, label: Array, prior: Array) -> tuple[Array, Array, Array]:

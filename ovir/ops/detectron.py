@@ -13,14 +13,15 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import i32
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.boxes import candidates, descending, moved, ranked, upright_overlaps
+from ovir.kernels.boxes import moved, upright_overlaps
 from ovir.kernels.precision import as_computed, as_f32, compute_dtype, stored
 from ovir.kernels.roi import pixel_rows
-from ovir.kernels.suppression import keep_apart
+from ovir.kernels.suppression import candidates
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.regions import RegionBase
 from ovir.ops.base.registry import operator
+from ovir.ops.base.suppression import BoxSelectionBase
 
 
 @operator("ExperimentalDetectronPriorGridGenerator", opset=6, is_extension=True)
@@ -153,7 +154,7 @@ def _levels(boxes: Array, count: int) -> Array:
 
 
 @operator("ExperimentalDetectronTopKROIs", opset=6, is_extension=True, function_name="experimental_detectron_topk_rois")
-class ExperimentalDetectronTopKROIs(RegionBase):
+class ExperimentalDetectronTopKROIs(BoxSelectionBase, RegionBase):
     """The ``max_rois`` regions with the highest probabilities, in descending order; the first of equal ones wins.
 
     rois are [regions, 4], probabilities [regions]; the output is [max_rois, 4], padded with 0. A probability of NaN is
@@ -174,14 +175,14 @@ class ExperimentalDetectronTopKROIs(RegionBase):
         return TensorType(element_type, PartialShape([self.max_rois, 4]))
 
     def run(self, rois: Array, probabilities: Array) -> Array:
-        best = descending(as_computed(probabilities))[: self.max_rois]
+        best = self.suppression.descending(as_computed(probabilities))[: self.max_rois]
         chosen = np.zeros((self.max_rois, 4), rois.dtype)
         chosen[: best.size] = rois[best]
         return chosen
 
 
 @operator("ExperimentalDetectronDetectionOutput", opset=6, is_extension=True)
-class ExperimentalDetectronDetectionOutput(RegionBase):
+class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
     """Boxes, classes and scores detected in one image, padded with zeros to ``max_detections_per_image``.
 
     rois are [regions, 4], deltas [regions, num_classes * 4], scores [regions, num_classes]; im_info [1, 3] and
@@ -257,8 +258,8 @@ class ExperimentalDetectronDetectionOutput(RegionBase):
         eligible[:1] = False
         limit = boxes.shape[1] if self.post_nms_count == -1 else self.post_nms_count
         classes, regions = candidates(eligible)
-        order = ranked(classes, scores[classes, regions])
+        order = self.suppression.ranked(classes, scores[classes, regions])
         classes, regions = classes[order], regions[order]
         overlaps = upright_overlaps(boxes[classes, regions].T, 1, bridged=False)
-        kept = keep_apart(classes, limit, overlaps, self.nms_threshold)
+        kept = self.suppression.keep_apart(classes, limit, overlaps, self.nms_threshold)
         return classes[kept], regions[kept]

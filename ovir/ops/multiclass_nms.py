@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
-from operator import itemgetter
 
 import numpy as np
 
@@ -12,23 +10,15 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.boxes import Overlaps, candidates, ranked, ranks, upright_overlaps
+from ovir.kernels.boxes import upright_overlaps
 from ovir.kernels.precision import as_f32
-from ovir.kernels.suppression import (
-    Candidates,
-    Kept,
-    are_few,
-    best_few,
-    excluded_boxes,
-    grids,
-    keep_apart,
-    keep_few,
-)
+from ovir.kernels.suppression import candidates, ranks
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Domain, Inputs, by_input, size_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import (
+    BoxSelectionBase,
     box_counts,
     infer_exact_shapes,
     min_dimension,
@@ -38,7 +28,7 @@ from ovir.ops.base.suppression import (
 from ovir.ops.base.traits import ALL
 
 
-class ImageNmsBase(Operator):
+class ImageNmsBase(BoxSelectionBase):
     """Base of operations that select the best boxes of each image after suppressing overlapping boxes in each class.
 
     boxes are [images, boxes, 4] as x, y, x, y of two corners, the smaller coordinates first; scores are [images,
@@ -110,50 +100,9 @@ class ImageNmsBase(Operator):
         eligible = self.passes_threshold(flat)
         if 0 <= self.background_class < classes:
             eligible[self.background_class :: classes] = False
-        if are_few(scores):
-            candidates_of_rows = best_few(flat, eligible, count if self.nms_top_k < 0 else self.nms_top_k)
-            selected = self.select_few(as_f32(boxes), candidates_of_rows)
-            if selected is not None:
-                return self._outputs_of_few(boxes, selected, classes)
         rows, columns = candidates(eligible)
         places = rows // max(classes, 1) * count + columns
         return self.best_of_images((images, classes), rows, flat[rows, columns], boxes.reshape(-1, 4), places, places)
-
-    def select_few(self, boxes: Array, candidates: Candidates) -> list[Kept] | None:
-        """Select from a few candidates of ``best_few`` for float32 boxes [images, count, 4]; return None if there is no
-        faster way to do so."""
-        return None
-
-    def _outputs_of_few(self, boxes: Array, selected: list[Kept], classes: int) -> tuple[Array, ...]:
-        """Return the outputs for boxes [images, count, 4] and those that are selected, row by row."""
-        images, count, _ = boxes.shape
-        best = self._best_few(selected, images, classes)
-        places = np.array([row // classes * count + number for _, row, number in best], np.intp)
-        found = np.empty((len(best), 6), np.float32)
-        found[:, 0] = [row % classes for _, row, _ in best]
-        found[:, 1] = [score for score, _, _ in best]
-        found[:, 2:] = boxes.reshape(-1, 4)[places]
-        index = self.output_type.to_dtype()
-        counts = np.bincount(places // count, minlength=images).astype(index)
-        return found.astype(boxes.dtype, copy=False), places[:, np.newaxis].astype(index, copy=False), counts
-
-    def _best_few(self, selected: list[Kept], images: int, classes: int) -> list[Kept]:
-        """Return the best of the selected boxes of each image in the order of the output."""
-        selected.sort(key=itemgetter(0), reverse=True)
-        of_images: list[list[Kept]] = [[] for _ in range(images)]
-        for kept in selected:
-            of_images[kept[1] // classes].append(kept)
-        if self.keep_top_k >= 0:
-            of_images = [boxes[: self.keep_top_k] for boxes in of_images]
-        if self.sort_result_type == "classid":
-            for boxes in of_images:
-                boxes.sort(key=itemgetter(1))
-        found = list(chain.from_iterable(of_images))
-        if self.sort_result_across_batch and self.sort_result_type == "classid":
-            found.sort(key=lambda kept: kept[1] % classes)
-        elif self.sort_result_across_batch and self.sort_result_type == "score":
-            found.sort(key=itemgetter(0), reverse=True)
-        return found
 
     def best_of_images(
         self, sizes: tuple[int, int], rows: Array, scores: Array, boxes: Array, sources: Array, places: Array
@@ -164,7 +113,7 @@ class ImageNmsBase(Operator):
         class; ``sources`` the number of its box among ``boxes`` [n, 4]; ``places`` its index in the output.
         """
         images, classes = sizes
-        order = ranked(rows, scores, None if self.nms_top_k < 0 else self.nms_top_k)
+        order = self.suppression.ranked(rows, scores, None if self.nms_top_k < 0 else self.nms_top_k)
         chosen = as_f32(boxes.take(sources[order], axis=0))
         kept, final = self.suppress(rows[order], np.ascontiguousarray(chosen.T), scores[order])
         order = order[kept]
@@ -230,16 +179,8 @@ class MulticlassNms8(ImageNmsBase):
         # An image keeps at most as many boxes of one class as of all classes.
         most = scores.size if self.keep_top_k < 0 else min(scores.size, self.keep_top_k)
         threshold = self.iou_threshold if self.nms_eta == 1 else self._thresholds(most)
-        kept = keep_apart(rows, most, upright_overlaps(edges, self.last_pixel), threshold)
+        kept = self.suppression.keep_apart(rows, most, upright_overlaps(edges, self.last_pixel), threshold)
         return kept, scores[kept]
-
-    def select_few(self, boxes: Array, candidates: Candidates) -> list[Kept] | None:
-        if self.nms_eta != 1:
-            return None
-        images, count, _ = boxes.shape
-        edges = np.ascontiguousarray(boxes.reshape(-1, 4).T)
-        excluded = excluded_boxes(upright_overlaps(edges, self.last_pixel), images, count, self.iou_threshold)
-        return keep_few(candidates, excluded, count)
 
     def _thresholds(self, count: int) -> Array:
         """Return the overlap by which the first, second, ... selected box excludes later ones."""
@@ -305,8 +246,6 @@ class MulticlassNms9(MulticlassNms8):
         return self.best_of_images(sizes, rows, scores[label, column], boxes.reshape(-1, 4), sources, places)
 
 
-# Candidates whose decay is computed at a time.
-_BLOCK = 128
 # Avoids dividing by 0 for a box that coincides with another.
 _TINY = np.float64(np.float32(1e-10))
 
@@ -337,33 +276,18 @@ class MatrixNms(ImageNmsBase):
     def run(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
         return self.run_outputs(boxes, scores)
 
+    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        return suppression_time(inputs[1], per_pair=100)
+
     def passes_threshold(self, scores: Array) -> Array:
         return scores > np.float32(self.score_threshold)
 
     def suppress(self, rows: Array, edges: Array, scores: Array) -> tuple[Array, Array]:
         # Boxes with a gap between them do not overlap, even if their coordinates are pixel numbers.
         overlaps = upright_overlaps(edges, self.last_pixel, bridged=False)
-        final = np.empty_like(scores)
-        for grid, exists in grids(rows, _BLOCK):
-            final[grid[exists]] = self._decayed(grid, overlaps, scores[grid])[exists]
+        final = scores * self.suppression.decays(rows, overlaps, self._decay)
         kept = np.nonzero(final > np.float32(self.post_threshold))[0]
         return kept, final[kept]
-
-    def _decayed(self, grid: Array, overlaps: Overlaps, scores: Array) -> Array:
-        """Return the new scores of some rows of candidates, all [R, m]."""
-        length = grid.shape[1]
-        greatest = np.zeros(grid.shape, np.float32)
-        for start in range(0, length, _BLOCK):
-            stop = min(start + _BLOCK, length)
-            block = slice(start, stop)
-            overlap = overlaps(grid[:, block], grid[:, :stop])
-            later = np.arange(stop) >= np.arange(start, stop)[:, np.newaxis]
-            np.copyto(overlap, np.float32(0), where=later)
-            np.maximum.reduce(overlap, axis=2, out=greatest[:, block])
-            decay = self._decay(overlap, greatest[:, np.newaxis, :stop])
-            np.copyto(decay, np.float32(1), where=later)
-            scores[:, block] *= np.minimum.reduce(decay, axis=2, initial=1)
-        return scores
 
     def _decay(self, overlap: Array, greatest: Array) -> Array:
         """Return the factor of each overlap; ``greatest`` is the greatest overlap of the overlapped box."""

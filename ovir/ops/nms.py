@@ -18,7 +18,6 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import (
-    SOFT_STEP,
     SuppressionBase,
     class_limit,
     min_dimension,
@@ -128,10 +127,6 @@ class NonMaxSuppression9(NonMaxSuppressionBase):
 
     def require_floats(self, name: str, element_type: ElementType) -> None:
         require_narrow_real(self, name, element_type)
-
-    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
-        may_be_soft = len(inputs) == 6  # the last one is soft_nms_sigma
-        return suppression_time(inputs[1], per_box=SOFT_STEP) if may_be_soft else suppression_time(inputs[1])
 
     def infer(
         self,

@@ -13,7 +13,7 @@ from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.precision import compute_dtype, lowest_finite, native_dtype, rounded, sum_dtype
-from ovir.kernels.windows import Window, extent, reduced_windows
+from ovir.kernels.windows import Window, box_taps, extent, reduced_windows
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.operator import Operator
@@ -83,6 +83,13 @@ class MaxPoolBase(PoolBase):
 
     forwards_values = (0,)
 
+    def largest(self, data: Array, windows: list[Window], shape: tuple[int, ...]) -> Array:
+        """Return the largest element of each window, in a type that NumPy computes in."""
+        largest, lowest = data.astype(native_dtype(data.dtype)), lowest_finite(data.dtype)
+        for axis, window in enumerate(windows, 2):
+            largest = reduced_windows(np.fmax, largest, axis, window, shape[axis], lowest)
+        return largest
+
 
 @operator("MaxPool", opset=1)
 class MaxPool1(MaxPoolBase):
@@ -97,11 +104,7 @@ class MaxPool1(MaxPoolBase):
         return TensorType(data.element_type, self.pooled(data))
 
     def run(self, data: Array) -> Array:
-        windows, shape = self.geometry(data)
-        largest, lowest = data.astype(native_dtype(data.dtype)), lowest_finite(data.dtype)
-        for axis, window in enumerate(windows, 2):
-            largest = reduced_windows(np.fmax, largest, axis, window, shape[axis], lowest)
-        return largest.astype(data.dtype, copy=False)
+        return self.largest(data, *self.geometry(data)).astype(data.dtype, copy=False)
 
 
 @operator("MaxPool", opset=8)
@@ -127,30 +130,23 @@ class MaxPool8(MaxPoolBase):
         return TensorType(data.element_type, shape), TensorType(self.index_element_type, shape)
 
     def run(self, data: Array) -> tuple[Array, Array]:
-        values, places = self._largest(data)
-        places = self.places_from_axis(places, data.shape)
-        return values, places.astype(self.index_element_type.to_dtype())
-
-    def _largest(self, data: Array) -> tuple[Array, Array]:
-        """Return the largest element of each window, and its position in the flattened spatial axes: of the first one
-        if several are equal, 0 if there is none.
-
-        The largest element of a box is the largest of the maxima of its rows, so one axis is reduced after the other.
-        """
         windows, shape = self.geometry(data)
-        windows, shape = self.geometry(data)
-        spatial = data.shape[2:]
-        places = np.broadcast_to(np.arange(prod(spatial)).reshape(spatial), data.shape)
-        for axis in reversed(range(2, data.ndim)):
-            x, x_places = np.moveaxis(data, axis, 0), np.moveaxis(places, axis, 0)
-            top = np.full((shape[axis], *x.shape[1:]), lowest_finite(data.dtype), data.dtype)
-            top_places = np.zeros(top.shape, np.int64)
-            for _, chosen, positions in windows[axis - 2].taps(len(x), shape[axis]):
-                greater = x[positions] > top[chosen]
-                np.copyto(top[chosen], x[positions], where=greater)
-                np.copyto(top_places[chosen], x_places[positions], where=greater)
-            data, places = np.moveaxis(top, 0, axis), np.moveaxis(top_places, 0, axis)
-        return data, places
+        largest = self.largest(data, windows, shape)
+        places = self.places_from_axis(self._places(data, windows, largest), data.shape)
+        return largest.astype(data.dtype, copy=False), places.astype(self.index_element_type.to_dtype())
+
+    def _places(self, data: Array, windows: list[Window], largest: Array) -> Array:
+        """Return the position in the flattened spatial axes of the largest element of each window: of the first one if
+        several are equal, 0 if there is none."""
+        sizes = data.shape[2:]
+        numbers = np.arange(prod(sizes)).reshape(sizes)
+        places = np.zeros(largest.shape, np.int64)
+        is_element = largest > lowest_finite(data.dtype)
+        for _, chosen, positions in reversed(list(box_taps(windows, sizes, largest.shape[2:]))):
+            reaching = (..., *chosen)
+            is_first = is_element[reaching] & (data[..., *positions] == largest[reaching])
+            np.copyto(places[reaching], numbers[positions], where=is_first)
+        return places
 
     def places_from_axis(self, places: Array, shape: tuple[int, ...]) -> Array:
         """Return positions in data of this shape from ``axis`` on, for positions [N, C, ...] in the spatial axes."""

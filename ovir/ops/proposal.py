@@ -11,16 +11,16 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.boxes import clipped, decoded, moved, ranked, ranked_one, ranks, upright_overlaps
+from ovir.kernels.boxes import clipped, decoded, moved, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
 from ovir.kernels.rounding import round_half_away
-from ovir.kernels.suppression import keep_apart
+from ovir.kernels.suppression import ranks
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.suppression import BoxSelectionBase
 
 
-class ProposalBase(Operator):
+class ProposalBase(BoxSelectionBase):
     """Base of region proposals, from predictions for anchors.
 
     Every point of the H by W map has K anchors, one for each ``ratio`` (height / width) and ``scale``, with the area
@@ -116,9 +116,9 @@ class ProposalBase(Operator):
         with np.errstate(all="ignore"):  # boxes can be infinite, or without area
             boxes, scores = self._boxes(scores, deltas, image, height, width)
             image = np.arange(images).repeat(scores.shape[1])
-            order = ranked(image, scores.reshape(-1), self.pre_nms_topn)
+            order = self.suppression.ranked(image, scores.reshape(-1), self.pre_nms_topn)
             image, boxes = image[order], boxes.reshape(-1, 4)[order]
-            kept = keep_apart(
+            kept = self.suppression.keep_apart(
                 image, self.post_nms_topn, upright_overlaps(boxes.T, self.last_pixel, bridged=False), self.nms_thresh
             )
             image = image[kept]
@@ -239,7 +239,7 @@ class Proposal4(ProposalBase):
 MAX_LOG_SCALE = np.float32(log(1000 / 16))
 
 
-class GenerateProposalsBase(Operator):
+class GenerateProposalsBase(BoxSelectionBase):
     """Base of proposal generators: anchors at each point of a map, moved and selected according to predictions.
 
     An anchor [x0, y0, x1, y1] is moved by deltas [dx, dy, dw, dh]: (dx * width, dy * height) is added to its center,
@@ -277,7 +277,7 @@ class GenerateProposalsBase(Operator):
         """Return those of the candidates (indices of boxes in descending order of score) that remain."""
         overlaps = upright_overlaps(boxes[candidates].T, margin, bridged=False)
         rows = np.zeros(candidates.size, np.intp)
-        return candidates[keep_apart(rows, self.post_nms_count, overlaps, self.nms_threshold)]
+        return candidates[self.suppression.keep_apart(rows, self.post_nms_count, overlaps, self.nms_threshold)]
 
 
 @operator("GenerateProposals", opset=9)
@@ -347,7 +347,7 @@ class GenerateProposals(GenerateProposalsBase):
                 boxes, sides, box_scores = self.boxes(image, anchors, image_deltas, image_scores, margin=margin)
                 least = np.float32(self.min_size) * np.broadcast_to(image[2:], 2)[::-1]
                 large: Array = np.all(sides >= least, axis=1)
-                candidates = ranked_one(box_scores, most=self.pre_nms_count)
+                candidates = self.suppression.ranked_one(box_scores, most=self.pre_nms_count)
                 best = self.select_boxes(boxes, candidates[large[candidates]], margin)
             best_boxes.append(boxes[best])
             best_scores.append(box_scores[best])
@@ -403,7 +403,7 @@ class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
         with np.errstate(all="ignore"):
             boxes, sides, box_scores = self.boxes(*map(as_f32, inputs), margin=1.0)
             large: Array = np.all(sides >= np.float32(self.min_size), axis=1)
-            candidates = ranked_one(box_scores, large, self.pre_nms_count)
+            candidates = self.suppression.ranked_one(box_scores, large, self.pre_nms_count)
             best = self.select_boxes(boxes, candidates, margin=0.0)
             rois[: best.size], roi_scores[: best.size] = boxes[best], box_scores[best]
         return rois, roi_scores

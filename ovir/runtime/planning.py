@@ -15,6 +15,7 @@ from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.codes import NOT_SUPPORTED, UNFED_INPUT
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, OperatorError, RunError
+from ovir.fast.registry import kernel_of
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.inference.known_values import as_tuple
@@ -199,7 +200,7 @@ class _Builder:
         may_use_fast_form = kernel is None and bool(op.opset) and rounded is None
         if kernel is None:
             is_own = not op.opset  # an operation of a user
-            kernel = with_checked_outputs(layer, op.run) if is_own else op.run
+            kernel = with_checked_outputs(layer, op.run) if is_own else kernel_of(op)
         if rounded is not None:
             kernel = rounded(kernel)
         shown = self.originals.get(layer.key, layer)

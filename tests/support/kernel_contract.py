@@ -7,6 +7,7 @@ expects.
 When a test has ended, calls of new kinds (other attributes, types or ranks, sizes of 0 and 1) are made again:
 
 - with the same inputs in other layouts: the results must be the same, and the inputs must stay as they are;
+- by the fast kernel of the operation, if it has one;
 - bound to arrays, several times with changing inputs, which must give what the kernel gives;
 - in every other element type that the operation takes, also bound.
 """
@@ -30,6 +31,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError, RunError
 from ovir.diagnostics.kernel_warnings import reporting_to
+from ovir.fast.registry import kernel_of
 from ovir.graph.layers import Layer
 from ovir.kernels.precision import integer_range
 from ovir.ops import import_all
@@ -200,6 +202,7 @@ def _layout_faults(call: _Call) -> Iterator[str]:
     name = call.name
     with reporting_to(lambda code, message, effect: None), np.errstate(all="ignore"):
         expected = _outputs(call.run(call.op, *call.inputs, **call.keywords))
+        yield from _fast_kernel_faults(call, expected)
         yield from _bound_faults(call)
         yield from _other_types_faults(call)
         for title, layout in OF_KERNELS.items():
@@ -216,6 +219,14 @@ def _layout_faults(call: _Call) -> Iterator[str]:
             for i, (array, given) in enumerate(zip(inputs, call.inputs, strict=True)):
                 if array is not None and elements(array) != elements(given):
                     yield f"{name} wrote to input {i}, which was {title}"
+
+
+def _fast_kernel_faults(call: _Call, expected: list[Any]) -> Iterator[str]:
+    """What the fast kernel of an operation computes differently."""
+    kernel = kernel_of(call.op) if call.op.opset and hasattr(call.op, "run") else None
+    if kernel is not None and kernel != call.op.run:
+        got = _outputs(kernel(*call.inputs, **call.keywords))
+        yield from _differences(call, got, expected, None, "from its fast kernel")
 
 
 def _bound_faults(call: _Call) -> Iterator[str]:

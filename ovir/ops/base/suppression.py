@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from operator import itemgetter
 from typing import ClassVar
 
 import numpy as np
@@ -13,9 +12,9 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f16, f32
 from ovir.core.shapes import MAX_SIZE, UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.boxes import Overlaps, candidates, ranked
+from ovir.kernels.boxes import Overlaps
 from ovir.kernels.precision import as_f32
-from ovir.kernels.suppression import are_few, best_few, excluded_boxes, keep_apart, keep_few, soften
+from ovir.kernels.suppression import Suppression, candidates
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator, can_fold
 from ovir.ops.base.traits import ALL
@@ -63,23 +62,31 @@ def infer_exact_shapes(
     return tuple(TensorType(t, PartialShape(array.shape)) for t, array in zip(types, arrays, strict=True))
 
 
-def suppression_time(scores: TensorType, per_pair: float = 7, per_box: float = 500) -> float:
+def suppression_time(scores: TensorType, per_pair: float = 20) -> float:
     """Return an estimate of the time in nanoseconds of suppressing boxes with scores [images, classes, boxes].
 
-    Each box of a class takes ``per_box`` nanoseconds and each pair of them ``per_pair``, if all boxes are kept.
+    Each box of a class is a step in Python, and each pair of them takes ``per_pair`` nanoseconds, if all boxes are
+    kept.
     """
     rows, boxes = scores.shape.slice(0, -1).size().upper, scores.shape[-1].upper
-    return inf if rows is None or boxes is None else rows * boxes * (per_box + boxes * per_pair)
+    return inf if rows is None or boxes is None else rows * boxes * (_STEP + boxes * per_pair)
 
 
-SOFT_STEP = 2e4
-"""Nanoseconds that Soft-NMS takes for each selected box, which is a step in Python."""
+_STEP = 3e4
+"""Nanoseconds of a step in Python."""
 
 
 # --------------------------------------------------------------------------- NMS of each class
 
 
-class SuppressionBase(Operator):
+class BoxSelectionBase(Operator):
+    """Base of operations that select boxes by their scores."""
+
+    suppression = Suppression()
+    """The steps that these operations share, which their fast form replaces."""
+
+
+class SuppressionBase(BoxSelectionBase):
     """Base of operations that keep the boxes with the highest scores among overlapping ones, for each class and batch
     separately.
 
@@ -174,28 +181,21 @@ class SuppressionBase(Operator):
         self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
         limit = class_limit(max_boxes, count)
         suppressing, least, sigma = (_number(a) for a in (iou_threshold, score_threshold, soft_nms_sigma))
-        few = are_few(scores) and sigma <= 0
         scores = as_f32(scores).reshape(batches * classes, count)
-        if few:
-            overlaps = self.overlaps(as_f32(boxes).reshape(-1, self.coordinates))
-            excluded = excluded_boxes(overlaps, batches, count, suppressing)
-            selected = keep_few(best_few(scores, scores > least, count), excluded, limit)
-            if self.sort_result_descending:
-                selected.sort(key=itemgetter(0), reverse=True)
-            found = [(row // classes, row % classes, place) for _, row, place in selected]
-            return np.array(found, np.int64).reshape(-1, 3), np.array([score for score, _, _ in selected], np.float32)
         rows, places = candidates(scores > least) if limit else (np.empty(0, np.intp),) * 2
         final = scores[rows, places]
         if sigma <= 0:  # the scores of Soft-NMS change, and with them the order
-            order = ranked(rows, final)
+            order = self.suppression.ranked(rows, final)
             rows, places, final = rows[order], places[order], final[order]
         images = rows // max(classes, 1)
         overlaps = self.overlaps(as_f32(boxes)[images, places])
         if sigma > 0:
             removing = suppressing if self.removes_when_soft else np.inf
-            kept, final = soften(rows, final, overlaps, sigma, least=least, limit=limit, removing=removing)
+            kept, final = self.suppression.soften(
+                rows, final, overlaps, sigma, least=least, limit=limit, removing=removing
+            )
         else:
-            kept = keep_apart(rows, limit, overlaps, suppressing)
+            kept = self.suppression.keep_apart(rows, limit, overlaps, suppressing)
             final = final[kept]
         if self.sort_result_descending:
             order = np.lexsort((places[kept], rows[kept], -final))

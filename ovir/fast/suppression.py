@@ -1,0 +1,314 @@
+"""The order and the suppression of boxes: integers are sorted, and boxes are compared in blocks of many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.fast.registry import fast_kernel
+from ovir.kernels.boxes import Overlaps
+from ovir.kernels.suppression import Decay, Suppression
+from ovir.ops.base.operator import Kernel
+from ovir.ops.base.suppression import BoxSelectionBase
+
+
+@fast_kernel(BoxSelectionBase)
+def select_boxes(op: BoxSelectionBase) -> Kernel:
+    faster = copy(op)
+    faster.suppression = BlockedSuppression()
+    return faster.run
+
+
+_MANY = 1 << 10
+"""From this size on, sorting integers pays: 300 scores take 8 us instead of 3, 1000 take 12 instead of 19, and 20,000
+take 130 instead of 1300."""
+
+
+class BlockedSuppression(Suppression):
+    """The steps of such operations with integers as keys, and in blocks of arrays."""
+
+    def descending(self, scores: Array, rows: Array | None = None) -> Array:
+        """Return the order with many float32 as integers that hold row, number and index, which are sorted several
+        times faster than by a stable sort."""
+        index_bits = scores.size.bit_length()
+        is_many = scores.size >= _MANY and scores.dtype == np.float32
+        if not is_many or (rows is not None and index_bits + int(rows.max()).bit_length() > 31):
+            return super().descending(scores, rows)
+        bits = (scores + np.float32(0)).view(np.int32)  # -0 counts as 0
+        # Read as integers, the bits of floats are in the order of the floats, except that negative ones are reversed.
+        bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+        is_nan = np.isnan(scores)
+        if is_nan.any():
+            bits[is_nan] = np.iinfo(np.int32).min
+        keys = (~bits).astype(np.int64)
+        if rows is not None:
+            keys += rows << 32
+        keys <<= index_bits
+        keys += np.arange(scores.size)
+        keys.sort()
+        order: Array = keys & ((1 << index_bits) - 1)
+        return order
+
+    def keep_apart(self, rows: Array, most: int, overlaps: Overlaps, threshold: float | Array) -> Array:
+        limits = np.asarray(threshold, np.float32)
+        if limits.ndim and (limits == limits[:1]).all():
+            limits = limits[0] if limits.size else np.zeros((), np.float32)
+        kept = [part for grid in grids(rows, _BLOCK) for part in _apart(*grid, most, overlaps, limits)]
+        if len(kept) == 1:
+            return kept[0]
+        return np.sort(np.concatenate([np.empty(0, np.intp), *kept]))
+
+    def soften(
+        self,
+        rows: Array,
+        scores: Array,
+        overlaps: Overlaps,
+        sigma: float,
+        *,
+        least: float,
+        limit: int,
+        removing: float = np.inf,
+    ) -> tuple[Array, Array]:
+        scale = scores.dtype.type(-0.5 / sigma)
+
+        def factors(some: Array, others: Array) -> Array:
+            """Return the factors by which some candidates multiply the scores of others; NaN removes them."""
+            overlap = overlaps(some, others)
+            factor = overlap * overlap
+            factor *= scale
+            np.exp(factor, out=factor)
+            if removing < np.inf:
+                np.putmask(factor, overlap > removing, np.nan)
+            return factor
+
+        parts = []
+        for grid, exists in grids(rows, _WIDEST_SOFT):
+            current = scores[grid]
+            np.putmask(current, ~exists, -np.inf)
+            parts.append(_softened(grid, current, factors, least, min(limit, grid.shape[1])))
+        if len(parts) == 1:
+            return parts[0]
+        parts.append((np.empty(0, np.intp), np.empty(0, scores.dtype)))
+        taken, final = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        order = np.argsort(rows[taken], kind="stable")
+        return taken[order], final[order]
+
+    def decays(self, rows: Array, overlaps: Overlaps, decay: Decay) -> Array:
+        factors = np.empty(rows.size, np.float32)
+        for grid, exists in grids(rows, _BLOCK):
+            factors[grid[exists]] = _decays(grid, overlaps, decay)[exists]
+        return factors
+
+
+# --------------------------------------------------------------------------- blocks of rows
+
+_CELLS = 1 << 16
+"""Pairs of candidates compared at a time."""
+_BLOCK = 128
+"""Candidates of a row that are compared with each other at a time."""
+_FEW, _FEW_PAIRS = 64, 256
+"""Undecided candidates that are decided one by one, and pairs that exclude each other that are read one by one."""
+_EARLIER = np.tri(_BLOCK, k=-1, dtype=np.bool_)
+
+
+def grids(rows: Array, widest: int) -> Iterator[tuple[Array, Array]]:
+    """Group rows of about the same length: yield the numbers of their candidates [R, m], and which of them exist.
+
+    ``rows`` are the row numbers of the candidates, which do not decrease. A group has few enough rows that its
+    candidates can be compared with each other at a time, if no row has more than ``widest`` candidates.
+    """
+    if not rows.size:
+        return
+    lengths = np.bincount(rows)
+    starts = lengths.cumsum() - lengths
+    groups = [slice(0, lengths.size)]
+    if lengths.size * min(int(lengths.max()), widest) ** 2 > _CELLS:
+        order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+        starts, lengths = starts[order], lengths[order]
+        groups = list(_groups(lengths.tolist(), widest))
+    for group in groups:
+        first, length = starts[group, np.newaxis], lengths[group, np.newaxis]
+        columns = np.arange(length.max())
+        exists = columns < length
+        yield np.minimum(first + columns, rows.size - 1), exists
+
+
+def _groups(lengths: list[int], widest: int) -> Iterator[slice]:
+    """Yield slices of descending lengths."""
+    start = 0
+    while start < len(lengths):
+        stop = start + max(1, _CELLS // min(lengths[start], widest) ** 2)
+        yield slice(start, stop)
+        start = stop
+
+
+# --------------------------------------------------------------------------- suppression
+
+
+def _apart(grid: Array, exists: Array, most: int, overlaps: Overlaps, limits: Array) -> Iterator[Array]:
+    """Yield the candidates of some rows that are kept, block by block; ``grid`` and ``exists`` are as in ``grids``."""
+    length = grid.shape[1]
+    taken = np.zeros((len(grid), 1), np.intp)
+    if length > _BLOCK:
+        before = np.zeros((len(grid), min(most, length)), np.intp)  # the kept candidates of each row
+    for start in range(0, length, _BLOCK):
+        block, alive = grid[:, start : start + _BLOCK], exists[:, start : start + _BLOCK]
+        if start:
+            alive = alive & (taken < most)
+            if not alive.any():
+                break
+            alive &= ~_excluded(block, before, taken, overlaps, limits)
+            block, alive = _shortened(block, alive)
+        overlap = overlaps(block, block)
+        chosen = _chosen(overlap, alive, limits) if limits.ndim == 0 else _chosen_by(overlap, alive, limits, taken)
+        is_last = start + _BLOCK >= length
+        if start or not is_last or np.count_nonzero(chosen) > most:
+            rank = chosen.cumsum(axis=1) + taken
+            chosen &= rank <= most
+        yield block[chosen]
+        if not is_last:
+            row, column = chosen.nonzero()
+            before[row, rank[row, column] - 1] = block[row, column]
+            taken += chosen.sum(axis=1, keepdims=True)
+
+
+def _excluded(block: Array, before: Array, taken: Array, overlaps: Overlaps, limits: Array) -> Array:
+    """Return a mask of the candidates [R, n] that overlap the first ``taken`` [R, 1] in the rows of ``before``."""
+    excluded = np.zeros(block.shape, bool)
+    most = int(taken.max())
+    step = max(1, _CELLS // block.size)
+    for start in range(0, most, step):
+        stop = min(start + step, most)
+        limit = limits[start:stop] if limits.ndim else limits
+        hits = overlaps(block, before[:, start:stop]) > limit
+        hits &= (np.arange(start, stop) < taken)[:, np.newaxis]
+        excluded |= hits.any(axis=2)
+    return excluded
+
+
+def _shortened(block: Array, alive: Array) -> tuple[Array, Array]:
+    """Return a block without the candidates that are not alive, except where rows differ in length."""
+    counts = alive.sum(axis=1, keepdims=True)
+    width = int(counts.max())
+    if width == block.shape[1]:
+        return block, alive
+    order = np.argsort(~alive, axis=1, kind="stable")[:, :width]
+    return block[np.arange(len(block))[:, np.newaxis], order], np.arange(width) < counts
+
+
+def _chosen(overlap: Array, alive: Array, limit: Array) -> Array:
+    """Return the mask of the candidates [R, n] that are kept, given how they overlap earlier ones [R, n, n].
+
+    Candidates that overlap no earlier one are kept. In each round, those that overlap a kept one are dropped, and
+    then those that overlap no undecided one are kept. The last few are decided one by one. Sets of candidates are bits.
+    """
+    length = alive.shape[1]
+    excluding = overlap > limit
+    excluding &= _EARLIER[:length, :length]
+    if np.count_nonzero(excluding) <= _FEW_PAIRS:
+        return _chosen_of_pairs(excluding, alive)
+    undecided = excluding.any(axis=2)
+    undecided &= alive
+    kept: Array = alive ^ undecided
+    count = np.count_nonzero(undecided)
+    sets = _bits(excluding) if count else excluding
+    while count > _FEW:
+        undecided &= ~(sets & _bits(kept)[:, np.newaxis]).any(axis=2)
+        free = undecided & ~(sets & _bits(undecided)[:, np.newaxis]).any(axis=2)
+        kept |= free
+        undecided ^= free
+        count = np.count_nonzero(undecided)
+    if count:
+        members = [int.from_bytes(bits.tobytes(), "little") for bits in _bits(kept)]
+        rows, columns = undecided.nonzero()
+        for row, column, others in zip(rows.tolist(), columns.tolist(), sets[rows, columns], strict=True):
+            if not members[row] & int.from_bytes(others.tobytes(), "little"):
+                members[row] |= 1 << column
+                kept[row, column] = True
+    return kept
+
+
+def _chosen_of_pairs(excluding: Array, alive: Array) -> Array:
+    """Return the mask of the candidates [R, n] that are kept, given the pairs [R, n, n] that exclude each other."""
+    length = alive.shape[1]
+    kept = alive.ravel().tolist()
+    pairs = excluding.ravel().nonzero()[0]
+    numbers = pairs // length
+    earlier = pairs - (numbers - numbers // length) * length
+    for number, other in zip(numbers.tolist(), earlier.tolist(), strict=True):
+        if kept[other]:
+            kept[number] = False
+    return np.array(kept, bool).reshape(alive.shape)
+
+
+def _bits(sets: Array) -> Array:
+    return np.packbits(sets, axis=-1, bitorder="little")
+
+
+def _chosen_by(overlap: Array, alive: Array, limits: Array, taken: Array) -> Array:
+    """Return the same as ``_chosen``, with a limit for each kept candidate; ``taken`` [R, 1] were kept before."""
+    length = alive.shape[1]
+    excluding = overlap > limits.min()
+    excluding &= _EARLIER[:length, :length]
+    contested = excluding.any(axis=2)
+    contested &= alive
+    kept: Array = alive ^ contested
+    for row, column in zip(*contested.nonzero(), strict=True):
+        own = limits[taken[row, 0] :]
+        before = kept[row, :column].nonzero()[0][: own.size]
+        kept[row, column] = not (overlap[row, column, before] > own[: before.size]).any()
+    return kept
+
+
+# --------------------------------------------------------------------------- scores that decay
+
+_WIDEST_SOFT = 16
+"""The square root of the number of candidates of a row in the measure of ``grids``: a step compares each with one."""
+_PAIRS_AT_ONCE = 1 << 12
+"""Pairs that Soft-NMS compares before the first step, which takes as long as comparing a few in each step."""
+
+
+def _softened(grid: Array, scores: Array, factors: Overlaps, least: float, steps: int) -> tuple[Array, Array]:
+    """Return the candidates that Soft-NMS takes, row by row; ``scores`` [R, m] are overwritten, and -inf where there is
+    no candidate."""
+    starts = np.arange(0, grid.size, grid.shape[1])
+    # If both arguments were one array, only the overlaps with earlier candidates would be computed.
+    table = None
+    if grid.size * grid.shape[1] <= _PAIRS_AT_ONCE:
+        table = factors(grid, grid.copy()).reshape(grid.size, -1)
+    has_nan = table is None or not table.min() > 0  # NaN removes a candidate, and infinity * 0 is NaN
+    taken, final = np.zeros((len(grid), steps), np.intp), np.full((len(grid), steps), -np.inf, scores.dtype)
+    numbers = grid.reshape(-1)
+    for step in range(steps):
+        if has_nan:
+            np.putmask(scores, np.isnan(scores), -np.inf)
+        best = scores.argmax(axis=1)
+        best += starts
+        taken[:, step] = best
+        final[:, step] = highest = scores.take(best)
+        if not max(highest.tolist()) > least:
+            break
+        scores *= factors(numbers[best, np.newaxis], grid)[:, 0] if table is None else table.take(best, axis=0)
+        scores.put(best, -np.inf)
+    is_taken = final > least  # a score that is no longer above the limit does not rise above it again
+    return numbers[taken[is_taken]], final[is_taken]
+
+
+def _decays(grid: Array, overlaps: Overlaps, decay: Decay) -> Array:
+    """Return the factors of the scores of some rows of candidates, [R, m]."""
+    length = grid.shape[1]
+    greatest, factors = np.zeros(grid.shape, np.float32), np.empty(grid.shape, np.float32)
+    for start in range(0, length, _BLOCK):
+        stop = min(start + _BLOCK, length)
+        block = slice(start, stop)
+        overlap = overlaps(grid[:, block], grid[:, :stop])
+        later = np.arange(stop) >= np.arange(start, stop)[:, np.newaxis]
+        np.copyto(overlap, np.float32(0), where=later)
+        np.maximum.reduce(overlap, axis=2, out=greatest[:, block])
+        decayed = decay(overlap, greatest[:, np.newaxis, :stop])
+        np.copyto(decayed, np.float32(1), where=later)
+        np.minimum.reduce(decayed, axis=2, initial=1, out=factors[:, block])
+    return factors
