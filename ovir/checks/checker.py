@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ovir.checks.consequences import blame_constants, fold_constant_types, report_refusals, sum_up
 from ovir.checks.foreign_weights import report_foreign_weights
+from ovir.checks.options import CheckOptions
 from ovir.checks.rule import FOR_UNTRUSTED, NEED_WHOLE_GRAPH, RULES, Context
-from ovir.checks.untrusted.budget import Budget, Options
+from ovir.checks.untrusted.budget import Budget
 from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.codes import (
     CODES,
@@ -82,43 +84,21 @@ def check(
     if runtime is not None and not isinstance(runtime, tuple):
         runtime = parse_release(str(runtime))
     device = None if device is None else parse_device(device)
+    options = CheckOptions(need_weights, shapes, runtime, device, tuple(skip))
     if untrusted:
         if shapes is not None:
             raise InputError.usage("shapes and untrusted exclude each other")
         from ovir.checks.untrusted.gate import check_untrusted  # trusted files do not need it
 
         budget = untrusted if isinstance(untrusted, Budget) else Budget()
-        options = Options(need_weights=need_weights, runtime=runtime, device=device, skip=tuple(skip))
         return check_untrusted(model, weights, options, budget)
-    return check_here(
-        model,
-        weights,
-        need_weights=need_weights,
-        shapes=shapes,
-        runtime=runtime,
-        device=device,
-        skip=skip,
-        clock=clock,
-    )
+    return check_here(model, weights, options, clock)
 
 
-def check_here(
-    model: Source,
-    weights: Any = None,
-    *,
-    need_weights: bool = True,
-    shapes: Mapping[Any, ShapeLike] | ShapeLike | None = None,
-    runtime: tuple[int, int] | None = None,
-    device: str | None = None,
-    skip: Collection[str] = (),
-    clock: Clock | None = None,
-    untrusted: bool = False,
-) -> list[Diagnostic]:
-    """Return the diagnostics of a file as ``check`` does, in this process; with ``untrusted``, also those of the rules
-    for untrusted files."""
-    clock = clock or (lambda stage, seconds: None)
+def check_here(model: Source, weights: Any, options: CheckOptions, clock: Clock | None = None) -> list[Diagnostic]:
+    """Return the diagnostics of a file as ``check`` does, in this process."""
     with without_garbage_collection():
-        diagnostics = _collect(model, weights, need_weights, shapes, runtime, device, skip, clock, untrusted)
+        diagnostics = _collect(model, weights, options, clock or (lambda stage, seconds: None))
     rank = list(Severity)
     return sum_up(sorted(diagnostics, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity))))
 
@@ -134,39 +114,28 @@ DEVICES = ("CPU", "GPU", "NPU")
 """The devices that have rules; `ovir/checks/rules/devices.py` has them."""
 
 
-def _collect(
-    model: Source,
-    weights: Any,
-    need_weights: bool,
-    shapes: Mapping[Any, ShapeLike] | ShapeLike | None,
-    runtime: tuple[int, int] | None,
-    device: str | None,
-    skip: Collection[str],
-    clock: Clock,
-    untrusted: bool,
-) -> Diagnostics:
+def _collect(model: Source, weights: Any, options: CheckOptions, clock: Clock) -> Diagnostics:
     """Read the file, infer it and apply the rules; dispose of the model before returning."""
     diagnostics = Diagnostics()
     with stage("reading") as timed:
-        document = load(model, weights, Model, diagnostics, need_weights=need_weights)
+        document = load(model, weights, Model, diagnostics, need_weights=options.need_weights)
         clock("reading", timed.seconds)
     if document is not None:
         with stage("inferring") as timed:
-            if shapes is None:
+            if options.shapes is None:
                 infer_recovering(document, diagnostics)
             else:
-                _infer_reshaped(document.model, shapes, diagnostics)
-                skip = {*skip, WRITTEN_TWICE.id}  # which compares the shapes of Parameters with declared ones
+                _infer_reshaped(document.model, options.shapes, diagnostics)
+                # WRITTEN_TWICE compares the shapes of Parameters with declared ones.
+                options = replace(options, skip=(*options.skip, WRITTEN_TWICE.id))
             if document.model.version == 10:
                 check_names(document.model, diagnostics)
             clock("inference", timed.seconds)
         with stage("applying rules") as timed:
             failing = frozenset(d.layer for d in diagnostics if d.layer is not None and _is_refusal(d))
-            context = Context(
-                document.root, document.file, document.weights, document.model, runtime, device, untrusted, failing
-            )
-            _apply_rules(context, skip, diagnostics)
-            if FOREIGN_WEIGHTS.id not in skip:
+            context = Context(document.root, document.file, document.weights, document.model, options, failing)
+            _apply_rules(context, diagnostics)
+            if FOREIGN_WEIGHTS.id not in options.skip:
                 report_foreign_weights(context, document.mark, diagnostics)
             fold_constant_types(context, diagnostics)
             clock("rules", timed.seconds)
@@ -236,14 +205,14 @@ _GAP_CODES = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
 """Codes of errors after which layers, edges or constants may be missing."""
 
 
-def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnostics) -> None:
+def _apply_rules(context: Context, diagnostics: Diagnostics) -> None:
     import ovir.checks.rules  # noqa: F401  # registers them; only here are they needed
 
     has_gaps = any(d.severity is Severity.ERROR and d.code.startswith(_GAP_CODES) for d in diagnostics)
     for code, rule in counted("applying rules", RULES.items()):
-        if code in skip or (has_gaps and code in NEED_WHOLE_GRAPH):
+        if code in context.options.skip or (has_gaps and code in NEED_WHOLE_GRAPH):
             continue
-        if code in FOR_UNTRUSTED and not context.untrusted:
+        if code in FOR_UNTRUSTED and not context.options.untrusted:
             continue
         try:
             diagnostics.extend(d for d in rule(context) if not (_is_advice(d) and d.layer in context.failing))

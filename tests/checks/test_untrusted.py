@@ -18,7 +18,8 @@ from support.hostile import HONEST, TRICKS
 
 import ovir
 from ovir import opset13 as ops
-from ovir.checks.untrusted.budget import Budget, Options
+from ovir.checks.options import CheckOptions
+from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.guard import Guard
 
 pytestmark = pytest.mark.slow
@@ -39,7 +40,7 @@ BLOB = bytes(small().blob)
 
 @pytest.fixture(scope="module")
 def guard() -> Iterator[Guard]:
-    with Guard(Options(), Budget(seconds=20)) as opened:
+    with Guard(CheckOptions(), Budget(seconds=20)) as opened:
         yield opened
 
 
@@ -363,14 +364,14 @@ def test_the_next_file_is_checked_after_one_over_its_budget(tmp_path: Path) -> N
     (tmp_path / "b").mkdir()
     large = written(tmp_path / "a", with_rt_info("<a>x</a>" * 2_000_000))
     honest = written(tmp_path / "b")
-    with Guard(Options(), Budget(memory=1 << 26)) as opened:
+    with Guard(CheckOptions(), Budget(memory=1 << 26)) as opened:
         assert errors(opened.check(str(large)).diagnostics)
         assert opened.check(str(honest)).diagnostics == []
 
 
 def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path)
-    with Guard(Options(extensions=(str(tmp_path / "evil.py"),)), Budget()) as opened:
+    with Guard(CheckOptions(extensions=(str(tmp_path / "evil.py"),)), Budget()) as opened:
         (tmp_path / "evil.py").write_text("import os\nos._exit(3)\n", encoding="utf-8")
         (found,) = opened.check(str(path)).diagnostics
     assert found.code == "OVIR001"
@@ -402,7 +403,7 @@ def test_what_would_take_a_reader_minutes_is_not_read(inside: str, tmp_path: Pat
 def test_nobody_can_ignore_that_a_file_is_not_read(tmp_path: Path) -> None:
     many = " ".join(f"a{i}=''" for i in range(30_000))
     path = written(tmp_path, with_rt_info(f"<a {many}/>"))
-    with Guard(Options(skip=("OVIR006",)), Budget()) as opened:
+    with Guard(CheckOptions(skip=("OVIR006",)), Budget()) as opened:
         assert errors(opened.check(str(path)).diagnostics) == {"OVIR001"}
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from ovir.checks.untrusted.budget import Budget, Options
+from ovir.checks.options import CheckOptions
+from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.paths import weights_beside
 from ovir.diagnostics.codes import OVER_BUDGET, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
@@ -36,7 +37,7 @@ class Guard:
     """Checks files one after the other, each in a process of its own within a budget; nothing of a file is read
     here."""
 
-    def __init__(self, options: Options, budget: Budget) -> None:
+    def __init__(self, options: CheckOptions, budget: Budget) -> None:
         self.options = options
         self.budget = budget
         self._process: subprocess.Popen[bytes] | None = None
