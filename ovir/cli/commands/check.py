@@ -367,7 +367,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.write_baseline is not None:
         return _write_baseline(arguments.write_baseline, diagnostics)
     if arguments.node_data is not None:
-        _write_node_data(arguments, settings, diagnostics)
+        _write_node_data(arguments, diagnostics)
     output.finish(len(checked), diagnostics, known)
     verdict.say(diagnostics)
     write_html(arguments, lambda: _page(arguments, settings, checked, diagnostics, known))
@@ -443,13 +443,13 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
     return UNUSABLE if unusable else DONE
 
 
-def _write_node_data(arguments: argparse.Namespace, settings: Settings, diagnostics: Sequence[Diagnostic]) -> None:
-    """Write the severities of layers, for which the model is read once more: a check keeps none."""
+def _write_node_data(arguments: argparse.Namespace, diagnostics: Sequence[Diagnostic]) -> None:
+    """Write the severities of layers, whose topology is read once more: a check, which a process may do, keeps none."""
     from ovir.checks.recovering import read_recovering
     from ovir.view.overlays import of_diagnostics
 
     try:
-        model = read_recovering(arguments.models[0], arguments.weights, need_weights=not settings.no_weights).model
+        model = read_recovering(arguments.models[0], need_weights=False).model
     except ReadError:
         print_message(f"{arguments.node_data}: not written, because the model cannot be read")
         return
