@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from ovir.checks.untrusted.budget import Budget, Options
+from ovir.checks.options import CheckOptions
+from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.guard import Guard, Verdict
 from tests.support.hostile import composed
 
@@ -185,7 +186,7 @@ def fuzz(source: Source, seconds: float, *, first: int = 0, step: int = 1) -> Re
     """Check files for some time; their numbers are ``first``, ``first + step``, and so on."""
     result = Result()
     end = time.monotonic() + seconds
-    with tempfile.TemporaryDirectory() as folder, Guard(Options(), BUDGET) as guard:
+    with tempfile.TemporaryDirectory() as folder, Guard(CheckOptions(), BUDGET) as guard:
         path = Path(folder) / "model.xml"
         number = first
         while time.monotonic() < end:

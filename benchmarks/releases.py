@@ -10,13 +10,10 @@ import os
 import pickle
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +25,7 @@ import ovir
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.encoding import decode, encode
+from ovir.system.processes import ChildProcess
 
 
 @dataclass(frozen=True)
@@ -147,7 +145,7 @@ class OldRuntime:
     def __init__(self, release: str) -> None:
         self.release = release
         self.interpreter, self.folder = installed(release)
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: ChildProcess | None = None
         self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as this object
 
     def run(self, path: Path, model: ovir.Model, steps: Sequence[Mapping[str, Array]]) -> list[list[Array]]:
@@ -177,43 +175,32 @@ class OldRuntime:
 
     def _call(self, request: Any) -> tuple[str, Any]:
         if self.process is None:
-            self.process = subprocess.Popen(
-                [self.interpreter, "-s", Path(__file__).with_name("release_child.py")],
+            self.process = ChildProcess(
+                [os.fspath(self.interpreter), "-s", os.fspath(Path(__file__).with_name("release_child.py"))],
                 env={**os.environ, "PYTHONPATH": os.fspath(self.folder), "OPENBLAS_NUM_THREADS": "1"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._messages,
-                start_new_session=True,
             )
         process = self.process
         assert process.stdin is not None
         assert process.stdout is not None
-        timer = threading.Timer(SECONDS, _kill, (process,))
-        timer.start()
         try:
-            pickle.dump(request, process.stdin, protocol=4)
-            process.stdin.flush()
-            answer: tuple[str, Any] = pickle.load(process.stdout)
+            with process.killed_after(SECONDS):
+                pickle.dump(request, process.stdin, protocol=4)
+                process.stdin.flush()
+                answer: tuple[str, Any] = pickle.load(process.stdout)
         except (EOFError, OSError, pickle.UnpicklingError):
             self._stop()
             self._messages.seek(0)
             last = self._messages.read()[-300:].decode("utf-8", "replace").split("\n")
             return "crash", f"the process ended with status {process.returncode} {' '.join(last).strip()}"
-        finally:
-            timer.cancel()
         return answer
 
     def _stop(self) -> None:
-        if (process := self.process) is not None:
-            _kill(process)
-            process.communicate()
+        if self.process is not None:
+            self.process.end()
             self.process = None
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process and those that it started, which would keep its pipes open."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def array_of(step: Mapping[str, Array], port: ovir.Port) -> Array:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 from ovir.checks.consequences import blame_constants, fold_constant_types, report_refusals, sum_up
 from ovir.checks.foreign_weights import report_foreign_weights
+from ovir.checks.options import CheckOptions
 from ovir.checks.rule import FOR_UNTRUSTED, NEED_WHOLE_GRAPH, RULES, Context
-from ovir.checks.untrusted.budget import Budget, Options
+from ovir.checks.untrusted.budget import Budget
 from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.codes import (
     CODES,
@@ -27,14 +31,15 @@ from ovir.diagnostics.codes import (
 )
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import OWN_FAULT, Diagnostics, InputError
+from ovir.graph.layers import Port
 from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
 from ovir.inference.policy import SHAPES
 from ovir.ir.legacy import check_names
-from ovir.ir.reader import Document, load
+from ovir.ir.reader import GAP_CODES, Document, load
 from ovir.ir.source import Source
 from ovir.lowering.releases import parse_release
 from ovir.model import Model
-from ovir.system.progress import counted, stage
+from ovir.system.progress import counted
 from ovir.system.python_runtime import without_garbage_collection
 
 Clock = Callable[[str, float], None]
@@ -82,43 +87,21 @@ def check(
     if runtime is not None and not isinstance(runtime, tuple):
         runtime = parse_release(str(runtime))
     device = None if device is None else parse_device(device)
+    options = CheckOptions(need_weights, shapes, runtime, device, tuple(skip))
     if untrusted:
         if shapes is not None:
             raise InputError.usage("shapes and untrusted exclude each other")
         from ovir.checks.untrusted.gate import check_untrusted  # trusted files do not need it
 
         budget = untrusted if isinstance(untrusted, Budget) else Budget()
-        options = Options(need_weights=need_weights, runtime=runtime, device=device, skip=tuple(skip))
         return check_untrusted(model, weights, options, budget)
-    return check_here(
-        model,
-        weights,
-        need_weights=need_weights,
-        shapes=shapes,
-        runtime=runtime,
-        device=device,
-        skip=skip,
-        clock=clock,
-    )
+    return check_here(model, weights, options, clock)
 
 
-def check_here(
-    model: Source,
-    weights: Any = None,
-    *,
-    need_weights: bool = True,
-    shapes: Mapping[Any, ShapeLike] | ShapeLike | None = None,
-    runtime: tuple[int, int] | None = None,
-    device: str | None = None,
-    skip: Collection[str] = (),
-    clock: Clock | None = None,
-    untrusted: bool = False,
-) -> list[Diagnostic]:
-    """Return the diagnostics of a file as ``check`` does, in this process; with ``untrusted``, also those of the rules
-    for untrusted files."""
-    clock = clock or (lambda stage, seconds: None)
+def check_here(model: Source, weights: Any, options: CheckOptions, clock: Clock | None = None) -> list[Diagnostic]:
+    """Return the diagnostics of a file as ``check`` does, in this process."""
     with without_garbage_collection():
-        diagnostics = _collect(model, weights, need_weights, shapes, runtime, device, skip, clock, untrusted)
+        diagnostics = _collect(model, weights, options, clock)
     rank = list(Severity)
     return sum_up(sorted(diagnostics, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity))))
 
@@ -134,55 +117,56 @@ DEVICES = ("CPU", "GPU", "NPU")
 """The devices that have rules; `ovir/checks/rules/devices.py` has them."""
 
 
-def _collect(
-    model: Source,
-    weights: Any,
-    need_weights: bool,
-    shapes: Mapping[Any, ShapeLike] | ShapeLike | None,
-    runtime: tuple[int, int] | None,
-    device: str | None,
-    skip: Collection[str],
-    clock: Clock,
-    untrusted: bool,
-) -> Diagnostics:
+def _collect(model: Source, weights: Any, options: CheckOptions, clock: Clock | None) -> Diagnostics:
     """Read the file, infer it and apply the rules; dispose of the model before returning."""
     diagnostics = Diagnostics()
-    with stage("reading") as timed:
-        document = load(model, weights, Model, diagnostics, need_weights=need_weights)
-        clock("reading", timed.seconds)
+    with _timed("reading", clock):
+        document = load(model, weights, Model, diagnostics, need_weights=options.need_weights)
     if document is not None:
-        with stage("inferring") as timed:
-            if shapes is None:
+        with _timed("inference", clock):
+            if options.shapes is None:
                 infer_recovering(document, diagnostics)
             else:
-                _infer_reshaped(document.model, shapes, diagnostics)
-                skip = {*skip, WRITTEN_TWICE.id}  # which compares the shapes of Parameters with declared ones
+                _infer_reshaped(document.model, options.shapes, diagnostics)
+                # WRITTEN_TWICE compares the shapes of Parameters with declared ones.
+                options = replace(options, skip=(*options.skip, WRITTEN_TWICE.id))
             if document.model.version == 10:
                 check_names(document.model, diagnostics)
-            clock("inference", timed.seconds)
-        with stage("applying rules") as timed:
+        with _timed("rules", clock):
             failing = frozenset(d.layer for d in diagnostics if d.layer is not None and _is_refusal(d))
-            context = Context(
-                document.root, document.file, document.weights, document.model, runtime, device, untrusted, failing
-            )
-            _apply_rules(context, skip, diagnostics)
-            if FOREIGN_WEIGHTS.id not in skip:
+            context = Context(document.root, document.file, document.weights, document.model, options, failing)
+            _apply_rules(context, diagnostics)
+            if FOREIGN_WEIGHTS.id not in options.skip:
                 report_foreign_weights(context, document.mark, diagnostics)
             fold_constant_types(context, diagnostics)
-            clock("rules", timed.seconds)
         for part in context.models:
             part.dispose()
     return diagnostics
 
 
-def infer_recovering(document: Document[Model], diagnostics: Diagnostics) -> None:
+@contextmanager
+def _timed(name: str, clock: Clock | None) -> Iterator[None]:
+    start = perf_counter()
+    yield
+    if clock is not None:
+        clock(name, perf_counter() - start)
+
+
+def infer_recovering(
+    document: Document[Model],
+    diagnostics: Diagnostics,
+    declared: set[Port] | None = None,
+    refusals: Collection[Diagnostic] | None = None,
+) -> None:
     """Infer with declared types wherever they differ from inferred ones.
 
-    If anything differs, infer again without them, as ``read_model`` and OpenVINO do, and report which layers they would
-    refuse, each with the difference that it follows from.
+    If anything differs, report which layers ``read_model`` and OpenVINO, which do not use declared types, would refuse,
+    each with the difference that it follows from. These ``refusals`` are inferred unless they are given. The model
+    keeps the types of the inference with declared types if that fails, or if ``declared``, the set of ports that have
+    only a declared type, is asked for.
     """
     has_read_errors = bool(diagnostics.fatal)
-    infer_into(document.model, diagnostics, trust_declared=True)
+    infer_into(document.model, diagnostics, trust_declared=True, declared=declared)
     failing = {d.layer for d in diagnostics.fatal}
     blame_constants(document.model, diagnostics)
     contradictions = [d for d in diagnostics if d.code in _CONTRADICTIONS]
@@ -191,11 +175,15 @@ def infer_recovering(document: Document[Model], diagnostics: Diagnostics) -> Non
             diagnostics.discard(contradiction)  # rules report it for constants, runs for computed values
     if has_read_errors or not contradictions:
         return
-    infer_into(document.model, strict := Diagnostics())
-    declared = [d for d in contradictions if d.code != OUTSIDE_SPEC.id]
-    report_refusals(document.model, strict.fatal, declared, failing, diagnostics)
-    if failing:
-        infer_into(document.model, Diagnostics(), trust_declared=True)
+    if refusals is None:
+        types = {port: port.inferred for layer in document.model.walk() for port in layer.outputs}
+        infer_into(document.model, strict := Diagnostics())
+        refusals = strict.fatal
+        if failing or declared is not None:
+            for port, tensor in types.items():
+                port.inferred = tensor
+    differing = [d for d in contradictions if d.code != OUTSIDE_SPEC.id]
+    report_refusals(document.model, refusals, differing, failing, diagnostics)
 
 
 def _infer_reshaped(model: Model, shapes: Mapping[Any, ShapeLike] | ShapeLike, diagnostics: Diagnostics) -> None:
@@ -232,18 +220,18 @@ def _is_advice(found: Diagnostic) -> bool:
     return found.code.startswith("OVIR7") and found.severity is Severity.INFO
 
 
-_GAP_CODES = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
+_INCOMPLETE = (*GAP_CODES, "OVIR5", "OVIR6")
 """Codes of errors after which layers, edges or constants may be missing."""
 
 
-def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnostics) -> None:
+def _apply_rules(context: Context, diagnostics: Diagnostics) -> None:
     import ovir.checks.rules  # noqa: F401  # registers them; only here are they needed
 
-    has_gaps = any(d.severity is Severity.ERROR and d.code.startswith(_GAP_CODES) for d in diagnostics)
+    is_incomplete = any(d.severity is Severity.ERROR and d.code.startswith(_INCOMPLETE) for d in diagnostics)
     for code, rule in counted("applying rules", RULES.items()):
-        if code in skip or (has_gaps and code in NEED_WHOLE_GRAPH):
+        if code in context.options.skip or (is_incomplete and code in NEED_WHOLE_GRAPH):
             continue
-        if code in FOR_UNTRUSTED and not context.untrusted:
+        if code in FOR_UNTRUSTED and not context.options.untrusted:
             continue
         try:
             diagnostics.extend(d for d in rule(context) if not (_is_advice(d) and d.layer in context.failing))

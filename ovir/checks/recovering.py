@@ -117,16 +117,17 @@ def read_recovering(
 
 def _infer(result: Recovered, document: Document[Model], diagnostics: Diagnostics, lacks_weights: bool) -> None:
     """Infer like ``read_model``; if that fails, infer again with declared types where types are in doubt."""
+    refusals = None
     if not diagnostics.fatal:
         infer_into(document.model, found := Diagnostics(), trust_declared=lacks_weights, declared=result.declared)
         if not found.fatal:
             diagnostics.extend(found)
             return
+        refusals = None if lacks_weights else found.fatal
     from ovir.checks.checker import infer_recovering  # a valid model does not need it
 
-    infer_recovering(document, diagnostics)
     result.declared.clear()
-    infer_into(document.model, Diagnostics(), trust_declared=True, declared=result.declared)
+    infer_recovering(document, diagnostics, result.declared, refusals)
     _restore_own_types(result)
 
 

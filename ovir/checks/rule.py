@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from lxml import etree
 
+from ovir.checks.options import CheckOptions
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, string, u3, u6
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
@@ -35,13 +36,8 @@ class Context:
     file: str | None
     weights: WeightBytes
     model: Model
-    runtime: tuple[int, int] | None = None
-    """The OpenVINO release that is meant to read the file, as (2022, 3)."""
-    device: str | None = None
-    """The device that is meant to run the model: CPU, GPU or NPU."""
-    untrusted: bool = False
-    """Whether the rules for untrusted files are applied as well."""
-    failing: frozenset[str] = frozenset()
+    options: CheckOptions
+    failing: frozenset[str]
     """The titles of the layers that cannot be used as they are."""
 
     @cached_property

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +16,7 @@ from typing import IO
 from ovir.core.reading import open_regular, read_bytes
 from ovir.diagnostics.errors import InputError
 from ovir.system.interrupts import temporary_folder, uninterrupted
+from ovir.system.processes import ChildProcess, ending_of
 
 TIMED_OUT = 124
 """The status of a command that took longer than allowed, as the program ``timeout`` has it."""
@@ -62,7 +61,7 @@ class Command:
             finally:
                 if process is not None:
                     with uninterrupted():
-                        _kill(process)
+                        process.end()
             self.last_line = _last_line(output)
         return status
 
@@ -71,7 +70,7 @@ class Command:
         if self._needs_shell and status in _NOT_STARTED:
             raise InputError.usage(f"the check command cannot be started: {self.last_line}")
 
-    def _start(self, path: str, folder: str, output: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _start(self, path: str, folder: str, output: IO[bytes]) -> ChildProcess:
         if self._needs_shell:
             arguments = ["/bin/sh", "-c", self.text.replace(PLACE, shlex.quote(path))]
         else:
@@ -79,12 +78,11 @@ class Command:
             if arguments[0] == "ovir":
                 arguments[:1] = _OVIR
         try:
-            return subprocess.Popen(
+            return ChildProcess(
                 arguments,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
                 env={**os.environ, "TMPDIR": folder},
             )
         except (OSError, ValueError) as error:
@@ -112,18 +110,6 @@ def _needs_shell(text: str) -> bool:
     return is_assignment or "$" in text or "`" in text or any(set(word) <= set("();<>|&") for word in words if word)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Let a process end at once, unless it has ended, and all that it has started in its group."""
-    if process.returncode is not None:
-        return
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if os.name == "posix":
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()
-
-
 def _last_line(output: IO[bytes]) -> str:
     size = output.seek(0, os.SEEK_END)
     output.seek(max(0, size - 2000))
@@ -134,12 +120,7 @@ def _last_line(output: IO[bytes]) -> str:
 
 def status_text(status: int) -> str:
     """Return a status in words."""
-    if status < 0:
-        try:
-            return f"signal {signal.Signals(-status).name}"
-        except ValueError:
-            return f"signal {-status}"
-    return "status 124 (taking too long)" if status == TIMED_OUT else f"status {status}"
+    return f"{ending_of(status)}{' (taking too long)' * (status == TIMED_OUT)}"
 
 
 class Answers:

@@ -244,7 +244,7 @@ class _Reader(Generic[G]):
             version=version,
             path=self.file,
             rt_info=read_model_info(element),
-            has_gaps=any(d.code.startswith(_GAP_CODES) for d in self.diagnostics.errors_since(known)),
+            has_gaps=any(d.code.startswith(GAP_CODES) for d in self.diagnostics.errors_since(known)),
         )
 
     def bodies(self, element: etree._Element, layer: Layer, version: int, depth: int) -> None:
@@ -275,10 +275,10 @@ def _count_constants(model: LayerGraph) -> int:
     return sum(layer.type == "Const" for layer in model.walk())
 
 
-_GAP_CODES = ("OVIR1", "OVIR2")
+GAP_CODES = ("OVIR1", "OVIR2")
 """Codes of errors after which layers or edges may be missing."""
 
 _MANY_PAST_END = 5  # constants past the end; more than these have a common cause
 
 
-__all__ = ["Document", "load", "read"]
+__all__ = ["GAP_CODES", "Document", "load", "read"]

@@ -1,15 +1,67 @@
-"""Processes that ovir starts and talks to by pipes."""
+"""Processes that ovir starts, and how they are ended."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 
-def finish(process: subprocess.Popen[bytes]) -> None:
-    """Wait for a process that was killed, and close its pipes."""
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with contextlib.suppress(OSError):  # what could not be written is not needed any more
-                pipe.close()
+class ChildProcess(subprocess.Popen[bytes]):
+    """A process in a group and a session of its own: a Ctrl-C of the terminal does not reach it, and ``kill`` and
+    ``end`` end it with all that it has started."""
+
+    def __init__(self, arguments: Sequence[str], **given: Any) -> None:
+        super().__init__(arguments, start_new_session=True, **given)
+
+    def kill(self) -> None:
+        """Let the process and those of its group end at once, unless it is known to have ended."""
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended
+                if hasattr(os, "killpg"):
+                    os.killpg(self.pid, signal.SIGKILL)
+                else:
+                    super().kill()
+
+    @contextlib.contextmanager
+    def killed_after(self, seconds: float | None) -> Iterator[threading.Event]:
+        """Kill the process if the ``with`` block takes longer, and set the event that is yielded."""
+        expired = threading.Event()
+
+        def stop() -> None:
+            expired.set()
+            self.kill()
+
+        timer = threading.Timer(seconds or 0.0, stop)
+        timer.daemon = True
+        if seconds is not None:
+            timer.start()
+        try:
+            yield expired
+        finally:
+            timer.cancel()
+            if seconds is not None:
+                timer.join()  # so that the event does not change any more
+
+    def end(self) -> None:
+        """Kill the process, wait until it has ended, and close its pipes."""
+        self.kill()
+        self.wait()
+        for pipe in (self.stdin, self.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):  # what could not be written is not needed any more
+                    pipe.close()
+
+
+def ending_of(status: int) -> str:
+    """Return in words how a process ended: with a status, or a signal, whose number is negative then."""
+    if status >= 0:
+        return f"status {status}"
+    try:
+        return f"signal {signal.Signals(-status).name}"
+    except ValueError:
+        return f"signal {-status}"

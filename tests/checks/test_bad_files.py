@@ -8,11 +8,17 @@ none, has a line ``expect: OVIR305 line 34`` for each diagnostic (no line: one o
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import ovir
+from ovir.checks.recovering import read_recovering
 from ovir.diagnostics.codes import CODES
+from ovir.inference import models
+from ovir.inference.engine import Engine
 
 DATA = Path(__file__).parent.parent / "data" / "bad"
 FILES = sorted(DATA.glob("*.xml"))
@@ -78,6 +84,20 @@ def test_read_model_raises_all_errors_that_are_not_tolerated() -> None:
         if raised != fatal or (not fatal and not errors <= warned):
             wrong[path.stem] = (errors, raised, warned)
     assert not wrong
+
+
+def test_a_file_is_inferred_at_most_with_declared_types_and_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    inferences: list[Engine] = []
+    monkeypatch.setattr(models, "Engine", lambda *given: inferences.append(engine := Engine(*given)) or engine)
+    often = {}
+    for path in FILES:
+        for call in (ovir.check, read_recovering):
+            inferences.clear()
+            with suppress(ovir.OvirError):
+                call(path)
+            if len(inferences) > 2:
+                often[path.stem, call.__name__] = len(inferences)
+    assert not often
 
 
 def test_every_code_has_a_file() -> None:

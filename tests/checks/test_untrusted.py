@@ -18,7 +18,8 @@ from support.hostile import HONEST, TRICKS
 
 import ovir
 from ovir import opset13 as ops
-from ovir.checks.untrusted.budget import Budget, Options
+from ovir.checks.options import CheckOptions
+from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.guard import Guard
 from ovir.diagnostics.codes import CODES
 
@@ -40,7 +41,7 @@ BLOB = bytes(small().blob)
 
 @pytest.fixture(scope="module")
 def guard() -> Iterator[Guard]:
-    with Guard(Options(), Budget(seconds=20)) as opened:
+    with Guard(CheckOptions(), Budget(seconds=20)) as opened:
         yield opened
 
 
@@ -366,14 +367,14 @@ def test_the_next_file_is_checked_after_one_over_its_budget(tmp_path: Path) -> N
     (tmp_path / "b").mkdir()
     large = written(tmp_path / "a", with_rt_info("<a>x</a>" * 2_000_000))
     honest = written(tmp_path / "b")
-    with Guard(Options(), Budget(memory=1 << 26)) as opened:
+    with Guard(CheckOptions(), Budget(memory=1 << 26)) as opened:
         assert errors(opened.check(str(large)).diagnostics)
         assert opened.check(str(honest)).diagnostics == []
 
 
 def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path)
-    with Guard(Options(extensions=(str(tmp_path / "evil.py"),)), Budget()) as opened:
+    with Guard(CheckOptions(extensions=(str(tmp_path / "evil.py"),)), Budget()) as opened:
         (tmp_path / "evil.py").write_text("import os\nos._exit(3)\n", encoding="utf-8")
         (found,) = opened.check(str(path)).diagnostics
     assert found.code == "OVIR001"
@@ -429,7 +430,7 @@ def test_nobody_can_ignore_that_a_file_is_not_read(name: str, tmp_path: Path) ->
     UNREAD[name](path)
     codes = tuple(code for code in CODES if code < "OVIR8")
     assert errors(ovir.check(path, untrusted=True, skip=codes))
-    with Guard(Options(skip=codes), Budget()) as opened:
+    with Guard(CheckOptions(skip=codes), Budget()) as opened:
         assert errors(opened.check(str(path)).diagnostics)
 
 
@@ -445,7 +446,7 @@ def test_answers_do_not_become_too_long(letter: str, tmp_path: Path, guard: Guar
 def test_an_answer_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     writing = tmp_path / "writing.py"
     writing.write_text("import os\nos.register_at_fork(after_in_child=lambda: os.write(1, b'x'))\n", encoding="utf-8")
-    with Guard(Options(extensions=(str(writing),)), Budget()) as opened:
+    with Guard(CheckOptions(extensions=(str(writing),)), Budget()) as opened:
         (found,) = opened.check(str(written(tmp_path))).diagnostics
     assert found.code == "OVIR001"
     assert "the answer of the process cannot be read" in found.message
@@ -458,7 +459,7 @@ def test_a_process_whose_time_ends_with_its_answer_is_not_used_again(tmp_path: P
             time.sleep(self.budget.seconds or 0)
             return answer
 
-    with Slow(Options(), Budget(seconds=4)) as opened:
+    with Slow(CheckOptions(), Budget(seconds=4)) as opened:
         assert opened.check(str(written(tmp_path))).diagnostics == []
         assert opened._process is None
 

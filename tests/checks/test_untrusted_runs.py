@@ -12,6 +12,7 @@ import pytest
 import ovir
 from ovir import opset13 as ops
 from ovir.checks.checker import check_here
+from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.budget import Budget
 
 Body = Callable[[ovir.Layer, ovir.Layer, ovir.Layer], ovir.Layer]
@@ -22,7 +23,7 @@ def codes_of(model: ovir.Model, folder: Path) -> dict[str, str]:
     """Return the codes of a model that the rules for runs report, with their severities."""
     path = folder / "model.xml"
     ovir.save_model(model, path)
-    found = check_here(path, untrusted=True)
+    found = check_here(path, None, CheckOptions(untrusted=True))
     assert not [d for d in found if d.code == "OVIR999"], found
     return {d.code: d.severity.value for d in found if d.code in ("OVIR007", "OVIR008", "OVIR015", "OVIR016")}
 

@@ -35,6 +35,12 @@ def test_no_reason_is_not_a_promise(cli: Any, plain: Path) -> None:
     assert "runs" not in fine.err
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["npu", "NPU.0"])
+def test_the_name_of_a_device_means_the_same_for_untrusted_files(cli: Any, device: str) -> None:
+    assert cli("check", EXAMPLE, "--device", device, "--untrusted").out == cli("check", EXAMPLE, "--device", "NPU").out
+
+
 def test_a_faulty_file_is_a_reason(cli: Any) -> None:
     faulty = cli("check", "examples/xml/broken/wrong_declared_shape.xml", "--device", "CPU")
     assert "CPU: 1 reason against it" in faulty.err

@@ -46,8 +46,8 @@ class Limit:
 
     def applies(self, context: Context) -> bool:
         """Return whether the limit concerns the given device and release; without a release, the newest is meant."""
-        is_old = self.until is None or (context.runtime is not None and context.runtime < self.until)
-        return self.device == context.device and is_old
+        is_old = self.until is None or (context.options.runtime is not None and context.options.runtime < self.until)
+        return self.device == context.options.device and is_old
 
 
 def live(context: Context) -> Iterator[Layer]:

@@ -32,17 +32,17 @@ def newer_than_runtime(context: Context) -> Iterator[Diagnostic]:
 
     Dead layers count as well, because a release rejects them before it drops them.
     """
-    if context.runtime is None:
+    if context.options.runtime is None:
         return
-    if context.model.version == 11 and context.runtime < IR_VERSION_11:
+    if context.model.version == 11 and context.options.runtime < IR_VERSION_11:
         place = Place(context.file, line_of(context.root))
-        message = f"OpenVINO {release_text(context.runtime)} does not read IR version 11"
+        message = f"OpenVINO {release_text(context.options.runtime)} does not read IR version 11"
         since = f"OpenVINO reads it from release {release_text(IR_VERSION_11)}"
-        hint = f"{since}; {_command(context.runtime)} writes version 10"
+        hint = f"{since}; {_command(context.options.runtime)} writes version 10"
         yield diagnose(NEWER_THAN_RUNTIME, message, place, hint=hint)
-    yield from _opsets(context.layers, context.runtime)
-    yield from _failures((x for x in context.layers if x.place.layer not in context.failing), context.runtime)
-    yield from _element_types(context.layers, context.runtime)
+    yield from _opsets(context.layers, context.options.runtime)
+    yield from _failures((x for x in context.layers if x.place.layer not in context.failing), context.options.runtime)
+    yield from _element_types(context.layers, context.options.runtime)
 
 
 def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:

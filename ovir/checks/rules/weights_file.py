@@ -44,11 +44,11 @@ def too_many_bytes(context: Context) -> Iterator[Diagnostic]:
     for constant in context.constants:
         op = constant.op
         if op.element_type == string:
-            needed = _string_bytes(constant) if context.untrusted else op.size
+            needed = _string_bytes(constant) if context.options.untrusted else op.size
         else:
             needed = constant.needed
         rest = (op.offset + needed, op.offset + op.size)
-        is_hidden = context.untrusted and hidden_severity(context.weights.data, [rest]) is Severity.ERROR
+        is_hidden = context.options.untrusted and hidden_severity(context.weights.data, [rest]) is Severity.ERROR
         if op.size > max(needed, 1) or is_hidden:
             shown = f"{op.element_type}[{','.join(map(str, op.shape))}]"
             message = f"attribute 'size' is {op.size}, but {shown} needs {needed} bytes; the rest is ignored"
@@ -132,18 +132,18 @@ def unused_bytes(context: Context) -> Iterator[Diagnostic]:
     gaps = [
         (begin, end)
         for begin, end in _between([*map(_span, context.constants), *images], data.size)
-        if end - begin >= _PADDING or (context.untrusted and data[begin:end].any())
+        if end - begin >= _PADDING or (context.options.untrusted and data[begin:end].any())
     ]
     if gaps:
         place = Place(context.file, line_of(context.root))
         unused = sum(end - begin for begin, end in gaps)
         message = f"no constant uses {unused:,} of the {data.size:,} bytes of {context.weights.name}"
         severity = Severity.WARNING if unused > _UNUSED_SHARE * data.size else None
-        if context.untrusted:
+        if context.options.untrusted:
             message += f", from byte {gaps[0][0]:,} on; their entropy is {_entropy(data, gaps):.1f} bits per byte"
             severity = hidden_severity(data, gaps)
         yield diagnostic(UNUSED_BYTES, message, place, severity=severity)
-    if context.untrusted:
+    if context.options.untrusted:
         yield from _idle_constants(context, images)
 
 

@@ -1,4 +1,4 @@
-"""What the check of one file may take, and what it is to do."""
+"""What the check of one file may take."""
 
 from __future__ import annotations
 
@@ -37,18 +37,6 @@ class Budget:
         except OSError:
             return _SECONDS
         return _SECONDS + _SECONDS_PER_GB * stored_size(state) / 1e9
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The arguments of ``ovir.check`` that also hold for untrusted files."""
-
-    need_weights: bool = True
-    runtime: tuple[int, int] | None = None
-    device: str | None = None
-    skip: tuple[str, ...] = ()
-    extensions: tuple[str, ...] = ()
-    """Python files of the user, not of strangers, that register operations."""
 
 
 def stored_size(state: os.stat_result) -> int:

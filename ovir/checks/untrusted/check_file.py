@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from ovir.checks.checker import check_here
-from ovir.checks.untrusted.budget import Options
+from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.paths import path_fault, sparse_fault, weights_beside
 from ovir.checks.untrusted.severities import ALWAYS_ERRORS
 from ovir.checks.untrusted.xml_scan import scan
@@ -16,7 +16,7 @@ from ovir.diagnostics.codes import CODES, NEVER_IGNORED, NOT_XML, OUT_OF_PROPORT
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 
 
-def check_file(path: str, weights: str | None, options: Options) -> list[Diagnostic]:
+def check_file(path: str, weights: str | None, options: CheckOptions) -> list[Diagnostic]:
     """Return the diagnostics of a file: all that it could do to its reader, and all that ``check`` reports."""
     if (fault := path_fault(path) or sparse_fault(path)) is not None:
         return _unread([fault], path)
@@ -28,15 +28,9 @@ def check_file(path: str, weights: str | None, options: Options) -> list[Diagnos
     if is_endless:
         found = _unread(found, path)
     else:
-        of_model = check_here(
-            path,
-            weights,
-            need_weights=options.need_weights and bad_weights is None,
-            runtime=options.runtime,
-            device=options.device,
-            skip={*options.skip, TOO_LARGE.id},  # LARGE_TENSOR does not depend on the machine
-            untrusted=True,
-        )
+        skip = (*options.skip, TOO_LARGE.id)  # LARGE_TENSOR does not depend on the machine
+        need_weights = options.need_weights and bad_weights is None
+        of_model = check_here(path, weights, replace(options, need_weights=need_weights, skip=skip, untrusted=True))
         if any(CODES[d.code].unusable for d in of_model):  # the reader says more precisely what is wrong
             found = [d for d in found if d.code != NOT_XML.id]
         found += of_model

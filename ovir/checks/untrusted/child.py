@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ovir.checks.untrusted.budget import Options
+from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.check_file import check_file
 from ovir.core.reading import read_text
 from ovir.diagnostics.codes import INTERNAL, OVER_BUDGET, Severity
@@ -88,7 +88,7 @@ def _limit(request: Mapping[str, Any]) -> None:
 def _answer(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     path = request["path"]
     runtime = request["runtime"] and (request["runtime"][0], request["runtime"][1])
-    options = Options(request["need_weights"], runtime, request["device"], tuple(request["skip"]))
+    options = CheckOptions(request["need_weights"], None, runtime, request["device"], tuple(request["skip"]))
     found: list[Diagnostic]
     try:
         found = check_file(path, request["weights"], options)

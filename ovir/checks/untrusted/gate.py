@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import Any
 
-from ovir.checks.untrusted.budget import Budget, Options
+from ovir.checks.options import CheckOptions
+from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.guard import Guard, Verdict
 from ovir.checks.untrusted.paths import find_models, is_no_model, path_fault
 from ovir.diagnostics.codes import UNREADABLE
@@ -18,7 +19,7 @@ from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
 
 
-def check_untrusted(model: Any, weights: Any, options: Options, budget: Budget) -> list[Diagnostic]:
+def check_untrusted(model: Any, weights: Any, options: CheckOptions, budget: Budget) -> list[Diagnostic]:
     """Return the diagnostics of a file or of all models of a folder; see ``ovir.check``."""
     for name, value in (("model", model), ("weights", weights)):
         if not isinstance(value, (str, os.PathLike)) and not (name == "weights" and value is None):
@@ -60,7 +61,7 @@ def find_untrusted(given: Sequence[str]) -> tuple[list[tuple[str, bool]], list[D
 
 
 def check_each(
-    names: Sequence[str], weights: str | None, options: Options, budget: Budget, processes: int = 1
+    names: Sequence[str], weights: str | None, options: CheckOptions, budget: Budget, processes: int = 1
 ) -> Iterator[Verdict]:
     """Yield what is wrong with each file, in order; ``processes`` files are checked at a time."""
     if not names:

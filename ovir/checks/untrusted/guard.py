@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from ovir.checks.untrusted.budget import Budget, Options
+from ovir.checks.options import CheckOptions
+from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.paths import weights_beside
 from ovir.diagnostics.codes import OVER_BUDGET, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.system.interrupts import interrupting_nobody_else, uninterrupted
-from ovir.system.processes import finish
+from ovir.system.interrupts import uninterrupted
+from ovir.system.processes import ChildProcess, ending_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +34,10 @@ class Guard:
     """Checks files one after the other, each in a process of its own within a budget; nothing of a file is read
     here."""
 
-    def __init__(self, options: Options, budget: Budget) -> None:
+    def __init__(self, options: CheckOptions, budget: Budget) -> None:
         self.options = options
         self.budget = budget
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
 
     def check(self, path: str, weights: str | None = None) -> Verdict:
         """Return what is wrong with a file; a check that is over its budget, or whose process dies, is an error."""
@@ -55,9 +53,8 @@ class Guard:
             "memory": self.budget.memory,
         }
         process = self._started()
-        expired = threading.Event()
         try:
-            with self._ended_after(seconds, expired):
+            with process.killed_after(seconds) as expired:
                 found, end = self._ask(process, request)
         except BaseException:  # an interrupt between request and answer: the next answer would be a wrong one
             self.close()
@@ -71,46 +68,28 @@ class Guard:
         elif end is not None and end["status"] == 0:
             message = "the answer of the process cannot be read, perhaps because an extension writes to its output"
         else:
-            died = "its process ended" if end is None else _ending(end["status"])
-            message = f"the check did not finish: {died}, perhaps for lack of memory"
+            died = "" if end is None else f" with {ending_of(end['status'])}"
+            message = f"the check did not finish: its process ended{died}, perhaps for lack of memory"
         return Verdict([diagnose(OVER_BUDGET, message, Place(path))], seconds if expired.is_set() else 0.0)
 
-    @contextlib.contextmanager
-    def _ended_after(self, seconds: float, expired: threading.Event) -> Iterator[None]:
-        """End the process, with its forks, if the ``with`` block takes longer."""
-
-        def stop() -> None:
-            expired.set()
-            self._kill()
-
-        timer = threading.Timer(seconds, stop)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-            timer.join()  # so that ``expired`` does not change any more
-
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _started(self) -> ChildProcess:
         if self._process is None or self._process.poll() is not None:
             self.close()
             arguments = [sys.executable, "-P", "-c", _PROGRAM, _ROOT, *self.options.extensions]
-            with uninterrupted(), interrupting_nobody_else():
-                self._process = subprocess.Popen(
+            with uninterrupted():
+                self._process = ChildProcess(
                     arguments,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                     env={**os.environ, **_ONE_THREAD},
-                    start_new_session=True,  # so that its forks can be ended with it
                 )
-            with self._ended_after(_START, threading.Event()):
+            with self._process.killed_after(_START):
                 _message(self._process.stdout)  # it is ready
         return self._process
 
     def _ask(
-        self, process: subprocess.Popen[bytes], request: dict[str, Any]
+        self, process: ChildProcess, request: dict[str, Any]
     ) -> tuple[list[Diagnostic] | None, dict[str, Any] | None]:
         """Return the diagnostics, None without an answer, and how the fork ended, None if the process has ended."""
         assert process.stdin is not None
@@ -128,21 +107,10 @@ class Guard:
                 return found, message
         return found, None
 
-    def _kill(self) -> None:
-        process = self._process
-        if process is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended
-                if hasattr(os, "killpg"):
-                    os.killpg(process.pid, signal.SIGKILL)
-                else:
-                    process.kill()
-
     def close(self) -> None:
         """End the process."""
-        process = self._process
-        if process is not None:
-            self._kill()
-            finish(process)
+        if self._process is not None:
+            self._process.end()
             self._process = None
 
     def __enter__(self) -> Self:
@@ -168,16 +136,6 @@ def _message(stream: BinaryIO | Any) -> Any:
 
 def _restored(fields: dict[str, Any]) -> Diagnostic:
     return Diagnostic(**{**fields, "severity": Severity(fields["severity"])})
-
-
-def _ending(status: int) -> str:
-    if status >= 0:
-        return f"its process ended with status {status}"
-    try:
-        name = signal.Signals(-status).name
-    except ValueError:
-        name = str(-status)
-    return f"its process ended with signal {name}"
 
 
 _SIGXCPU = int(getattr(signal, "SIGXCPU", 0))

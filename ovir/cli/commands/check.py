@@ -14,7 +14,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import ovir
-from ovir.checks.checker import check
+from ovir.checks.checker import check_here, parse_device
+from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.paths import is_no_model
 from ovir.checks.untrusted.severities import SECURITY
 from ovir.cli.commands.check_untrusted import add_untrusted, check_each_untrusted, find_files_untrusted, refuse_options
@@ -90,29 +91,14 @@ def nothing_checked(files: int, given: Sequence[str]) -> Diagnostic:
 
 
 def check_each(
-    names: Sequence[str],
-    weights: str | None,
-    settings: Settings,
-    extensions: Sequence[str],
-    workers: dict[str, Any] | None = None,
-    shapes: Shapes | None = None,
+    names: Sequence[str], weights: str | None, options: CheckOptions, workers: dict[str, Any] | None = None
 ) -> Generator[Checked]:
     """Yield the diagnostics of each file in order.
 
     ``workers`` are the arguments of ``map_tasks`` that say who checks them. Without them, this process does, and the
-    processes of a pool join in if that takes long. ``shapes`` are those of ``ovir.check``.
+    processes of a pool join in if that takes long.
     """
-    one = partial(
-        _check_file,
-        folder=os.getcwd(),
-        weights=weights,
-        need_weights=not settings.no_weights,
-        runtime=settings.runtime,
-        device=settings.device,
-        skip=frozenset(code for code in CODES if not settings.wants(code)),
-        extensions=tuple(extensions),
-        shapes=shapes,
-    )
+    one = partial(_check_file, folder=os.getcwd(), weights=weights, options=options)
     left = iter(names)
     if workers is None:
         start = perf_counter()
@@ -156,31 +142,12 @@ _MOST = 32
 """The most files of one task."""
 
 
-def _check_file(
-    name: str,
-    folder: str,
-    weights: str | None,
-    need_weights: bool,
-    runtime: tuple[int, int] | None,
-    device: str | None,
-    skip: frozenset[str],
-    extensions: Sequence[str],
-    shapes: Shapes | None,
-) -> Checked:
+def _check_file(name: str, folder: str, weights: str | None, options: CheckOptions) -> Checked:
     """Check a file, whose name is relative to ``folder``, which need not be the current one of a worker."""
-    load_extensions(os.path.join(folder, path) for path in extensions)
+    load_extensions(options.extensions)
     root = "" if folder == os.getcwd() else os.path.join(folder, "")
     times: dict[str, float] = {}
-    found = check(
-        os.path.join(root, name),
-        weights and os.path.join(root, weights),
-        need_weights=need_weights,
-        shapes=shapes,
-        runtime=runtime,
-        device=device,
-        skip=skip,
-        clock=times.__setitem__,
-    )
+    found = check_here(os.path.join(root, name), weights and os.path.join(root, weights), options, times.__setitem__)
     if root and not os.path.isabs(name):
         found = [replace(d, file=d.file and d.file.removeprefix(root)) for d in found]
     return found, times
@@ -363,7 +330,7 @@ def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     failing = list(Severity)[: list(Severity).index(settings.fail_on) + 1]
     output = _Output(arguments, failing)
-    shapes = _shapes(arguments.shape)
+    options = _check_options(arguments, settings)
     baseline = None
     if settings.baseline is not None and arguments.write_baseline is None:
         from ovir.checks.baseline import Baseline
@@ -378,9 +345,9 @@ def run(arguments: argparse.Namespace) -> int:
     with (
         _workers(arguments) as workers,
         closing(
-            check_each_untrusted(names, arguments, settings)
+            check_each_untrusted(names, arguments, options)
             if arguments.untrusted
-            else check_each(names, arguments.weights, settings, arguments.extension, workers, shapes)
+            else check_each(names, arguments.weights, options, workers)
         ) as results,
     ):
         for (name, in_folder), (found, took) in zip(counted("checking files", files), results, strict=True):
@@ -400,7 +367,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.write_baseline is not None:
         return _write_baseline(arguments.write_baseline, diagnostics)
     if arguments.node_data is not None:
-        _write_node_data(arguments, settings, diagnostics)
+        _write_node_data(arguments, diagnostics)
     output.finish(len(checked), diagnostics, known)
     verdict.say(diagnostics)
     write_html(arguments, lambda: _page(arguments, settings, checked, diagnostics, known))
@@ -476,13 +443,13 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
     return UNUSABLE if unusable else DONE
 
 
-def _write_node_data(arguments: argparse.Namespace, settings: Settings, diagnostics: Sequence[Diagnostic]) -> None:
-    """Write the severities of layers, for which the model is read once more: a check keeps none."""
+def _write_node_data(arguments: argparse.Namespace, diagnostics: Sequence[Diagnostic]) -> None:
+    """Write the severities of layers, whose topology is read once more: a check, which a process may do, keeps none."""
     from ovir.checks.recovering import read_recovering
     from ovir.view.overlays import of_diagnostics
 
     try:
-        model = read_recovering(arguments.models[0], arguments.weights, need_weights=not settings.no_weights).model
+        model = read_recovering(arguments.models[0], need_weights=False).model
     except ReadError:
         print_message(f"{arguments.node_data}: not written, because the model cannot be read")
         return
@@ -506,6 +473,17 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         "baseline": arguments.baseline,
     }
     return replace(settings, **{name: value for name, value in given.items() if value is not None})
+
+
+def _check_options(arguments: argparse.Namespace, settings: Settings) -> CheckOptions:
+    return CheckOptions(
+        need_weights=not settings.no_weights,
+        shapes=_shapes(arguments.shape),
+        runtime=settings.runtime,
+        device=settings.device and parse_device(settings.device),
+        skip=tuple(code for code in CODES if not settings.wants(code)),
+        extensions=tuple(os.path.abspath(path) for path in arguments.extension),
+    )
 
 
 def _refuse_contradictions(arguments: argparse.Namespace) -> None:

@@ -6,10 +6,9 @@ import argparse
 import os
 from collections.abc import Generator, Sequence
 
-from ovir.checks.untrusted.budget import Budget, Options
+from ovir.checks.options import CheckOptions
+from ovir.checks.untrusted.budget import Budget
 from ovir.cli.options.arguments import group_of, raise_usage_error
-from ovir.cli.options.check_config import Settings
-from ovir.diagnostics.codes import CODES
 from ovir.diagnostics.diagnostic import Diagnostic
 
 
@@ -47,19 +46,12 @@ def refuse_options(arguments: argparse.Namespace) -> None:
 
 
 def check_each_untrusted(
-    names: Sequence[str], arguments: argparse.Namespace, settings: Settings
+    names: Sequence[str], arguments: argparse.Namespace, options: CheckOptions
 ) -> Generator[tuple[list[Diagnostic], dict[str, float]]]:
     """Yield the diagnostics of each file in order, and the time that its check took."""
     from ovir.checks.untrusted.gate import check_each  # trusted files do not need it
 
     memory = Budget.memory if arguments.memory is None else arguments.memory * 10**6
-    options = Options(
-        need_weights=not settings.no_weights,
-        runtime=settings.runtime,
-        device=settings.device,
-        skip=tuple(code for code in CODES if not settings.wants(code)),
-        extensions=tuple(os.path.abspath(path) for path in arguments.extension or ()),
-    )
     processes = arguments.workers or os.cpu_count() or 1
     for verdict in check_each(names, arguments.weights, options, Budget(arguments.timeout, memory), processes):
         yield verdict.diagnostics, {"inference": 0.0, "process": verdict.seconds}

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import pickle
 import re
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +23,8 @@ from ovir.debugging.engines.child import WireTensor, receive, send
 from ovir.diagnostics.codes import ENGINE, NO_ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError
-from ovir.system.interrupts import interrupting_nobody_else, uninterrupted
-from ovir.system.processes import finish
+from ovir.system.interrupts import uninterrupted
+from ovir.system.processes import ChildProcess, ending_of
 
 KINDS = ("openvino", "onnxruntime", "python")
 """The engines. The first two need the packages of their names, which extras of ovir of the same names install."""
@@ -84,7 +82,7 @@ class EngineProcess:
         self.description = name
         self.starts = 0
         """How many times a process has been started."""
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
         self._messages: Any = None
 
     def open(self) -> None:
@@ -139,10 +137,8 @@ class EngineProcess:
 
     def close(self) -> None:
         """Stop the process."""
-        process = self._process
-        if process is not None:
-            process.kill()
-            finish(process)
+        if self._process is not None:
+            self._process.end()
             self._process = None
         if self._messages is not None:
             self._messages.close()
@@ -165,8 +161,8 @@ class EngineProcess:
     def _start(self) -> None:
         self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
         program = Path(__file__).with_name("child.py")
-        with uninterrupted(), interrupting_nobody_else():
-            self._process = subprocess.Popen(
+        with uninterrupted():
+            self._process = ChildProcess(
                 [sys.executable, "-P", os.fspath(program)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -182,28 +178,16 @@ class EngineProcess:
     def _call(self, command: str, *arguments: Any) -> Any:
         process = self._process
         assert process is not None
-        expired = threading.Event()
         limit = None if self.timeout is None else max(self.timeout, _START if command == "open" else 0.0)
-
-        def stop() -> None:
-            expired.set()
-            process.kill()
-
-        timer = threading.Timer(limit, stop) if limit is not None else None
-        if timer is not None:
-            timer.daemon = True
-            timer.start()
         try:
-            send(cast("Any", process.stdin), (command, *arguments))
-            status, value = receive(cast("Any", process.stdout))
+            with process.killed_after(limit) as expired:
+                send(cast("Any", process.stdin), (command, *arguments))
+                status, value = receive(cast("Any", process.stdout))
         except (EOFError, OSError):
             raise self._died(command, limit if expired.is_set() else None) from None
         except BaseException:  # an interrupt between request and answer: the next answer would be a wrong one
             self.close()
             raise
-        finally:
-            if timer is not None:
-                timer.cancel()
         if status == "ok":
             return value
         raise self._error(status, command, value)
@@ -225,7 +209,7 @@ class EngineProcess:
         if limit is not None:
             reason = f"took longer than {limit:g} s and was stopped"
         else:
-            reason = f"ended with {_ending(self._process.wait())}"
+            reason = f"ended with {ending_of(self._process.wait())}"
         self._messages.seek(0)
         last = self._messages.read()[-_MOST_TEXT:].decode("utf-8", "replace").strip()
         self.close()
@@ -259,15 +243,6 @@ def _from_wire(name: str, shape: tuple[int, ...], content: Any) -> Array:
     if element_type.kind == "string":
         return np.array(content, dtype=element_type.to_dtype()).reshape(shape)
     return decode(np.frombuffer(content, np.uint8), element_type, shape)
-
-
-def _ending(status: int) -> str:
-    if status >= 0:
-        return f"exit status {status}"
-    try:
-        return f"signal {signal.Signals(-status).name}"
-    except ValueError:
-        return f"signal {-status}"
 
 
 def _one_line(text: str) -> str:

@@ -1,0 +1,47 @@
+"""Processes that ovir starts: however one is ended, all that it has started ends with it."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ovir
+from ovir.system.processes import ChildProcess
+
+
+def expire(process: ChildProcess) -> None:
+    assert process.stdout is not None
+    with process.killed_after(0.1) as expired:
+        process.stdout.read()  # both processes hold the pipe open
+    assert expired.is_set()
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="there is no /proc")
+@pytest.mark.parametrize("end", [ChildProcess.kill, ChildProcess.end, expire])
+def test_what_a_process_has_started_ends_with_it(end: Callable[[ChildProcess], None]) -> None:
+    process = ChildProcess(["sh", "-c", "sleep 60 & echo $!; wait"], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    started = int(process.stdout.readline())
+    end(process)
+    process.end()
+    deadline = time.monotonic() + 10
+    while is_running(started):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def is_running(number: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{number}/stat").read_text().split()[2]
+    except FileNotFoundError:
+        return False
+
+
+def test_there_is_one_way_to_start_a_process_that_is_ended() -> None:
+    root = Path(ovir.__file__).parent
+    starting = [path for path in root.rglob("*.py") if "subprocess.Popen(" in path.read_text(encoding="utf-8")]
+    assert starting == []
