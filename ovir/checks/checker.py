@@ -9,6 +9,7 @@ from ovir.checks.consequences import blame_constants, fold_constant_types, repor
 from ovir.checks.foreign_weights import report_foreign_weights
 from ovir.checks.rule import FOR_UNTRUSTED, NEED_WHOLE_GRAPH, RULES, Context
 from ovir.checks.untrusted.budget import Budget, Options
+from ovir.core.html import html_table
 from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.codes import (
     CODES,
@@ -25,7 +26,7 @@ from ovir.diagnostics.codes import (
     WRITTEN_TWICE,
     Severity,
 )
-from ovir.diagnostics.diagnostic import Diagnostic, Place
+from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text
 from ovir.diagnostics.errors import OWN_FAULT, Diagnostics, InputError
 from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
 from ovir.inference.policy import SHAPES
@@ -39,6 +40,14 @@ from ovir.system.python_runtime import without_garbage_collection
 
 Clock = Callable[[str, float], None]
 """A function called with each stage, ``reading``, ``inference`` and ``rules``, and the seconds that it took."""
+
+
+class FoundDiagnostics(list[Diagnostic]):
+    """A list that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [(d.severity.value, d.code, d.line or "", d.layer or "", d.message, d.hint or "") for d in self]
+        return html_table(counts_text(self), ("", "code", "line", "layer", "message", "hint"), rows)
 
 
 def check(
@@ -89,8 +98,8 @@ def check(
 
         budget = untrusted if isinstance(untrusted, Budget) else Budget()
         options = Options(need_weights=need_weights, runtime=runtime, device=device, skip=tuple(skip))
-        return check_untrusted(model, weights, options, budget)
-    return check_here(
+        return FoundDiagnostics(check_untrusted(model, weights, options, budget))
+    found = check_here(
         model,
         weights,
         need_weights=need_weights,
@@ -100,6 +109,7 @@ def check(
         skip=skip,
         clock=clock,
     )
+    return FoundDiagnostics(found)
 
 
 def check_here(
