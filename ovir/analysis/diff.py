@@ -30,6 +30,7 @@ from ovir.analysis.matching import (
     matching_of,
     slicing_of,
 )
+from ovir.core.html import html_table
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
@@ -76,6 +77,9 @@ class LayerDiff:
         if before and after:
             return f"between {before} and {after}"
         return f"behind {before}" if before else f"read by {after}" if after else ""
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.changes)) or self.place
 
     def to_dict(self) -> dict[str, Any]:
         """Return the layer as a dictionary for JSON."""
@@ -186,6 +190,12 @@ class Diff:
 
     def __repr__(self) -> str:
         return f"<Diff: {self}>"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, ...]] = [("model", "", "", str(change)) for change in self.model]
+        rows += [(entry.status, entry.layer.key, entry.layer.type, str(entry)) for entry in self.layers]
+        rows += [("affected", x.b.key, x.b.type, f"output {x.output}: {x.old} -> {x.new}") for x in self.affected]
+        return html_table(str(self), ("", "layer", "operation", "what differs"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""

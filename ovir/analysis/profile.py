@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from ovir.core.arrays import Array
+from ovir.core.html import html_table
 from ovir.graph.layers import Layer
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.inputs import Feeds
@@ -115,6 +116,13 @@ class Profile:
     def timings(self) -> Mapping[Layer, Timing]:
         """Return the time of each layer, in the order of the run."""
         return self._timings
+
+    def _repr_html_(self) -> str:
+        times = [(x.type, x.name, x.calls, x.seconds) for x in self.layers()]
+        rows = [(*names, f"{1000 * s:.3f}", f"{s / (self.seconds or 1):.1%}") for *names, s in times]
+        return html_table(
+            f"{1000 * self.seconds:,.2f} ms in layers", ("operation", "name", "calls", "ms", "share"), rows
+        )
 
     def layers(self) -> list[Timing]:
         return sorted(self._timings.values(), key=lambda t: -t.seconds)

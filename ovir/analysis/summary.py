@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ovir.core.shapes import Dimension
+from ovir.graph.layer_graph import state_ports
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtInfo
 from ovir.model import Model
@@ -86,7 +87,9 @@ def summarize(model: Model, weights: str | None = None) -> Summary:
         file_bytes=_file_size(model.path, weights),
         macs=sum(count.lower for count in known.values() if count.is_static),
         macs_unknown=[layer.scope + layer.name for layer, count in known.items() if not count.is_static],
-        states=_states(layers),
+        states=[
+            VariableInfo(name, str(port.element_type), str(port.shape)) for name, port in state_ports(layers).items()
+        ],
         not_run=not_run(model),
         rt_info=model.rt_info.to_dict(),
     )
@@ -131,16 +134,6 @@ def _file_size(path: str | None, weights: str | None) -> int | None:
         return None
     file = Path(weights) if weights is not None else Path(str(path)).with_suffix(".bin")
     return file.stat().st_size if file.is_file() else None
-
-
-def _states(layers: Iterable[Layer]) -> list[VariableInfo]:
-    states: dict[str, VariableInfo] = {}
-    for layer in layers:
-        if layer.type in ("ReadValue", "Assign"):
-            name = str(layer.attributes.get("variable_id", ""))
-            port = layer.outputs[0] if layer.outputs else layer.inputs[0]
-            states.setdefault(name, VariableInfo(name, str(port.element_type), str(port.shape)))
-    return list(states.values())
 
 
 def stored_bytes(layer: Layer) -> int | None:

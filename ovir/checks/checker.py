@@ -13,6 +13,7 @@ from ovir.checks.foreign_weights import report_foreign_weights
 from ovir.checks.options import CheckOptions
 from ovir.checks.rule import FOR_UNTRUSTED, NEED_WHOLE_GRAPH, RULES, Context
 from ovir.checks.untrusted.budget import Budget
+from ovir.core.html import html_table
 from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.codes import (
     CODES,
@@ -29,7 +30,7 @@ from ovir.diagnostics.codes import (
     WRITTEN_TWICE,
     Severity,
 )
-from ovir.diagnostics.diagnostic import Diagnostic, Place
+from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text
 from ovir.diagnostics.errors import OWN_FAULT, Diagnostics, InputError
 from ovir.graph.layers import Port
 from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
@@ -44,6 +45,14 @@ from ovir.system.python_runtime import without_garbage_collection
 
 Clock = Callable[[str, float], None]
 """A function called with each stage, ``reading``, ``inference`` and ``rules``, and the seconds that it took."""
+
+
+class FoundDiagnostics(list[Diagnostic]):
+    """A list that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [(d.severity.value, d.code, d.line or "", d.layer or "", d.message, d.hint or "") for d in self]
+        return html_table(counts_text(self), ("", "code", "line", "layer", "message", "hint"), rows)
 
 
 def check(
@@ -94,8 +103,8 @@ def check(
         from ovir.checks.untrusted.gate import check_untrusted  # trusted files do not need it
 
         budget = untrusted if isinstance(untrusted, Budget) else Budget()
-        return check_untrusted(model, weights, options, budget)
-    return check_here(model, weights, options, clock)
+        return FoundDiagnostics(check_untrusted(model, weights, options, budget))
+    return FoundDiagnostics(check_here(model, weights, options, clock))
 
 
 def check_here(model: Source, weights: Any, options: CheckOptions, clock: Clock | None = None) -> list[Diagnostic]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ovir.analysis.input_sizes import NarrowTensor, about_narrow
 from ovir.core.arrays import Array
+from ovir.core.html import html_table
 from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate, count
 from ovir.debugging.compare import Comparison, Session, TensorDifference
@@ -21,7 +22,7 @@ from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of
 from ovir.debugging.reduce import ReductionSearch
 from ovir.debugging.searches import least
 from ovir.debugging.sides import Device, Side
-from ovir.debugging.tensor_comparison import Criterion, TensorComparison, severity
+from ovir.debugging.tensor_comparison import DIFFERENCES, Criterion, TensorComparison, severity
 from ovir.debugging.tensor_sides import Recorded
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ModelError, OvirError, RunError
@@ -46,6 +47,11 @@ class Verdict:
     """The comparison of that output."""
     problem: str | None = None
     """How the other side failed, which counts as a difference."""
+
+    @property
+    def cells(self) -> list[str]:
+        """Return the cells of a table in a notebook."""
+        return ["-", "-", self.problem or "-"] if self.comparison is None else self.comparison.cells
 
     @property
     def fails(self) -> bool:
@@ -202,6 +208,17 @@ class Bisection:
         if first is None:
             return None
         return next((p for p in self.probes if p.count > first.count and p.verdict.within), None)
+
+    def _repr_html_(self) -> str:
+        rows = [(self.mark(probe), probe.count, probe.type, probe.name, *probe.verdict.cells) for probe in self.probes]
+        first = self.first
+        what = "all compared tensors agree" if first is None else f"first difference at {first.type} '{first.name}'"
+        header = ("tolerance", "layers", "last operation", "its name", *DIFFERENCES)
+        return html_table(f"{self.model} against {self.against}: {what}", header, rows)
+
+    def mark(self, probe: Probe) -> str:
+        """Return what tables say of a beginning: ``first``, ``beyond`` or ``within``."""
+        return "first" if probe is self.first else "within" if probe.verdict.within else "beyond"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""

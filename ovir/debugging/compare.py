@@ -18,7 +18,7 @@ from ovir.debugging.comparison_setup import Against, GivenInputs, InputSet, Prog
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of, local
 from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, Side
-from ovir.debugging.tensor_comparison import Criterion, Depth, TensorComparison, Tolerance, noise, severity
+from ovir.debugging.tensor_comparison import DIFFERENCES, Criterion, Depth, TensorComparison, Tolerance, noise, severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.graph.layers import Layer, Port
@@ -234,6 +234,11 @@ class Comparison:
         rest = sorted(self.layers, key=lambda layer: (layer.within, -layer.contribution))
         return list({layer.id: layer for layer in (*heads, *rest)}.values())
 
+    def mark(self, item: LayerDifference | OutputDifference) -> str:
+        """Return what tables say of a layer or an output: ``first``, ``largest``, ``beyond`` or ``within``."""
+        marks = {id(self.largest): "largest", id(self.first): "first"}
+        return marks.get(id(item), "within" if item.within else "beyond")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""
         return {
@@ -253,14 +258,12 @@ class Comparison:
         }
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[object, ...]] = []
-        for kind, found in (("output", self.outputs), ("layer", self.ranked())):
-            for item in found:
-                worst = item.tensor.worst
-                verdict = "within" if item.within else "BEYOND"
-                rows.append((kind, item.name, verdict, f"{worst.max_abs:.3g}", f"{worst.sqnr_db:.1f}"))
+        rows = [(self.mark(item), "output", item.name, *item.tensor.worst.cells) for item in self.outputs]
+        rows += [(self.mark(item), item.type, item.name, *item.tensor.worst.cells) for item in self.ranked()]
         verdict = "within the tolerance" if self.within else "beyond the tolerance"
-        header = ("", "name", "tolerance", "max. abs. difference", "SQNR (dB)")
+        if (first := self.first) is not None:
+            verdict += f", first at {first.type} '{first.name}'"
+        header = ("tolerance", "operation", "name", *DIFFERENCES)
         return html_table(f"{self.model} against {self.against}: {verdict}", header, rows)
 
     def __repr__(self) -> str:

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.html import html_table
 from ovir.debugging.comparison_setup import GivenInputs, Progress, input_sets
 from ovir.debugging.searches import least, needed
 from ovir.debugging.tensor_comparison import output_error, tensor_error
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.wording import did_you_mean
+from ovir.diagnostics.wording import did_you_mean, plural
 from ovir.graph.layers import Layer
 from ovir.model import Model, read_model
 from ovir.runtime.compiled import CompiledModel
@@ -74,6 +75,13 @@ class Precision:
     def ignored_scope(self) -> str:
         """Return the layers to keep as Python code for NNCF."""
         return f"nncf.IgnoredScope(names={list(self.keep)!r})"
+
+    def _repr_html_(self) -> str:
+        order = sorted(self.layers, key=lambda x: (not x.keep, -(x.error or 0)))
+        errors = ["-" if x.error is None else f"{x.error:.3g}" for x in order]
+        rows = [("f32" if x.keep else self.to, x.type, x.layer, e) for x, e in zip(order, errors, strict=True)]
+        title = f"{len(self.keep)} of {plural(len(self.layers), 'layer')} must stay in f32: error {self.error:.3g}"
+        return html_table(title, ("", "operation", "name", f"error in {self.to}"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ovir.core.arrays import Array
+from ovir.core.html import html_table
 from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate, Fill, count
 from ovir.debugging.failure_checks import Answers, Check, Command, status_text
 from ovir.debugging.searches import Item, least, needed
 from ovir.diagnostics.errors import InputError, OvirError
+from ovir.diagnostics.wording import plural
 from ovir.model import Model, read_model, save_model
 from ovir.system.interrupts import temporary_folder
 
@@ -50,6 +52,10 @@ class Reduction:
     """The steps that have made the model smaller, in order."""
     complete: bool = True
     """Whether nothing smaller was left to try when the search ended; False after ``max_runs`` runs."""
+
+    def _repr_html_(self) -> str:
+        title = f"{self.layers_before} layers reduced to {self.layers} in {plural(self.runs, 'run')} of the check"
+        return html_table(title, ("id", "operation", "name"), [(x.id, x.type, x.key) for x in self.model.walk()])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON, without the model."""

@@ -75,6 +75,10 @@ _LEAST = 2e-5  # relative error of the approximations of Exp, Erf, Tanh and the 
 _ROOM = 8  # the largest error of many elements, in units of the typical one
 
 
+DIFFERENCES = ("max. abs. difference", "SQNR (dB)", "elements beyond")
+"""The heads of the cells of a comparison."""
+
+
 @dataclass(frozen=True)
 class TensorComparison:
     """The differences between a tensor and its reference; numbers are None where no position can be compared."""
@@ -119,6 +123,12 @@ class TensorComparison:
     def is_equal(self) -> bool:
         """Return whether nothing differs at all."""
         return self.problem is None and not (self.beyond or self.lone or self.max_abs)
+
+    @property
+    def cells(self) -> list[str]:
+        """Return the cells of a table in a notebook, under ``DIFFERENCES``."""
+        numbers = ["-" if value is None else f"{value:.3g}" for value in (self.max_abs, self.sqnr_db)]
+        return [*numbers, self.problem or f"{self.beyond:,} of {self.size:,}"]
 
 
 def compare_tensors(

@@ -13,9 +13,10 @@ import numpy as np
 from ovir.analysis.tensor_stats import as_numbers, stats, type_name
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f8e4m3, f8e5m2, f16, f32
+from ovir.core.html import html_table
 from ovir.debugging.layerwise_run import Walk, WalkPlan
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.wording import did_you_mean
+from ovir.diagnostics.wording import did_you_mean, plural
 from ovir.graph.constant_layers import all_constant_layers, constant_layers
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
@@ -324,6 +325,11 @@ class Watch:
             )
             for layer, largest in self._largest.items()
         ]
+
+    def _repr_html_(self) -> str:
+        rows = [(x.what, x.type, x.layer, x.value, f"{x.count:,} of {x.size:,}") for x in self.events]
+        title = f"{plural(len(rows), 'layer')} made watched values: {', '.join(map(str, self.conditions))}"
+        return html_table(title, ("what", "operation", "name", "value", "elements"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the events and margins as plain data."""

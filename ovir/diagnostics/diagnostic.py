@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ovir.diagnostics.codes import Code, Severity
-from ovir.diagnostics.wording import escaped, readable
+from ovir.diagnostics.wording import escaped, plural, readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,12 @@ def diagnose(
     return Diagnostic(
         code.id, severity or code.severity, message, p.layer, p.layer_id, port, p.file, p.line, column, hint
     )
+
+
+def counts_text(diagnostics: Iterable[Diagnostic]) -> str:
+    """Return the numbers of errors, warnings and infos in words."""
+    counts = Counter(found.severity for found in diagnostics)
+    return ", ".join(plural(counts[s], s.value) for s in Severity if counts[s]) or "nothing found"
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

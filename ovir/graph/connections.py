@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, SupportsIndex
 from weakref import WeakSet
 
-from ovir.core.html import html_table
 from ovir.core.public_names import PublicNames
 from ovir.diagnostics.codes import TOO_DEEP
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -383,13 +382,6 @@ class ConnectedLayers(PublicNames):
         self.needs_inference = True
         for name in ("graph", "inputs", "outputs", "dead_layers", "_numbered", "_by_own_key"):
             vars(self).pop(name, None)
-
-
-def html_of_ports(title: str, inputs: Iterable[Port], outputs: Iterable[Port]) -> str:
-    """Return the inputs and outputs of a model as a table in HTML."""
-    rows = [("input", port.any_name, port.type) for port in inputs]
-    rows += [("output", port.any_name, port.type) for port in outputs]
-    return html_table(title, ("", "name", "type"), rows)
 
 
 def port_of(ports: Sequence[Port], key: str | int | Port, kind: str, path: str | None = None) -> Port:

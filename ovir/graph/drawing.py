@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from ovir.core.html import html_table
 from ovir.diagnostics.short_names import without_middle
 from ovir.diagnostics.wording import plural
-from ovir.graph.connections import html_of_ports
 from ovir.graph.constant_layers import all_constant_layers
-from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layer_graph import LayerGraph, state_ports
 from ovir.graph.layers import Layer, Port
 
 MOST_LAYERS = 400
@@ -33,7 +33,7 @@ _SWEEPS = 4  # over all rows, to bring layers near those that they are connected
 def html_of_model(model: LayerGraph) -> str:
     """Return the inputs and outputs of a model, and a link that opens its graph."""
     title = f"Model {model.name!r}: {plural(len(model.layers), 'layer')}"
-    table = html_of_ports(title, model.inputs, model.outputs)
+    table = html_of_ports(title, model)
     constant = all_constant_layers(model)
     layers = [layer for layer in model.layers if layer not in constant]
     command = f"<code>ovir view {escape(shlex.quote(model.path))}</code>" if model.path else ""
@@ -45,6 +45,14 @@ def html_of_model(model: LayerGraph) -> str:
     frame = "overflow:auto;max-height:80vh;border:1px solid currentColor"
     drawing = f'<div style="{frame}">{svg_of(layers)}</div>'
     return f'{table}<details><summary style="{style}">Graph</summary>{drawing}{more}</details>'
+
+
+def html_of_ports(title: str, model: LayerGraph) -> str:
+    """Return the inputs, outputs and states of a model as a table in HTML."""
+    rows = [("input", port.any_name, port.type) for port in model.inputs]
+    rows += [("output", port.any_name, port.type) for port in model.outputs]
+    rows += [("state", name, port.type) for name, port in state_ports(model.walk()).items()]
+    return html_table(title, ("", "name", "type"), rows)
 
 
 def svg_of(layers: Sequence[Layer]) -> str:

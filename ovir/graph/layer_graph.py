@@ -543,3 +543,12 @@ class LayerGraph(ConnectedLayers):
     def __repr__(self) -> str:
         counts = {"layer": len(self._file_order), "input": len(self.inputs), "output": len(self.outputs)}
         return f"<Model {self.name!r}: {', '.join(plural(count, noun) for noun, count in counts.items())}>"
+
+
+def state_ports(layers: Iterable[Layer]) -> dict[str, Port]:
+    """Return for each variable an output of its ReadValue, or an input of its Assign, which has its type."""
+    found: dict[str, Port] = {}
+    for layer in layers:
+        if layer.type in _WITH_STATE:
+            found.setdefault(str(layer.attributes.get("variable_id", "")), (*layer.outputs, *layer.inputs)[0])
+    return found

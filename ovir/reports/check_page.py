@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from ovir.checks.recovering import read_recovering
 from ovir.diagnostics.codes import CODES, Severity
-from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.diagnostic import Diagnostic, counts_text
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.reports.page import Column, Fact, Page, Table
-from ovir.reports.tables import TONES, add_diagnostics, add_layers, counts_text, layers_by_title, worst_tone
+from ovir.reports.tables import TONES, add_diagnostics, add_layers, layers_by_title, worst_tone
 
 
 def check_page(

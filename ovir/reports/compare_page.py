@@ -88,13 +88,13 @@ def _type_text(tensor: TensorDifference) -> str:
 
 def _outputs(found: Comparison, page: Page, model: LayerGraph) -> Table:
     columns = [Column("", "tag"), Column("output", "name", width=1.5), Column("tensor", "tensor"), *_METRICS]
-    rows = [(_state(item.within), item.name, _type_text(item.tensor), *_metrics(item.tensor)) for item in found.outputs]
+    rows = [(found.mark(item), item.name, _type_text(item.tensor), *_metrics(item.tensor)) for item in found.outputs]
     details = [
         Detail(
             item.name,
             [*_numbers(found, item.tensor), *_elements(item)],
             page.layers.number(model.outputs[item.index].layer),
-            _state(item.within),
+            found.mark(item),
         )
         for item in found.outputs
     ]
@@ -106,9 +106,8 @@ def _layers(found: Comparison, page: Page) -> Table:
     columns = [Column("", "tag", filtered=True), Column("order", "count"), Column("layer", "layer", width=2)]
     columns += [Column("operation", "type"), Column("tensor", "tensor"), Column("noise added", "real"), *_METRICS]
     rows, details = [], []
-    first, largest = found.first, found.largest
     for layer in found.ranked():
-        state = "first" if layer is first else "largest" if layer is largest else _state(layer.within)
+        state = found.mark(layer)
         number = page.layers.find(layer.name)
         head = (state, order[layer.id], layer.name if number is None else number, layer.type, _type_text(layer.tensor))
         rows.append((*head, layer.contribution, *_metrics(layer.tensor)))
@@ -142,10 +141,6 @@ def _numbers(found: Comparison, tensor: TensorDifference) -> list[Text | Pairs]:
     if tensor.sets > 1:
         rows.append(("worst set of inputs", tensor.worst_input))
     return [Pairs(rows)]
-
-
-def _state(within: bool) -> str:
-    return "within" if within else "beyond"
 
 
 def _not_compared(found: Comparison, page: Page) -> Table:

@@ -53,9 +53,8 @@ def _layers(found: Diff, page: Page) -> Table:
     columns += [Column("what differs", width=3), Column("line before", "count"), Column("line after", "count")]
     rows, details = [], []
     for entry in sorted(found.layers, key=lambda entry: entry.status == "renumbered"):
-        summary = "; ".join(map(str, entry.changes)) or entry.place
         lines = [None if layer is None else layer.line for layer in (entry.a, entry.b)]
-        rows.append((entry.status, entry.layer.type, page.layers.cell(entry.layer), summary, *lines))
+        rows.append((entry.status, entry.layer.type, page.layers.cell(entry.layer), str(entry), *lines))
         number = page.layers.number(entry.layer)
         details.append(Detail(entry.layer.key, _blocks(page, entry), number, entry.status))
     return Table(columns, rows, details)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from ovir.analysis.summary import Provenance, Summary, layer_macs, stored_bytes
 from ovir.checks.recovering import Recovered
+from ovir.diagnostics.diagnostic import counts_text
 from ovir.diagnostics.wording import plural, size_text
 from ovir.graph.layers import Layer, Port
 from ovir.lowering.releases import Need
 from ovir.reports.charts import Chart, bars
 from ovir.reports.page import Column, Fact, Page, Table
-from ovir.reports.tables import add_diagnostics, add_layers, counts_text, layers_by_title, worst_tone
+from ovir.reports.tables import add_diagnostics, add_layers, layers_by_title, worst_tone
 from ovir.runtime.memory import MemoryUse
 
 MOST_BARS = 20

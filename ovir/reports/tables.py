@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ovir.diagnostics.codes import CODES, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer
 from ovir.reports.page import Block, Cell, Column, Detail, Explanation, Page, Table, Text, Tone
 
@@ -56,12 +54,6 @@ def _detail(page: Page, found: Diagnostic, layers: Layers) -> Detail:
         blocks.append(Explanation(found.code))
     layer = layers.get((found.file, found.layer))
     return Detail(found.code, blocks, page.layers.number(layer), found.severity.value)
-
-
-def counts_text(diagnostics: Iterable[Diagnostic]) -> str:
-    """Return the numbers of errors, warnings and infos in words."""
-    counts = Counter(found.severity for found in diagnostics)
-    return ", ".join(plural(counts[s], s.value) for s in Severity if counts[s]) or "nothing found"
 
 
 def worst_tone(diagnostics: Iterable[Diagnostic]) -> Tone:

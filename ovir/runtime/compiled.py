@@ -16,7 +16,6 @@ from ovir.core.public_names import PublicNames
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.kernel_warnings import reporting_to
-from ovir.graph.connections import html_of_ports
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Port
 from ovir.inference.models import infer_for_call
@@ -263,7 +262,9 @@ class CompiledModel(PublicNames):
         return f"<CompiledModel {self.model.name!r}: {' -> '.join(ports)}>"
 
     def _repr_html_(self) -> str:
-        return html_of_ports(f"CompiledModel {self.model.name!r}", self.inputs, self.outputs)
+        from ovir.graph.drawing import html_of_ports
+
+        return html_of_ports(f"CompiledModel {self.model.name!r}", self.model)
 
     @property
     def inputs(self) -> list[Port]:

@@ -42,7 +42,7 @@ from ovir.cli.terminal.display import has_colors
 from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_json, say_table, status_of
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import CODES, NEVER_IGNORED, NOT_IR, UNREADABLE, Code, Severity
-from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import escaped, plural
 from ovir.system.files import write_text
@@ -184,12 +184,6 @@ def _escaped(text: str) -> str:
 
 def _escaped_property(text: str) -> str:
     return _escaped(text).replace(":", "%3A").replace(",", "%2C")
-
-
-def counts_of(diagnostics: Sequence[Diagnostic]) -> str:
-    """Return the numbers of errors, warnings and infos as a text."""
-    counts = Counter(found.severity for found in diagnostics)
-    return ", ".join(plural(counts[s], s) for s in Severity if counts[s]) or "nothing found"
 
 
 def say_counts(diagnostics: Sequence[Diagnostic]) -> None:
@@ -424,7 +418,7 @@ class _Output:
             say_times(self.times)
         if not self.is_quiet:
             of_baseline = f"; {known:,} known from the baseline" if known else ""
-            print_message(f"{plural(files, 'file')} checked: {counts_of(diagnostics)}{of_baseline}")
+            print_message(f"{plural(files, 'file')} checked: {counts_text(diagnostics)}{of_baseline}")
 
     def _loud(self, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
         return [d for d in diagnostics if not self.is_quiet or d.severity in self.failing]
