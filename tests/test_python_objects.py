@@ -202,6 +202,10 @@ def test_an_unknown_input_or_output_is_listed_with_a_suggestion() -> None:
 
 
 def test_a_device_other_than_the_cpu_is_refused() -> None:
+    ovir.compile_model(small_model(), "AUTO", {})
+    with pytest.raises(ovir.InputError, match="no properties of devices, got A") as refused:
+        ovir.compile_model(small_model(), "CPU", {"A": 1})
+    assert "threads=4" in str(refused.value)
     with pytest.raises(ovir.InputError, match="runs models on the CPU only, got the device 'GPU'"):
         ovir.compile_model(small_model(), "GPU")
 

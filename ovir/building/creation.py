@@ -233,12 +233,18 @@ def constant_layer(call: Call, op: Const, options: Options = Options()) -> Layer
     return create(call, op, (), constant_attributes(op), options)
 
 
-def ports_of(call: Call, cls: type[Operator], names: Sequence[str], values: Sequence[Any]) -> dict[int, Port]:
+def ports_of(
+    call: Call, cls: type[Operator], names: Sequence[str], values: Sequence[Any], required: int | None = None
+) -> dict[int, Port]:
     """Return the output ports for the first inputs, by position; arrays and numbers become constants.
 
     Numbers and lists take the element type of another input where the operation needs equal ones. Otherwise fractions
-    take the type of the first input of a floating-point type, and integers are i64. None gives no port.
+    take the type of the first input of a floating-point type, and integers are i64. None gives no port, and is an error
+    among the ``required`` first inputs, which are all by default.
     """
+    for name, value in zip(names[:required], values, strict=False):
+        if value is None:
+            call.fail(f"argument '{name}': expected a layer, a port, an array or a number, got None")
     values = [float(value) if isinstance(value, float) else value for value in values]  # np.float64 is a float, too
     known: dict[int, Port] = {}
     for index, (name, value) in enumerate(zip(names, values, strict=True)):

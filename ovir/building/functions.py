@@ -71,8 +71,9 @@ class _Creator:
         self.arguments = arguments_of(cls)
         self.signature = signature_of(self.arguments)
         self.inputs = [argument for argument in self.arguments if argument.kind is Kind.INPUT]
-        order = inputs_of(cls)[0]
+        order, required, _ = inputs_of(cls)
         self.inputs.sort(key=lambda argument: order.index(argument.source))
+        self.required = sum(argument.default is REQUIRED for argument in self.inputs[:required])
 
     def layer(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Layer:
         """Return a new layer; raise TypeError for arguments that the signature does not have."""
@@ -103,10 +104,10 @@ class _Creator:
         if more:
             return self._listed(call, more[0])
         values = [call.arguments.get(argument.name) for argument in self.inputs]
-        while values and values[-1] is None:
+        while len(values) > self.required and values[-1] is None:
             values.pop()
         names = [argument.name for argument in self.inputs[: len(values)]]
-        ports = ports_of(call, self.cls, names, values)
+        ports = ports_of(call, self.cls, names, values, self.required)
         for index in range(len(values)):
             if index not in ports:
                 ports[index] = self._filler(call, index, len(values) - 1, ports)

@@ -27,7 +27,8 @@ Info = Mapping[str, str | Mapping[str, str]]
 
 
 def as_element_type(value: Any) -> ElementType:
-    """Return the element type of a name such as ``f32``, of a NumPy dtype or of a Python type; ValueError for others.
+    """Return the element type of a name such as ``f32``, of a NumPy dtype, of a Python type or of an OpenVINO type;
+    ValueError for others.
 
     As in OpenVINO, ``int`` is i32 and ``float`` is f32.
     """
@@ -35,6 +36,8 @@ def as_element_type(value: Any) -> ElementType:
         return value
     if isinstance(value, str):
         return ElementType.parse(value)
+    if hasattr(value, "get_type_name"):  # a type of OpenVINO's API
+        return ElementType.parse(value.get_type_name())
     if value is int or value is float:  # a dtype of NumPy is equal to the type of Python
         return ElementType.parse("i32" if value is int else "f32")
     try:

@@ -138,7 +138,8 @@ def _refuse_command(name: str) -> NoReturn:
     """Raise InputError for a command that does not exist; the message names the one that may be meant."""
     from ovir.diagnostics.wording import did_you_mean  # only needed here
 
-    hint = did_you_mean(name, COMMANDS, "`ovir {}`") or f"`ovir --help` lists the commands: {', '.join(COMMANDS)}"
+    hint = _ELSEWHERE.get(("ovir", name)) or did_you_mean(name, COMMANDS, "`ovir {}`")
+    hint = hint or f"`ovir --help` lists the commands: {', '.join(COMMANDS)}"
     raise InputError.usage(f"there is no command '{name}'", hint=hint)
 
 
@@ -160,8 +161,15 @@ _ELSEWHERE = {
         "ovir run",
         "--device",
     ): "`ovir compare MODEL.xml --against openvino:CPU` runs the model on a device",
+    (
+        "ovir",
+        "trace",
+    ): "`ovir run` shows tensors of layers with --tap, --record and --watch, and times with --profile",
+    ("ovir", "benchmark"): "`ovir run --repeat N` shows how long runs take",
+    ("ovir", "simplify"): "`ovir edit --simplify -o OUT.xml`",
+    ("ovir", "reshape"): "`ovir edit --shape NAME=1,3,?,? -o OUT.xml`",
 }
-"""What to type instead of an option that is often looked for, by command and option."""
+"""What to type instead of an option, or a command, that is often looked for: by command and option."""
 
 
 def _open_closed_streams() -> None:

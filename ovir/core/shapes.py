@@ -303,6 +303,8 @@ def as_dimension(value: DimensionLike) -> Dimension:
         return _interval(lower, None if upper == -1 else upper, value)
     if type(value) is int and 0 <= value <= MAX_SIZE:
         return sized(value)
+    if hasattr(value, "get_min_length"):  # a dimension of OpenVINO's API
+        return Dimension.parse(str(value))
     size = _size(value, value)
     if size < -1:
         raise ValueError(f"{size} is not a dimension: expected a size, or -1 for an unknown one")
@@ -564,6 +566,8 @@ def as_shape(value: ShapeLike) -> PartialShape:
     else."""
     if isinstance(value, PartialShape):
         return value
+    if hasattr(value, "get_min_shape"):  # a shape of OpenVINO's API
+        value = str(value)
     if not isinstance(value, (str, Iterable)):
         raise ValueError(f"{value!r} is not a shape: {_EXPECTED}")
     return PartialShape.parse(value) if isinstance(value, str) else PartialShape(value)

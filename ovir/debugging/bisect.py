@@ -154,6 +154,8 @@ class Bisection:
     runs: int
     """The number of runs on the other side."""
     criterion: Criterion
+    precision: str | None = None
+    """The element type in which the other side computes, such as ``bf16``; None if it is not known."""
     sets: int = 1
     """The number of sets of inputs."""
     searched_set: int = 0
@@ -232,6 +234,7 @@ class Bisection:
             "not_compared": [item.to_dict() for item in self.not_compared],
             "model": self.model,
             "against": self.against,
+            "precision": self.precision,
             "layers": self.layers,
             "runs": self.runs,
             "sets": self.sets,
@@ -306,6 +309,7 @@ def bisect(
                 search = TensorSearch(whole, side, criterion)
                 search.run(found, progress)
                 reproducer = search.reproducer
+            found.precision = side.precision
             found.diagnostics = [*load.diagnostics, *found.diagnostics]
             found.runs += runs
             found.sets, found.searched_set, runs = len(sets), number, found.runs

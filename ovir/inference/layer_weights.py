@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,36 @@ class Weights:
         """
         assert self.input.source is not None
         return _array(self.input.source)
+
+    @property
+    def largest_code(self) -> int | None:
+        """Return the largest absolute value of the 8-bit integers that devices compute with in place of the weights:
+        those of the file, or the levels of a FakeQuantize, counted from zero; None if there are none."""
+        if isinstance(op := self.constant.operator, Const) and op.element_type == i8:
+            codes = op.data if op.has_data else np.empty(0)
+        elif (quantized := quantized_source(self.input)) is not None:
+            low, high = (_array(port) for port in _sources(quantized)[3:5])
+            steps = (high - low) / (quantized.operator.levels - 1)  # type: ignore[union-attr]
+            codes = _array(quantized.outputs[0]) / np.where(steps == 0, 1, steps)  # a channel of zeros has no range
+        else:
+            return None
+        largest = float(np.abs(codes.astype(np.float32)).max()) if codes.size else 0.0
+        return round(largest) if isfinite(largest) else None
+
+
+def quantized_source(port: Port) -> Layer | None:
+    """Return the layer that rounds a tensor to at most 256 levels, before its elements are only moved, if any."""
+    while (source := port.source) is not None and (op := source.layer.operator) is not None:
+        if getattr(op, "levels", _LEVELS + 1) <= _LEVELS:
+            return source.layer
+        if op.moves_elements != (0,):
+            break
+        port = source.layer.inputs[0]
+    return None
+
+
+_LEVELS = 256
+"""The most levels that 8-bit integers have."""
 
 
 def weights_of(model: LayerGraph) -> list[Weights]:

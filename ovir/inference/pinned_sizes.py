@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence, Set
 
+from ovir.core.shapes import Dimension
 from ovir.diagnostics.codes import PINNED_SIZE
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.graph.constant_layers import constant_layers
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 
-RESIZING = ("Broadcast", "Interpolate")
-"""Operations whose result may have other sizes than their data on purpose, but not another number of items."""
+_RESIZING = ("Reshape", "Broadcast", "Interpolate")
+"""Operations with an input of sizes. All but Reshape may have other sizes than their data on purpose, but not another
+number of items; so may the others."""
+_SLICING = ("Slice", "StridedSlice")
+_OPEN = (1 << 31) - 1
+"""The end of a slice from which on it is open."""
+_MERGING = ("Concat", "MatMul")
+"""Operations, besides the elementwise ones, whose inputs have equal sizes: data that was repeated for the items."""
 
 
 def pinned_sizes(model: LayerGraph) -> Iterator[Diagnostic]:
@@ -26,26 +34,58 @@ def pinned_sizes(model: LayerGraph) -> Iterator[Diagnostic]:
                 by_symbol.setdefault(dim.symbol, port)
                 items |= {dim.symbol} if axis == 0 else set()
     for layer in model.walk() if by_symbol else ():
-        found = _open_input(layer, by_symbol, items)
+        found = None if layer.is_dead or not layer.outputs else _pinned(layer, by_symbol, items)
         if found is not None:
-            port, is_batch = found
+            data, symbol = found
+            port = by_symbol[symbol]
             message = (
                 f"a constant fixes the result to {layer.outputs[0].shape}, but its data has the shape "
-                f"{layer.inputs[0].shape}, as input '{port.any_name}' of shape {port.shape} leaves a size open"
+                f"{data.shape}, as input '{port.any_name}' of shape {port.shape} leaves a size open"
             )
-            hint = "`ovir edit --batch ?` lets constants follow the number of items" if is_batch else None
+            hint = "`ovir edit --batch ?` lets constants follow the number of items" if symbol in items else None
             yield diagnose(PINNED_SIZE, message, layer.place, hint=hint)
 
 
-def _open_input(layer: Layer, by_symbol: dict[int, Port], items: set[int]) -> tuple[Port, bool] | None:
-    """Return the input of the model whose open size a layer fixes, and whether this is the number of items."""
-    if layer.type not in ("Reshape", *RESIZING) or layer.is_dead or len(layer.inputs) < 2:
-        return None
-    data, sizes = layer.inputs[:2]
+def _pinned(layer: Layer, by_symbol: Mapping[int, Port], items: Set[int]) -> tuple[Port, int] | None:
+    """Return the input of a layer that has an open size which a constant fixes, and the symbol of this size, that of
+    the number of items if both are fixed."""
     result = layer.outputs[0].shape
-    if data.shape.rank is None or not (result.is_static and result.least_size) or sizes.type.constant is None:
-        return None
-    symbols = [dim.symbol for dim in data.shape if not dim.is_static and dim.symbol in by_symbol]
-    batch = [symbol for symbol in symbols if symbol in items]
-    relevant = symbols if layer.type == "Reshape" else batch
-    return (by_symbol[relevant[0]], bool(batch)) if relevant else None
+    for data in layer.inputs if result.rank is not None else ():
+        dims = enumerate(data.shape if data.shape.rank is not None else ())
+        places = {axis: dim.symbol for axis, dim in dims if not dim.is_static and dim.symbol in by_symbol}
+        batch = {axis: symbol for axis, symbol in places.items() if symbol in items}
+        if layer.type in _RESIZING:
+            is_fixed = data.index == 0 and result.is_static and result.least_size and _has_constants(layer.inputs[1:2])
+            found = (batch or places) if is_fixed and layer.type == "Reshape" else batch if is_fixed else {}
+        elif layer.type in _SLICING:
+            has_items = data.index == 0 and 1 < len(result) == len(data.shape) and _has_constants(layer.inputs[1:])
+            pairs = batch.items() if has_items else ()
+            found = {axis: symbol for axis, symbol in pairs if _is_cut(result[axis], data.shape[axis])}
+        elif layer.type in _MERGING or hasattr(layer.operator, "auto_broadcast"):
+            others = [other for other in layer.inputs if other is not data]
+            found = {axis: symbol for axis, symbol in batch.items() if _is_merged(layer, data, axis, others)}
+        else:
+            found = {}
+        if found:
+            return data, next(iter(found.values()))
+    return None
+
+
+def _has_constants(ports: Sequence[Port]) -> bool:
+    return bool(ports) and all(port.type.constant is not None for port in ports)
+
+
+def _is_cut(dim: Dimension, whole: Dimension) -> bool:
+    """Return whether the size of a slice has a bound that the size of the data does not have."""
+    return dim.upper is not None and dim.upper < min(whole.upper or _OPEN, _OPEN)
+
+
+def _is_merged(layer: Layer, data: Port, axis: int, others: Sequence[Port]) -> bool:
+    """Return whether the result has the size of a constant along an axis that is counted from the last one."""
+    place = axis - len(data.shape)
+    dim = layer.outputs[0].shape[place]
+    if not dim.is_static:
+        return False
+    aligned = (other for other in others if other.shape.rank is not None and len(other.shape) >= -place)
+    equal = (other.source for other in aligned if other.shape[place].is_static and other.shape[place] == dim)
+    return any(source is not None and constant_layers(source.layer) is not None for source in equal)

@@ -372,3 +372,39 @@ def test_names_of_too_many_tensors_are_explained() -> None:
     with pytest.raises(ovir.InputError, match=r"names for 2 tensors, but the layer has 1\n  hint: .*\[\{'a', 'b'\}\]"):
         ops.parameter([1], tensor_names=["a", "b"])
     assert ops.parameter([1], tensor_names=[{"a", "b"}]).outputs[0].names == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda x: x + None, "b"),
+        (lambda x: None - x, "a"),
+        (lambda x: x @ None, "b"),
+        (lambda x: ops.add(x, None), "right_node"),
+        (lambda x: ops.matmul(None, x, False, False), "data_a"),
+        (lambda x: ops.concat([x, None], 0), r"nodes\[1\]"),
+        (lambda x: ops.select(x, None, x), "then_node"),
+        (lambda x: ops.loop(None, np.array(True)), "trip_count"),
+    ],
+)
+def test_none_is_no_input(make: Any, name: str) -> None:
+    message = f"argument '{name}': expected a layer, a port, an array or a number, got None"
+    with pytest.raises(ovir.InputError, match=message):
+        make(ops.parameter([2], "f32", name="x"))
+
+
+@pytest.mark.parametrize("name", ["f32", "f16", "bf16", "i64", "u8", "boolean", "string", "i4", "nf4", "f8e4m3"])
+def test_types_of_openvino_are_element_types(name: str) -> None:
+    openvino = pytest.importorskip("openvino")
+    given = getattr(openvino.Type, name)
+    assert str(ops.parameter([1], given).outputs[0].element_type) == name
+    assert str(ops.convert(x(1), given).outputs[0].element_type) == name
+
+
+@pytest.mark.parametrize("text", ["[]", "[1,?]", "[2..5,..7,3..]", "[...]"])
+def test_shapes_of_openvino_are_shapes(text: str) -> None:
+    openvino = pytest.importorskip("openvino")
+    shape = openvino.PartialShape(text)
+    assert str(ops.parameter(shape, "f32").outputs[0].shape) == text
+    if shape.rank.is_static:
+        assert str(ops.parameter(list(shape), "f32").outputs[0].shape) == text

@@ -74,6 +74,20 @@ def quantized(largest: int, *, of_data: bool = True) -> Net:
     return net
 
 
+def fake_quantized(share: float, levels: int = 256, *, of_data: bool = True, reshaped: bool = True) -> Net:
+    """Return a product with weights of which the codes take a share of their range, as NNCF's older models have it."""
+    net = Net()
+    data = net.parameter("x", "1,4")
+    if of_data:
+        data = net.op("FakeQuantize", data, *(net.const(np.float32(end)) for end in (0, 1, 0, 1)), levels=256)
+        data = net.op("Reshape", data, net.const(np.array([1, 4])), special_zero="false") if reshaped else data
+    low, high = -0.5 * (levels // 2), 0.5 * ((levels - 1) // 2)
+    ends = [net.const(np.float32([[end]])) for end in (low, high, low, high)]
+    rounded = net.op("FakeQuantize", net.const(np.float32([[low * share, 1, -2, 3]])), *ends, levels=levels)
+    net.result(net.op("MatMul", data, rounded, transpose_b="true"))
+    return net
+
+
 CASES: list[tuple[str, str, str | None, Callable[[], Net]]] = [
     ("NPU", "a dimension without upper bound", None, lambda: unary("?,3")),
     ("NPU", "a dimension with bounds", None, lambda: unary("1..8,3")),
@@ -133,11 +147,23 @@ def test_a_plain_model_breaks_none(device: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [partial(quantized, 64), partial(quantized, -64), partial(quantized, 127, of_data=False)]
+    "make",
+    [
+        *(partial(quantized, 64), partial(quantized, -64), partial(quantized, 127, of_data=False)),
+        *(partial(fake_quantized, 0.5), partial(fake_quantized, 0.5, 255), partial(fake_quantized, 1, 16)),
+        partial(fake_quantized, 1, of_data=False),
+    ],
 )
 def test_sums_of_16_bits_hold_half_of_the_range_of_weights(make: Callable[[], Net], tmp_path: Path) -> None:
     """Weights that are only compressed are multiplied as real numbers."""
     assert found(make().write(tmp_path), "CPU") == []
+
+
+@pytest.mark.parametrize("levels", [255, 256])
+@pytest.mark.parametrize("reshaped", [True, False])
+def test_weights_that_are_quantized_in_a_run_saturate_as_well(levels: int, reshaped: bool, tmp_path: Path) -> None:
+    (info,) = found(fake_quantized(1.0, levels, reshaped=reshaped).write(tmp_path), "CPU")
+    assert (info.code, "weights of the full range saturate" in info.message) == ("OVIR710", True)
 
 
 def test_limits_of_old_releases_end(tmp_path: Path) -> None:

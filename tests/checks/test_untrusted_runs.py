@@ -14,6 +14,7 @@ from ovir import opset13 as ops
 from ovir.checks.checker import check_here
 from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.budget import Budget
+from ovir.cli.main import main
 
 Body = Callable[[ovir.Layer, ovir.Layer, ovir.Layer], ovir.Layer]
 """A condition of the state f32[1,2], the counter i64[] and an input f32[1,2] that stays the same."""
@@ -141,6 +142,29 @@ def test_conditions_that_never_end(name: str, trips: int, tmp_path: Path) -> Non
     state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
     made = loop(np.int64(trips), ENDLESS[name], state, fixed, plus_one)
     assert codes_of(ovir.Model([made.outputs[0]], [state, fixed]), tmp_path) == {"OVIR008": "error"}
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_other_files_and_runs_warn_of_them(is_nested: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
+
+    def endless(x: ovir.Layer) -> ovir.Layer:
+        return loop(np.int64(-1), always, x, x, plus_one)
+
+    made = loop(np.int64(0), always, state, fixed, endless) if is_nested else endless(state)
+    path = tmp_path / "model.xml"
+    ovir.save_model(ovir.Model([made.outputs[0], ops.relu(fixed)], [state, fixed]), path)
+    assert [d.severity.value for d in ovir.check(path) if d.code == "OVIR008"] == ["warning"]
+    if is_nested:  # the outer loop runs zero times
+        assert main(["run", str(path)]) == 0
+        printed = capsys.readouterr().err
+        assert printed.count("OVIR008] layer") == 1
+        assert "the loop never ends: its condition is always true" in printed
+
+
+def test_loops_of_many_iterations_are_no_fault_of_trusted_files(tmp_path: Path) -> None:
+    ovir.save_model(nested([1000] * 4), tmp_path / "model.xml")
+    assert "OVIR008" not in {d.code for d in ovir.check(tmp_path / "model.xml")}
 
 
 ENDING: dict[str, tuple[Body, bool]] = {

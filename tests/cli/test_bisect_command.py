@@ -107,7 +107,7 @@ def test_sets_of_inputs(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> 
     done = cli("bisect", *models, "--inputs", tmp_path)
     assert done.status == 1
     assert "4 runs, 3 sets of inputs" in done.out
-    assert "set 3 of the inputs is the first for which tensors differ" in done.out
+    assert "set 3 of the inputs, counted from 1, is the first for which tensors differ" in done.out
     (tmp_path / "c.npz").unlink()
     assert cli("bisect", *models, "--inputs", tmp_path).status == 0
     found = json.loads(cli("bisect", *models, "--samples", 4, "--json").out)

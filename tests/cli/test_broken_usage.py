@@ -250,6 +250,7 @@ def test_no_command_and_unknown_command(cli: Any) -> None:
         "error[OVIR902] there is no command 'chekc'\n  hint: did you mean `ovir check`?\n",
     )
     assert "`ovir --help` lists the commands: run, generate, eval" in cli("walk").err
+    assert "hint: `ovir run` shows tensors of layers with --tap, --record and --watch" in cli("trace", "model.xml").err
 
 
 def test_version_and_help(cli: Any) -> None:

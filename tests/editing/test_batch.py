@@ -108,15 +108,3 @@ def test_the_proof_can_be_left_out() -> None:
     edit = model.set_batch(4, verify=False)
     assert edit.verdict == "not proven: the proof was left out"
     assert str(model.outputs[0].shape) == "[4,4,8,8]"
-
-
-@pytest.mark.parametrize("shape", ["?,3,8,8", "1..4,3,8,8"])
-def test_constants_that_pin_an_open_batch_are_found(shape: str) -> None:
-    from ovir.inference.pinned_sizes import pinned_sizes
-
-    model = PINNED[0](1)
-    assert not list(pinned_sizes(model))
-    model.reshape(shape)
-    assert "'level8'" in str(next(pinned_sizes(model)))
-    model.set_batch(-1)
-    assert not list(pinned_sizes(model))

@@ -88,7 +88,7 @@ ADDED = {
     "editing/simplification.py": {"Convert"},
     "editing/states.py": {"Broadcast", "Concat", "Gather", "ShapeOf"},
     "debugging/edit_proof.py": {"DetectionOutput", "NonMaxSuppression", "ShapeOf"},
-    "inference/pinned_sizes.py": {"Broadcast", "Interpolate", "Reshape"},
+    "inference/pinned_sizes.py": {"Broadcast", "Concat", "Interpolate", "MatMul", "Reshape", "Slice", "StridedSlice"},
     "editing/preprocessing.py": {"Convert", "Divide", "Gather", "Interpolate", "Subtract", "Transpose"},
     "checks/conditions.py": {
         *("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"),

@@ -71,5 +71,7 @@ def test_known_faults_of_the_cpu_plugin_are_named(culprit: Culprit, tmp_path: Pa
 def test_nothing_is_found_in_sound_models(precision: str) -> None:
     config = {"INFERENCE_PRECISION_HINT": precision}
     model, inputs = model_with(sound)
-    assert ovir.bisect(model, inputs=inputs, config=config)
+    found = ovir.bisect(model, inputs=inputs, config=config)
+    assert found
+    assert found.precision == found.to_dict()["precision"] == precision
     assert ovir.bisect(encoder(2), inputs=[data()], config=config)

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from ovir.checks.rule import Context, diagnostic, rule
-from ovir.core.element_types import f32, f64, i8, i64, string, u1, u3, u6, u32, u64
+from ovir.core.element_types import f32, f64, i64, string, u1, u3, u6, u32, u64
 from ovir.core.shapes import Dimension
 from ovir.diagnostics.codes import DEVICE_DOUBT, DEVICE_REFUSAL, DEVICE_TYPE, Code
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.wording import and_others, size_text
 from ovir.graph.layers import Layer, Port
-from ovir.inference.layer_weights import weights_of
+from ovir.inference.layer_weights import quantized_source, weights_of
 from ovir.lowering.releases import Release, own_element_types
 from ovir.model import Model
-from ovir.ops.infrastructure import Const
 from ovir.ops.state import ReadValueBase
 
 
@@ -232,16 +231,8 @@ def integer_arithmetic(context: Context) -> Iterator[Case]:
 def saturating_sums(context: Context) -> Iterator[Case]:
     """Yield products of quantized data with weights of which two products exceed 16 bits: 2 * 255 * 65 > 32767."""
     for weights in weights_of(context.model):
-        op = weights.constant.operator
-        others = (port.source.layer.operator for port in weights.layer.inputs if port.source is not None)
-        if (
-            not isinstance(op, Const)
-            or op.element_type != i8
-            or not op.has_data
-            or not any(o and o.quantizes for o in others)
-        ):
-            continue
-        if op.data.size and max(int(op.data.max()), -int(op.data.min())) > MOST_IN_16_BITS:
+        others = [port for port in weights.layer.inputs if port is not weights.input]
+        if any(map(quantized_source, others)) and (weights.largest_code or 0) > MOST_IN_16_BITS:
             message = "without VNNI, products of int8 are added in 16 bits, in which weights of the full range saturate"
             yield Case(weights.layer, message, "NNCF's overflow_fix uses half of the range of the weights")
 

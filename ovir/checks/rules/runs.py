@@ -1,4 +1,4 @@
-"""Rules for untrusted files: what a run of the model would take.
+"""What a run of the model would take: rules for untrusted files, and that for loops which never end, for all files.
 
 They look at the model for certain sizes of its inputs; see ``Context.sized``. What is still unknown counts as its
 upper bound.
@@ -140,9 +140,15 @@ _STEP = 10_000
 # --------------------------------------------------------------------------- loops
 
 
-@rule(LONG_LOOP, for_untrusted=True)
+@rule(LONG_LOOP)
 def long_loop(context: Context) -> Iterator[Diagnostic]:
-    """Report loops whose bodies run more than a million times, the loops around them included, or without end."""
+    """Report loops that never end; in untrusted files also those whose bodies run more than a million times, the loops
+    around them included."""
+    if not context.untrusted:
+        for layer in context.by_type.get("Loop", ()):
+            if reason := endless(layer):
+                yield diagnostic(LONG_LOOP, reason, layer, severity=Severity.WARNING)
+        return
     for model, around in _times_of(context).items():
         for layer in model.layers:
             found = _iterations(layer)
@@ -161,6 +167,11 @@ def unlimited_loop(context: Context) -> Iterator[Diagnostic]:
         if not _iterations(layer).is_limited:
             message = f"neither a trip count of at most {_MOST:,} nor a counter in the condition limits the iterations"
             yield diagnostic(UNLIMITED_LOOP, message, layer)
+
+
+def endless(layer: Layer) -> str:
+    """Return why a loop never ends; nothing if it may end, or if the layer is no loop."""
+    return _iterations(layer).endless
 
 
 def _times_of(context: Context) -> Mapping[Model, int]:

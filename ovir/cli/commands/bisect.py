@@ -94,7 +94,8 @@ def _head(found: Bisection) -> Iterator[str]:
     missing = len(found.not_compared)
     compared = f" ({found.layers - missing} compared, {missing} not)" if missing else ""
     runs = f"{plural(found.layers, 'layer')}{compared}, {plural(found.runs, 'run')}{sets}"
-    yield f"{found.model} against {found.against}: {runs}"
+    precision = "" if found.precision is None else f", which computes in {found.precision}"
+    yield f"{found.model} against {found.against}{precision}: {runs}"
     first = found.first
     if first is None:
         yield (
@@ -104,7 +105,7 @@ def _head(found: Bisection) -> Iterator[str]:
         )
         return
     if found.sets > 1:
-        yield f"set {found.searched_set + 1} of the inputs is the first for which tensors differ"
+        yield f"set {found.searched_set + 1} of the inputs, counted from 1, is the first for which tensors differ"
     shown = f"{first.type} '{first.name}' (id {first.id})"
     if len(found.suspects) > 1:
         yield f"first tensor that was seen to differ: of {shown}"

@@ -470,8 +470,10 @@ def run(arguments: argparse.Namespace) -> int:
     for edit in done:
         for line in edit.result.splitlines():
             say_filled(readable(line))
-    counts = (len(written.layers), "layer"), (len(written.inputs), "input"), (len(written.outputs), "output")
-    summary = f"{path}: {', '.join(plural(*count) for count in counts)}"
+    layers, all_layers = len(written.layers), _count(written)
+    inside = f" and {all_layers - layers:,} in bodies" if all_layers > layers else ""
+    ports = f"{plural(len(written.inputs), 'input')}, {plural(len(written.outputs), 'output')}"
+    summary = f"{path}: {plural(layers, 'layer')}{inside}, {ports}"
     say("nothing is written (--dry-run)" if path is None else readable(summary))
     return DONE
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import ovir
 from ovir.cli.terminal.display import terminal_width
-from ovir.cli.terminal.output import print_message
+from ovir.cli.terminal.output import print_diagnostics, print_message
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.diagnostics.wording import escaped, readable
 from ovir.graph.names import input_named
 from ovir.inference.models import reshape_undeclared
+from ovir.inference.pinned_sizes import pinned_sizes
 from ovir.model import Model, read_model
 from ovir.system.files import is_special, unwritable
 from ovir.system.progress import stage
@@ -152,7 +153,7 @@ def add_legacy_io(parser: argparse.ArgumentParser) -> None:
 
 
 def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
-    """Return the model that the arguments name, in the shapes that they give."""
+    """Return the model that the arguments name, in the shapes that they give; print what holds to other ones."""
     model = read_model(arguments.model, arguments.weights, **options)
     shapes = parse_shapes(model, arguments.shape)
     if shapes:
@@ -165,6 +166,7 @@ def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
             if len(error.diagnostics) > 1:
                 error.add_note("  hint: `ovir check` with the same --shape lists all errors")
             raise
+        print_diagnostics(pinned_sizes(model))
     return model
 
 

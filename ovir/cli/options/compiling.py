@@ -15,7 +15,7 @@ from ovir.cli.options.arguments import (
 )
 from ovir.cli.terminal.output import print_diagnostics
 from ovir.core.arrays import Array
-from ovir.diagnostics.codes import NO_RESULT, Severity
+from ovir.diagnostics.codes import LONG_LOOP, NO_RESULT, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError
 from ovir.export.hybrid.compile_model import ENGINES, compile_model, require_engine
@@ -71,7 +71,18 @@ def open_runnable(arguments: argparse.Namespace) -> Model:
     if not model.outputs:
         message = "the model has no Result: there is nothing to compute" if model.layers else "the model has no layers"
         raise ModelError(diagnose(NO_RESULT, message, Place(model.path), severity=Severity.ERROR))
+    _warn_of_endless_loops(model)
     return model
+
+
+def _warn_of_endless_loops(model: Model) -> None:
+    """Print which loops never end, so that nobody waits for them."""
+    for layer in model.walk():
+        if layer.type == "Loop":
+            from ovir.checks.rules.runs import endless  # only such models need it
+
+            if reason := endless(layer):
+                print_diagnostics([diagnose(LONG_LOOP, reason, layer.place, severity=Severity.WARNING)])
 
 
 def compiled_as(arguments: argparse.Namespace, model: Model) -> CompiledModel:

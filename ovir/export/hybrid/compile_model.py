@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,7 @@ microseconds for its call and one or two for each node, which is as much as NumP
 def compile_model(
     model: Model | str | os.PathLike[str],
     device_name: str = "CPU",
+    config: Mapping[str, Any] | None = None,
     *,
     engine: str = "numpy",
     threads: int | None = None,
@@ -49,6 +50,7 @@ def compile_model(
     Args:
         model: The model, or the path of an .xml.
         device_name: ``"CPU"`` or ``"AUTO"``, for calls that were written for OpenVINO; it changes nothing.
+        config: None, or an empty dictionary, for calls that were written for OpenVINO.
         engine: ``"numpy"``, or ``"onnxruntime"``, which runs the model exported to ONNX; NumPy then runs only the
             layers that are not exported.
         threads: The most threads that kernels use; by default one for each core.
@@ -64,6 +66,9 @@ def compile_model(
     if device_name not in ("CPU", "AUTO"):
         hint = f"ovir.compare(model, against='openvino:{device_name}') runs a model on a device of OpenVINO"
         raise InputError.usage(f"ovir runs models on the CPU only, got the device {device_name!r}", hint=hint)
+    if config:
+        hint = "threads=4, emulate='bf16' and others are keywords; ovir.compare(model, config={...}) is for devices"
+        raise InputError.usage(f"ovir has no properties of devices, got {', '.join(map(str, config))}", hint=hint)
     require_engine(engine, strict=strict, keep_compressed=keep_compressed, emulate=emulate)
     if quantize_activations and engine == "numpy":
         raise InputError.usage(f"quantize_activations needs the engine 'onnxruntime', got {engine!r}")
