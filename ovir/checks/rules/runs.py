@@ -144,7 +144,7 @@ _STEP = 10_000
 def long_loop(context: Context) -> Iterator[Diagnostic]:
     """Report loops that never end; in untrusted files also those whose bodies run more than a million times, the loops
     around them included."""
-    if not context.untrusted:
+    if not context.options.untrusted:
         for layer in context.by_type.get("Loop", ()):
             if reason := endless(layer):
                 yield diagnostic(LONG_LOOP, reason, layer, severity=Severity.WARNING)
