@@ -203,12 +203,14 @@ def lrn(op: LRN, binder: Binder, data: Array, axes: Array) -> bool:
     for axis in along:
         _bind_window_sums(binder, total, axis, min((op.size - 1) // 2, data.shape[axis]))
     factor = op.alpha / float(op.size) ** len(along)
+    # 0.75 is the value in nearly every model; two roots are much faster than a power, but differ at -inf
+    has_roots = op.beta == 0.75 and factor >= 0
 
     def passes(x: Array, total: Array, y: Array, spare: Spare) -> list[Call]:
         return [
             (np.multiply, (total, number(factor, x), y)),
             (np.add, (y, number(op.bias, x), y)),
-            (_raise, (y, op.beta)),
+            (_raise_by_roots, (y,)) if has_roots else (np.power, (y, number(op.beta, x), y)),
             (np.divide, (x, y, y)),
         ]
 
@@ -216,13 +218,10 @@ def lrn(op: LRN, binder: Binder, data: Array, axes: Array) -> bool:
     return True
 
 
-def _raise(x: Array, exponent: float) -> None:
-    """Raise x to a power, in place."""
-    if exponent == 0.75:  # the value in nearly every model; two roots are much faster than a power
-        root = np.sqrt(x)
-        np.multiply(root, np.sqrt(root, out=x), out=x)
-    else:
-        np.power(x, exponent, out=x)
+def _raise_by_roots(x: Array) -> None:
+    """Raise x to the power of 0.75, in place."""
+    root = np.sqrt(x)
+    np.multiply(root, np.sqrt(root, out=x), out=x)
 
 
 def _bind_window_sums(binder: Binder, x: Array, axis: int, reach: int) -> None:
