@@ -184,7 +184,7 @@ class _Builder:
         kernel: Callable[..., Any] | None = None
         if replacement is not None:
             op = replacement
-        elif self._fold(layer, op, inputs, outputs):
+        if (replacement is None or inputs) and self._fold(layer, op, inputs, outputs):
             if not self._kept(layer):
                 return
             kernel = _Constant(tuple(self.constants.pop(slot) for slot in outputs))
@@ -282,7 +282,8 @@ class _Builder:
         if not all(slot in self.constants for slot in inputs):
             return not decompressed and self._fold_known(layer, outputs)
         arrays = [self.constants[slot] for slot in inputs]
-        if not self.folding.allows(layer, op, arrays):
+        tensors = [_known(self.ports[slot].type, array) for slot, array in zip(inputs, arrays, strict=True)]
+        if not self.folding.allows(layer, op, tensors, arrays):
             return False
 
         def compute() -> tuple[Array, ...]:
@@ -382,13 +383,12 @@ class FoldingBudget:
         constants = (layer.outputs[0] for layer in model.layers if layer.type == "Const" and layer.outputs)
         self._left = _TOTAL + _TOTAL_GROWTH * sum(_most_bytes(port.type) or 0 for port in constants)
 
-    def allows(self, layer: Layer, op: Operator, arrays: Sequence[Array]) -> bool:
+    def allows(self, layer: Layer, op: Operator, inputs: Sequence[TensorType], arrays: Sequence[Array]) -> bool:
         """Return whether the layer may be folded with these inputs; if so, its result is charged to the budget."""
         if isinstance(op, Const):
             return True
         if not op.bounded:
             return False
-        inputs = [_known(port.type, array) for port, array in zip(layer.inputs, arrays, strict=True)]
         outputs: Sequence[TensorType] = [port.type for port in layer.outputs]
         if any(_most_bytes(tensor) is None for tensor in outputs):
             try:

@@ -1,8 +1,8 @@
 """Free steps: steps with tensors whose shapes only a run shows.
 
-They run their kernels. A small one that sees the same shapes in two runs in a row binds itself to these, until it sees
-others. The steps that read the cache of a decoder, which grows in each run, never get there; those that compute one
-token do, and without it a token with codes of 8 bits takes 3.7 times as long, with 4 bits 6 times.
+They run their kernels. A small one binds itself to shapes that it sees in some runs in a row, until it sees others. The
+steps that read the cache of a decoder, which grows in each run, never get there; those that compute one token do, and
+without it a decoder step takes 3.7 times as long with 8-bit weights, 6 times with 4-bit weights.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ Targets = Sequence[tuple[int, Array | None]]
 
 _LARGEST = 1 << 18
 """Bytes of the tensors of a step that may bind itself, because it keeps them. Larger ones take longer than calls."""
+_RUNS, _RUNS_WITH_WEIGHTS = 3, 2
+"""The runs in a row on the same shapes, the last of which binds a step. To bind takes as long as ten runs of a small
+step, but as two or three of one with weights: constants of more than ``_LARGEST`` bytes, or that it decompresses."""
 _MOST_SHAPES = 1000
 """The number of shapes of a step that need no other test."""
 _MOST_SIZES = 64
@@ -121,7 +124,12 @@ class UnboundCall:
         self._can_bind = may_bind and not any(map(_is_large, fixed))
         self._promised: set[tuple[int, ...]] = set()
         """The shapes of outputs that are as inferred."""
+        constants = [context.plan.constants[slot] for slot in step.inputs if slot in context.plan.constants]
+        decompresses = len(step.inputs) < len(step.layer.inputs)
+        has_weights = decompresses or sum(array.nbytes for array in constants) > _LARGEST
+        self._runs = _RUNS_WITH_WEIGHTS if has_weights else _RUNS
         self._last_key: object = None
+        self._runs_of_key = 0
         self._binding: _Binding | None = None
 
     def __call__(self) -> None:
@@ -154,13 +162,14 @@ class UnboundCall:
             self._context.slots[slot] = array
 
     def _bind_again(self, arrays: tuple[Array, ...]) -> _Binding | None:
-        """Bind the step if all that it would be bound to is as in the run before; return None if not."""
+        """Bind the step if all that it would be bound to is as in the runs before; return None if not."""
         self._binding = None
         for slot in self._step.outputs:
             self._context.arrays.pop(slot, None)
         key = self._key(arrays)
-        if key is None or key != self._last_key:
-            self._last_key = key
+        self._runs_of_key = 1 + (self._runs_of_key if key == self._last_key else 0)
+        self._last_key = key
+        if key is None or self._runs_of_key < self._runs:
             return None
         self._binding = self._bind(arrays)
         self._can_bind = self._binding is not None

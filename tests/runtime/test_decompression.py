@@ -342,6 +342,19 @@ def test_rows_of_kept_weights_are_gathered_and_the_head_is_tied() -> None:
         np.testing.assert_array_equal(kept, decompressed_once)
 
 
+@pytest.mark.parametrize("element_type", ["i8", "u4", "f16"])
+def test_rows_that_the_file_says_are_gathered_once(element_type: str) -> None:
+    net = Net()
+    weights = weights_of(net, element_type)
+    rows = net.op("Gather", weights, net.const(np.int64([3, 1])), net.const(np.int64(0)), opset=8, name="rows")
+    net.result(net.op("Add", net.parameter("x", f"2,{COLUMNS}"), rows, name="sum"))
+    x = np.ones((2, COLUMNS), np.float32)
+    decompressed_once, kept, steps = both_ways(net, {"x": x})
+    assert steps == ["sum"]
+    np.testing.assert_array_equal(kept, decompressed_once)
+    assert net.compiled(keep_compressed=True)([x], taps=["rows"]).taps["rows"][0].shape == (2, COLUMNS)
+
+
 def test_experts_of_a_grouped_product_are_restored_when_they_have_rows() -> None:
     net = Net()
     weights = weights_of(net, "u4", shape=(4, 512, 64))

@@ -77,15 +77,26 @@ def test_results_hold_whatever_shapes_come(counts: str) -> None:
 def test_steps_bind_to_shapes_that_come_again() -> None:
     random = np.random.default_rng(0)
     request = chosen().compiled().create_infer_request()
-    check(request, feeds(random, 3))
-    assert bound_names(request) == set()
-    check(request, feeds(random, 3))
-    assert bound_names(request) >= CHAIN
-    assert "places" not in bound_names(request)  # its output has another shape for other elements
-    check(request, feeds(random, 4))
-    assert bound_names(request) == set()
-    check(request, feeds(random, 4))
-    assert bound_names(request) >= CHAIN
+    for count in (3, 4):
+        for _ in range(2):
+            check(request, feeds(random, count))
+            assert bound_names(request) == set()
+        check(request, feeds(random, count))
+        assert bound_names(request) >= CHAIN
+        assert "places" not in bound_names(request)  # its output has another shape for other elements
+
+
+def test_steps_with_weights_bind_when_their_shapes_come_a_second_time() -> None:
+    net = Net()
+    x, y = net.parameter("x", "4"), net.parameter("y", "4,200")
+    places = net.op("Squeeze", net.op("NonZero", x, opset=3, output_type="i64"), net.const(np.int64([0])))
+    rows = net.op("Gather", y, places, net.const(np.int64(0)), opset=8, name="rows")
+    weights = np.random.default_rng(0).standard_normal((200, 400)).astype(np.float32)
+    net.result(net.op("MatMul", rows, net.const(weights), name="product"))
+    request = net.compiled().create_infer_request()
+    for bound in (set(), {"product"}, {"product", "rows"}):
+        check(request, [np.float32([1, 0, 1, 0]), np.ones((4, 200), np.float32)])
+        assert bound_names(request) & {"product", "rows"} == bound
 
 
 def test_large_steps_keep_their_kernels() -> None:
