@@ -15,7 +15,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Passes, Spare, clip, maximum, minimum, number
-from ovir.fast.base.binder_protocol import Binder, tiled
+from ovir.fast.base.binder_protocol import Binder, is_real, tiled
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.erf import gelu_passes
 from ovir.fast.base.passes import bind_passes, call_passes
@@ -67,7 +67,7 @@ def activation(op: ActivationBase, binder: Binder, *inputs: Array) -> bool:
         low, high = op.ends(op.output_types[0]) if isinstance(op, Clamp) else (0, np.iinfo(data.dtype).max)
         bind_passes(binder, lambda x, y, spare: [_clip(x, low, high, y)], data, heavy=False)
         return True
-    if data.dtype not in (np.float32, np.float64):
+    if not is_real(data):
         return bind_table(op, binder, inputs)
     if not all(map(binder.is_constant, range(1, len(inputs)))):
         return False
@@ -245,7 +245,7 @@ def prelu(op: PReLU, binder: Binder, *inputs: Array) -> bool:
         passes = partial(_rounded_passes, _leaky_passes(slope))
         call_passes(binder, passes, data, tiled(slope, data), binder.output(order=memory_order(data)))
         return True
-    if data.dtype not in (np.float32, np.float64):
+    if not is_real(data):
         return False
     slope = aligned(slope.astype(data.dtype), data.ndim, data.shape)
     bind_passes(binder, _leaky_passes(slope), data, tiled(slope, data), heavy=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare, maximum, minimum
-from ovir.fast.base.binder_protocol import Binder, bind_elementwise, output_like_largest
+from ovir.fast.base.binder_protocol import Binder, bind_elementwise, is_real, output_like_largest
 from ovir.fast.base.passes import call_passes
 from ovir.fast.elementwise import bind_binary
 from ovir.fast.registry import fast
@@ -74,7 +74,7 @@ def _chosen(choose: Callable[[Array, Array, Array], object], a: Array, b: Array,
 def remainder(op: RemainderBase, binder: Binder, *inputs: Array) -> bool:
     a, b = inputs[0], op.aligned(*inputs)
     is_floored = isinstance(op, FloorMod)
-    if a.dtype in (np.float32, np.float64):
+    if is_real(a):
         call_passes(binder, _floored if is_floored else _truncated, a, b, output_like_largest(binder, a, b))
     elif is_floored and _is_of_integers(op, a) and binder.is_constant(1) and b.size == 1 and b.all():
         call_passes(binder, _floored_integers, a, b, output_like_largest(binder, a, b), heavy=False)
@@ -125,12 +125,12 @@ def _floored(a: Array, b: Array, y: Array, spare: Spare) -> list[Call]:
 @fast(Power, in_f32=True, by_element=True)
 def power(op: Power, binder: Binder, *inputs: Array) -> bool:
     a, b = inputs
-    if binder.is_constant(1) and b.size == 1 and b.ndim <= a.ndim and a.dtype in (np.float32, np.float64):
+    if binder.is_constant(1) and b.size == 1 and b.ndim <= a.ndim and is_real(a):
         simple = _POWERS.get(float(b.item()))
         if simple is not None:
             bind_elementwise(binder, simple, a, heavy=simple is _square_root)
             return True
-    if a.dtype not in (np.float32, np.float64):
+    if not is_real(a):
         return bind_binary(op, binder, lambda x, y, out: np.copyto(out, op.compute(x, y)), *inputs, heavy=True)
     b = op.aligned(a, b)
     call_passes(binder, _powers, a, b, output_like_largest(binder, a, b))

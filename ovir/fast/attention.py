@@ -13,7 +13,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, number
 from ovir.core.parallel import threads
-from ovir.fast.base.binder_protocol import Binder, call_elementwise, call_shares
+from ovir.fast.base.binder_protocol import Binder, call_elementwise, call_shares, is_real
 from ovir.fast.base.coalesce import coalesced, memory_order
 from ovir.fast.base.products import SHARED, readable
 from ovir.fast.base.sums import scratch_like
@@ -21,7 +21,7 @@ from ovir.fast.normalization import exponentials, redo_if_lost
 from ovir.fast.registry import fast
 from ovir.ops.attention import GroupedAttention, ScaledDotProductAttention
 
-_BLOCK = 1 << 17
+_BLOCK_SCORES = 1 << 17
 """The number of scores of a block, which stay in a core's cache from pass to pass."""
 _LEAST_ROWS = 16
 """The number of rows that a block has at least."""
@@ -41,7 +41,7 @@ def _bind(op: ScaledDotProductAttention | GroupedAttention, binder: Binder, inpu
     """Bind attention to arrays, which are views of the inputs of the operation."""
     query, key, value = inputs[:3]
     mask, scale, sink = (inputs[i] if i < len(inputs) else None for i in (3, 4, 5))
-    if query.dtype not in (np.float32, np.float64) or sink is not None or 0 in (*query.shape, *binder.output_shape()):
+    if not is_real(query) or sink is not None or 0 in (*query.shape, *binder.output_shape()):
         return False
     if (scale is not None and not binder.is_constant(4)) or not key.size:
         return False
@@ -143,8 +143,8 @@ class _Heads:
         *heads, rows, _ = self.queries.shape
         keys = self.keys.shape[-1]
         each = prod(heads[1:]) * keys
-        height = min(rows, max(_BLOCK // each, _LEAST_ROWS))
-        count = min(max(_BLOCK // (each * height), 1), heads[0])
+        height = min(rows, max(_BLOCK_SCORES // each, _LEAST_ROWS))
+        count = min(max(_BLOCK_SCORES // (each * height), 1), heads[0])
         work = self.out.size * keys * 2
         workers = max(min(work // SHARED, threads()), 1)
         count = min(count, -(-heads[0] // workers))

@@ -9,7 +9,7 @@ from ovir.fast.base.binder_protocol import Binder, call_shares, cuts
 from ovir.fast.registry import fast
 from ovir.ops.color import YuvToRgbBase
 
-_BLOCK = 1 << 16
+_BLOCK_PIXELS = 1 << 16
 """Pixels of a block."""
 
 
@@ -19,7 +19,7 @@ def yuv_to_rgb(op: YuvToRgbBase, binder: Binder, *inputs: Array) -> bool:
     if not out.size or not all(array.flags.c_contiguous for array in inputs):
         return False
     y, u, v = op.planes(*inputs)
-    pairs = cuts(u.shape[1], -(-y.size // _BLOCK))
+    pairs = cuts(u.shape[1], -(-y.size // _BLOCK_PIXELS))
     blocks = [(y[:, 2 * p.start : 2 * p.stop], u[:, p], v[:, p], out[:, 2 * p.start : 2 * p.stop]) for p in pairs]
     call_shares(binder, [[(_fill, (op, *block))] for block in blocks])
     return True

@@ -26,7 +26,7 @@ _FEW = 8
 """With up to so many rows, the sums of each group of codes are scaled, and with more rows the codes."""
 _LARGEST_FACTOR = np.float32(2.0**90)
 """Sums of larger numbers might overflow before they are scaled."""
-_BLOCK = 1 << 19
+_BLOCK_WEIGHTS = 1 << 19
 """The number of weights of a block. Threads that work on smaller ones wait for each other, because each NumPy call
 takes the lock of the interpreter: with blocks of 1 << 17, a decoder takes 1.2 times as long."""
 
@@ -37,19 +37,19 @@ def compressed_matmul(op: CompressedMatMul, binder: Binder, a: Array) -> bool:
     x = oriented(a, op.transpose_a)
     if len(weights.shape) != 2 or not a.size or x.shape[-1] != weights.shape[1 if op.transpose_b else 0]:
         return False
-    form = _form(op)
-    if form is None:
+    matrix = _matrix_of(op)
+    if matrix is None:
         return False
     out = binder.output()
     if not x.flags.c_contiguous:
         copy = binder.scratch(x.shape)
         binder.call(np.copyto, copy, x)
         x = copy
-    binder.call(_multiply, form, x.reshape(-1, x.shape[-1]), out.reshape(prod(x.shape[:-1]), -1))
+    binder.call(_multiply, matrix, x.reshape(-1, x.shape[-1]), out.reshape(prod(x.shape[:-1]), -1))
     return True
 
 
-class _Form(Protocol):
+class _Matrix(Protocol):
     """A matrix [length, columns] that is multiplied in blocks of columns."""
 
     def terms(self, x: Array) -> tuple[Array, ...]:
@@ -59,7 +59,7 @@ class _Form(Protocol):
         """Write the product with a block of columns to ``out``."""
 
 
-def _form(op: CompressedMatMul) -> _Form | None:
+def _matrix_of(op: CompressedMatMul) -> _Matrix | None:
     weights = op.weights
     if weights.numbers is not None:
         return _Narrow(weights.numbers.T if op.transpose_b else weights.numbers)
@@ -70,14 +70,14 @@ def _form(op: CompressedMatMul) -> _Form | None:
     return _Slices(weights) if weights.has_slices else None
 
 
-def _multiply(form: _Form, x: Array, out: Array) -> None:
+def _multiply(matrix: _Matrix, x: Array, out: Array) -> None:
     length = x.shape[1]
-    places = cuts(out.shape[1], -(-out.shape[1] * length // _BLOCK))
-    terms = form.terms(x)
+    places = cuts(out.shape[1], -(-out.shape[1] * length // _BLOCK_WEIGHTS))
+    terms = matrix.terms(x)
 
     def run(start: int, stop: int) -> None:
         for place in places[start:stop]:
-            form.multiply(terms, place, out[:, place])
+            matrix.multiply(terms, place, out[:, place])
 
     run_blocks(run, len(places))
 
@@ -140,7 +140,7 @@ def _is_finite(matrix: Array) -> bool:
     """Return whether f16 have neither infinities nor NaN, whose bits are the largest of each sign."""
     rows = matrix if matrix.flags.c_contiguous else matrix.T
     bits = rows.view(np.int16)
-    blocks = cuts(len(bits), -(-bits.size // _BLOCK))
+    blocks = cuts(len(bits), -(-bits.size // _BLOCK_WEIGHTS))
     return all(bits[b].max() < 0x7C00 and bits[b].view(np.uint16).max() < 0xFC00 for b in blocks)
 
 

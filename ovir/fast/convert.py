@@ -23,17 +23,18 @@ from ovir.core.element_types import (
 )
 from ovir.fast.base.binder_protocol import Binder, call_elementwise
 from ovir.fast.base.coalesce import memory_order
+from ovir.fast.base.moves import cast
 from ovir.fast.base.passes import call_passes
 from ovir.fast.base.tables import bind_table
 from ovir.fast.registry import fast
-from ovir.ops.convert import ConversionBase, ConvertPromoteTypes, fill_converted
+from ovir.ops.convert import Convert, ConvertLike, fill_converted
 
 _NATIVE = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64}
 """Types that NumPy converts fast."""
 
 
-@fast(ConversionBase)
-def conversion(op: ConversionBase, binder: Binder, *inputs: Array) -> bool:
+@fast(Convert, ConvertLike)
+def conversion(op: Convert | ConvertLike, binder: Binder, *inputs: Array) -> bool:
     data, source, target = inputs[0], op.input_types[0], op.output_types[0]
     if source == target:
         binder.view(data)
@@ -52,14 +53,5 @@ def conversion(op: ConversionBase, binder: Binder, *inputs: Array) -> bool:
     elif target.is_integral and source.is_real:
         call_elementwise(binder, lambda x, y: fill_converted(x, source, target, y), data, out)
     else:
-        call_elementwise(binder, _cast, data, out)
+        call_elementwise(binder, cast, data, out)
     return True
-
-
-@fast(ConvertPromoteTypes)
-def convert_promote_types(op: ConvertPromoteTypes, binder: Binder, *inputs: Array) -> bool:
-    return False
-
-
-def _cast(x: Array, out: Array) -> None:
-    np.copyto(out, x, "unsafe")

@@ -19,7 +19,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, number
 from ovir.core.parallel import threads
-from ovir.fast.base.binder_protocol import Binder, call_elementwise, call_shares, tiled
+from ovir.fast.base.binder_protocol import Binder, call_elementwise, call_shares, is_native, is_real, tiled
 from ovir.fast.base.depthwise import bind_depthwise
 from ovir.fast.base.images import (
     EXACT,
@@ -41,7 +41,7 @@ from ovir.fast.base.images import (
 from ovir.fast.base.products import SHARED, Product, bind_product, by_rows, filter_product, product_with
 from ovir.fast.base.tiles import bind_tiles, whole_tiles
 from ovir.fast.registry import fast
-from ovir.kernels.precision import from_sums, native_dtype
+from ovir.kernels.precision import from_sums
 from ovir.ops.convolution import (
     BinaryConvolution,
     Convolution,
@@ -104,7 +104,7 @@ def convolution(op: ForwardConvolutionBase, binder: Binder, *inputs: Array) -> b
 @fast(BinaryConvolution, in_f32=True)
 def binary_convolution(op: BinaryConvolution, binder: Binder, *inputs: Array) -> bool:
     data, filters = inputs
-    if native_dtype(data.dtype) != data.dtype or not data.size or not filters.size or not binder.is_constant(1):
+    if not is_native(data) or not data.size or not filters.size or not binder.is_constant(1):
         return False
     grouped = op.grouped(filters)
     axes = _axes(op, data, grouped)
@@ -210,11 +210,11 @@ def _matrices(filters: Array) -> Array:
 
 # --------------------------------------------------------------------------- several windows at a time
 
-# The copy of an element costs as much as its product with so many columns of filters, and BLAS computes columns in
-# vectors of so many. Without windows that are taken together, basic_pitch_onnx takes 1.4 times as long.
 _COPY, _VECTOR = 20, 8
-# More windows at a time, and larger matrices, do not pay; nor does a gain smaller than this.
+"""The copy of an element costs as much as its product with so many columns of filters, and BLAS computes columns in
+vectors of so many. Without windows that are taken together, basic_pitch_onnx takes 1.4 times as long."""
 _MOST_WINDOWS, _LARGEST_MATRIX, _GAIN = 64, 1 << 20, 1.25
+"""More windows at a time, and larger matrices, do not pay; nor does a gain smaller than this."""
 
 
 def _windows_at_once(axis: Axis, outputs: int, others: int) -> int:
@@ -390,7 +390,7 @@ _SAMPLE_BYTES = 4 << 20
 def deformable_convolution(op: DeformableBase, binder: Binder, *inputs: Array) -> bool:
     data, _, filters, *_ = inputs
     is_integral = data.dtype.kind in "iu"
-    is_native = is_integral or data.dtype in (np.float32, np.float64)
+    is_native = is_integral or is_real(data)
     if not is_native or not data.size or not filters.size or 0 in binder.output_shape():
         return False
     out = result = channels_last(binder.output(order=channels_last_order(4)))

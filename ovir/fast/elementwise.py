@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binder_protocol import Binder, bind_elementwise, tiled
+from ovir.fast.base.binder_protocol import Binder, bind_elementwise, is_native, tiled
 from ovir.fast.registry import fast
-from ovir.kernels.precision import native_dtype
 from ovir.ops.base.elementwise import HELD_IN_BYTES, BinaryBase
 
 
@@ -24,7 +23,7 @@ def bind_binary(
     if any(element_type in HELD_IN_BYTES for element_type in op.input_types):
         return False  # NumPy would not wrap around as these types do
     a, b = inputs[0], op.aligned(*inputs)
-    if native_dtype(a.dtype) != a.dtype:
+    if not is_native(a):
         return False
     if binder.is_constant(1) and a.shape == binder.output_shape():
         b = tiled(b, a)

@@ -9,11 +9,11 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.parallel import run_blocks, threads
-from ovir.fast.base.binder_protocol import Binder, call_shares, cuts
+from ovir.fast.base.binder_protocol import Binder, call_shares, cuts, is_real
 from ovir.fast.registry import fast
 from ovir.ops.fourier import ISTFT, STFT, FourierBase, as_complex, framed
 
-_BLOCK = 1 << 16
+_BLOCK_ELEMENTS = 1 << 16
 """Elements that are transformed at once, so that they stay in a cache from axis to axis: 64 transforms of 128x128
 numbers take 12 ms in blocks and 26 in one piece."""
 _LEAST_PER_THREAD = 1 << 15
@@ -23,7 +23,7 @@ _LEAST_PER_THREAD = 1 << 15
 @fast(FourierBase, in_f32=True)
 def fourier(op: FourierBase, binder: Binder, *inputs: Array) -> bool:
     data, axes = inputs[:2]
-    if data.dtype not in (np.float32, np.float64) or not all(map(binder.is_constant, range(1, len(inputs)))):
+    if not is_real(data) or not all(map(binder.is_constant, range(1, len(inputs)))):
         return False
     shape, along, lengths = op.sizes(data.shape, axes, inputs[2] if len(inputs) > 2 else None)
     if not data.size or 0 in shape:
@@ -36,7 +36,7 @@ def fourier(op: FourierBase, binder: Binder, *inputs: Array) -> bool:
     source, target = as_complex(data) if op.of_pairs else data, as_complex(out) if op.to_pairs else out
     parts = [(source, target)]
     if others := [axis for axis in range(len(shape)) if axis not in along]:
-        count = max(min(out.size // _LEAST_PER_THREAD, threads()), out.size // _BLOCK, 1)
+        count = max(min(out.size // _LEAST_PER_THREAD, threads()), out.size // _BLOCK_ELEMENTS, 1)
         # Parts of the slowest axis lie in one piece.
         axis = next((axis for axis in others if shape[axis] >= count), max(others, key=lambda axis: shape[axis]))
         places = [(slice(None),) * axis + (cut,) for cut in cuts(shape[axis], count)]
@@ -58,7 +58,7 @@ def _transform(op: FourierBase, x: Array, lengths: list[int], axes: list[int], y
 @fast(STFT, in_f32=True)
 def stft(op: STFT, binder: Binder, *inputs: Array) -> bool:
     signal, window, frame_size, frame_step = inputs
-    if not (binder.is_constant(2) and binder.is_constant(3)) or signal.dtype not in (np.float32, np.float64):
+    if not (binder.is_constant(2) and binder.is_constant(3)) or not is_real(signal):
         return False
     if 0 in binder.output_shape() or not (signal.dtype == window.dtype and signal.flags.c_contiguous):
         return False
@@ -78,7 +78,7 @@ def stft(op: STFT, binder: Binder, *inputs: Array) -> bool:
 @fast(ISTFT, in_f32=True)
 def istft(op: ISTFT, binder: Binder, *inputs: Array) -> bool:
     data, window, frame_size, frame_step = inputs[:4]
-    if not all(map(binder.is_constant, range(2, len(inputs)))) or data.dtype not in (np.float32, np.float64):
+    if not all(map(binder.is_constant, range(2, len(inputs)))) or not is_real(data):
         return False
     if 0 in binder.output_shape():
         return False
@@ -89,7 +89,7 @@ def istft(op: ISTFT, binder: Binder, *inputs: Array) -> bool:
 def _transform_frames(frames: Array, window: Array, out: Array) -> None:
     """Compute out[b, f] = RDFT of frames[b, f] * window, a block of frames at a time."""
     batches, length, size = frames.shape
-    count = min(max(_BLOCK // size, 1), length)
+    count = min(max(_BLOCK_ELEMENTS // size, 1), length)
     parts = -(-length // count)
 
     def run(start: int, stop: int) -> None:
@@ -116,7 +116,7 @@ def _restore(op: ISTFT, data: Array, window: Array, size: int, step: int, out: A
     wanted = slice(size // 2 if op.center else 0, None)
 
     def run(start: int, stop: int) -> None:
-        count = max(_BLOCK // size, 1)
+        count = max(_BLOCK_ELEMENTS // size, 1)
         with np.errstate(all="ignore"):
             for batch in range(start, stop):
                 rows = _Rows(size, step, frames, weight.dtype)

@@ -25,7 +25,7 @@ from ovir.ops.gather import GatherBase, GatherElements, GatherND8
 Kernel = Callable[[], Array]
 """Computes the output for any indices, or raises an error."""
 
-_LARGEST = 1 << 19
+_MOST_BYTES = 1 << 19
 """Bytes of an output that is made by one call; larger ones are filled in blocks and on threads."""
 _SMALL = 1 << 14
 """Bytes of an output up to which ``take`` checks the indices in passing, faster than a reduction would."""
@@ -41,7 +41,7 @@ def gather(op: GatherBase, binder: Binder, data: Array, indices: Array, axis: Ar
     if binder.is_constant(1) and batch_dims:
         return bind_moves(op, binder, data, indices, axis)
     kernel = partial(op.run, data, indices, axis)
-    if prod(binder.output_shape()) * data.itemsize > _LARGEST:
+    if prod(binder.output_shape()) * data.itemsize > _MOST_BYTES:
         return _bind_large(binder, data, indices, where, batch_dims, kernel, negative=op.wraps)
     # NumPy adds 64-bit integers with and without a sign as floats, and indices in another order would be copied.
     if indices.dtype == np.uint64 or not indices.flags.c_contiguous:
@@ -58,7 +58,7 @@ def gather_elements(op: GatherElements, binder: Binder, data: Array, indices: Ar
     if binder.is_constant(1) and bind_moves(op, binder, data, indices):
         return True
     axis, kernel = op.checked_axis(data, indices), partial(op.run, data, indices)
-    if prod(binder.output_shape()) * data.itemsize > _LARGEST:
+    if prod(binder.output_shape()) * data.itemsize > _MOST_BYTES:
         return _bind_large_elements(binder, data, indices, axis, kernel)
     if indices.dtype == np.uint64 or not indices.flags.c_contiguous or not data.flags.c_contiguous:
         return False

@@ -11,7 +11,7 @@ from ovir.fast.base.binder_protocol import Binder, call_shares, cuts
 from ovir.fast.registry import fast
 from ovir.ops.grid_sample import GridSample
 
-_BLOCK = 1 << 18
+_BLOCK_ELEMENTS = 1 << 18
 """Elements of a block."""
 
 
@@ -22,10 +22,10 @@ def grid_sample(op: GridSample, binder: Binder, data: Array, grid: Array) -> boo
     if not out.size or not data.size:
         return False
     size = max(prod(data.shape[1:]), prod(out.shape[1:]))
-    if size < _BLOCK:
-        parts = [(cut, slice(None)) for cut in cuts(images, -(-images * size // _BLOCK))]
+    if size < _BLOCK_ELEMENTS:
+        parts = [(cut, slice(None)) for cut in cuts(images, -(-images * size // _BLOCK_ELEMENTS))]
     else:
-        count = -(-prod(out.shape[1:]) // _BLOCK)
+        count = -(-prod(out.shape[1:]) // _BLOCK_ELEMENTS)
         parts = [(slice(image, image + 1), cut) for image in range(images) for cut in cuts(rows, count)]
     blocks = [(data[some], grid[some, cut], out[some, :, cut]) for some, cut in parts]
     call_shares(binder, [[(_fill, (op, *block))] for block in blocks])

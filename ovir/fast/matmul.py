@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binder_protocol import Binder
+from ovir.fast.base.binder_protocol import Binder, is_native
 from ovir.fast.base.coalesce import strided
 from ovir.fast.base.moves import bind_copy
 from ovir.fast.base.products import bind_constant_product, bind_product, goes_by_columns, readable, transposed
@@ -64,8 +64,7 @@ def _magnitude(x: Array) -> float:
 
 @fast(Einsum, in_f32=True)
 def einsum(op: Einsum, binder: Binder, *inputs: Array) -> bool:
-    is_native = inputs[0].dtype in (np.float32, np.float64) or inputs[0].dtype.kind in "iu"
-    if len(inputs) > 2 or not is_native or not all(x.size for x in inputs):
+    if len(inputs) > 2 or not is_native(inputs[0]) or not all(x.size for x in inputs):
         return False
     labels, wanted = _numbered(op, inputs)
     operands = [_diagonal(x, own) for x, own in zip(inputs, labels, strict=True)]

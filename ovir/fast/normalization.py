@@ -9,7 +9,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare, maximum, number
 from ovir.core.parallel import threads
-from ovir.fast.base.binder_protocol import HEAVY, Binder, call_elementwise, call_shares, parts_of, tiled
+from ovir.fast.base.binder_protocol import HEAVY, Binder, call_elementwise, call_shares, is_real, parts_of, tiled
 from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.passes import call_passes
 from ovir.fast.base.sums import bind_mean, bind_squares, bind_sum, divide_by_count, same_order, scratch_like
@@ -35,7 +35,7 @@ from ovir.ops.normalization import (
 @fast(SoftMaxBase, in_f32=True)
 def softmax(op: SoftMaxBase, binder: Binder, *inputs: Array) -> bool:
     data = inputs[0]
-    if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim:
+    if not is_real(data) or not data.size or not data.ndim:
         return False
     out = binder.output(order=memory_order(data))
     totals = bind_softmax(binder, data, out, op.normalize_axis(op.axis, data.ndim, of=data.shape))
@@ -46,7 +46,7 @@ def softmax(op: SoftMaxBase, binder: Binder, *inputs: Array) -> bool:
 @fast(LogSoftmax, in_f32=True)
 def log_softmax(op: LogSoftmax, binder: Binder, *inputs: Array) -> bool:
     data = inputs[0]
-    if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim:
+    if not is_real(data) or not data.size or not data.ndim:
         return False
     axis = op.normalize_axis(op.axis, data.ndim, of=data.shape)
     y, largest = same_order(binder, data), scratch_like(binder, data, [axis])
@@ -128,7 +128,7 @@ def _bind_divided(
     binder: Binder, data: Array, axes: Sequence[int], combine: Callable[..., object], value: float
 ) -> bool:
     """Bind data divided by the root of its sum of squares along axes, which is combined with a value before."""
-    if data.dtype not in (np.float32, np.float64) or not data.size or not axes:
+    if not is_real(data) or not data.size or not axes:
         return False
     norm = bind_squares(binder, data, axes)
     call_elementwise(binder, combine, norm, number(value, data), norm)
@@ -140,7 +140,7 @@ def _bind_divided(
 @fast(GroupNormalization, in_f32=True)
 def group_normalization(op: GroupNormalization, binder: Binder, *inputs: Array) -> bool:
     data, scale, bias = inputs
-    if data.dtype not in (np.float32, np.float64) or not data.size:
+    if not is_real(data) or not data.size:
         return False
     out = same_order(binder, data)
     groups = (data.shape[0], op.num_groups, data.shape[1] // op.num_groups, *data.shape[2:])
@@ -170,7 +170,7 @@ def _bind_normalized(
     binder: Binder, data: Array, axes: Sequence[int], variance: bool, eps: float, inside: bool
 ) -> bool:
     """Bind (x - mean) / sqrt(variance + eps); with ``inside`` false, eps is added to the root."""
-    if data.dtype not in (np.float32, np.float64) or not data.size or not axes:
+    if not is_real(data) or not data.size or not axes:
         return False
     out = same_order(binder, data)
     call_elementwise(binder, np.subtract, data, bind_mean(binder, data, axes), out)
@@ -195,7 +195,7 @@ def _bind_deviation(binder: Binder, centered: Array, axes: Sequence[int], eps: f
 
 @fast(LRN, in_f32=True)
 def lrn(op: LRN, binder: Binder, data: Array, axes: Array) -> bool:
-    if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim or not binder.is_constant(1):
+    if not is_real(data) or not data.size or not data.ndim or not binder.is_constant(1):
         return False
     along = op.axes(axes, data.ndim)
     total = scratch_like(binder, data)
@@ -253,7 +253,7 @@ def _bind_batch_norm(op: BatchNormBase, binder: Binder, position: int) -> bool:
     """Bind the normalization of the input at ``position`` by all other inputs, which must be constant."""
     data = binder.inputs[position]
     others = [index for index in range(len(binder.inputs)) if index != position]
-    if data.dtype not in (np.float32, np.float64) or not all(map(binder.is_constant, others)):
+    if not is_real(data) or not all(map(binder.is_constant, others)):
         return False
     gamma, beta, mean, variance = (per_channel(binder.inputs[index], data.ndim) for index in others)
     scale = gamma / np.sqrt(variance + data.dtype.type(op.epsilon))

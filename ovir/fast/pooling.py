@@ -7,12 +7,13 @@ from typing import Final
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.base.binder_protocol import Binder, call_elementwise
+from ovir.fast.base.binder_protocol import Binder, call_elementwise, is_native, is_real
 from ovir.fast.base.coalesce import memory_order
+from ovir.fast.base.moves import cast
 from ovir.fast.base.pools import bind_division, bind_largest, bind_spans, bind_windows
 from ovir.fast.base.sums import scratch_like
 from ovir.fast.registry import fast
-from ovir.kernels.precision import lowest_finite, native_dtype
+from ovir.kernels.precision import lowest_finite
 from ovir.ops.pooling import (
     AdaptiveAvgPool,
     AdaptiveMaxPool,
@@ -26,7 +27,7 @@ from ovir.ops.pooling import (
 
 @fast(MaxPool1, in_f32=True)
 def max_pool(op: MaxPoolBase, binder: Binder, data: Array) -> bool:
-    if native_dtype(data.dtype) != data.dtype or not data.size:
+    if not is_native(data) or not data.size:
         return False
     lowest = _lowest(op, data)
     out = binder.output(order=memory_order(data))
@@ -61,7 +62,7 @@ def _count_from_axis(op: MaxPool8, places: Array, shape: tuple[int, ...]) -> Non
 
 @fast(AvgPoolBase, in_f32=True)
 def avg_pool(op: AvgPoolBase, binder: Binder, data: Array) -> bool:
-    if native_dtype(data.dtype) != data.dtype or not data.size:
+    if not is_native(data) or not data.size:
         return False
     windows, shape = op.geometry(data)
     out = binder.output(order=memory_order(data))
@@ -71,17 +72,13 @@ def avg_pool(op: AvgPoolBase, binder: Binder, data: Array) -> bool:
         return True
     wide = scratch_like(binder, data, dtype=np.uint64 if data.dtype == np.uint64 else np.int64)
     sums, means = (scratch_like(binder, out, dtype=dtype) for dtype in (wide.dtype, np.float64))
-    call_elementwise(binder, _cast, data, wide)
+    call_elementwise(binder, cast, data, wide)
     bind_windows(binder, np.add, wide, windows, np.zeros((), wide.dtype), sums)
-    call_elementwise(binder, _cast, sums, means)
+    call_elementwise(binder, cast, sums, means)
     bind_division(binder, op.counts(data, windows, shape[2:]), means)
     call_elementwise(binder, np.rint, means, means)
-    call_elementwise(binder, _cast, means, out)
+    call_elementwise(binder, cast, means, out)
     return True
-
-
-def _cast(x: Array, out: Array) -> None:
-    np.copyto(out, x, "unsafe")
 
 
 _MANY: Final = 64
@@ -111,7 +108,7 @@ def adaptive_max_pool(op: AdaptiveMaxPool, binder: Binder, *inputs: Array) -> bo
 
 def _bind_reduction(op: AdaptivePoolBase, binder: Binder, combine: np.ufunc, data: Array, output_shape: Array) -> bool:
     """Bind the reduction of all windows to output 0; return False if that does not pay."""
-    if data.dtype not in (np.float32, np.float64) or not data.size or not binder.is_constant(1):
+    if not is_real(data) or not data.size or not binder.is_constant(1):
         return False
     spans = op.spans(data, output_shape)
     if any(len(ends) > _MANY and len(ends) > int(ends[0, 1]) for ends in spans):

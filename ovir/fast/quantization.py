@@ -10,7 +10,7 @@ import numpy as np
 from ovir.core import float16
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare, clip, number
-from ovir.fast.base.binder_protocol import Binder, tiled
+from ovir.fast.base.binder_protocol import Binder, is_real, tiled
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.passes import call_passes
 from ovir.fast.base.sums import same_order
@@ -21,7 +21,7 @@ from ovir.ops.quantization import RANGES, FakeConvert, FakeQuantize
 @fast(FakeQuantize, in_f32=True, by_element=True)
 def fake_quantize(op: FakeQuantize, binder: Binder, *inputs: Array) -> bool:
     x, *given = inputs
-    if x.dtype not in (np.float32, np.float64) or not x.size or not all(map(binder.is_constant, range(1, 5))):
+    if not is_real(x) or not x.size or not all(map(binder.is_constant, range(1, 5))):
         return False
     low, high, first, last = (op.aligned_range(x, r, name) for r, name in zip(given, RANGES, strict=True))
     width, height, steps = high - low, last - first, number(op.levels - 1, x)

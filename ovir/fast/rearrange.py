@@ -6,7 +6,4 @@ from ovir.fast.base.moves import bind_moves
 from ovir.fast.registry import fast
 from ovir.ops.rearrange import BatchSpaceBase, DepthSpaceBase, Reverse, Roll, ShuffleChannels
 
-fast(Reverse, Roll, ShuffleChannels)(bind_moves)
-
-
-fast(BatchSpaceBase, DepthSpaceBase)(bind_moves)
+fast(Reverse, Roll, ShuffleChannels, BatchSpaceBase, DepthSpaceBase)(bind_moves)

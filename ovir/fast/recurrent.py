@@ -18,7 +18,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call
-from ovir.fast.base.binder_protocol import Binder
+from ovir.fast.base.binder_protocol import Binder, is_real
 from ovir.fast.base.products import SHARED, bind_product, product_calls, readable
 from ovir.fast.registry import fast
 from ovir.ops.recurrent import Activation, CellBase, GruBase, LstmBase, LSTMCell1, RecurrentBase, SequenceBase, sigmoid
@@ -242,7 +242,7 @@ def cell(op: CellBase, binder: Binder, *inputs: Array) -> bool:
     count = len(op.output_types)
     x, states, weights = inputs[0], inputs[1 : 1 + count], inputs[1 + count : 4 + count]
     is_constant = all(map(binder.is_constant, range(1 + count, len(inputs))))
-    if x.dtype not in (np.float32, np.float64) or not is_constant or not all(a.size for a in (x, *states)):
+    if not is_real(x) or not is_constant or not all(a.size for a in (x, *states)):
         return False
     results = [binder.output(index)[:, np.newaxis] for index in range(count)]
     results[0] = results[0][:, np.newaxis]  # [batch, directions, time, hidden]
@@ -264,7 +264,7 @@ def lstm_cell(op: LSTMCell1, binder: Binder, *inputs: Array) -> bool:
 def sequence(op: SequenceBase, binder: Binder, *inputs: Array) -> bool:
     x, *states, lengths, w, r, b = inputs
     constant = range(len(inputs) - 4, len(inputs))
-    if x.dtype not in (np.float32, np.float64) or not all(map(binder.is_constant, constant)):
+    if not is_real(x) or not all(map(binder.is_constant, constant)):
         return False
     steps = int(lengths.max(initial=0))
     is_even = 0 < steps <= x.shape[1] and bool((lengths == steps).all())

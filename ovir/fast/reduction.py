@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.parallel import threads
-from ovir.fast.base.binder_protocol import HEAVY, Binder, call_elementwise, call_shares, parts_of
+from ovir.fast.base.binder_protocol import HEAVY, Binder, call_elementwise, call_shares, is_native, is_real, parts_of
 from ovir.fast.base.coalesce import is_dense, memory_order
 from ovir.fast.base.sums import bind_mean, bind_squares, bind_sum, reduced_output, scratch_like
 from ovir.fast.registry import fast
@@ -53,7 +53,7 @@ def reduction(op: ReductionBase, binder: Binder, data: Array, axes: Array) -> bo
         isinstance(op, ReduceL2) or (isinstance(op, ReduceProd) and not is_wide(data.dtype))
     ):
         _bind_in_reals(op, binder, data, along)
-    elif data.dtype not in (np.float32, np.float64):
+    elif not is_real(data):
         if data.dtype.kind not in "iub":
             return False
         of_integers = _OF_WIDE_INTEGERS if is_wide(data.dtype) else _OF_NARROW_INTEGERS
@@ -155,8 +155,7 @@ _LONG = 256
 
 @fast(CumSum, in_f32=True)
 def cumsum(op: CumSum, binder: Binder, data: Array, axis: Array) -> bool:
-    is_native = data.dtype.kind in "iu" or data.dtype in (np.float32, np.float64)
-    if not is_native or not binder.is_constant(1) or not data.size or not data.ndim:
+    if not is_native(data) or not binder.is_constant(1) or not data.size or not data.ndim:
         return False
     along = op.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
     x = np.moveaxis(data, along, 0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.parallel import threads
-from ovir.fast.base.binder_protocol import HEAVY, Binder, call_shares, parts_of
+from ovir.fast.base.binder_protocol import HEAVY, Binder, call_shares, is_native, parts_of
 from ovir.fast.base.coalesce import coalesced, memory_order
 from ovir.fast.registry import fast
 from ovir.ops.sorting import Bucketize, TopK3
@@ -19,8 +19,7 @@ from ovir.ops.sorting import Bucketize, TopK3
 @fast(TopK3, in_f32=True)
 def top_k(op: TopK3, binder: Binder, *inputs: Array) -> bool:
     data, k = inputs
-    is_native = data.dtype in (np.float32, np.float64) or data.dtype.kind in "iu"
-    if not binder.is_constant(1) or not is_native or not data.size or not k.item():
+    if not binder.is_constant(1) or not is_native(data) or not data.size or not k.item():
         return False
     axis = op.normalize_axis(op.axis, data.ndim)
     rows = np.moveaxis(data, axis, -1)
@@ -93,8 +92,7 @@ _FEW_BOUNDARIES = 64
 
 @fast(Bucketize, in_f32=True)
 def bucketize(op: Bucketize, binder: Binder, data: Array, buckets: Array) -> bool:
-    is_native = all(array.dtype in (np.float32, np.float64) or array.dtype.kind in "iu" for array in (data, buckets))
-    if not binder.is_constant(1) or not is_native or not data.size:
+    if not binder.is_constant(1) or not all(map(is_native, (data, buckets))) or not data.size:
         return False
     views = coalesced(data, binder.output(order=memory_order(data)))
     parts = parts_of(views, max(min(data.size // HEAVY, threads()), 1))

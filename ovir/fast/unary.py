@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare
-from ovir.fast.base.binder_protocol import Binder
+from ovir.fast.base.binder_protocol import Binder, is_real
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.erf import erf_passes
 from ovir.fast.base.passes import bind_passes, call_passes
@@ -38,7 +38,7 @@ def round_(op: Round, binder: Binder, *inputs: Array) -> bool:
 
 @fast(Erf, in_f32=True, by_element=True)
 def erf(op: Erf, binder: Binder, *inputs: Array) -> bool:
-    if inputs[0].dtype not in (np.float32, np.float64):
+    if not is_real(inputs[0]):
         return bind_table(op, binder, inputs)
     bind_passes(binder, erf_passes, *inputs)
     return True

@@ -8,7 +8,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.fast.activation import sigmoid_passes
-from ovir.fast.base.binder_protocol import Binder
+from ovir.fast.base.binder_protocol import Binder, is_real
 from ovir.fast.base.moves import bind_moves
 from ovir.fast.base.passes import call_passes
 from ovir.fast.normalization import bind_softmax, redo_if_lost
@@ -19,7 +19,7 @@ from ovir.ops.yolo import RegionYolo, ReorgYolo
 @fast(RegionYolo)
 def region_yolo(op: RegionYolo, binder: Binder, *inputs: Array) -> bool:
     (data,) = inputs
-    if data.dtype not in (np.float32, np.float64) or not data.size:
+    if not is_real(data) or not data.size:
         return False
     if not data.flags.c_contiguous:
         copy = binder.scratch(data.shape, data.dtype)

@@ -180,7 +180,8 @@ class BitwiseLeftShift(ShiftBase):
     Source: BitwiseLeftShift-15
     """
 
-    function = np.left_shift
+    def compute(self, a: Array, b: Array) -> Array:
+        return np.left_shift(a, b)
 
 
 @operator("BitwiseRightShift", opset=15)
@@ -190,7 +191,8 @@ class BitwiseRightShift(ShiftBase):
     Source: BitwiseRightShift-15
     """
 
-    function = np.right_shift
+    def compute(self, a: Array, b: Array) -> Array:
+        return np.right_shift(a, b)
 
 
 @operator("BitwiseNot", opset=13)

@@ -32,7 +32,7 @@ INDEX_TYPES = [np.dtype(code) for code in "bBhHiIlL"]
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """With tiny blocks, small arrays meet every way of splitting."""
     if "large" in request.param:
-        monkeypatch.setattr(fast, "_LARGEST", 0)
+        monkeypatch.setattr(fast, "_MOST_BYTES", 0)
     if "tiny" in request.param:
         monkeypatch.setattr(gather_blocks, "_BLOCK_ENTRIES", 7)
         monkeypatch.setattr(gather_blocks, "_CACHE_BYTES", 64)

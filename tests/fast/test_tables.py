@@ -82,7 +82,7 @@ def test_functions_of_integers(op: Any, dtype: Any) -> None:
 def test_binary_functions_in_blocks(
     op: Any, shape: tuple[int, ...], is_constant: bool, dtype: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passes, "_BLOCK", 24)
+    monkeypatch.setattr(passes, "_BLOCK_ELEMENTS", 24)
     rng = np.random.default_rng(0)
     a = (rng.standard_normal((4, 16, 2)) * 10).astype(dtype)
     b = np.abs(rng.standard_normal(shape) * 2 + 0.5).astype(dtype)
@@ -93,7 +93,7 @@ def test_binary_functions_in_blocks(
 
 @pytest.mark.parametrize("op", [FloorMod(), Mod(), Power(), Maximum(), Sign(), Gelu7()])
 def test_blocks_share_their_workspace(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "_BLOCK", 64)
+    monkeypatch.setattr(passes, "_BLOCK_ELEMENTS", 64)
     data = np.ones(6400, np.float16)
     inputs = (data, data) if isinstance(op, BinaryBase) else (data,)
     types = [constant_type(array) for array in inputs]

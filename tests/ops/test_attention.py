@@ -45,7 +45,7 @@ def formula(q: Any, k: Any, v: Any, bias: Any, scale: float, sink: Any = None) -
     ],
 )
 def test_formula(block: int, query: Any, key: Any, value: Any, mask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "_BLOCK", block)
+    monkeypatch.setattr(attention, "_BLOCK_SCORES", block)
     q, k, v, m = normal(*query), normal(*key), normal(*value), normal(*mask)
     default = 1 / query[-1] ** 0.5
     triangle = np.triu(np.full((query[-2], key[-2]), -np.inf), 1)
@@ -122,7 +122,7 @@ FORMS: dict[str, Any] = {
 @pytest.mark.parametrize("mask", ["causal", "boolean", "added"])
 @pytest.mark.parametrize("form", FORMS)
 def test_masked_numbers_that_are_not_finite(form: str, mask: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "_BLOCK", 12)
+    monkeypatch.setattr(attention, "_BLOCK_SCORES", 12)
     monkeypatch.setattr(attention, "_LEAST_ROWS", 2)
     compute = FORMS[form](masked(mask, rows))
     bias = np.where(np.tri(rows, 6, dtype=np.bool_), 0, -np.inf)

@@ -156,8 +156,8 @@ def test_blocks_and_axes_do_not_show(mode: str, dtype: Any, axes: list[int], mon
     whole = resized(data, [9, 3], axes, mode=mode)
     order = [axis for axis in range(4) if axis not in axes] + axes
     moved = resized(data.transpose(order), [9, 3], [2, 3], mode=mode)
-    monkeypatch.setattr(resamples, "_LARGEST", 0)
-    monkeypatch.setattr(resamples, "_BLOCK", 8)
+    monkeypatch.setattr(resamples, "_MOST_ELEMENTS", 0)
+    monkeypatch.setattr(resamples, "_BLOCK_ELEMENTS", 8)
     x = ops.parameter(data.shape, data.dtype)
     layer = ops.interpolate(x, np.array([9, 3]), mode, "sizes", axes=np.array(axes))
     parts = ovir.compile_model(ovir.Model([layer], [x]))([data])[0]

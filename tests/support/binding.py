@@ -73,7 +73,7 @@ class LoneBinder:
     def kept(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
         return np.zeros(shape, dtype)
 
-    def prepared(self, form: str, make: Callable[[], Array]) -> Array:
+    def prepared(self, name: str, make: Callable[[], Array]) -> Array:
         return make()
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:

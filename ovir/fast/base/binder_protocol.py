@@ -16,7 +16,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call
 from ovir.core.parallel import run_blocks, threads
-from ovir.fast.base.coalesce import coalesced, memory_order
+from ovir.fast.base.coalesce import coalesced, in_order, memory_order
 
 
 class Binder(Protocol):
@@ -58,16 +58,26 @@ class Binder(Protocol):
     def kept(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
         """Return an array of zeros of which only this operation knows; its contents last from run to run."""
 
-    def prepared(self, form: str, make: Callable[[], Array]) -> Array:
+    def prepared(self, name: str, make: Callable[[], Array]) -> Array:
         """Return the array that ``make`` computes from the constant inputs. Bindings to other shapes share it under
-        the name ``form``, which must tell apart all that it depends on besides the layer's constants."""
+        ``name``, which must tell apart all that it depends on besides the layer's constants."""
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
         """Add a call to each run."""
 
 
-# Elements for which a second thread pays: of expensive passes such as exp, and of passes bound by memory.
+def is_real(array: Array) -> bool:
+    """Return whether an array holds real numbers of a type that NumPy computes in."""
+    return array.dtype in (np.float32, np.float64)
+
+
+def is_native(array: Array) -> bool:
+    """Return whether an array holds numbers or booleans of a type that NumPy computes in."""
+    return is_real(array) or array.dtype.kind in "iub"
+
+
 HEAVY, LIGHT = 1 << 17, 1 << 21
+"""Elements for which a second thread pays: of expensive passes such as exp, and of passes bound by memory."""
 
 
 def bind_elementwise(binder: Binder, function: Callable[..., object], *arrays: Array, heavy: bool = False) -> None:
@@ -173,8 +183,9 @@ def tiled(constant: Array, *arrays: Array) -> Array:
         inner *= laid[0].shape[axis]
     if inner == constant.size or any(laid[0].strides[i] for i in range(axis) if laid[0].shape[i] > 1):
         return constant
-    first = np.ascontiguousarray(laid[0][(slice(0, 1),) * axis]).transpose(np.argsort(order).tolist())
-    return first if first.size <= _LARGEST_TILE else constant
+    _, back = in_order(shape, order)
+    first = np.ascontiguousarray(laid[0][(slice(0, 1),) * axis]).transpose(back)
+    return first if first.size <= _MOST_IN_TILE else constant
 
 
 def _continues(array: Array, axis: int) -> bool:
@@ -183,9 +194,9 @@ def _continues(array: Array, axis: int) -> bool:
     return array.shape[axis] == 1 or array.strides[axis] == following
 
 
-# NumPy takes rows of fewer elements than this through buffers (see `_BUFFER` of the executor), which is half as fast.
-_LONG = 1024
-_LARGEST_TILE = 1 << 14
+_LONG, _MOST_IN_TILE = 1024, 1 << 14
+"""NumPy takes rows of fewer elements than ``_LONG`` through buffers (see ``_BUFFER`` of the executor), which is half as
+fast."""
 
 
 def cuts(length: int, count: int) -> list[slice]:

@@ -17,19 +17,16 @@ from ovir.core.parallel import run_blocks
 
 Mode = Literal["clip", "wrap"]
 
-# A block's indices, positions and results should stay in a cache. Yet a block should be large enough that handing over
-# the GIL around each NumPy call, which may wake a sleeping thread, is negligible.
-_BLOCK_ENTRIES = 1 << 17
-_BLOCK_BYTES = 1 << 20
-# Data of this size are still in a core's cache when they are read again; narrower blocks gain nothing.
-_CACHE_BYTES = 1 << 18
-_MIN_COLUMNS = 1 << 8
-# The fewest bytes that justify waking another thread. An entry counts as at least 16 bytes, because its index has to be
-# read, checked and followed.
-_BYTES_PER_THREAD = 1 << 21
-# The same for indices that are only checked: a reduction reads bytes much faster than a gather moves them.
+_BLOCK_ENTRIES, _BLOCK_BYTES = 1 << 17, 1 << 20
+"""A block's indices, positions and results should stay in a cache. Yet a block should be large enough that handing over
+the GIL around each NumPy call, which may wake a sleeping thread, is negligible."""
+_CACHE_BYTES, _MIN_COLUMNS = 1 << 18, 1 << 8
+"""Data of this size are still in a core's cache when they are read again; narrower blocks gain nothing."""
+_BYTES_PER_THREAD, _MIN_ENTRY_BYTES = 1 << 21, 16
+"""The fewest bytes that justify waking another thread, and the bytes as which an entry counts at least, because its
+index has to be read, checked and followed."""
 _REDUCED_BYTES_PER_THREAD = 1 << 23
-_MIN_ENTRY_BYTES = 16
+"""The same for indices that are only checked: a reduction reads bytes much faster than a gather moves them."""
 
 UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 

@@ -40,7 +40,7 @@ def bind_copy(binder: Binder, source: Array, target: Array) -> None:
     if not target.size:
         return
     if target.size >= _THREADED:
-        call_elementwise(binder, _copy, source, target)
+        call_elementwise(binder, cast, source, target)
         return
     source, target = coalesced(source, target)
     is_narrow = source.ndim > 1 and 1 < source.shape[-1] <= _FEW and target.size >= _MANY * source.shape[-1]
@@ -51,8 +51,9 @@ def bind_copy(binder: Binder, source: Array, target: Array) -> None:
         binder.call(np.copyto, target, source)
 
 
-def _copy(source: Array, target: Array) -> None:
-    np.copyto(target, source)
+def cast(source: Array, target: Array) -> None:
+    """Copy an array to another, which may have another type."""
+    np.copyto(target, source, "unsafe")
 
 
 def bind_written(op: Any, binder: Binder, *inputs: Array) -> bool:

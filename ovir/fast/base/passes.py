@@ -14,8 +14,8 @@ from ovir.core.parallel import threads
 from ovir.fast.base.binder_protocol import HEAVY, LIGHT, Binder, call_shares, parts_of
 from ovir.fast.base.coalesce import coalesced, memory_order
 
-# Parts of this many elements stay in a cache from pass to pass.
-_BLOCK = 1 << 18
+_BLOCK_ELEMENTS = 1 << 18
+"""Parts of this many elements stay in a cache from pass to pass."""
 
 
 def bind_passes(binder: Binder, passes: Passes, data: Array, *others: Array, heavy: bool = True) -> None:
@@ -46,7 +46,7 @@ def call_passes(binder: Binder, passes: Passes, *arrays: Array, heavy: bool = Tr
     if not out.size:
         return
     workers = max(min(out.size // (HEAVY if heavy else LIGHT), threads()), 1)
-    parts = parts_of(views, max(2 * workers if workers > 1 else 1, -(-out.size // _BLOCK)))
+    parts = parts_of(views, max(2 * workers if workers > 1 else 1, -(-out.size // _BLOCK_ELEMENTS)))
     largest = max(parts[0][-1].size, 1)
     shares: list[list[Call]] = []
     for first in range(min(workers, len(parts))):

@@ -9,8 +9,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import maximum
-from ovir.fast.base.binder_protocol import Binder, call_elementwise, tiled
-from ovir.fast.base.coalesce import memory_order
+from ovir.fast.base.binder_protocol import Binder, call_elementwise, is_real, tiled
+from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.moves import bind_copy
 from ovir.kernels.windows import Window
 
@@ -72,9 +72,8 @@ def _bind_each(
 
 def _between(binder: Binder, data: Array, axis: int, count: int) -> Array:
     """Return workspace for data of which one axis is reduced, in the same order of memory."""
-    order = memory_order(data)
-    shape = [count if a == axis else data.shape[a] for a in order]
-    return binder.scratch(shape, data.dtype).transpose(np.argsort(order).tolist())
+    shape, back = in_order([count if a == axis else n for a, n in enumerate(data.shape)], memory_order(data))
+    return binder.scratch(shape, data.dtype).transpose(back)
 
 
 def _at(axis: int, place: slice) -> tuple[slice, ...]:
@@ -141,7 +140,7 @@ def _bind_doubling(
             current, width = into, width + added
 
 
-_LARGEST = 1 << 17
+_MOST_ELEMENTS = 1 << 17
 """Elements of all windows up to which they are laid side by side."""
 
 
@@ -154,7 +153,7 @@ def bind_largest(binder: Binder, data: Array, lines: Sequence[Array], lowest: Ar
     """
     planes, size = prod(data.shape[:2]), prod(data.shape[2:])
     table = _positions(lines, data.shape[2:])
-    if planes * table.size > _LARGEST or not table.size or data.dtype not in (np.float32, np.float64):
+    if planes * table.size > _MOST_ELEMENTS or not table.size or not is_real(data):
         return None
     source = binder.scratch((planes, size + 1), data.dtype)
     windows = binder.scratch((planes, *table.shape), data.dtype)

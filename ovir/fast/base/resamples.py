@@ -12,16 +12,16 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import einsum
-from ovir.fast.base.binder_protocol import Binder, call_shares, cuts
+from ovir.fast.base.binder_protocol import Binder, call_shares, cuts, is_real
 from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.moves import bind_copy, bind_positions, memory_of
 from ovir.kernels.resample import AxisTaps, Method, Taps, cheapest_first, resample
 
-_LARGEST = 1 << 19
+_MOST_ELEMENTS = 1 << 19
 """Elements of an output up to which one thread is enough."""
-_BLOCK = 1 << 18
+_BLOCK_ELEMENTS = 1 << 18
 """The largest number of elements in a block, which fits a shared cache."""
-_TILE = 1 << 14
+_TILE_ELEMENTS = 1 << 14
 """Elements of weights that are repeated for each element of the inner axes, so that loops are long."""
 
 
@@ -29,10 +29,10 @@ def bind_resampled(binder: Binder, method: Method, data: Array, passes: AxisTaps
     """Bind the resizing of the axes of ``passes`` to output 0 and return whether that was done."""
     if not data.size or not prod(binder.output_shape()):
         return False
-    is_small = prod(binder.output_shape()) <= _LARGEST
+    is_small = prod(binder.output_shape()) <= _MOST_ELEMENTS
     if is_small and method.mode == "nearest":
         return _bind_nearest(binder, data, passes)
-    if not is_small or data.dtype not in (np.float32, np.float64):
+    if not is_small or not is_real(data):
         _bind_blocks(binder, method, data, passes)
         return True
     order = memory_order(data)
@@ -64,11 +64,11 @@ def _bind_blocks(binder: Binder, method: Method, data: Array, passes: AxisTaps) 
     y = out.reshape(slices, *out.shape[first:])
     passes = [(axis - first + 1, taps) for axis, taps in passes]
     work = max(x.size, y.size) // slices
-    if work < _BLOCK:
-        blocks = [(x[group], passes, y[group]) for group in cuts(slices, -(-slices * work // _BLOCK))]
+    if work < _BLOCK_ELEMENTS:
+        blocks = [(x[group], passes, y[group]) for group in cuts(slices, -(-slices * work // _BLOCK_ELEMENTS))]
     else:
         blocks = []
-        for part in cuts(y.shape[1], -(-work // _BLOCK)):
+        for part in cuts(y.shape[1], -(-work // _BLOCK_ELEMENTS)):
             along = dict(passes)
             low, high, along[1] = along[1].part(part.start, part.stop)
             blocks += [(x[i : i + 1, low:high], list(along.items()), y[i : i + 1, part]) for i in range(slices)]
@@ -89,7 +89,7 @@ def _bind_axis(binder: Binder, source: Array, axis: int, taps: Taps, target: Arr
     weights = taps.unit.astype(source.dtype)
     terms = binder.scratch((before, count, taps.length, inner), source.dtype)
     binder.call(source.reshape(before, size, inner).take, taps.index.astype(np.intp), 1, terms, "clip")
-    if taps.length * inner <= _TILE:
+    if taps.length * inner <= _TILE_ELEMENTS:
         tile = np.repeat(weights, inner, axis=1)
         sums = partial(einsum, "akz,kz->az", out=target.reshape(before, -1))
         binder.call(sums, terms.reshape(before, count, -1), tile)

@@ -25,11 +25,11 @@ from ovir.fast.base.products import SHARED
 _FILTER = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 """The matrix G."""
 
-# Tiles pay from so many filters, and so many filters times tiles: transforming the data takes as long as many products,
-# and BLAS takes as long for a few rows as for some more.
-# Without tiles, a network like ResNet-18 takes 1.7 times as long for images of 224x224.
 _LEAST_FILTERS, _LEAST_WORK, _MORE_ROWS = 48 * 48, 180_000, 4
-_LARGEST = 16 << 20
+"""Tiles pay from so many filters, and so many filters times tiles: transforming the data takes as long as many
+products, and BLAS takes as long for a few rows as for some more. Without tiles, a network like ResNet-18 takes 1.7
+times as long for images of 224x224."""
+_MOST_FILTER_BYTES = 16 << 20
 """The most bytes that filters may take once they are transformed."""
 _BLOCK_BYTES = 1 << 20
 """A block of tiles, before and after the product, stays in a cache."""
@@ -47,7 +47,7 @@ def whole_tiles(axes: Sequence[Axis], filters: Sequence[int]) -> list[Axis] | No
     filters_of_tap = channels * outputs
     if filters_of_tap < _LEAST_FILTERS or filters_of_tap * (rows * columns - _MORE_ROWS) < _LEAST_WORK:
         return None
-    if 16 * filters_of_tap * 4 > _LARGEST:
+    if 16 * filters_of_tap * 4 > _MOST_FILTER_BYTES:
         return None
     return [a._replace(windows=2 * count) for a, count in zip(axes, (rows, columns), strict=True)]
 
