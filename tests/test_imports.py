@@ -178,12 +178,19 @@ def test_no_files_import_each_other() -> None:
 
 @pytest.mark.parametrize(
     ("folder", "others"),
-    [("fast", {"registry", "elementwise", "suppression"}), ("export/ops", set()), ("lowering/ops", set())],
+    [("fast", {"registry", "elementwise", "regions", "suppression"}), ("export/ops", set()), ("lowering/ops", set())],
 )
 def test_modules_for_operations_have_the_names_of_their_modules(folder: str, others: set[str]) -> None:
     """A module of another name is never imported, so that its operations have no fast form, or no export."""
     names = {path.stem for path in (PACKAGE / folder).glob("*.py")}
     assert sorted(names - {path.stem for path in (PACKAGE / "ops").glob("*.py")}) == sorted(others)
+
+
+@pytest.mark.parametrize("name", ["parallel", "fast_calls"])
+def test_references_have_neither_threads_nor_lists_of_calls(name: str) -> None:
+    users = {package(importer) for importer, target in imports() if target == f"ovir.core.{name}"}
+    assert "fast" in users
+    assert users.isdisjoint({"ops", "kernels"})
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ to half of the time, and what turns them into f32 works in the cache.
 from __future__ import annotations
 
 import threading
+from functools import partial
 from math import prod
 from typing import Protocol
 
@@ -18,8 +19,9 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import u4, u8
 from ovir.core.parallel import run_blocks
 from ovir.fast.base.binder_protocol import Binder, cuts
-from ovir.fast.registry import fast
-from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights
+from ovir.fast.registry import fast, fast_kernel
+from ovir.ops.base.operator import Kernel
+from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights, blocks
 from ovir.ops.matmul import oriented
 
 _FEW = 8
@@ -47,6 +49,39 @@ def compressed_matmul(op: CompressedMatMul, binder: Binder, a: Array) -> bool:
         x = copy
     binder.call(_multiply, matrix, x.reshape(-1, x.shape[-1]), out.reshape(prod(x.shape[:-1]), -1))
     return True
+
+
+_PANEL = 1 << 22
+"""The number of elements that a fast kernel decompresses for one product."""
+
+
+@fast_kernel(CompressedMatMul)
+def by_panels(op: CompressedMatMul) -> Kernel:
+    return partial(_multiply_panels, op)
+
+
+def _multiply_panels(op: CompressedMatMul, a: Array) -> Array:
+    """Return the product: a panel of slices, which is decompressed at a time, gives columns of it, a term of it, or a
+    part of the batch."""
+    weights = op.weights
+    *batch, length, columns = weights.shape
+    if op.transpose_b:
+        length, columns = columns, length
+    x = oriented(a, op.transpose_a)
+    is_aligned = not batch or x.ndim < 3 or (x.ndim == 3 and x.shape[0] in (1, *batch))
+    if x.shape[-1] != length or not is_aligned or not weights.has_slices:
+        return op.replaced.run(a, weights.whole())  # which also reports shapes that do not match
+    result = np.zeros((*np.broadcast_shapes(x.shape[:-2], batch), *x.shape[-2:-1], columns), np.float32)
+    for rows in blocks(weights.shape, _PANEL):
+        panel = weights.slices(rows)
+        if batch:
+            part = x if x.ndim < 3 or len(x) == 1 else x[rows]
+            result[rows] = np.matmul(part, oriented(panel, op.transpose_b))
+        elif op.transpose_b:
+            result[..., rows] = np.matmul(x, panel.T)
+        else:
+            result += np.matmul(x[..., rows], panel)
+    return result
 
 
 class _Matrix(Protocol):

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binder_protocol import Binder
-from ovir.fast.base.resamples import bind_resampled
-from ovir.fast.registry import fast
+from ovir.fast.base.resamples import bind_resampled, cheapest_first
+from ovir.fast.registry import fast, fast_kernel, run_with
 from ovir.kernels.resample import Method
+from ovir.ops.base.operator import Kernel
 from ovir.ops.base.traits import input_names
 from ovir.ops.interpolate import Interpolate1, Interpolate4Base, InterpolateBase
+
+
+@fast_kernel(InterpolateBase)
+def interpolate(op: InterpolateBase) -> Kernel:
+    return run_with(op, ordered=cheapest_first)
 
 
 @fast(Interpolate1)

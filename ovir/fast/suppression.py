@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.registry import fast_kernel
+from ovir.fast.registry import fast_kernel, run_with
 from ovir.kernels.boxes import Overlaps
 from ovir.kernels.suppression import Decay, Suppression
 from ovir.ops.base.operator import Kernel
@@ -17,9 +16,7 @@ from ovir.ops.base.suppression import BoxSelectionBase
 
 @fast_kernel(BoxSelectionBase)
 def select_boxes(op: BoxSelectionBase) -> Kernel:
-    faster = copy(op)
-    faster.suppression = BlockedSuppression()
-    return faster.run
+    return run_with(op, suppression=BlockedSuppression())
 
 
 _MANY = 1 << 10

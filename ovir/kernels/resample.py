@@ -55,12 +55,6 @@ class Taps:
     def length(self) -> int:
         return int(self.index.shape[1])
 
-    def part(self, start: int, stop: int) -> tuple[int, int, Taps]:
-        """Return the input range that some of the outputs read, [low, high), and their taps relative to it."""
-        index = self.index[:, start:stop]
-        low, high = int(index.min()), int(index.max()) + 1
-        return low, high, Taps(index - low, self.weight[:, start:stop], self.unit[:, start:stop], self.gain)
-
 
 @lru_cache(maxsize=256)
 def taps(method: Method, size: int, length: int, scale: float) -> Taps:
@@ -201,7 +195,7 @@ AxisTaps = Sequence[tuple[int, Taps]]
 
 
 def resample(method: Method, data: Array, passes: AxisTaps, out: Array) -> None:
-    """Resize the axes of ``passes``, in the order of the operation's axes, into ``out``, which is C-contiguous."""
+    """Resize the axes of ``passes``, one after the other, into ``out``, which is C-contiguous."""
     if method.mode == "nearest":
         kernel = _nearest
     elif data.dtype.kind not in "iu":
@@ -215,20 +209,8 @@ def resample(method: Method, data: Array, passes: AxisTaps, out: Array) -> None:
             kernel(np.ascontiguousarray(data), passes, out)
 
 
-def cheapest_first(x: Array, passes: AxisTaps) -> list[tuple[int, Taps]]:
-    """Sort passes by cost: shrinking axes before growing ones, and the last axis, whose gathers cost most, where it has
-    least to do."""
-
-    def rank(item: tuple[int, Taps]) -> tuple[float, int]:
-        axis, taps = item
-        growth = taps.length / x.shape[axis]
-        return growth, axis if growth < 1 else -axis
-
-    return sorted(passes, key=rank)
-
-
 def _nearest(x: Array, passes: AxisTaps, y: Array) -> None:
-    *before, (axis, taps) = cheapest_first(x, passes)
+    *before, (axis, taps) = passes
     for other, along in before:
         x = x.take(along.index[0], other, mode="clip")
     x.take(taps.index[0], axis, out=y, mode="clip")
@@ -236,7 +218,7 @@ def _nearest(x: Array, passes: AxisTaps, y: Array) -> None:
 
 def _separable(x: Array, passes: AxisTaps, y: Array) -> None:
     x = x.astype(compute_dtype(x.dtype), copy=False)
-    *before, (axis, taps) = cheapest_first(x, passes)
+    *before, (axis, taps) = passes
     for other, along in before:
         x = _weighted(x, other, along.index, along.unit)
     if x.dtype == y.dtype:

@@ -20,13 +20,10 @@ from ovir.kernels.precision import as_native
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.replacement import Op, Replacement, replaces
 from ovir.ops.gather import GatherBase
-from ovir.ops.matmul import GroupedMatMul, MatMul, oriented
+from ovir.ops.matmul import GroupedMatMul, MatMul
 
 Selection = slice | Array
 """Slices along the first axis: a range (start and stop given), or one for each index of a 1-D array."""
-
-_PANEL = 1 << 22
-"""The number of elements that a reference kernel decompresses for one product."""
 
 
 class Codes(NamedTuple):
@@ -135,10 +132,7 @@ class CompressedGather(Compressed[GatherBase]):
 
 @replaces(MatMul)
 class CompressedMatMul(Compressed[MatMul]):
-    """A product with compressed weights [rows, columns] or [batch, rows, columns] as the second input.
-
-    A panel of slices is decompressed at a time: it gives columns of the result, a term of it, or a part of the batch.
-    """
+    """A product with compressed weights [rows, columns] or [batch, rows, columns] as the second input."""
 
     position = 1
     transpose_a: bool
@@ -154,24 +148,7 @@ class CompressedMatMul(Compressed[MatMul]):
         return self.transpose_b and self.weights.codes is not None
 
     def run(self, a: Array) -> Array:
-        *batch, length, columns = self.weights.shape
-        if self.transpose_b:
-            length, columns = columns, length
-        x = oriented(a, self.transpose_a)
-        is_aligned = not batch or x.ndim < 3 or (x.ndim == 3 and x.shape[0] in (1, *batch))
-        if x.shape[-1] != length or not is_aligned or not self.weights.has_slices:
-            return self.replaced.run(a, self.weights.whole())  # which also reports shapes that do not match
-        result = np.zeros((*np.broadcast_shapes(x.shape[:-2], batch), *x.shape[-2:-1], columns), np.float32)
-        for rows in blocks(self.weights.shape, _PANEL):
-            panel = self.weights.slices(rows)
-            if batch:
-                part = x if x.ndim < 3 or len(x) == 1 else x[rows]
-                result[rows] = np.matmul(part, oriented(panel, self.transpose_b))
-            elif self.transpose_b:
-                result[..., rows] = np.matmul(x, panel.T)
-            else:
-                result += np.matmul(x[..., rows], panel)
-        return result
+        return self.replaced.run(a, self.weights.whole())
 
 
 @replaces(GroupedMatMul)

@@ -119,8 +119,12 @@ class InterpolateBase(Operator):
             return out
         if not passes:
             return data.reshape(shape).copy()
-        resample(method, data, passes, out)
+        resample(method, data, self.ordered(method, data, passes), out)
         return out
+
+    def ordered(self, method: Method, data: Array, passes: AxisTaps) -> AxisTaps:
+        """Return the passes over axes in the order in which they are made, which the fast kernel changes."""
+        return passes
 
     def axis_passes(
         self, method: Method, data: Array, axes: list[int], target: Array, name: str

@@ -9,7 +9,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import as_computed, compute_dtype, stored
-from ovir.kernels.roi import Neighbors, Span, neighbors, pixel_rows, pool_boxes, pool_places
+from ovir.kernels.roi import Neighbors, Span, neighbors, pixel_rows
 from ovir.kernels.rounding import as_index, round_half_away
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.regions import RegionBase
@@ -45,6 +45,20 @@ class RoiPoolingBase(RegionBase):
     def scaled(self, values: Array) -> Array:
         scaled: Array = values * values.dtype.type(np.float32(self.spatial_scale))
         return scaled
+
+    def pool_inside(
+        self, y: Array, x: Array, size: tuple[int, ...], planes: Array, taps: int, pixels: Array, pooled: Array
+    ) -> None:
+        """Compute pooled[region, row, column] = the sum of the positions of each bin; positions outside of data count
+        as 0."""
+        height, width = size
+
+        def places(members: Array) -> Neighbors:
+            rows, columns = y[members], x[members]
+            inside = (rows >= 0) & (rows <= height - 1) & (columns >= 0) & (columns <= width - 1)
+            return neighbors(rows, columns, height, width, inside, planes[members])
+
+        self.pooling.pool_places(places, taps, pixels, pooled)
 
 
 # --------------------------------------------------------------------------- ROIPooling
@@ -109,7 +123,7 @@ class ROIPooling(RoiPoolingBase):
             spans.append(Span.within(size[axis], *(first[:, axis, np.newaxis] + cut for cut in cuts)))
         planes = images.reshape(-1, 1, 1) * (size[0] * size[1])
         rows, columns = spans
-        pool_boxes(planes, rows, columns, size[1], pixels, pooled, mean=False)
+        self.pooling.pool_boxes(planes, rows, columns, size[1], pixels, pooled, mean=False)
 
     def _pool_places(
         self, pixels: Array, size: tuple[int, ...], images: Array, start: Array, end: Array, pooled: Array
@@ -124,22 +138,7 @@ class ROIPooling(RoiPoolingBase):
             places[:, -1:] = last * most  # rounding must not move them outside
             axes.append(places)
         y, x = axes[0][:, :, np.newaxis], axes[1][:, np.newaxis, :]
-        _pool_inside(y, x, size, images.reshape(-1, 1, 1) * (size[0] * size[1]), 1, pixels, pooled)
-
-
-def _pool_inside(
-    y: Array, x: Array, size: tuple[int, ...], planes: Array, taps: int, pixels: Array, pooled: Array
-) -> None:
-    """Compute pooled[region, row, column] = the sum of the positions of each bin; positions outside of data count
-    as 0."""
-    height, width = size
-
-    def places(members: Array) -> Neighbors:
-        rows, columns = y[members], x[members]
-        inside = (rows >= 0) & (rows <= height - 1) & (columns >= 0) & (columns <= width - 1)
-        return neighbors(rows, columns, height, width, inside, planes[members])
-
-    pool_places(places, taps, pixels, pooled)
+        self.pool_inside(y, x, size, images.reshape(-1, 1, 1) * (size[0] * size[1]), 1, pixels, pooled)
 
 
 # --------------------------------------------------------------------------- PSROIPooling
@@ -211,7 +210,7 @@ class PSROIPooling(RoiPoolingBase):
         bin_numbers = np.arange(group**2).reshape(group, group)
         first = (images.reshape(-1, 1, 1) * group**2 + bin_numbers) * (height * width)
         rows, columns = spans
-        pool_boxes(first, rows, columns, width, pixel_rows(planes), pooled, mean=True)
+        self.pooling.pool_boxes(first, rows, columns, width, pixel_rows(planes), pooled, mean=True)
 
     def _pool_bilinear(self, data: Array, images: Array, start: Array, end: Array, pooled: Array) -> None:
         count, _, height, width = data.shape
@@ -234,7 +233,7 @@ class PSROIPooling(RoiPoolingBase):
         x = axes[1][:, np.newaxis, :, np.newaxis, :]
         planes = images.reshape(-1, 1, 1, 1, 1) * taps + np.arange(taps).reshape(parts)
         pixels = pixel_rows(data.reshape(count, taps, self.output_dim, height, width))
-        _pool_inside(y, x, (height, width), planes * (height * width), taps, pixels, pooled)
+        self.pool_inside(y, x, (height, width), planes * (height * width), taps, pixels, pooled)
         pooled /= taps
 
 
@@ -346,4 +345,4 @@ class DeformablePSROIPooling(RoiPoolingBase):
             number_valid = valid.sum(axis=(-2, -1), keepdims=True)[..., np.newaxis]
             return Neighbors(around.index, around.weight / np.maximum(number_valid, 1).astype(rows.dtype))
 
-        pool_places(places, taps[0] * taps[1], pixels, pooled)
+        self.pooling.pool_places(places, taps[0] * taps[1], pixels, pooled)

@@ -15,7 +15,7 @@ from ovir.core.fast_calls import einsum
 from ovir.fast.base.binder_protocol import Binder, call_shares, cuts, is_real
 from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.moves import bind_copy, bind_positions, memory_of
-from ovir.kernels.resample import AxisTaps, Method, Taps, cheapest_first, resample
+from ovir.kernels.resample import AxisTaps, Method, Taps, resample
 
 _MOST_ELEMENTS = 1 << 19
 """Elements of an output up to which one thread is enough."""
@@ -42,7 +42,7 @@ def bind_resampled(binder: Binder, method: Method, data: Array, passes: AxisTaps
         source = binder.scratch(shape, data.dtype)
         bind_copy(binder, data, source.transpose(back))
     out = binder.output(order=order).transpose(order)
-    placed = cheapest_first(source, [(order.index(axis), taps) for axis, taps in passes])
+    placed = cheapest_first(method, source, [(order.index(axis), taps) for axis, taps in passes])
     for number, (axis, taps) in enumerate(placed, 1):
         shape = (*source.shape[:axis], taps.length, *source.shape[axis + 1 :])
         target = out if number == len(placed) else binder.scratch(shape, data.dtype)
@@ -63,6 +63,7 @@ def _bind_blocks(binder: Binder, method: Method, data: Array, passes: AxisTaps) 
     x = data.reshape(slices, *data.shape[first:])
     y = out.reshape(slices, *out.shape[first:])
     passes = [(axis - first + 1, taps) for axis, taps in passes]
+    passes = cheapest_first(method, x, passes)
     work = max(x.size, y.size) // slices
     if work < _BLOCK_ELEMENTS:
         blocks = [(x[group], passes, y[group]) for group in cuts(slices, -(-slices * work // _BLOCK_ELEMENTS))]
@@ -70,9 +71,28 @@ def _bind_blocks(binder: Binder, method: Method, data: Array, passes: AxisTaps) 
         blocks = []
         for part in cuts(y.shape[1], -(-work // _BLOCK_ELEMENTS)):
             along = dict(passes)
-            low, high, along[1] = along[1].part(part.start, part.stop)
+            low, high, along[1] = _part(along[1], part)
             blocks += [(x[i : i + 1, low:high], list(along.items()), y[i : i + 1, part]) for i in range(slices)]
     call_shares(binder, [[(resample, (method, *block))] for block in blocks])
+
+
+def cheapest_first(method: Method, x: Array, passes: AxisTaps) -> AxisTaps:
+    """Sort passes by cost: shrinking axes before growing ones, and the last axis, whose gathers cost most, where it has
+    least to do. The order of integers stays, because it decides how they are rounded."""
+
+    def rank(item: tuple[int, Taps]) -> tuple[float, int]:
+        axis, taps = item
+        growth = taps.length / x.shape[axis]
+        return growth, axis if growth < 1 else -axis
+
+    return passes if x.dtype.kind in "iu" and method.mode != "nearest" else sorted(passes, key=rank)
+
+
+def _part(taps: Taps, place: slice) -> tuple[int, int, Taps]:
+    """Return the input range that some of the outputs read, [low, high), and their taps relative to it."""
+    index = taps.index[:, place]
+    low, high = int(index.min()), int(index.max()) + 1
+    return low, high, Taps(index - low, taps.weight[:, place], taps.unit[:, place], taps.gain)
 
 
 def _bind_nearest(binder: Binder, data: Array, passes: AxisTaps) -> bool:
