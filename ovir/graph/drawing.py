@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from ovir.diagnostics.short_names import without_middle
+from ovir.core.short_names import without_middle
 from ovir.diagnostics.wording import plural
 from ovir.graph.connections import html_of_ports
 from ovir.graph.constant_layers import all_constant_layers
