@@ -20,7 +20,7 @@ import pytest
 from support.terminals import needs_terminal, run_in_terminal
 
 from ovir.cli.main import main, parser
-from ovir.diagnostics.short_names import columns_of
+from ovir.core.short_names import columns_of
 from ovir.ops.base import registry
 
 pytestmark = pytest.mark.documents

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from ovir.core.html import html_table
-from ovir.diagnostics.short_names import without_middle
+from ovir.core.short_names import without_middle
 from ovir.diagnostics.wording import plural
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layer_graph import LayerGraph, state_ports

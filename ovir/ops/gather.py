@@ -81,12 +81,7 @@ class GatherBase(Operator):
             return PartialShape(None)
         batch = data.slice(0, batch_dims).merged_with(indices.slice(0, batch_dims))
         if batch is None:
-            self.fail(
-                "data {} and indices {} must be equal in the first {:dimension} (batch_dims)",
-                data,
-                indices,
-                batch_dims,
-            )
+            self.fail(_BATCHES_DIFFER, data, indices, batch_dims)
         if axis is None:
             return batch + PartialShape([UNKNOWN] * (data.rank + indices.rank - 1 - 2 * batch_dims))
         return batch + data.slice(batch_dims, axis) + indices.slice(batch_dims) + data.slice(axis + 1)
@@ -138,6 +133,7 @@ def is_outside(indices: Array, size: int, lowest: int | None = None) -> Array:
     return above | (indices < (-size if lowest is None else lowest))
 
 
+_REST_DIFFERS = "data {} and indices {} must have equal dimensions except axis {}"
 _BATCHES_DIFFER = "data {} and indices {} must be equal in the first {:dimension} (batch_dims)"
 
 
@@ -219,7 +215,7 @@ class GatherElements(Operator):
         self.require(data.rank == indices.rank, message, data, indices)
         merged = data.merged_with(indices, except_axis=axis)
         if merged is None:
-            self.fail("data {} and indices {} must have equal dimensions except axis {}", data, indices, axis)
+            self.fail(_REST_DIFFERS, data, indices, axis)
         return merged.with_dim(axis, indices[axis])
 
     def run(self, data: Array, indices: Array) -> Array:
@@ -237,8 +233,7 @@ class GatherElements(Operator):
         axis = self.normalize_axis(self.axis, data.ndim, of=data.shape)
         before, after = data.shape[:axis], data.shape[axis + 1 :]
         if indices.shape[:axis] != before or indices.shape[axis + 1 :] != after or indices.ndim != data.ndim:
-            message = "data {} and indices {} must have equal dimensions except axis {}"
-            self.fail(message, data.shape, indices.shape, axis)
+            self.fail(_REST_DIFFERS, data.shape, indices.shape, axis)
         return axis
 
 
@@ -271,12 +266,7 @@ class GatherND8(Operator):
         self.require(k <= left, message, indices.shape, k, data.shape, left, batch)
         batches = data.shape.slice(0, batch).merged_with(indices.shape.slice(0, batch))
         if batches is None:
-            self.fail(
-                "data {} and indices {} must be equal in the first {:dimension} (batch_dims)",
-                data.shape,
-                indices.shape,
-                batch,
-            )
+            self.fail(_BATCHES_DIFFER, data.shape, indices.shape, batch)
         picked = indices.shape.slice(batch, -1) + data.shape.slice(batch + k)
         return TensorType(data.element_type, self.batched(batches) + picked)
 
@@ -287,8 +277,7 @@ class GatherND8(Operator):
     def run(self, data: Array, indices: Array) -> Array:
         batch, k = self.batch_dims, indices.shape[-1]
         batches, sizes, slices = data.shape[:batch], data.shape[batch : batch + k], data.shape[batch + k :]
-        message = "data {} and indices {} must be equal in the first {:dimension} (batch_dims)"
-        self.require(indices.shape[:batch] == batches, message, data.shape, indices.shape, batch)
+        self.require(indices.shape[:batch] == batches, _BATCHES_DIFFER, data.shape, indices.shape, batch)
         positions = flat_positions(self, indices, sizes).reshape(prod(batches), prod(indices.shape[batch:-1]))
         positions += (np.arange(prod(batches)) * prod(sizes))[:, np.newaxis]
         shape = (*batches, *indices.shape[batch:-1], *slices)

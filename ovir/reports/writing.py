@@ -17,9 +17,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from ovir.core.short_names import short_names
 from ovir.diagnostics.codes import CODES, section
 from ovir.diagnostics.errors import require_packages
-from ovir.diagnostics.short_names import short_names
 from ovir.diagnostics.wording import escaped
 from ovir.reports.charts import Chart
 from ovir.reports.page import Block, Detail, Excerpt, Explanation, Page, Pairs, Table, Text

@@ -14,7 +14,7 @@ from support.terminals import needs_terminal, run_in_terminal
 import ovir
 from ovir.cli.terminal.output import say_table
 from ovir.cli.terminal.tables import Table
-from ovir.diagnostics.short_names import columns_of, short_names
+from ovir.core.short_names import columns_of, short_names
 
 BAD = Path(__file__).parent.parent / "data" / "bad"
 COMMON = "__module.decoder.model.layers."

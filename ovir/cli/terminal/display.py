@@ -12,7 +12,7 @@ from threading import Lock
 from time import perf_counter
 from typing import TextIO
 
-from ovir.diagnostics.short_names import columns_of
+from ovir.core.short_names import columns_of
 
 QUIET = 0.3
 """Seconds after a message in which the last line stays empty, because more messages may follow."""

@@ -12,7 +12,7 @@ from time import perf_counter
 from ovir.cli.terminal.display import last_line, moves_cursor
 from ovir.cli.terminal.output import print_message
 from ovir.cli.terminal.signals import requests
-from ovir.diagnostics.short_names import columns_of
+from ovir.core.short_names import columns_of
 from ovir.diagnostics.wording import escaped
 from ovir.graph.layers import Layer
 from ovir.system.progress import Stage, stage, watching

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from ovir.diagnostics.short_names import columns_of, short_names, without_middle
+from ovir.core.short_names import columns_of, short_names, without_middle
 
 NUMBER, NAME, LIST, TEXT = ">", "~", "…", "¶"
 """Marks before the heading of a column: numbers are aligned to the right, names may lose parts, lists their end, and
