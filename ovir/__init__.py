@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from ovir.fuzzing.fuzz import Fuzzing as Fuzzing
     from ovir.fuzzing.fuzz import fuzz as fuzz
     from ovir.generation.generate import Generated as Generated
+    from ovir.generation.generate import TextGenerator as TextGenerator
     from ovir.generation.generate import generate as generate
     from ovir.generation.token_comparison import CandidateToken as CandidateToken
     from ovir.generation.token_comparison import TokenComparison as TokenComparison
@@ -106,7 +107,7 @@ _NAMES = {
     "ovir.export.exported": ("Exported",),
     "ovir.fuzzing.findings": ("Finding",),
     "ovir.fuzzing.fuzz": ("Fuzzing", "fuzz"),
-    "ovir.generation.generate": ("Generated", "generate"),
+    "ovir.generation.generate": ("Generated", "TextGenerator", "generate"),
     "ovir.generation.token_comparison": ("CandidateToken", "TokenComparison", "TokenDifference"),
     "ovir.export.exporters": ("exports",),
     "ovir.graph.layers": ("Layer", "Port"),

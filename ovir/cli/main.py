@@ -12,11 +12,11 @@ import sys
 from collections.abc import Generator, Iterable, Sequence
 from typing import NoReturn, TextIO
 
-import ovir
 from ovir.cli.options.arguments import HelpFormatter, Parser, refuse_overwriting
 from ovir.cli.terminal.output import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, print_message, status_of
 from ovir.cli.terminal.progress import showing_progress
 from ovir.cli.terminal.signals import Terminated, requests
+from ovir.cli.versions import VersionAction
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, InputError, OvirError
@@ -67,7 +67,7 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
         formatter_class=_JobsFormatter,
         allow_abbrev=False,
     )
-    result.add_argument("--version", action="version", version=f"ovir {ovir.__version__}")
+    result.add_argument("--version", action=VersionAction)
     commands = result.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True, prog="ovir")
     for name in names:
         importlib.import_module(f"ovir.cli.commands.{name}").add_to(commands)

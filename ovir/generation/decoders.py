@@ -52,7 +52,7 @@ class Decoder:
 
     def __init__(self, model: Model, run: Runner) -> None:
         """Find out what the inputs of the model are; raise InputError if it is not a decoder of tokens."""
-        self._model = model
+        self.model = model
         self._run = run
         self._logits = _output(model, "logits")
         self.vocabulary: int | None = _size(model.outputs[self._logits])
@@ -65,24 +65,29 @@ class Decoder:
         self._forgets = not self._past and not any(isinstance(x.operator, ReadValueBase) for x in model.layers)
         self._makers = {index: _maker(model, name) for name, index in inputs.items() if index not in self._past}
         self._arrays: dict[int, Array] = {}
-        self._seen: list[int] = []
+        self.seen: list[int] = []
+        """The tokens of the text until now."""
+
+    def forget(self) -> None:
+        """Begin another text."""
+        self.seen, self._arrays = [], {}
 
     def step(self, tokens: Sequence[int]) -> Array:
         """Return the logits of the token after these and those before them."""
-        start = len(self._seen)
-        self._seen += tokens
+        start = len(self.seen)
+        self.seen += tokens
         first = 0 if self._forgets else start
         inputs = []
-        for index, port in enumerate(self._model.inputs):
-            array = self._past_array(index, port) if index in self._past else self._makers[index](self._seen, first)
+        for index, port in enumerate(self.model.inputs):
+            array = self._past_array(index, port) if index in self._past else self._makers[index](self.seen, first)
             inputs.append(array.astype(port.element_type.to_dtype(), copy=False))
         outputs = self._run(inputs, is_first=start == 0)
         self._arrays = {index: outputs[output] for index, output in self._past.items()}
         logits: Array = outputs[self._logits][0, -1]
         if np.isnan(logits).any():
-            place = self._model.outputs[self._logits].layer.place
+            place = self.model.outputs[self._logits].layer.place
             hint = "`ovir run --watch nan` shows the layer that made the first NaN"
-            raise RunError(diagnose(RUN, f"the logits after {len(self._seen):,} tokens hold NaN", place, hint=hint))
+            raise RunError(diagnose(RUN, f"the logits after {len(self.seen):,} tokens hold NaN", place, hint=hint))
         return logits
 
     def _past_array(self, index: int, port: Port) -> Array:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from copy import copy
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -58,18 +60,40 @@ class Tokens:
         paths = [model_file(folder, name) for name in (TOKENIZER, DETOKENIZER)]
         with stage("reading the tokenizer"):
             self._tokenizer, self._detokenizer = (CompiledModel(read_model(path)) for path in paths)
+        self.rt_info = self._tokenizer.model.rt_info
+        """What the tokenizer says about itself."""
         self.size = _vocabulary(self._detokenizer.model)
         """The number of tokens, if the detokenizer shows it."""
-        self.end = _id_of(self._tokenizer.model.rt_info.get("eos_token_id"))
+        self.end = _id_of(self.rt_info.get("eos_token_id"))
         """The id of the token that ends a text, if the tokenizer names it."""
 
-    def encode(self, text: str) -> list[int]:
-        """Return the ids of a text; raise InputError if it is not a text or has no tokens."""
+    @cached_property
+    def _plain_tokenizer(self) -> CompiledModel:
+        """Return the tokenizer without the tokens that it adds to each text."""
+        model = self._tokenizer.model.clone()
+        for layer in model.layers:
+            if layer.type == "CombineSegments":
+                for begins, ends, tokens in zip(*(layer.inputs[first:-1:3] for first in range(3)), strict=True):
+                    if begins.source and tokens.source and tokens.source.layer.type == "Const":
+                        model.connect(begins.source, ends)  # the segment becomes empty
+            elif layer.type == "SentencepieceTokenizer":
+                operator: Any = copy(layer.operator)
+                operator.add_bos = operator.add_eos = False
+                layer.operator = operator
+        model.infer_shapes()
+        return CompiledModel(model)
+
+    def encode(self, text: object, *, plain: bool = False) -> list[int]:
+        """Return the ids of a text, with ``plain`` without tokens that the tokenizer adds to each text.
+
+        Raise InputError if it is not a text or has no tokens.
+        """
         if not isinstance(text, str):
             raise InputError.usage(f"the prompt must be a text, got {type(text).__name__}")
         if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
             raise InputError.usage("the prompt is not UTF-8")
-        results = self._tokenizer([np.array([text], self._tokenizer.inputs[0].element_type.to_dtype())])
+        tokenizer = self._plain_tokenizer if plain else self._tokenizer
+        results = tokenizer([np.array([text], tokenizer.inputs[0].element_type.to_dtype())])
         found = results.to_dict()
         ids = found.get("input_ids", results[0])[0]
         if "attention_mask" in found:
@@ -98,7 +122,7 @@ class Settings:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         """Read the files, which may be missing; raise ReadError for no JSON, and InputError for wrong values."""
         path = Path(folder)
-        config, generation = (_json(path / name) for name in ("config.json", GENERATION))
+        config, generation = (json_object(path / name) for name in ("config.json", GENERATION))
         texts = config.get("text_config")
         configs = [config, texts] if isinstance(texts, dict) else [config]
         self.ends = frozenset(number for item in (generation, *configs) for number in _ids(item.get("eos_token_id")))
@@ -107,40 +131,42 @@ class Settings:
         self.context: int | None = lengths[0] if lengths else None
         """The most tokens that the decoder can see, the prompt included; None if no file says it."""
         place = Place(os.fspath(path / GENERATION))
-        self.stops = _stops(generation.get("stop_strings"), place)
+        self.stops = stop_texts("stop_strings", generation.get("stop_strings"), place)
         """The texts that end a text before them."""
         self.ignored = {
             name: generation[name] for name, off in _IGNORED.items() if generation.get(name, off) not in (off, None)
         }
         """What the file says about the choice of tokens that has no effect here."""
-        given = {name: generation.get(name) for name in ("temperature", "top_k", "top_p")}
+        given = {name: generation.get(name) for name in _OF_DRAWS}
         self._defaults: dict[str, Any] = {
             name: value for name, value in given.items() if value is not None and (value != 0 or name == "top_p")
         }
         self._draws = generation.get("do_sample") is True and generation.get("temperature") != 0
+        penalty = generation.get("repetition_penalty")
+        self._always = {} if penalty is None else {"repetition_penalty": penalty}
         try:
-            Sampling(**self._defaults)
+            Sampling(**self._defaults, **self._always)
         except InputError as error:
             raise InputError.usage(error.diagnostic.message, place) from None
 
-    def sampling(self, temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None) -> Sampling:
+    def sampling(self, **given: Any) -> Sampling:
         """Return how tokens are chosen: as the arguments say, and for those that are None, as the file says."""
-        given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-        arguments: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        if temperature != 0 and (arguments or self._draws):
+        arguments = {name: value for name, value in given.items() if value is not None}
+        if arguments.get("temperature") != 0 and (self._draws or not arguments.keys().isdisjoint(_OF_DRAWS)):
             arguments = {"temperature": 1.0, **self._defaults, **arguments}
-        return Sampling(**arguments, seed=seed)
+        return Sampling(**{**self._always, **arguments})
 
+
+_OF_DRAWS = ("temperature", "top_k", "top_p", "min_p")
+"""The settings with which tokens are drawn."""
 
 _IGNORED: dict[str, Any] = {
-    "repetition_penalty": 1,
     "presence_penalty": 0,
     "frequency_penalty": 0,
     "no_repeat_ngram_size": 0,
     "num_beams": 1,
     "min_new_tokens": 0,
     "min_length": 0,
-    "min_p": 0,
     "typical_p": 1,
     "bad_words_ids": [],
     "suppress_tokens": [],
@@ -149,18 +175,19 @@ _IGNORED: dict[str, Any] = {
 """Settings that change which token is chosen but have no effect here, each with the value that has none anywhere."""
 
 
-def _stops(found: object, place: Place) -> tuple[str, ...]:
-    """Return the texts of a setting, which may be one or a list."""
+def stop_texts(name: str, found: object, place: Place | None = None) -> tuple[str, ...]:
+    """Return the texts of a setting or argument, which may be one or a list."""
     texts = [found] if isinstance(found, str) else found or []
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise InputError.usage(f"stop_strings must be a text or a list of texts, got {found!r}", place)
+    if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+        raise InputError.usage(f"{name} must be a text or a list of texts, got {found!r}", place)
     return tuple(filter(None, texts))
 
 
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx")
 
 
-def _json(path: Path) -> dict[str, Any]:
+def json_object(path: Path) -> dict[str, Any]:
+    """Return what a JSON file holds, nothing if there is no file; raise ReadError if it holds no object."""
     if not path.exists():
         return {}
     try:

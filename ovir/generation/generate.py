@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -17,8 +18,9 @@ from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
 from ovir.export.hybrid.compile_model import compile_model, require_engine
+from ovir.generation.chat import ChatTemplate, Prompt, require_chat
 from ovir.generation.decoders import Decoder, in_ovir, on_engine
-from ovir.generation.folder import DECODER, Settings, Tokens, model_file
+from ovir.generation.folder import DECODER, Settings, Tokens, model_file, stop_texts
 from ovir.generation.sampling import MAX_TOKENS
 from ovir.generation.streaming import TextStream
 from ovir.generation.token_comparison import TokenComparison
@@ -39,13 +41,15 @@ class Generated:
     prompt_ids: list[int]
     """The tokens of the prompt."""
     ended: bool
-    """Whether a token or a text that stops it ended the text; otherwise it has as many tokens as were allowed."""
+    """Whether a token, a text that stops it or ``on_text`` ended the text; otherwise as many tokens were allowed."""
     seconds: list[float] = field(repr=False)
     """What each token took; the first has the time of the prompt."""
     comparison: TokenComparison | None = None
     """The comparison with another decoder, if one was asked for."""
     ignored: dict[str, Any] = field(default_factory=dict)
     """What ``generation_config.json`` says about the choice of tokens that had no effect."""
+    prompt: str = ""
+    """The text that the tokenizer got: the prompt, or what the chat template made of it."""
 
     @property
     def tokens_per_second(self) -> float:
@@ -57,6 +61,7 @@ class Generated:
         """Return the result for JSON."""
         found = {
             "text": self.text,
+            "prompt": self.prompt,
             "ids": self.ids,
             "prompt_ids": self.prompt_ids,
             "ended": self.ended,
@@ -70,29 +75,131 @@ class Generated:
         return self.text
 
 
+class TextGenerator:
+    """The language model of a folder, which is read and compiled once, with its first text.
+
+    ``folder``, ``engine`` and ``threads`` are those of ``ovir.generate``. Texts must not overlap in time.
+
+    Raises ReadError if the folder or a file is missing, and InputError for settings or an engine that cannot be used.
+    """
+
+    def __init__(self, folder: Folder, *, engine: str = "numpy", threads: int | None = None) -> None:
+        require_engine(engine)
+        self._folder, self._engine, self._threads = folder, engine, threads
+        self._settings = Settings(folder)
+        self._path = model_file(folder, DECODER)
+
+    @cached_property
+    def _tokens(self) -> Tokens:
+        return Tokens(self._folder)
+
+    @cached_property
+    def _decoder(self) -> Decoder:
+        with stage("reading the decoder"):
+            model = read_model(self._path)
+            return Decoder(model, in_ovir(compile_model(model, engine=self._engine, threads=self._threads)))
+
+    @cached_property
+    def _template(self) -> ChatTemplate:
+        return ChatTemplate(self._folder, self._tokens.rt_info.get("chat_template"))
+
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repetition_penalty: float | None = None,
+        seed: int | None = None,
+        stop: str | Sequence[str] | None = None,
+        chat: bool = False,
+        against: Folder | None = None,
+        config: Mapping[str, str] | None = None,
+        on_text: Callable[[str], object] | None = None,
+    ) -> Generated:
+        """Return the text that the language model makes of a prompt; ``ovir.generate`` describes the arguments."""
+        settings = self._settings
+        how = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+        sampling = settings.sampling(**how, repetition_penalty=repetition_penalty, seed=seed)
+        stops = settings.stops if stop is None else stop_texts("stop", stop)
+        if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
+            raise InputError.usage(f"max_tokens must be an integer of at least 1, got {max_tokens!r}")
+        if config and not _is_device(against):
+            raise InputError.usage("config has properties of a device: give it with against='openvino:DEVICE'")
+        if chat:
+            require_chat()
+        with _device(against, config) as device:
+            tokens, decoder = self._tokens, self._decoder
+            text = self._template.render(prompt) if chat else prompt
+            ids = tokens.encode(text, plain=chat)
+            _require_vocabulary(decoder, tokens, ids, self._path)
+            count = _most_tokens(max_tokens, len(ids), settings.context, self._path)
+            other = None if against is None else _other(against, device, self._path, decoder.model)
+            ends = settings.ends if tokens.end is None else settings.ends | {tokens.end}
+            stream = TextStream(tokens.decode, stops)
+            emit = on_text or (lambda piece: None)
+            result = Generated("", [], ids, ended=False, seconds=[], comparison=other and other[1])
+            result.prompt, result.ignored = str(text), settings.ignored
+            numbers = np.random.default_rng(seed or 0)
+            decoder.forget()
+            fed, is_refused = ids, False
+            while len(result.ids) < count and not result.ended:
+                start, draw = perf_counter(), numbers.random()
+                logits = decoder.step(fed)
+                token = sampling.choose(logits, draw, decoder.seen)
+                result.seconds.append(perf_counter() - start)
+                if other is not None:
+                    logits_there = other[0].step(fed)
+                    there = sampling.choose(logits_there, draw, decoder.seen)
+                    other[1].add(logits, logits_there, (token, there), tokens.decode)
+                result.ids.append(token)
+                fed = [token]
+                if token not in ends and (piece := stream.add(token)):
+                    is_refused = emit(piece) is True
+                result.ended = token in ends or stream.stopped or is_refused
+            if not is_refused and (piece := stream.close()):
+                emit(piece)
+        result.text = stream.text
+        result.ended |= stream.stopped
+        return result
+
+
 def generate(
     folder: Folder,
-    prompt: str,
+    prompt: Prompt,
     *,
     max_tokens: int | None = None,
     temperature: float | None = None,
     top_k: int | None = None,
     top_p: float | None = None,
+    min_p: float | None = None,
+    repetition_penalty: float | None = None,
     seed: int | None = None,
+    stop: str | Sequence[str] | None = None,
+    chat: bool = False,
     engine: str = "numpy",
     threads: int | None = None,
     against: Folder | None = None,
     config: Mapping[str, str] | None = None,
     on_text: Callable[[str], object] | None = None,
 ) -> Generated:
-    """Return the text that the language model in a folder makes of a prompt.
+    """Return the text that the language model in a folder makes of a prompt; TextGenerator makes several.
 
     The folder has ``openvino_model.xml``, ``openvino_tokenizer.xml`` and ``openvino_detokenizer.xml``, as optimum-intel
-    writes them. The text ends with a token that ends texts, before one of the ``stop_strings`` of
-    ``generation_config.json``, after ``max_tokens`` (by default 100), or where the context of the model is full. The
-    best token is taken at each step. With ``temperature``, ``top_k`` or ``top_p``, or if that file says ``do_sample``,
-    one is drawn with the random numbers of ``seed``; the file has the values of those that are not given.
-    ``temperature=0`` takes the best token in any case. ``on_text`` is called with each piece of text.
+    writes them. The text ends with a token that ends texts, before one of the texts of ``stop``, which by default are
+    the ``stop_strings`` of ``generation_config.json``, after ``max_tokens`` (by default 100), where the context of the
+    model is full, or when ``on_text``, which is called with each piece of text, returns True.
+
+    The best token is taken at each step. With ``temperature``, ``top_k``, ``top_p`` or ``min_p``, or if that file says
+    ``do_sample``, one is drawn with the random numbers of ``seed``; the file has the values of those that are not
+    given. ``temperature=0`` takes the best token in any case. ``repetition_penalty`` divides the logits above 0 of all
+    tokens until now, and multiplies those below.
+
+    With ``chat``, the chat template of the folder makes the prompt. It gets a text as the message of a user, or a list
+    of messages, such as ``[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]``.
 
     ``engine`` and ``threads`` are those of ``compile_model``. ``against`` is another decoder, which is fed with the
     same tokens: ``"openvino:DEVICE"``, with properties in ``config``, or a second folder.
@@ -100,49 +207,21 @@ def generate(
     Raises InputError for arguments that cannot be used, ReadError and ModelError for models that cannot be read or run,
     and RunError for a run that fails.
     """
-    settings = Settings(folder)
-    sampling = settings.sampling(temperature, top_k, top_p, seed)
-    if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
-        raise InputError.usage(f"max_tokens must be an integer of at least 1, got {max_tokens!r}")
-    if config and not _is_device(against):
-        raise InputError.usage("config has properties of a device: give it with against='openvino:DEVICE'")
-    require_engine(engine)
-    with _device(against, config) as device:
-        path = model_file(folder, DECODER)
-        tokens = Tokens(folder)
-        with stage("reading the decoder"):
-            model = read_model(path)
-            decoder = Decoder(model, in_ovir(compile_model(model, engine=engine, threads=threads)))
-        ids = tokens.encode(prompt)
-        _require_vocabulary(decoder, tokens, ids, path)
-        count = _most_tokens(max_tokens, len(ids), settings.context, path)
-        other = None if against is None else _other(against, device, path, model)
-        ends = settings.ends if tokens.end is None else settings.ends | {tokens.end}
-        stream = TextStream(tokens.decode, settings.stops)
-        emit = on_text or (lambda piece: None)
-        result = Generated(
-            "", [], ids, ended=False, seconds=[], comparison=other and other[1], ignored=settings.ignored
-        )
-        numbers = np.random.default_rng(seed or 0)
-        fed = ids
-        while len(result.ids) < count and not result.ended:
-            start, draw = perf_counter(), numbers.random()
-            logits = decoder.step(fed)
-            token = sampling.choose(logits, draw)
-            result.seconds.append(perf_counter() - start)
-            if other is not None:
-                logits_there = other[0].step(fed)
-                other[1].add(logits, logits_there, (token, sampling.choose(logits_there, draw)), tokens.decode)
-            result.ids.append(token)
-            fed = [token]
-            if token not in ends and (piece := stream.add(token)):
-                emit(piece)
-            result.ended = token in ends or stream.stopped
-        if piece := stream.close():
-            emit(piece)
-    result.text = stream.text
-    result.ended |= stream.stopped
-    return result
+    return TextGenerator(folder, engine=engine, threads=threads).generate(
+        prompt,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        seed=seed,
+        stop=stop,
+        chat=chat,
+        against=against,
+        config=config,
+        on_text=on_text,
+    )
 
 
 # --------------------------------------------------------------------------- the other decoder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,39 +21,53 @@ MAX_TOKENS = 100
 class Sampling:
     """How tokens are chosen: the most probable one, or one that is drawn.
 
-    Tokens are drawn if there is a temperature above 0, or ``top_k`` or ``top_p``, with which the temperature is 1
-    unless it is given. ``top_k`` limits the draw to so many tokens, ``top_p`` to the fewest tokens that have together
-    this probability.
+    Tokens are drawn if there is a temperature above 0, or ``top_k``, ``top_p`` or ``min_p``, with which the temperature
+    is 1 unless it is given. ``top_k`` limits the draw to so many tokens, ``top_p`` to the fewest tokens that have
+    together this probability, and ``min_p`` to those that have at least this part of the probability of the best one.
+    ``repetition_penalty`` makes tokens less probable that the prompt or the text has, whether tokens are drawn or not.
     """
 
     temperature: float | None = None
     top_k: int | None = None
     top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
     seed: int | None = None
 
     def __post_init__(self) -> None:
         """Raise InputError for arguments that cannot be used."""
-        t, k, p, seed = self.temperature, self.top_k, self.top_p, self.seed
+        t, k, seed, penalty = self.temperature, self.top_k, self.seed, self.repetition_penalty
         if t is not None and not (_is_number(t) and 0 <= t < math.inf):
             raise InputError.usage(f"temperature must be a number of 0 or more, got {t!r}")
         if k is not None and (type(k) is not int or k < 1):
             raise InputError.usage(f"top_k must be an integer of at least 1, got {k!r}")
-        if p is not None and not (_is_number(p) and 0 < p <= 1):
-            raise InputError.usage(f"top_p must be a number above 0 and at most 1, got {p!r}")
+        for name, p in (("top_p", self.top_p), ("min_p", self.min_p)):
+            if p is not None and not (_is_number(p) and 0 < p <= 1):
+                raise InputError.usage(f"{name} must be a number above 0 and at most 1, got {p!r}")
+        if penalty is not None and not (_is_number(penalty) and 0 < penalty < math.inf):
+            raise InputError.usage(f"repetition_penalty must be a number above 0, got {penalty!r}")
         if seed is not None and (type(seed) is not int or seed < 0):
             raise InputError.usage(f"seed must be an integer of at least 0, got {seed!r}")
-        if t == 0 and (k is not None or p is not None):
-            raise InputError.usage("top_k and top_p have no effect with temperature 0, which takes the best token")
+        if t == 0 and self.draws:
+            raise InputError.usage("top_k, top_p and min_p have no effect with temperature 0: it takes the best token")
         if seed is not None and not self.draws:
-            raise InputError.usage("seed has no effect: tokens are drawn only with temperature, top_k or top_p")
+            raise InputError.usage("seed has no effect: tokens are drawn only with temperature, top_k, top_p or min_p")
 
     @property
     def draws(self) -> bool:
         """Return whether tokens are drawn."""
-        return bool(self.temperature) or self.top_k is not None or self.top_p is not None
+        return bool(self.temperature) or any(limit is not None for limit in (self.top_k, self.top_p, self.min_p))
 
-    def choose(self, logits: Array, draw: float) -> int:
-        """Return a token; ``draw``, a random number from 0 to 1, decides which if tokens are drawn."""
+    def choose(self, logits: Array, draw: float, seen: Sequence[int] = ()) -> int:
+        """Return a token; ``draw``, a random number from 0 to 1, decides which if tokens are drawn.
+
+        ``seen`` has the tokens of the prompt and of the text.
+        """
+        if self.repetition_penalty is not None and seen:
+            places = np.array(seen)
+            found = logits[places]
+            logits = logits.copy()
+            logits[places] = np.where(found < 0, found * self.repetition_penalty, found / self.repetition_penalty)
         if not self.draws:
             return int(logits.argmax())
         order = np.argsort(-logits, kind="stable")[: self.top_k]
@@ -61,6 +76,8 @@ class Sampling:
         sums = np.cumsum(shares) / shares.sum()
         if self.top_p is not None:
             sums = sums[: int(np.searchsorted(sums, self.top_p)) + 1]
+        if self.min_p is not None:
+            sums = sums[: np.count_nonzero(shares >= self.min_p)]
         return int(order[np.searchsorted(sums, draw * sums[-1])])
 
 

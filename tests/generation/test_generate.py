@@ -102,6 +102,8 @@ def test_a_token_ends_the_text(where: str, folder: Path) -> None:
         {"do_sample": True, "temperature": 2.0},
         {"do_sample": True, "temperature": None, "top_k": 0, "top_p": 0.5},
         {"do_sample": True, "top_k": 4},
+        {"do_sample": True, "min_p": 0.1},
+        {"do_sample": False, "min_p": 0.1},
         {"do_sample": True, "temperature": 0.0, "top_k": 4},
     ],
 )
@@ -129,12 +131,80 @@ def test_a_text_of_the_folder_ends_the_text(form: Callable[[str], object], folde
     assert found.ended
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_text_of_the_caller_ends_the_text(size: int, folder: Path) -> None:
+    whole = ovir.generate(folder, PROMPT, max_tokens=20).text
+    stop = whole[7 : 7 + size]
+    write_json(folder / "generation_config.json", stop_strings=whole[3:5])
+    found = ovir.generate(folder, PROMPT, max_tokens=20, stop=stop if size == 1 else ["never so", stop])
+    assert (found.text, found.ended) == (whole[: whole.index(stop)], True)
+    assert ovir.generate(folder, PROMPT, max_tokens=20, stop=[]).text == whole
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_on_text_ends_the_text_when_it_returns_true(held: bool, folder: Path) -> None:
+    whole = ovir.generate(folder, PROMPT, max_tokens=20)
+    pieces: list[str] = []
+
+    def on_text(piece: str) -> bool:
+        pieces.append(piece)
+        return len(pieces) == 4
+
+    stop = whole.text[3:6] + "never so" if held else []  # its beginning waits for what follows
+    found = ovir.generate(folder, PROMPT, max_tokens=20, on_text=on_text, stop=stop)
+    assert found.ended
+    assert len(pieces) == 4
+    assert found.text == "".join(pieces) == whole.text[: len(found.text)]
+    found = ovir.generate(folder, PROMPT, max_tokens=20, on_text=len)  # other true values, as write() returns
+    assert (found.ids, found.ended) == (whole.ids, False)
+
+
+@pytest.mark.parametrize("drawn", [{}, {"temperature": 1.0}])
+def test_the_penalty_is_that_of_the_folder_or_of_the_caller(drawn: dict[str, Any], folder: Path) -> None:
+    def ids(**arguments: Any) -> list[int]:
+        return ovir.generate(folder, PROMPT, max_tokens=12, **drawn, **arguments).ids
+
+    (folder / "generation_config.json").unlink()
+    plain, strong, weak = ids(), ids(repetition_penalty=9.0), ids(repetition_penalty=1.1)
+    assert len({tuple(plain), tuple(strong), tuple(weak)}) == 3
+    if not drawn:
+        assert len({*strong, *(ord(c) - 32 for c in PROMPT)}) == len(strong) + len(set(PROMPT))
+    write_json(folder / "generation_config.json", repetition_penalty=9.0)
+    assert ids() == strong
+    assert ids(repetition_penalty=1.0) == plain
+    assert ids(repetition_penalty=1.1) == weak
+
+
+def test_a_generator_makes_the_same_texts_as_new_ones(folder: Path) -> None:
+    generator = ovir.TextGenerator(folder)
+    for prompt, arguments in ((PROMPT, {}), ("a", {"temperature": 1.0, "seed": 3}), (PROMPT, {"against": folder})):
+        expected = ovir.generate(folder, prompt, max_tokens=12, **arguments)  # type: ignore[arg-type]
+        assert generator.generate(prompt, max_tokens=12, **arguments).ids == expected.ids  # type: ignore[arg-type]
+
+
+def test_a_generator_reads_and_compiles_once(folder: Path) -> None:
+    generator = ovir.TextGenerator(folder)
+    expected = generator.generate(PROMPT, max_tokens=5)
+    for path in folder.iterdir():
+        path.unlink()
+    assert generator.generate(PROMPT, max_tokens=5).ids == expected.ids
+
+
+def test_a_generator_goes_on_after_a_text_that_failed(folder: Path) -> None:
+    generator = ovir.TextGenerator(folder)
+    with pytest.raises(ZeroDivisionError):
+        generator.generate(PROMPT, max_tokens=5, on_text=lambda _: 1 // 0)
+    with pytest.raises(ovir.InputError, match="has no tokens"):
+        generator.generate("")
+    assert generator.generate(PROMPT, max_tokens=5).ids == ovir.generate(folder, PROMPT, max_tokens=5).ids
+
+
 def test_settings_without_effect_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_json(folder / "generation_config.json", repetition_penalty=1.1, num_beams=1, min_p=0.0, bad_words_ids=[[3]])
-    expected = {"repetition_penalty": 1.1, "bad_words_ids": [[3]]}
+    write_json(folder / "generation_config.json", presence_penalty=1.1, num_beams=1, typical_p=1, bad_words_ids=[[3]])
+    expected = {"presence_penalty": 1.1, "bad_words_ids": [[3]]}
     assert ovir.generate(folder, PROMPT, max_tokens=2).to_dict()["ignored"] == expected
     assert main(["generate", str(folder), "--prompt", PROMPT, "--max-tokens", "2"]) == 0
-    message = "these settings of generation_config.json have no effect: repetition_penalty 1.1, bad_words_ids [[3]]"
+    message = "these settings of generation_config.json have no effect: presence_penalty 1.1, bad_words_ids [[3]]"
     assert message in capsys.readouterr().err
 
 
@@ -311,6 +381,10 @@ def _settings(text: str) -> Callable[[Path], object]:
             "  hint: models of several parts, such as an encoder and a decoder, are not supported",
         ),
         (_written({"temperature": -1}), "generation_config.json: .*temperature must be a number of 0 or more, got -1"),
+        (
+            _written({"repetition_penalty": 0}),
+            "generation_config.json: .*repetition_penalty must be a number above 0, got 0",
+        ),
         (_written({"top_k": "many"}), "generation_config.json: .*top_k must be an integer of at least 1, got 'many'"),
         (
             _written({"stop_strings": 3}),
@@ -320,7 +394,7 @@ def _settings(text: str) -> Callable[[Path], object]:
         (_without("openvino_detokenizer.xml"), r"the folder has no openvino_detokenizer.xml"),
         (
             _model_with("inputs_embeds"),
-            "no decoder of text: it has no input 'input_ids': its inputs are 'inputs_embeds'",
+            "not a decoder of text: it has no input 'input_ids': its inputs are 'inputs_embeds'",
         ),
         (_model_with("input_ids", more="labels"), "it has an input 'labels', for which a prompt gives no value"),
         (_model_with("input_ids", more="past_key_values.0.key"), "it has no output 'present.0.key'"),
@@ -361,6 +435,7 @@ def test_folders_that_cannot_be_used(prepare: Callable[[Path], object], message:
             "nowhere: error.*: there is no such folder|nowhere: .*there is no such folder",
         ),
         (PROMPT, {"top_p": 2}, "top_p must be"),
+        (PROMPT, {"stop": [3]}, r"stop must be a text or a list of texts, got \[3\]"),
     ],
 )
 def test_arguments_that_cannot_be_used(prompt: Any, arguments: dict[str, Any], message: str, folder: Path) -> None:

@@ -1,7 +1,7 @@
 """Makes a tokenizer and a detokenizer with the packages tokenizers and openvino-tokenizers, apart from the tests.
 
 usage: language_model_worker.py FOLDER    facts.json says how many tokens there are, and what is expected of texts;
-other_tokenizer.xml normalizes texts first
+other_tokenizer.xml normalizes texts first; chat/ has a tokenizer that adds tokens to texts, and a chat template
 """
 
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import openvino as ov
 from openvino_tokenizers import convert_tokenizer
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
 TEXTS = [
@@ -35,7 +35,19 @@ tokenizer.train_from_iterator(TEXTS, trainer)
 plain = fast(tokenizer)
 for name, model in zip(("tokenizer", "detokenizer"), convert_tokenizer(plain, with_detokenizer=True), strict=True):
     ov.save_model(model, folder / f"openvino_{name}.xml")
+tokenizer.post_processor = processors.TemplateProcessing(single="<|end|> $A <|end|>", special_tokens=[("<|end|>", 0)])
+chat = fast(tokenizer)
+chat.chat_template = "{% for message in messages %}{{ eos_token }}{{ message.role }}: {{ message.content }}{% endfor %}"
+chat.save_pretrained(folder / "chat")
+for name, model in zip(("tokenizer", "detokenizer"), convert_tokenizer(chat, with_detokenizer=True), strict=True):
+    ov.save_model(model, folder / "chat" / f"openvino_{name}.xml")
+messages = [{"role": "system", "content": TEXTS[0]}, {"role": "user", "content": TEXTS[1]}]
+of_chat = {
+    "messages": messages,
+    "chat_ids": chat.apply_chat_template(messages)["input_ids"],
+    "added": chat("the")["input_ids"],
+}
 facts = {"size": len(plain), "end": plain.eos_token_id, "ids": [plain(text)["input_ids"] for text in TEXTS]}
 tokenizer.normalizer = normalizers.NFC()
 ov.save_model(convert_tokenizer(fast(tokenizer)), folder / "other_tokenizer.xml")
-(folder / "facts.json").write_text(json.dumps({**facts, "texts": TEXTS}), encoding="utf-8")
+(folder / "facts.json").write_text(json.dumps({**facts, **of_chat, "texts": TEXTS}), encoding="utf-8")

@@ -73,6 +73,18 @@ def test_prompts_have_the_tokens_of_transformers(real: tuple[Path, dict[str, Any
     assert found == facts["ids"]
 
 
+def test_conversations_have_the_tokens_of_transformers(real: tuple[Path, dict[str, Any]]) -> None:
+    pytest.importorskip("jinja2", reason="chat templates need jinja2")
+    folder, facts = real
+    ovir.save_model(EXAMPLE["decoder"](facts["size"]), folder / "chat" / "openvino_model.xml")
+    generator = ovir.TextGenerator(folder / "chat")
+    assert generator.generate(facts["messages"], max_tokens=1, chat=True).prompt_ids == facts["chat_ids"]
+    assert generator.generate("the", max_tokens=1).prompt_ids == facts["added"]  # with the tokens of the tokenizer
+    (folder / "chat" / "chat_template.jinja").unlink()
+    of_tokenizer = ovir.generate(folder / "chat", facts["messages"], max_tokens=1, chat=True)
+    assert of_tokenizer.prompt_ids == facts["chat_ids"]
+
+
 def test_pieces_are_the_text_of_the_detokenizer(real: tuple[Path, dict[str, Any]]) -> None:
     folder, facts = real
     pieces: list[str] = []
@@ -98,7 +110,7 @@ def test_a_tokenizer_of_another_model(
     change: int, message: str, real: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
     folder, facts = real
-    for path in folder.iterdir():
+    for path in folder.glob("openvino_*"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     ovir.save_model(EXAMPLE["decoder"](facts["size"] + change), tmp_path / "openvino_model.xml")
     with pytest.raises(ovir.InputError, match=message):
@@ -107,7 +119,7 @@ def test_a_tokenizer_of_another_model(
 
 def test_tokens_that_the_tokenizer_does_not_have(real: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     folder, facts = real
-    for path in folder.iterdir():
+    for path in folder.glob("openvino_*"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     ovir.save_model(EXAMPLE["decoder"](10 * facts["size"]), tmp_path / "openvino_model.xml")
     found = ovir.generate(tmp_path, "the quick fox", temperature=1.0, max_tokens=40)

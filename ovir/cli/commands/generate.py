@@ -37,10 +37,11 @@ def add_to(commands: Any) -> None:
         "generate text with a language model, its tokenizer and its detokenizer",
         "  ovir generate FOLDER --prompt 'Once upon a time'\n"
         "  ovir generate FOLDER --prompt 'Once upon a time' --max-tokens 20 --temperature 0.8 --top-p 0.9 --seed 7\n"
+        "  ovir generate FOLDER --chat --prompt 'Who are you?'\n"
         "  ovir generate FOLDER --prompt 'Once upon a time' --against openvino:CPU\n"
         "  ovir generate int4/ --prompt 'Once upon a time' --against f16/ --json\n"
         "\nThe text goes to stdout as it is generated, everything else to stderr.\n"
-        f"Without --temperature, --top-k and --top-p, tokens are chosen as {GENERATION} of the folder says.\n"
+        f"Without --temperature, --top-k, --top-p and --min-p, tokens are chosen as {GENERATION} of the folder says.\n"
         "exit status: 1 if --against finds another token at some step\n",
     )
     parser.add_argument(
@@ -51,6 +52,9 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("--prompt", metavar="TEXT", help="the text to continue; - reads it from stdin")
     parser.add_argument(
+        "--chat", action="store_true", help="make the prompt the message of a user in the chat template of the folder"
+    )
+    parser.add_argument(
         "--max-tokens", type=positive, metavar="N", help=f"generate at most N tokens (default: {MAX_TOKENS})"
     )
     parser.add_argument(
@@ -60,6 +64,16 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--top-p", type=amount, metavar="P", help="draw one of the fewest tokens that have the probability P together"
     )
+    parser.add_argument(
+        "--min-p", type=amount, metavar="P", help="draw one of the tokens with P times the probability of the best one"
+    )
+    parser.add_argument(
+        "--repetition-penalty",
+        type=amount,
+        metavar="R",
+        help="make tokens that were there less probable, if R is above 1",
+    )
+    parser.add_argument("--stop", action="append", metavar="TEXT", help="end the text before this one; may be repeated")
     parser.add_argument("--seed", type=natural, metavar="N", help="seed of the draws (default: 0)")
     parser.add_argument(
         "--engine",
@@ -98,6 +112,10 @@ def run(arguments: argparse.Namespace) -> int:
             temperature=arguments.temperature,
             top_k=arguments.top_k,
             top_p=arguments.top_p,
+            min_p=arguments.min_p,
+            repetition_penalty=arguments.repetition_penalty,
+            stop=arguments.stop,
+            chat=arguments.chat,
             seed=arguments.seed,
             engine=arguments.engine,
             threads=arguments.threads,
