@@ -26,7 +26,10 @@ def top_k(op: TopK3, binder: Binder, *inputs: Array) -> bool:
     keys = binder.scratch(rows.shape, data.dtype)
     outputs = [np.moveaxis(binder.output(index), axis, -1) for index in range(2)]
     begins = np.arange(prod(rows.shape[:-1])).reshape(*rows.shape[:-1], 1) * rows.shape[-1]
-    binder.call(_reversed(data) if op.mode == "max" else np.positive, rows, keys)
+    if op.mode == "max":
+        binder.call(_reversed(data), rows, keys)
+    else:
+        binder.call(np.copyto, keys, rows)
     binder.call(_fill_from_keys, op, keys, begins, outputs, partial(op.run, *inputs), axis)
     return True
 

@@ -316,7 +316,7 @@ def _repeated_faults(call: _Call, expected: list[Any], constants: frozenset[int]
                 yield f"{call.name} fails {title.format(run)}: {error}"
             continue
         if wanted is not None:
-            yield from _differences(call, got, wanted, None, title.format(run), units=2 * (run in _EXTREMES))
+            yield from _differences(call, got, wanted, None, title.format(run), units=3 * (run in _EXTREMES))
 
 
 def _differences(
@@ -342,10 +342,11 @@ def _extreme(array: Array, numbers: Callable[[Any, Array], Array]) -> Array:
 
 
 _EXTREMES: dict[str, Callable[[Any, Array], Array]] = {
-    # All are positive, because the order of the sums would decide whether others become infinite.
-    "large": lambda info, x: np.abs(x) * float(info.max),
+    # All are positive and a quarter of the largest number, because the order of the sums would decide whether others
+    # become infinite.
+    "large": lambda info, x: np.abs(x) * float(info.max) / 4,
     "small": lambda info, x: np.rint(x * 9) * float(info.smallest_subnormal),
-    "one large": lambda info, x: np.where(x > 0.9, float(info.max), x),
+    "one large": lambda info, x: np.where(x > 0.9, float(info.max) / 4, x),
     "one infinite": lambda info, x: np.where(x > 0.9, np.inf, x),
     "one missing": lambda info, x: np.where(x > 0.9, np.nan, x),
 }
