@@ -212,7 +212,7 @@ def _before_repetition(slot: int, makers: Mapping[int, Step], ports: Sequence[Po
     before, between, after = (ports[place].shape for place in (repeat.inputs[0], repeat.outputs[0], slot))
     if not (reshape.may_use_fast_form and repeat.may_use_fast_form):
         return None
-    if not before.rank == between.rank == after.rank + 1 == 5:
+    if not (before.rank == between.rank == 5 and after.rank == 4):
         return None
     groups, copies, heads = between[1], between[2], after[1]
     if not (before[2] == Dimension(1) and groups.is_static and copies.is_static and heads.is_static):
