@@ -78,12 +78,13 @@ def elementwise(function: Callable[[Any], Any], dtype: Any = np.float32) -> Made
 
 def recurrence(steps: int, size: int) -> Made:
     """Run an LSTM over more steps than a copy of its input takes time."""
-    tensors = [_numbers(1, 4 * size, size), _numbers(1, 4 * size, size), _numbers(1, 4 * size)]
-    zeros = np.zeros((1, 1, size), np.float32)
-    return _made(
-        lambda x: ops.lstm_sequence(x, zeros, zeros, np.array([steps]), *tensors, size, "forward")[0],
-        x=_numbers(1, steps, size),
-    )
+    weights, biases = _numbers(1, 4 * size, size), _numbers(1, 4 * size)
+    zeros, lengths = np.zeros((1, 1, size), np.float32), np.array([steps])
+
+    def build(x: Any) -> Any:
+        return ops.lstm_sequence(x, zeros, zeros, lengths, weights, weights, biases, size, "forward")[0]
+
+    return _made(build, x=_numbers(1, steps, size))
 
 
 def transformer(form: str) -> Made:
