@@ -6,16 +6,15 @@ import random
 from functools import partial
 
 import pytest
-
-from benchmarks import fuzz_untrusted
+from fuzz import untrusted
 
 SECONDS = 20
 
 
 @pytest.mark.slow
 def test_mutated_files_get_verdicts() -> None:
-    seeds = fuzz_untrusted.read_seeds([fuzz_untrusted.EXAMPLES])
-    result = fuzz_untrusted.fuzz(partial(fuzz_untrusted.mutate, seeds), SECONDS)
+    seeds = untrusted.read_seeds([untrusted.EXAMPLES])
+    result = untrusted.fuzz(partial(untrusted.mutate, seeds), SECONDS)
     assert result.faults == []
     assert result.files > 20
     assert result.errors > result.files // 2
@@ -23,17 +22,17 @@ def test_mutated_files_get_verdicts() -> None:
 
 @pytest.mark.slow
 def test_two_tricks_together_are_refused() -> None:
-    result = fuzz_untrusted.fuzz(fuzz_untrusted.composed, SECONDS)
+    result = untrusted.fuzz(untrusted.composed, SECONDS)
     assert result.faults == []
     assert result.files > 20
 
 
-@pytest.mark.parametrize("mutation", dict.fromkeys(fuzz_untrusted.OF_XML), ids=lambda mutation: mutation.__name__)
-def test_each_mutation_changes_files(mutation: fuzz_untrusted.Mutation) -> None:
-    seeds = fuzz_untrusted.read_seeds([fuzz_untrusted.EXAMPLES])
+@pytest.mark.parametrize("mutation", dict.fromkeys(untrusted.OF_XML), ids=lambda mutation: mutation.__name__)
+def test_each_mutation_changes_files(mutation: untrusted.Mutation) -> None:
+    seeds = untrusted.read_seeds([untrusted.EXAMPLES])
     assert sum(mutation(xml, random.Random(1)) != xml for xml, _ in seeds) > len(seeds) // 2
 
 
 def test_a_mutant_is_made_of_its_seed_alone() -> None:
-    seeds = fuzz_untrusted.read_seeds([fuzz_untrusted.EXAMPLES])
-    assert fuzz_untrusted.mutate(seeds, 5) == fuzz_untrusted.mutate(seeds, 5)
+    seeds = untrusted.read_seeds([untrusted.EXAMPLES])
+    assert untrusted.mutate(seeds, 5) == untrusted.mutate(seeds, 5)

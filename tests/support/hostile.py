@@ -1,4 +1,4 @@
-"""Tricks of hostile packages, each a function that plays it on a package, for tests and for `benchmarks.fuzz_untrusted`.
+"""Tricks of hostile packages, each a function that plays it on a package, for tests and for `tests.fuzz.untrusted`.
 
 A trick is registered with the code of the error that the gate reports for it, and with variations: the texts that it
 puts into the package. It adds to the package, so that tricks can be played after one another.

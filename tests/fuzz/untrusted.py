@@ -1,6 +1,6 @@
 """Check mutated files as untrusted files: no crash, no hang, no more than the budget.
 
-``python -m benchmarks.fuzz_untrusted --minutes 10 [FOLDER ...]`` changes examples, or the models of the folders: the
+``python -m tests.fuzz.untrusted --minutes 10 [FOLDER ...]`` changes examples, or the models of the folders: the
 XML as a text and by its structure, its numbers to limits, the bytes and the length of the weights. It prints each file
 whose check ended without a verdict or took more than the budget, and the most that a check took. With ``--tricks`` it
 plays two tricks of ``tests/support/hostile.py`` on one package instead, which must be refused.
@@ -26,7 +26,7 @@ from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.guard import Guard, Verdict
 from tests.support.hostile import composed
 
-EXAMPLES = Path(__file__).parents[1] / "examples" / "xml"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
 BUDGET = Budget(seconds=10.0, memory=1 << 29)
 NUMBERS = [
     *("-1", "0", "1", "2", "63", "64", "65", "255", "4096", "65535", "1000000", "2147483647", "2147483648"),
