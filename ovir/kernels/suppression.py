@@ -31,13 +31,6 @@ class Suppression:
             return order
         return order[ranks(rows[order]) < most]
 
-    def ranked_one(self, scores: Array, eligible: Array | None = None, most: int | None = None) -> Array:
-        """Return the places of the highest of the eligible scores in descending order; without ``eligible`` all are."""
-        if eligible is None:
-            return self.descending(scores)[:most]
-        indices = eligible.nonzero()[0]
-        return indices[self.descending(scores[indices])[:most]]
-
     def keep_apart(self, rows: Array, most: int, overlaps: Overlaps, threshold: float | Array) -> Array:
         """Return the numbers of the candidates that are kept, at most ``most`` of each row, in ascending order.
 

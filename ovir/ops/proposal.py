@@ -347,7 +347,7 @@ class GenerateProposals(GenerateProposalsBase):
                 boxes, sides, box_scores = self.boxes(image, anchors, image_deltas, image_scores, margin=margin)
                 least = np.float32(self.min_size) * np.broadcast_to(image[2:], 2)[::-1]
                 large: Array = np.all(sides >= least, axis=1)
-                candidates = self.suppression.ranked_one(box_scores, most=self.pre_nms_count)
+                candidates = self.suppression.descending(box_scores)[: self.pre_nms_count]
                 best = self.select_boxes(boxes, candidates[large[candidates]], margin)
             best_boxes.append(boxes[best])
             best_scores.append(box_scores[best])
@@ -402,8 +402,8 @@ class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
         roi_scores = np.zeros(self.post_nms_count, im_info.dtype)
         with np.errstate(all="ignore"):
             boxes, sides, box_scores = self.boxes(*map(as_f32, inputs), margin=1.0)
-            large: Array = np.all(sides >= np.float32(self.min_size), axis=1)
-            candidates = self.suppression.ranked_one(box_scores, large, self.pre_nms_count)
-            best = self.select_boxes(boxes, candidates, margin=0.0)
+            large = np.all(sides >= np.float32(self.min_size), axis=1).nonzero()[0]
+            order = self.suppression.descending(box_scores[large])[: self.pre_nms_count]
+            best = self.select_boxes(boxes, large[order], margin=0.0)
             rois[: best.size], roi_scores[: best.size] = boxes[best], box_scores[best]
         return rois, roi_scores

@@ -51,15 +51,6 @@ def test_ranked_is_a_stable_sort_of_each_row(suppression: Suppression, length: i
     assert scores.ravel()[order].tolist() == scores.ravel()[expected.ravel()].tolist()
 
 
-def test_ranked_one(suppression: Suppression) -> None:
-    scores = np.float32([1, 3, 2, 3])
-    assert suppression.ranked_one(scores).tolist() == [1, 3, 2, 0]
-    assert suppression.ranked_one(scores, most=2).tolist() == [1, 3]
-    assert suppression.ranked_one(scores, scores != 2, 2).tolist() == [1, 3]
-    assert suppression.ranked_one(scores, scores < 3).tolist() == [2, 0]
-    assert suppression.ranked_one(scores, scores > 3).tolist() == []
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("count", [7, 5000])  # few and many are ordered in different ways
 def test_nan_is_last_whatever_its_sign(suppression: Suppression, dtype: Any, count: int) -> None:
