@@ -375,7 +375,7 @@ def test_names_in_a_narrow_table_differ(narrow: Browser, encoder_report: Path) -
     open_report(narrow, encoder_report)
     names = narrow.run(NAMES)
     assert len({shown for shown, _ in names}) == len(names) == 8
-    assert all("…" in shown and len(shown) <= 30 < len(title) for shown, title in names)
+    assert all(shown == title for shown, title in names)  # in several lines
     assert narrow.run(CUT) == 0
 
 

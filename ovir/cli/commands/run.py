@@ -71,7 +71,7 @@ SLOWEST = 20
 class Report:
     """The results of one run."""
 
-    model: Model
+    compiled: CompiledModel
     feeds: Mapping[int, Array]
     made: Sequence[RandomInput]
     results: Results
@@ -85,6 +85,10 @@ class Report:
     top: int | None = None
     """So many scores of each row are shown."""
     watch: Watch | None = None
+
+    @property
+    def model(self) -> Model:
+        return self.compiled.model
 
     # ----- for people
 
@@ -142,8 +146,11 @@ class Report:
 
     def page(self) -> Page:
         """Return the report for a browser."""
-        from ovir.reports.run_page import Ran, run_page
+        from ovir.reports.run_page import Ran, RanTypes, run_page
 
+        seen = RanTypes(self.model)
+        if seen.wanted_steps:
+            self.compiled.create_infer_request().infer(self.feeds, listeners=[seen])
         random = frozenset(self.model.inputs.index(item.port) for item in self.made)
         ran = Ran(
             self.model,
@@ -155,6 +162,7 @@ class Report:
             self.times,
             self.watch,
             self.profiled,
+            seen.types,
         )
         return run_page(ran, self.top)
 
@@ -460,7 +468,9 @@ def run(arguments: argparse.Namespace) -> int:
         _save(arguments.output, results)
     if arguments.node_data is not None:
         write_run_data(arguments.node_data, model, profile, ranges)
-    report = Report(model, inputs.feeds, inputs.made, results, profile, seconds, profiled, times, arguments.top, watch)
+    report = Report(
+        compiled, inputs.feeds, inputs.made, results, profile, seconds, profiled, times, arguments.top, watch
+    )
     if arguments.json:
         report.print_json(seed=(arguments.seed or 0) if inputs.made else None)
     else:
