@@ -355,7 +355,7 @@ def layer_errors(found: Comparison, height: int) -> Chart | None:
         "Errors of layers",
         powers,
         {"equal": errors.count(0.0)},
-        {"not comparable": errors.count(math.inf)},
+        {"∞": errors.count(math.inf)},
         axis="relative error",
         of="layers",
         height=height,
