@@ -71,6 +71,7 @@ SLOWEST = 20
 class Report:
     """The results of one run."""
 
+    model: Model
     compiled: CompiledModel
     feeds: Mapping[int, Array]
     made: Sequence[RandomInput]
@@ -85,10 +86,6 @@ class Report:
     top: int | None = None
     """So many scores of each row are shown."""
     watch: Watch | None = None
-
-    @property
-    def model(self) -> Model:
-        return self.compiled.model
 
     # ----- for people
 
@@ -468,9 +465,8 @@ def run(arguments: argparse.Namespace) -> int:
         _save(arguments.output, results)
     if arguments.node_data is not None:
         write_run_data(arguments.node_data, model, profile, ranges)
-    report = Report(
-        compiled, inputs.feeds, inputs.made, results, profile, seconds, profiled, times, arguments.top, watch
-    )
+    shown = results, profile, seconds, profiled, times, arguments.top, watch
+    report = Report(model, compiled, inputs.feeds, inputs.made, *shown)
     if arguments.json:
         report.print_json(seed=(arguments.seed or 0) if inputs.made else None)
     else:
