@@ -67,6 +67,19 @@ class Summary:
     rt_info: dict[str, Any] = field(default_factory=dict)
     """The runtime information of the model."""
 
+    @property
+    def model_info(self) -> list[tuple[str, str]]:
+        """Return the texts of the section ``model_info``, which applications read, with the path of each."""
+        return list(_texts(self.rt_info.get("model_info")))
+
+
+def _texts(info: Any, before: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in info.items() if isinstance(info, dict) else ():
+        if isinstance(value, str):
+            yield f"{before}{key}", value
+        else:
+            yield from _texts(value, f"{before}{key}/")
+
 
 def summarize(model: Model, weights: str | None = None) -> Summary:
     """Return the numbers of a model. ``weights`` is the path of its weights if it is not the .bin next to the model."""

@@ -100,16 +100,22 @@ def bars(
 
 @dataclass(frozen=True)
 class Spread:
-    """How many values are in each of the ranges between ``edges``, which are of equal width."""
+    """How many values are in each of the ranges between ``edges``, which are of equal width.
+
+    The first and the last range also have the values beyond, down to ``low`` and up to ``high``.
+    """
 
     edges: list[float]
     counts: list[int]
+    low: float
+    high: float
 
 
 def spread(array: Array) -> Spread | None:
     """Return the distribution of the finite values of a tensor; None if there are none, or if they are no numbers.
 
-    There are more ranges for more values; integers have a range each if they are close to each other.
+    There are more ranges for more values; integers have a range each if they are close to each other. Few values that
+    are far from all others do not widen the ranges.
     """
     if array.dtype.kind in "TUSO" or not array.size:
         return None
@@ -120,6 +126,11 @@ def spread(array: Array) -> Spread | None:
         low, high = min(low, float(block.min())), max(high, float(block.max()))
     if low > high:
         return None
+    ends = low, high
+    sample = np.concatenate([*_finite_blocks(flat[:: 1 + flat.size // _BLOCK]), ends])
+    first, last = np.percentile(sample, _MOST_VALUES, method="nearest").tolist()
+    if 0 < _FAR * (last / 2 - first / 2) < high / 2 - low / 2:
+        low, high = first, last
     is_integral = flat.dtype.kind != "f"
     count = int(high - low) + 1 if is_integral and high - low < most else most if high > low else 1
     if is_integral and high - low < most:
@@ -128,9 +139,9 @@ def spread(array: Array) -> Spread | None:
     width = high / 2 - low / 2  # halves, because the difference may be too large for f64
     for block in _finite_blocks(flat):
         places = np.zeros(block.size) if width == 0 else (block / 2 - low / 2) / width * count
-        counts += np.bincount(np.minimum(places.astype(np.int64), count - 1), minlength=count)
+        counts += np.bincount(np.clip(places, 0, count - 1).astype(np.int64), minlength=count)
     edges = [*(low + (high / count - low / count) * number for number in range(count)), high]
-    return Spread(edges, counts.tolist())
+    return Spread(edges, counts.tolist(), *ends)
 
 
 def _finite_blocks(flat: Array) -> Sequence[Array]:
@@ -141,6 +152,8 @@ def _finite_blocks(flat: Array) -> Sequence[Array]:
 
 _BLOCK = 1 << 20  # elements
 _MOST_RANGES = 60
+_MOST_VALUES, _FAR = (0.5, 99.5), 10
+"""The percentiles between which most values are, and the part of their distance that makes the others far away."""
 
 
 def histogram(title: str, array: Array, *, axis: str = "value", of: str = "elements") -> Chart | None:
@@ -150,14 +163,17 @@ def histogram(title: str, array: Array, *, axis: str = "value", of: str = "eleme
         return None
     edges, counts = found.edges, found.counts
     width = edges[1] - edges[0] or 1.0
+    shown = [min(found.low, edges[0]), *edges[1:-1], max(found.high, edges[-1])]
+    is_clipped = shown[0] < edges[0] or shown[-1] > edges[-1]
     return counted(
         title,
         [(one + other) / 2 for one, other in pairwise(edges)],
         counts,
-        [f"{one:.5g} to {other:.5g}" for one, other in pairwise(edges)],
+        [f"{one:.5g} to {other:.5g}" for one, other in pairwise(shown)],
         axis=axis,
         of=of,
         width=width,
+        note=f"The outer bars also count what is beyond, from {shown[0]:.5g} to {shown[-1]:.5g}." if is_clipped else "",
     )
 
 
@@ -173,7 +189,15 @@ def counted(
     height: int = 260,
     note: str = "",
 ) -> Chart:
-    """Return vertical bars of numbers of things; ``texts`` says what each bar counts."""
+    """Return vertical bars of numbers of things; ``texts`` says what each bar counts.
+
+    The axis of numbers is logarithmic if one bar would hide the others.
+    """
+    heights = [count for count in counts if count]
+    is_linear = len(heights) < 2 or max(heights) < _TOWERING * np.median(heights)
+    axis_of_counts = {"title": {"text": of}, "rangemode": "tozero", **whole_ticks(max(counts, default=0))}
+    log_range = [-0.3, math.log10(1.5 * max(counts, default=1))]
+    log_axis = {"title": {"text": f"{of}, logarithmic"}, "type": "log", "range": log_range, "dtick": 1}
     trace = {
         "type": "bar",
         "x": [rounded(place) for place in places],
@@ -185,10 +209,19 @@ def counted(
     }
     layout = {
         "xaxis": {"title": {"text": axis}},
-        "yaxis": {"title": {"text": of}, "rangemode": "tozero"},
+        "yaxis": axis_of_counts if is_linear else log_axis,
         "bargap": 0.06,
     }
     return Chart(title, [trace], layout, height, note)
+
+
+_TOWERING = 40
+"""How many times as high as a usual bar one may be."""
+
+
+def whole_ticks(most: int) -> dict[str, int]:
+    """Return the settings of an axis of integers, which has ticks at integers only."""
+    return {"dtick": 1} if most < 6 else {}
 
 
 def rounded(value: float) -> float | None:
@@ -232,9 +265,9 @@ def error_curve(found: Comparison, layers: LayerIndex) -> Chart | None:
     The axis is logarithmic. The line passes over layers without an error, which have marks at the lower end; layers
     that cannot be compared are at the upper end.
     """
-    if len(found.layers) < 2:
-        return None
     errors = [noise(layer.tensor.worst) for layer in found.layers]
+    if len(errors) < 2 or not any(errors):
+        return None
     low, high = _ends(errors)
     points = [
         _Point(number, layer, error, low, high)
@@ -251,7 +284,11 @@ def error_curve(found: Comparison, layers: LayerIndex) -> Chart | None:
         _trace(beyond, layers, mode="markers", marker=circle),
     ]
     layout = {
-        "xaxis": {"title": {"text": "layer, in the order of the run"}, "range": [0, len(errors) + 1]},
+        "xaxis": {
+            "title": {"text": "layer, in the order of the run"},
+            "range": [0, len(errors) + 1],
+            **whole_ticks(len(errors)),
+        },
         "yaxis": _axis(low, high, has_equal=0 in errors, has_lone=math.inf in errors),
     }
     note = "The root mean square of the error, relative to the signal. Circles are beyond tolerance; a click opens one."
@@ -308,26 +345,28 @@ def _axis(low: int, high: int, *, has_equal: bool, has_lone: bool) -> dict[str, 
     }
 
 
-def layer_errors(found: Comparison) -> Chart:
-    """Return a chart of the number of layers by the size of their errors."""
+def layer_errors(found: Comparison, height: int) -> Chart | None:
+    """Return a chart of the number of layers by the size of their errors; None without errors."""
     errors = [noise(layer.tensor.worst) for layer in found.layers]
+    if not any(errors):
+        return None
     powers = Counter(math.frexp(error)[1] - 1 for error in errors if 0 < error < math.inf)
     return _by_power(
         "Errors of layers",
         powers,
         {"equal": errors.count(0.0)},
-        {"not comparable": errors.count(math.inf)},
+        {"∞": errors.count(math.inf)},
         axis="relative error",
         of="layers",
-        height=378,
+        height=height,
         note="The root mean square of the error of each layer's output, relative to the signal.",
     )
 
 
 def element_errors(output: OutputDifference) -> Chart | None:
-    """Return a chart of the number of elements of an output by the size of their errors; None without counts."""
+    """Return a chart of the number of elements of an output by the size of their errors; None without errors."""
     worst = output.tensor.worst
-    if worst.errors is None:
+    if worst.errors is None or worst.is_equal:
         return None
     equal = worst.size - sum(worst.errors.values()) - worst.lone
     title, rest = f"Errors of {output.name}", {"NaN, Inf": worst.lone}
@@ -352,16 +391,13 @@ def _by_power(
     bars += [(name, name, count) for name, count in after.items() if count]
     ticks, texts, counts = zip(*bars, strict=True) if bars else ((), (), ())
     chart = counted(title, range(len(counts)), counts, texts, axis=axis, of=of, height=height, note=note)
-    step = max(1, math.ceil(len(ticks) / _MOST_TICKS))
-    places = sorted({*range(0, len(ticks), step), *(i for i, tick in enumerate(ticks) if tick in {*before, *after})})
     chart.layout["xaxis"] |= {
         "range": [-0.6, max(len(ticks), _LEAST_BARS) - 0.4],
-        "tickvals": places,
-        "ticktext": [ticks[place] for place in places],
+        "tickvals": list(range(len(ticks))),
+        "ticktext": ticks,
         "tickangle": 0,
     }
     return chart
 
 
-_MOST_TICKS = 9
 _LEAST_BARS = 6  # fewer bars leave room beside them

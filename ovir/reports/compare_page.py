@@ -26,11 +26,13 @@ def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str]
     page.conclusion = conclusion
     page.layers.add(model)
     page.facts += _facts(found, page)
-    add_diagnostics(page, found.diagnostics, layers_by_title(model.walk()))
     if found.outputs:
-        page.add("Outputs", *_histograms(found), _outputs(found, page, model))
+        page.add("Outputs", _outputs(found, page, model), *_histograms(found))
+    add_diagnostics(page, found.diagnostics, layers_by_title(model.walk()))
     if found.layers:
-        page.add("Errors", error_curve(found, page.layers), _contributions(found, page), layer_errors(found))
+        most = _contributions(found, page)
+        errors = layer_errors(found, most.height if most is not None else 260)
+        page.add("Errors", error_curve(found, page.layers), most, errors)
         note = "Layers in the order of the noise that they add; those beyond tolerance come first."
         page.add("Layers", _layers(found, page), note=note)
     if found.not_compared:
@@ -67,10 +69,10 @@ def _tolerance_text(found: Comparison) -> tuple[str, str]:
 # --------------------------------------------------------------------------- tables
 
 _METRICS = (
-    *(Column("max abs", "real"), Column("max rel", "real"), Column("mean", "real"), Column("RMSE", "real")),
-    *(Column("cosine", "real"), Column("SQNR dB", "decibels"), Column("elements beyond", "count")),
-    Column("NaN, Inf", "text"),
+    *(Column("max abs", "real"), Column("RMSE", "real"), Column("cosine", "cosine"), Column("SQNR dB", "decibels")),
+    *(Column("beyond", "count"), Column("NaN, Inf", "text")),
 )
+"""The metrics in tables, as many as fit beside names; details have all of them."""
 
 
 def _metrics(tensor: TensorDifference) -> Sequence[Cell]:
@@ -78,8 +80,8 @@ def _metrics(tensor: TensorDifference) -> Sequence[Cell]:
     lone = [
         f"{name} {one:,} ≠ {other:,}" for name, (one, other) in (("NaN", worst.nan), ("Inf", worst.inf)) if one != other
     ]
-    numbers = (worst.max_abs, worst.max_rel, worst.mean_abs, worst.rmse, worst.cosine, worst.sqnr_db)
-    return (*numbers, worst.beyond, worst.problem or ", ".join(lone))
+    numbers = (worst.max_abs, worst.rmse, worst.cosine, worst.sqnr_db, worst.beyond)
+    return (*numbers, worst.problem or ", ".join(lone))
 
 
 def _type_text(tensor: TensorDifference) -> str:
@@ -104,7 +106,7 @@ def _outputs(found: Comparison, page: Page, model: LayerGraph) -> Table:
 def _layers(found: Comparison, page: Page) -> Table:
     order = {layer.id: number for number, layer in enumerate(found.layers, 1)}
     columns = [Column("", "tag", filtered=True), Column("order", "count"), Column("layer", "layer", width=2)]
-    columns += [Column("operation", "type"), Column("tensor", "tensor"), Column("noise added", "real"), *_METRICS]
+    columns += [Column("operation", "type"), Column("tensor", "tensor"), Column("noise", "real"), *_METRICS]
     rows, details = [], []
     for layer in found.ranked():
         state = found.mark(layer)
@@ -168,6 +170,7 @@ def _contributions(found: Comparison, page: Page) -> Chart | None:
         axis="relative error added",
         texts=[f"{layer.contribution:.2g}" for layer in most],
         layers=[page.layers.find(layer.name) for layer in most],
+        room=8,
         note="The root mean square of the error, relative to the signal, without what the inputs bring along.",
     )
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ovir.core.reading import read_bytes
 from ovir.diagnostics.wording import escaped, readable, shown
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer
+from ovir.graph.layers import Layer, Port
 
 
 class LayerIndex:
@@ -21,6 +21,8 @@ class LayerIndex:
         self._models: list[str] = []
         self._of: list[int] = []
         """The number of the model of each layer."""
+        self.ran: Mapping[Port, str] = {}
+        """The types that outputs had in a run."""
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -37,6 +39,10 @@ class LayerIndex:
                 number = self._numbers[layer] = len(self._numbers)
                 self._keys.setdefault(layer.key, number)
                 self._of.append(len(self._models) - 1)
+
+    def types(self, layer: Layer) -> list[str]:
+        """Return the types of the outputs of a layer, in a report on a run with the shapes that ran."""
+        return [self.ran.get(port, str(port.type)) for port in layer.outputs]
 
     def number(self, layer: Layer | None) -> int | None:
         """Return the number of a layer; None if it was not added."""
@@ -75,7 +81,7 @@ class LayerIndex:
             model,
             layer.line,
             [None if p.source is None else [self.cell(p.source.layer), p.source.index] for p in layer.inputs],
-            [str(port.type) for port in layer.outputs],
+            self.types(layer),
             {escaped(name): readable(str(shown(value))) for name, value in layer.attributes.items()},
         ]
 

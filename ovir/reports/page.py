@@ -19,7 +19,20 @@ Cell = str | int | float | None
 """The content of a cell; a number is formatted by the page, which sorts by it."""
 
 Kind = Literal[
-    "text", "name", "path", "layer", "type", "tensor", "tag", "count", "real", "ms", "bytes", "share", "decibels"
+    "text",
+    "name",
+    "path",
+    "layer",
+    "type",
+    "tensor",
+    "tag",
+    "count",
+    "real",
+    "ms",
+    "bytes",
+    "share",
+    "decibels",
+    "cosine",
 ]
 """How a column is shown. ``layer`` has numbers of the layer index, or names; ``share`` has numbers from 0 to 1."""
 

@@ -11,10 +11,12 @@ from ovir.analysis.metrics import top_scores
 from ovir.analysis.profile import WARM_UP, Profile, RunTimes
 from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
 from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.debugging.watch import Watch
 from ovir.diagnostics.wording import plural, shortened
 from ovir.graph.layer_graph import LayerGraph
-from ovir.graph.layers import Layer
+from ovir.graph.layers import Layer, Port
 from ovir.reports.charts import Chart, bars, curve, histogram
 from ovir.reports.page import Block, Cell, Column, Detail, Fact, Page, Pairs, Table, Text
 from ovir.reports.tables import add_diagnostics, add_layers, layers_by_title
@@ -45,6 +47,29 @@ class Ran:
     watch: Watch | None = None
     profiled: RunTimes | None = None
     """The times of runs beside those of the profile, without it."""
+    types: Mapping[Port, str] = field(default_factory=dict)
+    """The types that outputs of unknown sizes had."""
+
+
+class RanTypes:
+    """A listener that keeps the types of outputs of unknown sizes; in a body, those of the last iteration."""
+
+    def __init__(self, model: LayerGraph) -> None:
+        self.types: dict[Port, str] = {}
+        layers = (layer for layer in model.walk() if not layer.is_dead)
+        self.wanted_steps = {x.key for x in layers if not all(port.shape.is_static for port in x.outputs)}
+
+    def see_inputs(self, model: LayerGraph, arrays: Sequence[Array]) -> None:
+        for port, array in zip(model.inputs, arrays, strict=True):
+            self.did_run(port.layer, (), (array,))
+
+    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
+        """Do nothing before a layer."""
+
+    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        for port, array in zip(layer.outputs, outputs, strict=False):
+            if array is not None and not port.shape.is_static:
+                self.types[port] = str(TensorType(port.element_type, PartialShape(array.shape)))
 
 
 def run_page(ran: Ran, top: int | None = None) -> Page:
@@ -58,13 +83,13 @@ def run_page(ran: Ran, top: int | None = None) -> Page:
         verdict, tone = f"{verdict}; {plural(len(watch.events), 'layer')} made watched values", "bad"
     page = Page("run", model.path or model.name, verdict, tone)  # type: ignore[arg-type]
     page.layers.add(model)
+    page.layers.ran = ran.types
     page.facts += _facts(ran)
-    diagnostics = [*model.diagnostics, *ran.results.diagnostics]
-    add_diagnostics(page, diagnostics, layers_by_title(model.walk()))
     if watch is not None:
         _add_watch(page, watch)
     outputs = [(port.any_name, ran.results[i], port.layer) for i, port in enumerate(model.outputs)]
-    page.add("Outputs", *_histograms(outputs), _tensors(page, "output", outputs, top))
+    page.add("Outputs", _tensors(page, "output", outputs, top), *_histograms(outputs))
+    add_diagnostics(page, [*model.diagnostics, *ran.results.diagnostics], layers_by_title(model.walk()))
     if ran.profile is not None:
         _add_profile(page, ran.profile, model)
     if ran.times is not None:
@@ -75,7 +100,7 @@ def run_page(ran: Ran, top: int | None = None) -> Page:
         for index, array in enumerate(arrays)
     ]
     if taps:
-        page.add("Taps", *_histograms(taps), _tensors(page, "tap", taps))
+        page.add("Taps", _tensors(page, "tap", taps), *_histograms(taps))
     inputs = [(port.any_name, ran.feeds[i], port.layer) for i, port in enumerate(model.inputs)]
     note = f"{plural(len(ran.random), 'input')} with random numbers" if ran.random else ""
     page.add("Inputs", _tensors(page, "input", inputs), note=note)
@@ -91,12 +116,11 @@ def _facts(ran: Ran) -> list[Fact]:
     if ran.times is not None:
         note = f"of {plural(len(ran.times.seconds), 'run')} after {WARM_UP} to warm up"
         facts.append(Fact("median run", f"{ran.times.percentile(50) * 1000:,.3f} ms", note))
-    arrays = ran.results.to_dict()
-    nonfinite = sum(stats(array).nonfinite for array in arrays.values())
-    shapes = plural(sum(array.size for array in arrays.values()), "element")
-    facts.append(Fact("outputs", f"{len(arrays)}", shapes))
-    facts.append(Fact("not finite", f"{nonfinite:,}", "NaN or infinite in outputs", "bad" if nonfinite else "plain"))
-    return facts
+    arrays = ran.results.to_dict().values()
+    nonfinite = sum(stats(array).nonfinite for array in arrays)
+    elements = plural(sum(array.size for array in arrays), "element")
+    kind = f"{nonfinite:,} NaN or infinite" if nonfinite else "all finite"
+    return [*facts, Fact("outputs", f"{len(arrays)}", f"{elements}, {kind}", "bad" if nonfinite else "plain")]
 
 
 def _profile_facts(profile: Profile, runs: RunTimes | None) -> Iterator[Fact]:
@@ -209,7 +233,7 @@ def _add_layer_times(page: Page, profile: Profile, whole: float) -> None:
     timed = sorted(profile.timings.items(), key=lambda item: -item[1].seconds)
     rows = [
         (
-            *(order[layer], page.layers.cell(layer), layer.type, ", ".join(str(port.type) for port in layer.outputs)),
+            *(order[layer], page.layers.cell(layer), layer.type, ", ".join(page.layers.types(layer))),
             *(timing.calls, timing.seconds * 1000, timing.seconds / whole),
         )
         for layer, timing in timed

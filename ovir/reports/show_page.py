@@ -50,6 +50,8 @@ def show_page(shown: Shown) -> Page:
     if summary.states:
         columns = [Column("state", "name"), Column("type"), Column("shape", "tensor")]
         page.add("States", Table(columns, [(state.name, state.type, state.shape) for state in summary.states]))
+    if summary.model_info:
+        page.add("Model information", Table([Column("name", "name"), Column("value", width=3)], summary.model_info))
     add_layers(
         page,
         layers,

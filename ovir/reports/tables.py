@@ -72,7 +72,7 @@ def add_layers(page: Page, layers: Iterable[Layer], columns: Sequence[Column] = 
     heads += [Column("output type", "tensor", width=1.4), *columns, Column("line", "count")]
     rows = [
         (
-            *(layer.id, page.layers.cell(layer), layer.type, ", ".join(str(port.type) for port in layer.outputs)),
+            *(layer.id, page.layers.cell(layer), layer.type, ", ".join(page.layers.types(layer))),
             *(extra(layer) if extra is not None else ()),
             layer.line,
         )

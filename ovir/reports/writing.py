@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -50,6 +51,7 @@ def write_report(page: Page, path: str | os.PathLike[str], version: str) -> None
 def render(page: Page, version: str) -> str:
     """Return a page as HTML; ``version`` is the version of ovir."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
     environment = Environment(
         loader=PackageLoader("ovir.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -61,6 +63,7 @@ def render(page: Page, version: str) -> str:
     return environment.get_template("page.html").render(
         page=page,
         shown=escaped,
+        breakable=lambda text: Markup("<wbr>").join(_parts(escaped(text))),
         is_table=lambda block: isinstance(block, Table),
         is_chart=lambda block: isinstance(block, Chart),
         version=version,
@@ -71,6 +74,12 @@ def render(page: Page, version: str) -> str:
         datatables=None if datatables is None else datatables.packed,
         plotly=None if plotly is None else plotly.packed,
     )
+
+
+def _parts(text: str) -> list[str]:
+    """Return the parts between which a path may be broken: its folders, and words of a name too long for a line."""
+    folders = re.split(r"(?<=[/\\])", text)
+    return [part for x in folders for part in (re.split(r"(?<=[_.:-])", x) if len(x) > SHORTEST_COLUMN else [x])]
 
 
 def _template(name: str) -> str:
@@ -125,7 +134,7 @@ def to_data(page: Page) -> dict[str, Any]:
     }
 
 
-SHORTEST_COLUMN = 30
+SHORTEST_COLUMN = 24
 """The number of characters that the narrowest column of names shows."""
 _NAMES = ("layer", "name", "path")
 """The kinds of columns whose texts are shortened."""
@@ -143,10 +152,12 @@ def _short_forms(page: Page) -> dict[str, str]:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    columns = [{"name": c.name, "kind": c.kind, "width": c.width, "filtered": c.filtered} for c in table.columns]
+    """Return a table without the columns that have nothing in any row."""
+    kept = [place for place in range(len(table.columns)) if any(row[place] not in (None, "") for row in table.rows)]
+    columns = [table.columns[place] for place in kept]
     return {
-        "columns": columns,
-        "rows": [[_cell(cell) for cell in row] for row in table.rows],
+        "columns": [{"name": c.name, "kind": c.kind, "width": c.width, "filtered": c.filtered} for c in columns],
+        "rows": [[_cell(row[place]) for place in kept] for row in table.rows],
         "details": None if table.details is None else [None if d is None else _detail(d) for d in table.details],
     }
 

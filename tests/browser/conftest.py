@@ -46,4 +46,5 @@ def browser(chromium: Browser) -> Iterator[Browser]:
     chromium.driver.set_window_size(WIDTH, HEIGHT)
     chromium.prefer("light")
     yield chromium
+    chromium.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     chromium.driver.get("about:blank")

@@ -58,6 +58,29 @@ def test_every_finite_value_is_counted(values: Any, total: int) -> None:
     assert found is not None
     assert sum(found.counts) == total
     assert len(found.edges) == len(found.counts) + 1
+
+
+NORMAL = np.random.default_rng(0).normal(size=3000)
+
+
+@pytest.mark.parametrize(
+    ("values", "is_log"),
+    [
+        (NORMAL, False),
+        (np.concatenate([NORMAL, [-3.4e38, 1e9]]), False),
+        (np.concatenate([np.zeros(100_000), np.abs(NORMAL)]), True),
+        (np.concatenate([np.full(300_000, -1), np.arange(40)]), True),
+    ],
+    ids=["normal", "two far away", "mostly zero", "padded integers"],
+)
+def test_no_value_hides_the_others_in_a_histogram(values: Any, is_log: bool) -> None:
+    chart = histogram("values", values)
+    assert chart is not None
+    (trace,) = chart.traces
+    assert (chart.layout["yaxis"].get("type") == "log") == is_log
+    assert sum(trace["y"]) == values.size
+    assert sum(count > 0 for count in trace["y"]) >= 20
+    assert trace["hovertext"][0].startswith(f"{values.min():.5g} to") or values.dtype.kind == "i"
     chart = histogram("values", values)
     assert chart is not None
     json.dumps(chart.traces, allow_nan=False)

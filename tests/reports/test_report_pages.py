@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ import ovir
 from ovir.analysis.profile import Profile, RunTimes
 from ovir.analysis.summary import provenance, summarize
 from ovir.checks.recovering import read_recovering
+from ovir.cli.main import main
 from ovir.debugging.watch import Watch
 from ovir.ir.executed import ExecutedLayer, Execution
 from ovir.lowering.releases import oldest_release
@@ -152,6 +155,15 @@ def test_show() -> None:
     to_data(page)
 
 
+def test_show_of_a_model_with_information_for_applications(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("data", "1,2")))
+    model = net.model()
+    model.rt_info["model_info", "labels"] = "cat dog"
+    ovir.save_model(model, tmp_path / "labeled.xml")
+    assert table(shown(tmp_path / "labeled.xml"), "Model information").rows == [("labels", "cat dog")]
+
+
 def test_show_of_a_faulty_model_has_its_diagnostics() -> None:
     page = shown(EXAMPLES / "broken" / "axis_out_of_range.xml")
     assert page.tone == "bad"
@@ -213,7 +225,8 @@ def test_run_counts_values_that_are_not_finite() -> None:
     feeds = {"data": np.array([[0, 1, np.nan]], np.float32)}
     watch = Watch("inf")
     page = run_page(ran(logarithm(), watch=watch, **feeds))
-    assert (facts(page)["not finite"], page.tone) == ("2", "bad")
+    assert [fact.note for fact in page.facts if fact.tone == "bad"] == ["3 elements, 2 NaN or infinite"]
+    assert page.tone == "bad"
     watched = table(page, "Watched values")
     assert column(watched, "layer") == ["log"]
     assert detail(watched, 0).layer == page.layers.find("log")
@@ -236,6 +249,20 @@ def test_run_of_texts_and_of_nothing() -> None:
     page = run_page(ran(logarithm(), data=np.zeros((0, 3), np.float32)))
     assert charts(page, "Outputs") == []
     to_data(page)
+
+
+def test_run_shows_the_shapes_that_ran(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2", reason="jinja2, of the extra `html`, is not installed")
+    net = Net()
+    relu = net.op("ReLU", net.parameter("data", "?,2..5"))
+    net.result(net.op("NonZero", relu, opset=3, output_type="i64"))
+    report = tmp_path / "run.html"
+    data = np.float32([[0, 1, 2], [0, 0, 3]])
+    np.savez(tmp_path / "inputs.npz", data=data)
+    main(["run", str(net.write(tmp_path)), "--input", str(tmp_path / "inputs.npz"), "--html", str(report)])
+    (text,) = re.findall(r'id="data">(.*?)</script>', report.read_text(encoding="utf-8"))
+    types = [record[7] for record in json.loads(text)["layers"]["records"]]
+    assert types == [["f32[2,3]"], ["f32[2,3]"], ["i64[2,3]"], []]
 
 
 def test_run_with_scores_and_repeated_runs() -> None:
@@ -261,6 +288,7 @@ def test_compare_within_tolerance() -> None:
     page = compare_page(ovir.compare(model, DIGITS), model)
     assert page.tone == "good"
     assert set(column(table(page, "Layers"), "")) == {"within"}
+    assert not any(isinstance(block, Chart) for part in page.sections for block in part.blocks)  # nothing differs
     to_data(page)
 
 

@@ -54,6 +54,14 @@ class Elements(HTMLParser):
         return [(attributes, text) for name, attributes, text in self.found if name == tag]
 
 
+def test_columns_without_anything_are_left_out() -> None:
+    page = Page("check", "model", "done")
+    page.add("Part", Table([Column("a"), Column("b"), Column("c", "count")], [("", "x", None), (None, "y", 0)]))
+    (found,) = writing.to_data(page)["tables"]
+    assert [column["name"] for column in found["columns"]] == ["b", "c"]
+    assert found["rows"] == [["x", None], ["y", 0]]
+
+
 def nasty_page() -> Page:
     """Return a page whose every text looks like markup."""
     table = Table([Column(NASTY), Column("name", "name")], [(NASTY, NASTY)], [Detail(NASTY, [Text(NASTY)])])

@@ -72,6 +72,7 @@ class Report:
     """The results of one run."""
 
     model: Model
+    compiled: CompiledModel
     feeds: Mapping[int, Array]
     made: Sequence[RandomInput]
     results: Results
@@ -142,8 +143,11 @@ class Report:
 
     def page(self) -> Page:
         """Return the report for a browser."""
-        from ovir.reports.run_page import Ran, run_page
+        from ovir.reports.run_page import Ran, RanTypes, run_page
 
+        seen = RanTypes(self.model)
+        if seen.wanted_steps:
+            self.compiled.create_infer_request().infer(self.feeds, listeners=[seen])
         random = frozenset(self.model.inputs.index(item.port) for item in self.made)
         ran = Ran(
             self.model,
@@ -155,6 +159,7 @@ class Report:
             self.times,
             self.watch,
             self.profiled,
+            seen.types,
         )
         return run_page(ran, self.top)
 
@@ -460,7 +465,8 @@ def run(arguments: argparse.Namespace) -> int:
         _save(arguments.output, results)
     if arguments.node_data is not None:
         write_run_data(arguments.node_data, model, profile, ranges)
-    report = Report(model, inputs.feeds, inputs.made, results, profile, seconds, profiled, times, arguments.top, watch)
+    shown = results, profile, seconds, profiled, times, arguments.top, watch
+    report = Report(model, compiled, inputs.feeds, inputs.made, *shown)
     if arguments.json:
         report.print_json(seed=(arguments.seed or 0) if inputs.made else None)
     else:

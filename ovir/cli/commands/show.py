@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.summary import Provenance, Summary, provenance, summarize
@@ -136,18 +135,9 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
     if summary.states:
         say()
         say_table(("~state", "type", "shape"), ((s.name, s.type, s.shape) for s in summary.states))
-    if entries := list(_entries(summary.rt_info.get("model_info"))):
+    if summary.model_info:
         say()
-        say_table(("~model_info", "…value"), entries)
-
-
-def _entries(info: Any, before: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the texts of runtime information, with the path of each."""
-    for key, value in info.items() if isinstance(info, dict) else ():
-        if isinstance(value, str):
-            yield f"{before}{key}", value
-        else:
-            yield from _entries(value, f"{before}{key}/")
+        say_table(("~model_info", "…value"), summary.model_info)
 
 
 def _macs(summary: Summary) -> str:

@@ -119,11 +119,14 @@ function columnSettings({ name, kind, width }, columns) {
     title: name, type: isNumber ? "numbers" : "texts", orderSequence: isNumber ? ["desc", "asc"] : ["asc", "desc"],
     className: `of-${kind}${isNumber ? " right" : ""}`, width: grows(kind) ? `${100 * width / all}%` : "1px",
     render: (value, use) => (use in uses ? uses[use](kind, value) : value),
-    createdCell: (cell, value) => cell.setAttribute("title", cellText(kind, value)),
+    createdCell: (cell, value) => {
+      cell.title = cellText(kind, value);
+      cell.dataset.name = name;
+    },
   };
 }
 
-const grows = (kind) => !isNumeric(kind) && kind !== "tag";
+const grows = (kind) => !isNumeric(kind) && kind !== "tag" && kind !== "type";
 const escapedText = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
 
 /** Return what a cell is sorted by; null for nothing, which comes last. */

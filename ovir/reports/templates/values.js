@@ -34,16 +34,16 @@ function layerAt(number) {
 
 const grouped = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
-/** Return a real number with five significant digits. */
+/** Return a real number with four significant digits. */
 function realText(value) {
   if (typeof value === "string") return value;
   if (value === 0 || Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
   const size = Math.abs(value);
   if (size < 1e-3 || size >= 1e6) {
-    const [digits, power] = value.toExponential(4).split("e");
+    const [digits, power] = value.toExponential(3).split("e");
     return `${digits.replace(/\.?0+$/, "")}e${power}`;
   }
-  return value.toPrecision(5).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+  return value.toPrecision(4).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
 }
 
 function bytesText(value) {
@@ -62,6 +62,7 @@ const FORMATS = {
   ms: (value) => value.toFixed(3),
   bytes: bytesText,
   share: (value) => `${(100 * value).toFixed(1)} %`,
+  cosine: (value) => value.toFixed(6),
   decibels: (value) => (typeof value === "string" ? value : value.toFixed(1)),
 };
 
