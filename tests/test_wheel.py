@@ -1,0 +1,75 @@
+"""The wheel is small, fits every system, and works without a checkout."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import ovir
+
+pytest.importorskip("hatchling", reason="hatchling, which builds wheels, is not installed")
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parent.parent
+LARGEST = 3_000_000
+"""The bytes that a wheel may have."""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (found,) = folder.iterdir()
+    return found
+
+
+def test_the_name_says_that_it_fits_every_system(wheel: Path) -> None:
+    """Such a wheel holds no compiled code, so that installing it needs no compiler."""
+    assert wheel.name == f"ovir-{ovir.__version__}-py3-none-any.whl"
+    assert wheel.stat().st_size < LARGEST
+
+
+def test_it_holds_the_package_alone(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    tracked = subprocess.run(["git", "ls-files", "ovir"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    if not tracked:
+        tracked = [path.relative_to(ROOT).as_posix() for path in (ROOT / "ovir").rglob("*") if path.is_file()]
+    assert {Path(name).suffix for name in names} <= {
+        ".py",
+        ".pyi",
+        ".typed",
+        ".md",
+        ".html",
+        ".css",
+        ".js",
+        ".json",
+        "",
+    }
+    assert {name for name in tracked if "__pycache__" not in name} <= names
+    assert all(name.startswith("ovir/") for name in names)
+
+
+def test_it_says_how_it_may_be_used(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("dist-info/METADATA"))
+        metadata = archive.read(name).decode()
+        files = archive.namelist()
+    assert re.search(r"^License-Expression: Apache-2\.0$", metadata, re.MULTILINE)
+    assert re.search(r"^Requires-Python: >=3\.11$", metadata, re.MULTILINE)
+    assert any(name.endswith("licenses/LICENSE") for name in files)
+
+
+def test_it_works_where_it_is_installed(wheel: Path, tmp_path: Path) -> None:
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(tmp_path)]
+    subprocess.run([*install, str(wheel)], check=True, capture_output=True, timeout=120)
+    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); from ovir.__main__ import command; command()"
+    for arguments in (["--version"], ["check", str(ROOT / "examples" / "xml" / "digits.xml")], ["explain", "OVIR402"]):
+        run = [sys.executable, "-P", "-c", code, str(tmp_path), *arguments]
+        done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+        assert done.returncode == 0, done.stderr
