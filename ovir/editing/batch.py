@@ -27,13 +27,14 @@ from ovir.editing.keys import refuse
 from ovir.editing.layer_edits import insert_before, replace
 from ovir.editing.preprocessing import recorded_layout
 from ovir.editing.proof import ProvenEdit, proven
-from ovir.editing.transaction import owner_of, with_types
+from ovir.editing.transaction import editing, owner_of, with_types
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.graph.names import free_name
 from ovir.inference.engine import Engine, Types, set_outputs
 from ovir.inference.known_values import ValueLog
-from ovir.inference.models import set_parameters
+from ovir.inference.models import infer_model, set_parameters
+from ovir.inference.pinned_sizes import pinned_layers
 from ovir.inference.policy import Policy
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.shape import Reshape
@@ -62,6 +63,8 @@ def set_batch(model: LayerGraph, batch: Batch, verify: bool) -> ProvenEdit:
     keys = [model.input_index(key) for key in named]
     (number,) = numbers
     choices, old = _axes(model, keys, is_named=isinstance(batch, Mapping))
+    if old is None:
+        old = _pinned_number(model, {i: axes[0] for i, axes in choices.items()})
     states = {
         layer.id: own
         for layer in model.layers
@@ -87,16 +90,16 @@ def _set_batch(
     model: LayerGraph, axes: Mapping[int, int], states: Mapping[int, int], old: int, number: int, verify: bool
 ) -> ProvenEdit:
     """Set the number of items on these axes of inputs and of variables, by the ids of their ReadValues."""
-    with proven(model, verify) as edit:
-        edit.relation["batch"] = dict(axes)
-        _set_items(model, axes, old)
-        with_types(model)
-        fitting = Fitting(model, axes, {model.layer(i): axis for i, axis in states.items()}, old)
-        _set_items(model, axes, TRIAL)
-        edit.layers = fitting.run()
-        _set_items(model, axes, number)
-        for layer, axis in fitting.states.items():
-            _set_state(layer, axis, number)
+    with editing(model):
+        _set_items(model, axes, old)  # a model that takes any number of items is compared with its runs of this one
+        with proven(model, verify) as edit:
+            edit.relation["batch"] = dict(axes)
+            fitting = Fitting(model, axes, {model.layer(i): axis for i, axis in states.items()}, old)
+            _set_items(model, axes, TRIAL)
+            edit.layers = fitting.run()
+            _set_items(model, axes, number)
+            for layer, axis in fitting.states.items():
+                _set_state(layer, axis, number)
     return edit
 
 
@@ -111,9 +114,9 @@ def _number(value: object) -> int:
     return value
 
 
-def _axes(model: LayerGraph, keys: Sequence[int], *, is_named: bool) -> tuple[dict[int, list[int]], int]:
+def _axes(model: LayerGraph, keys: Sequence[int], *, is_named: bool) -> tuple[dict[int, list[int]], int | None]:
     """Return the axes that may hold the items by the position of the input, likely ones first, and the present number
-    of items, which is 1 if it is open.
+    of items, None if it is open.
 
     The layout of an input tells the axis. Otherwise it has the size that most inputs have as their first.
     """
@@ -125,7 +128,7 @@ def _axes(model: LayerGraph, keys: Sequence[int], *, is_named: bool) -> tuple[di
     heads = [shapes[i][max(layouts.get(i, 0), 0)] for i in keys if shapes[i].rank and layouts.get(i, 0) >= 0]
     if not heads:
         refuse("no input has an axis of items", None, "`ovir show` lists the inputs")
-    old = Counter(dim.lower if dim.is_static else 1 for dim in heads).most_common(1)[0][0]
+    old = Counter(dim.lower if dim.is_static else None for dim in heads).most_common(1)[0][0]
     choices: dict[int, list[int]] = {}
     for i, shape in shapes.items():
         own = [a for a, dim in enumerate(shape) if not dim.is_static or dim.lower == old]
@@ -134,8 +137,22 @@ def _axes(model: LayerGraph, keys: Sequence[int], *, is_named: bool) -> tuple[di
             choices[i] = own
         elif is_named:
             port = model.inputs[i]
-            refuse(f"input '{port.any_name}' of shape {shape} has no axis of {plural(old, 'item')}", port.layer)
+            refuse(f"input '{port.any_name}' of shape {shape} has no axis of {plural(old or 1, 'item')}", port.layer)
     return choices, old
+
+
+def _pinned_number(model: LayerGraph, axes: Mapping[int, int]) -> int:
+    """Return the number of items that constants of a model were made for whose inputs take any number."""
+    shapes = (layer.outputs[0].shape for layer, *_, is_batch in pinned_layers(model) if is_batch)
+    for number in dict.fromkeys(dim.upper for shape in shapes for dim in shape if dim.upper):
+        trial = model.clone()
+        _set_items(trial, axes, number)
+        try:
+            infer_model(trial)
+        except ModelError:
+            continue
+        return number
+    return 1
 
 
 def _set_items(model: LayerGraph, axes: Mapping[int, int], number: int) -> None:

@@ -10,7 +10,7 @@ from ovir.diagnostics.errors import InputError, ModelError
 from ovir.editing.keys import TensorKeys, find_tensors, refuse
 from ovir.editing.transaction import infer_edited, owner_of, with_types
 from ovir.graph.connections import set_scopes
-from ovir.graph.copies import independent, restore
+from ovir.graph.copies import copied
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.names import default_name, free_name, name_tensors, result_name, take_name
@@ -135,7 +135,7 @@ class _Part(Generic[G]):
         graph = self._graph
         results = self._own_results(wanted)
         kept = [*self._own_inputs, *self._inner, *dict.fromkeys(layer for layer in results if layer is not None)]
-        copies = dict(zip(kept, restore(independent(kept, {})), strict=True))
+        copies = copied(kept)
         for layer in copies.values():
             layer.scope = ""
             set_scopes(layer)

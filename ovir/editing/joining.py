@@ -10,7 +10,7 @@ from ovir.diagnostics.errors import InputError
 from ovir.editing.keys import TensorKey, find_tensor, refuse
 from ovir.editing.transaction import infer_edited
 from ovir.graph.connections import set_scopes
-from ovir.graph.copies import independent, restore
+from ovir.graph.copies import copied
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, join, separate
 from ovir.graph.names import take_name
@@ -28,7 +28,7 @@ def join_models(first: G, second: LayerGraph, connections: Connections) -> G:
         raise InputError.usage(f"expected a mapping from tensors to inputs, as {{'out': 'in'}}, got {connections!r}")
     pairs = _pairs(first, second, connections)
     first, second = upgraded(first), upgraded(second)
-    ahead, behind = _copies(first), _copies(second)
+    ahead, behind = copied(first.file_order), copied(second.file_order)
     _make_distinct(ahead.values(), list(behind.values()))
     fed: dict[Layer, Port] = {}
     for key, inputs in pairs:
@@ -80,12 +80,6 @@ def _require_fit(tensor: Port, target: Port) -> None:
         return
     message = f"output '{tensor.any_name}' {tensor.type} cannot feed input '{target.any_name}' {target.type}"
     raise InputError.usage(message, target.layer.place, hint=hint)
-
-
-def _copies(model: LayerGraph) -> dict[Layer, Layer]:
-    """Return a copy of each layer of a model, in the order of the file."""
-    layers = model.file_order
-    return dict(zip(layers, restore(independent(layers, {})), strict=True))
 
 
 def _make_distinct(ahead: Iterable[Layer], behind: Sequence[Layer]) -> None:

@@ -82,7 +82,7 @@ def _insert(model: LayerGraph, source: Port, layer: Layer, others: Sequence[Port
         else:
             graph.add_layer(layer, sources)
             graph.move_readers(source, layer.outputs[0], readers)
-        if _feeds_result(layer.outputs[0]):
+        if feeds_result(layer.outputs[0]):
             _move_names(source, layer.outputs[0])
     return layer
 
@@ -95,14 +95,15 @@ def remove(model: LayerGraph, layer: LayerKey) -> None:
         refuse("the only output of a model cannot be removed", old, "make another tensor an output before: add_outputs")
     with editing(model):
         source = old.inputs[0].source if old.inputs else None
-        outputs = [port for port in old.outputs if _feeds_result(port)]
+        outputs = [port for port in old.outputs if feeds_result(port)]
         graph.remove_layer(old, bypass=True)
         for port in outputs:
             if source is not None:
                 _move_names(port, source)
 
 
-def _feeds_result(port: Port) -> bool:
+def feeds_result(port: Port) -> bool:
+    """Return whether a tensor is an output of its model."""
     return any(reader.layer.type == "Result" for reader in port.readers)
 
 

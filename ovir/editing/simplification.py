@@ -1,8 +1,7 @@
-"""Simpler models that compute the same: what is known before a run is computed, and layers that do nothing are left
-out.
+"""Simpler models that compute the same: known tensors are computed, and layers that do nothing are left out.
 
-A rewrite is a function in a table. It gets a layer and returns the tensors that take the place of its outputs, None for
-those that nothing reads; the outputs themselves if it has changed an input of the layer; or None if it does not apply.
+A rewrite is a function in a table. It gets a layer and returns the tensors that take the place of its outputs, by their
+positions; no tensors if it has changed an input of the layer; or None if it does not apply.
 It only uses what holds in every run: inferred types, symbols of unknown sizes, and known values.
 """
 
@@ -10,19 +9,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 
-from ovir.building.creation import new_operation
-from ovir.core.element_types import ElementType
+from ovir.building.creation import create_layer
 from ovir.editing.constant_edits import fold_constants, remove_unread
 from ovir.editing.inlining import Tensors, initial_state, known_branch, known_iteration
+from ovir.editing.layer_edits import NewLayers, feeds_result
 from ovir.editing.model_edits import prune
 from ovir.editing.proof import ProvenEdit, proven
 from ovir.editing.transaction import owner_of, with_types
 from ovir.graph.constant_layers import is_function
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, name_order
-from ovir.graph.names import take_name
-from ovir.ops.convert import is_exact
 from ovir.ops.infrastructure import Const
 
 MOST_COMPARED = 1024
@@ -38,23 +36,22 @@ def fold(model: LayerGraph, decompress: bool, verify: bool) -> ProvenEdit:
 
 def simplify(model: LayerGraph, verify: bool) -> ProvenEdit:
     """Leave out what has no effect; see ``Model.simplify``."""
-    return _rewrite_all(model, FOLDING | SIMPLIFYING | {EQUAL: equal_layers()}, False, verify)
+    return _rewrite_all(model, FOLDING | SIMPLIFYING | {"layer that equals another": equal_layers()}, False, verify)
 
 
 def _rewrite_all(model: LayerGraph, rewrites: Mapping[str, Rewrite], decompress: bool, verify: bool) -> ProvenEdit:
     with proven(model, verify) as edit:
         constants: list[Layer] = []
         changes: defaultdict[str, list[str]] = defaultdict(list)
-        changed = True
-        while changed:
+        while True:
             with_types(model)
             changes["layer that no result needs"] += _removed(model, lambda: prune(model))
-            changed = False
-            for graph in model.graphs():
-                for what, key in _rewrite(graph, rewrites):
-                    changed = True
-                    changes[what].append(key)
+            found = [item for graph in model.graphs() for item in _rewrite(graph, rewrites)]
+            for what, key in found:
+                changes[what].append(key)
             edit.folded += _removed(model, lambda: constants.extend(fold_constants(model, decompress)))
+            if not found:
+                break
         edit.layers = [layer for layer in constants if layer.owner is not None]
         edit.changes = {what: keys for what, keys in changes.items() if keys}
     return edit
@@ -69,8 +66,7 @@ def _removed(model: LayerGraph, change: Callable[[], object]) -> list[str]:
 
 def _rewrite(graph: LayerGraph, rewrites: Mapping[str, Rewrite]) -> Iterator[tuple[str, str]]:
     """Rewrite the layers of a model without its bodies; yield what was rewritten, with the keys of the layers."""
-    keys = {layer: layer.key for layer in graph.layers}
-    for layer, key in keys.items():
+    for layer, key in {layer: layer.key for layer in graph.layers}.items():
         for what, rewrite in rewrites.items():
             if layer.owner is not graph:
                 break
@@ -87,36 +83,29 @@ def _replace(layer: Layer, tensors: Tensors) -> bool:
     Outputs of a model remain tensors of their own: no other output, and no input.
     """
     graph = owner_of(layer)
-    if tensors is layer.outputs:
-        return True
-    for old, new in zip(layer.outputs, tensors, strict=False):
-        if new is not None and graph.holder is None and _is_output(old) and (_is_output(new) or _is_input(new)):
+    for index, new in tensors.items():
+        old = layer.outputs[index]
+        if new is not None and graph.holder is None and feeds_result(old) and (feeds_result(new) or _is_input(new)):
             if layer.operator is not None and layer.operator.pure and not layer.bodies:
                 return False
-            new = _copied(layer, new)
+            new = _copied(new)
         if new is not None:
             _move_names(old, new)
             graph.move_readers(old, new)
-    graph.remove_layer(layer)
+    if tensors:
+        graph.remove_layer(layer)
     return True
-
-
-def _is_output(port: Port) -> bool:
-    return any(reader.layer.type == "Result" for reader in port.readers)
 
 
 def _is_input(port: Port) -> bool:
     return port.layer.type == "Parameter"
 
 
-def _copied(layer: Layer, port: Port) -> Port:
-    """Return a tensor that equals another one, of a new layer beside ``layer``."""
-    graph = owner_of(layer)
-    name = take_name(f"{layer.name}/Convert", {other.name for other in graph.layers})
-    new = new_operation(graph.next_id, name, "Convert", 1, destination_type=port.element_type)
-    graph.add_layer(new, [port])
-    new.outputs[0].inferred = port.type
-    return new.outputs[0]
+def _copied(port: Port) -> Port:
+    """Return a tensor that equals another one, of a new layer after it."""
+    graph = owner_of(port.layer)
+    new = create_layer("Convert", [port], {"destination_type": port.element_type}, version="opset1")
+    return graph.add_layer(new, NewLayers(graph, new).include([])).outputs[0]
 
 
 def _move_names(old: Port, new: Port) -> None:
@@ -141,72 +130,49 @@ def unchanged(layer: Layer) -> Tensors | None:
     if op is None or not layer.inputs or len(layer.outputs) != 1:
         return None
     why = op.why_unchanged([port.type for port in layer.inputs], layer.outputs[0].type)
-    return None if why is None else [layer.inputs[0].source]
+    return None if why is None else {0: layer.inputs[0].source}
 
 
 def transposed_back(layer: Layer) -> Tensors | None:
     """Return the tensor before permutations of axes that together change nothing."""
     axes: list[int] = []
-    while (step := _permutation(layer)) is not None:
-        axes = [step[axis] for axis in axes] if axes else step
-        source = layer.inputs[0].source
-        if source is None or axes == sorted(axes):
-            return [source]
-        layer = source.layer
+    for step, before in _chain(layer, lambda other: _permutation(other) is not None):
+        own = _permutation(step) or []
+        axes = [own[axis] for axis in axes] if axes else own
+        if axes == sorted(axes):
+            return {0: before}
     return None
-
-
-def _permutation(layer: Layer) -> list[int] | None:
-    return None if layer.operator is None else layer.operator.permutation([port.type for port in layer.inputs])
 
 
 def reshaped_back(layer: Layer) -> Tensors | None:
     """Return the tensor before reshapes that lead back to its shape."""
-    current = layer
-    while _rearranges(current):
-        source = current.inputs[0].source
-        if source is None or source.shape.is_sure_to_equal(layer.outputs[0].shape):
-            return [source]
-        current = source.layer
-    return None
+    chain = _chain(layer, _rearranges)
+    return next(({0: t} for _, t in chain if t.shape.is_sure_to_equal(layer.outputs[0].shape)), None)
 
 
-def converted_back(layer: Layer) -> Tensors | None:
-    """Return the tensor before conversions that keep its values and lead back to its type."""
-    current = layer
-    while _converts(current) and (current is layer or is_exact(*_types(current))):
-        source = current.inputs[0].source
-        if source is None or (current is not layer and source.element_type == layer.outputs[0].element_type):
-            return [source]
-        current = source.layer
-    return None
-
-
-def converts_at_once(layer: Layer) -> Tensors | None:
-    """Let a conversion read the tensor before another one that nothing else reads, if both keep all values."""
-    source = layer.inputs[0].source if _converts(layer) else None
-    if source is None or not _converts(source.layer) or len(source.readers) > 1:
-        return None
-    return _reading_before(layer) if is_exact(*_types(source.layer)) and is_exact(*_types(layer)) else None
-
-
-def reshapes_at_once(layer: Layer) -> Tensors | None:
-    """Let a layer that only arranges elements read the tensor before another such layer that nothing else reads."""
-    source = layer.inputs[0].source if _rearranges(layer) else None
-    if source is None or not _rearranges(source.layer) or len(source.readers) > 1 or layer.operator is None:
+def at_once(layer: Layer) -> Tensors | None:
+    """Let a layer that only converts or arranges elements read the tensor before another such layer, where the result
+    stays the same."""
+    kind = _converts if _converts(layer) else _rearranges
+    tensors = [tensor for _, tensor in islice(_chain(layer, kind), 2)]
+    if len(tensors) < 2 or layer.operator is None:
         return None
     types = [port.type for port in layer.inputs]
-    is_same = layer.operator.is_same_for(source.layer.inputs[0].type, types, layer.outputs[0].type)
-    return _reading_before(layer) if is_same else None
+    if not layer.operator.is_same_for(tensors[1].type, types, layer.outputs[0].type):
+        return None
+    owner_of(layer).connect(tensors[1], layer.inputs[0])
+    return {}
 
 
-def _reading_before(layer: Layer) -> Tensors:
-    """Let a layer read the first input of the layer that it reads."""
-    source = layer.inputs[0].source
-    before = None if source is None else source.layer.inputs[0].source
-    assert before is not None
-    owner_of(layer).connect(before, layer.inputs[0])
-    return layer.outputs
+def _chain(layer: Layer, passes: Callable[[Layer], bool]) -> Iterator[tuple[Layer, Port]]:
+    """Yield a layer and those before it along their first inputs, while they pass a test; each with what it reads."""
+    while passes(layer) and (source := layer.inputs[0].source) is not None:
+        yield layer, source
+        layer = source.layer
+
+
+def _permutation(layer: Layer) -> list[int] | None:
+    return None if layer.operator is None else layer.operator.permutation([port.type for port in layer.inputs])
 
 
 def equal_layers() -> Rewrite:
@@ -222,7 +188,7 @@ def equal_layers() -> Rewrite:
         other = first.setdefault(key, layer)
         if other is not layer and (other.owner is None or _identity(other) != key):
             first[key] = other = layer  # the other one was replaced, or reads something else now
-        return None if other is layer else other.outputs
+        return None if other is layer else dict(enumerate(other.outputs))
 
     return rewrite
 
@@ -252,10 +218,6 @@ def _converts(layer: Layer) -> bool:
     return layer.operator is not None and layer.operator.converts and len(layer.inputs) == 1
 
 
-def _types(layer: Layer) -> tuple[ElementType, ElementType]:
-    return layer.inputs[0].element_type, layer.outputs[0].element_type
-
-
 FOLDING: dict[str, Rewrite] = {
     "If whose condition is known": known_branch,
     "loop that runs once or never": known_iteration,
@@ -265,8 +227,5 @@ SIMPLIFYING: dict[str, Rewrite] = {
     "layer that does nothing": unchanged,
     "Transpose back": transposed_back,
     "reshape back": reshaped_back,
-    "Convert back": converted_back,
-    "Convert of Convert": converts_at_once,
-    "Reshape of reshape": reshapes_at_once,
+    "Convert or reshape of another": at_once,
 }
-EQUAL = "layer that equals another"

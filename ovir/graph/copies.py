@@ -116,6 +116,11 @@ def independent(layers: Sequence[Layer], memo: dict[int, Any]) -> list[FlatLayer
     ]
 
 
+def copied(layers: Sequence[Layer]) -> dict[Layer, Layer]:
+    """Return an independent copy of each layer; the copies are connected as the layers are among themselves."""
+    return dict(zip(layers, restore(independent(layers, {})), strict=True))
+
+
 def picklable(layers: Sequence[Layer]) -> list[FlatLayer]:
     """Return layers as flat data without known values and without functions, which cannot be pickled."""
     return [

@@ -22,10 +22,19 @@ _MERGING = ("Concat", "MatMul")
 
 
 def pinned_sizes(model: LayerGraph) -> Iterator[Diagnostic]:
-    """Yield a warning for each layer whose result has the fixed sizes of a constant, whatever size an input has.
+    """Yield a warning for each layer whose result has the fixed sizes of a constant, whatever size an input has."""
+    for layer, data, port, is_batch in pinned_layers(model):
+        message = (
+            f"a constant fixes the result to {layer.outputs[0].shape}, but its data has the shape "
+            f"{data.shape}, as input '{port.any_name}' of shape {port.shape} leaves a size open"
+        )
+        hint = "`ovir edit --batch ?` lets constants follow the number of items" if is_batch else None
+        yield diagnose(PINNED_SIZE, message, layer.place, hint=hint)
 
-    A Reshape then fails for all sizes but one. The first axis of an input is taken for the number of items.
-    """
+
+def pinned_layers(model: LayerGraph) -> Iterator[tuple[Layer, Port, Port, bool]]:
+    """Yield these layers, each with the data whose size is open, the input of the model that it follows, and whether it
+    is the number of items, for which the first axis of an input is taken."""
     by_symbol: dict[int, Port] = {}
     items: set[int] = set()
     for port in model.inputs:
@@ -37,13 +46,7 @@ def pinned_sizes(model: LayerGraph) -> Iterator[Diagnostic]:
         found = None if layer.is_dead or not layer.outputs else _pinned(layer, by_symbol, items)
         if found is not None:
             data, symbol = found
-            port = by_symbol[symbol]
-            message = (
-                f"a constant fixes the result to {layer.outputs[0].shape}, but its data has the shape "
-                f"{data.shape}, as input '{port.any_name}' of shape {port.shape} leaves a size open"
-            )
-            hint = "`ovir edit --batch ?` lets constants follow the number of items" if symbol in items else None
-            yield diagnose(PINNED_SIZE, message, layer.place, hint=hint)
+            yield layer, data, by_symbol[symbol], symbol in items
 
 
 def _pinned(layer: Layer, by_symbol: Mapping[int, Port], items: Set[int]) -> tuple[Port, int] | None:

@@ -74,6 +74,10 @@ class ConversionBase(Operator):
         source, target = inputs[0].element_type, output.element_type
         return f"it converts {source} to {target}" if source == target and not source.is_dynamic else None
 
+    def is_same_for(self, before: TensorType, inputs: Sequence[TensorType], output: TensorType) -> bool:
+        first, between, last = before.element_type, inputs[0].element_type, output.element_type
+        return is_exact(first, between) and (first == last or is_exact(between, last))
+
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         return self.value_of(inputs[0], self.output_types[0])
 

@@ -62,10 +62,12 @@ def test_constants_that_pin_an_open_number_of_items(name: str, shape: str) -> No
     assert "`ovir edit --batch ?`" in str(found.hint)
 
 
+@pytest.mark.parametrize("shape", ["4,4,8", "?,4,8"])
 @pytest.mark.parametrize("name", PINNED)
-def test_another_batch_leaves_nothing_pinned(name: str) -> None:
+def test_another_batch_leaves_nothing_pinned(name: str, shape: str) -> None:
     model = model_of(PINNED[name], "4,4,8")
-    model.set_batch(-1)
+    model.reshape(shape)
+    assert model.set_batch(-1).verdict.startswith("proven")
     assert not list(pinned_sizes(model))
 
 

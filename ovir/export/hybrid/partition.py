@@ -19,7 +19,7 @@ from ovir.export.model_exporter import export_part, is_known_size
 from ovir.export.onnx_graph import Graph
 from ovir.export.session import OnnxRuntimeSession
 from ovir.graph.constant_layers import all_constant_layers
-from ovir.graph.copies import independent, restore
+from ovir.graph.copies import copied
 from ovir.graph.layers import Layer, Port, join, separate
 from ovir.graph.order import trace_back
 from ovir.model import Model
@@ -250,7 +250,7 @@ def hybrid_model(
     """
     replaced = {layer for part in parts for layer in part.layers}
     kept = [layer for layer in model.file_order if layer not in replaced and not layer.is_dead]
-    copies = dict(zip(kept, restore(independent(kept, {})), strict=True))
+    copies = copied(kept)
     tensors = {a: b for old, new in copies.items() for a, b in zip(old.outputs, new.outputs, strict=True)}
     number = model.next_id
     made = []

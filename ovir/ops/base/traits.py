@@ -137,8 +137,8 @@ class Traits:
         return None
 
     def is_same_for(self, before: TensorType, inputs: Sequence[TensorType], output: TensorType) -> bool:
-        """Return whether the output is certainly the same if input 0 is a tensor of the type ``before`` that has its
-        elements in their order, and inference then knows as much of it."""
+        """Return whether the output is certainly the same if input 0 is a tensor of the type ``before`` that a layer of
+        the same kind has converted, or arranged in another shape, and inference then knows as much of it."""
         return False
 
     def permutation(self, inputs: Sequence[TensorType]) -> list[int] | None:
