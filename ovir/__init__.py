@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ovir.building.creation import create_layer as create_layer
     from ovir.checks.checker import check as check
     from ovir.checks.untrusted.budget import Budget as Budget
+    from ovir.compiling import compile_model as compile_model
     from ovir.core.element_types import ElementType as ElementType
     from ovir.core.shapes import Dimension as Dimension
     from ovir.core.shapes import PartialShape as PartialShape
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from ovir.export.export_onnx import export_onnx as export_onnx
     from ovir.export.exported import Exported as Exported
     from ovir.export.exporters import exports as exports
-    from ovir.export.hybrid.compile_model import compile_model as compile_model
     from ovir.fuzzing.findings import Finding as Finding
     from ovir.fuzzing.fuzz import Fuzzing as Fuzzing
     from ovir.fuzzing.fuzz import fuzz as fuzz
@@ -111,7 +111,7 @@ _NAMES = {
     "ovir.generation.token_comparison": ("CandidateToken", "TokenComparison", "TokenDifference"),
     "ovir.export.exporters": ("exports",),
     "ovir.graph.layers": ("Layer", "Port"),
-    "ovir.export.hybrid.compile_model": ("compile_model",),
+    "ovir.compiling": ("compile_model",),
     "ovir.ir.writing.save": ("to_python",),
     "ovir.model": ("Model", "join", "read_model", "save_model"),
     "ovir.ops.base.attributes": ("attribute",),

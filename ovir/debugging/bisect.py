@@ -16,7 +16,7 @@ from ovir.core.html import html_table
 from ovir.debugging import candidates
 from ovir.debugging.candidates import Candidate, count
 from ovir.debugging.compare import Comparison, Session, TensorDifference
-from ovir.debugging.comparison_setup import Against, GivenInputs, InputSet, Progress, as_model, open_side, sets_for
+from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of
 from ovir.debugging.reduce import ReductionSearch
@@ -295,10 +295,22 @@ def bisect(
     Raises InputError for arguments that do not fit, ReadError for files, RunError if the model itself cannot be run.
     """
     criterion = Criterion.of(rtol, atol, metric)
+    options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, timeout)
+    return bisect_as(options, model, output, progress)
+
+
+def bisect_as(
+    options: ComparisonOptions,
+    model: Model | str | os.PathLike[str],
+    output: str | os.PathLike[str] | None,
+    progress: Progress | None,
+) -> Bisection:
+    """Return the result of ``ovir.bisect``."""
+    criterion = options.criterion
     target = None if output is None else Path(target_paths(output).text)
     first = as_model(model)
-    with open_side(first, against, device, None, config, timeout) as side:
-        runs, sets = 0, sets_for(first, side, inputs, samples, seed)
+    with options.open_side(first) as side:
+        runs, sets = 0, options.sets(first, side)
         for number, load in enumerate(sets):
             whole = Candidate(first, given=dict(enumerate(load())))
             name = first.path or first.name or "the model"

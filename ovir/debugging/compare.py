@@ -14,7 +14,7 @@ from ovir.analysis.metrics import top_scores
 from ovir.analysis.tensor_stats import likely_classes
 from ovir.core.arrays import Array
 from ovir.core.html import html_table
-from ovir.debugging.comparison_setup import Against, GivenInputs, InputSet, Progress, as_model, open_side, sets_for
+from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of, local
 from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, Side
@@ -488,11 +488,18 @@ def compare(
     device that fails is part of the result.
     """
     criterion = Criterion.of(rtol, atol, metric)
-    if mode not in (None, "isolated", "cumulative"):
-        raise InputError.usage(f"mode must be 'isolated' or 'cumulative', got {mode!r}")
+    options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, timeout, mode)
+    return compare_as(options, model, progress)
+
+
+def compare_as(
+    options: ComparisonOptions, model: Model | str | os.PathLike[str], progress: Progress | None
+) -> Comparison:
+    """Return the result of ``ovir.compare``."""
     first = as_model(model)
-    with open_side(first, against, device, mode, config, timeout) as side:
-        return Session(first, side, criterion, progress).run(sets_for(first, side, inputs, samples, seed), mode)
+    with options.open_side(first) as side:
+        session = Session(first, side, options.criterion, progress)
+        return session.run(options.sets(first, side), options.mode)
 
 
 class Session:

@@ -16,6 +16,7 @@ from ovir.core.arrays import Array
 from ovir.debugging.devices import DeviceSide, EngineDevice, OvirDevice
 from ovir.debugging.engines.process import EngineProcess
 from ovir.debugging.sides import LayerMode, Partners, Side
+from ovir.debugging.tensor_comparison import Criterion
 from ovir.debugging.tensor_sides import OnnxModel, Recorded, SecondModel
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError
@@ -128,62 +129,85 @@ def as_model(model: Model | str | os.PathLike[str]) -> Model:
     return upgraded(model)
 
 
-def open_side(
-    model: Model,
-    against: Against,
-    device: str | None,
-    mode: LayerMode | None,
-    config: Mapping[str, str] | None,
-    timeout: float | None,
-) -> Side:
-    """Return the other side of a comparison; see ``ovir.compare`` for the arguments.
+@dataclass(frozen=True)
+class ComparisonOptions:
+    """With what a model is compared, and how; ``ovir.compare`` explains the options."""
 
-    Raises InputError for arguments that do not fit together, ReadError for files that cannot be read.
-    """
-    kind, rest = _kind(against)
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
-        raise InputError.usage(f"timeout must be a number of seconds above 0, got {timeout!r}")
-    if device is not None and kind != "model":
-        raise InputError.usage("device= says where a second model runs, but against= names none")
-    if kind == "engine":
-        return DeviceSide(_engine_device(rest, config, timeout, model), Partners(model, model))
-    if kind == "model":
-        assert isinstance(against, (Model, str, os.PathLike))
-        other = as_model(against)
-        partners = Partners(model, other)
-        if device is not None:
-            return DeviceSide(_engine_device(device, config, timeout, other), partners)
-        _refuse_config(config, timeout)
-        if mode == "isolated":
-            return DeviceSide(OvirDevice(other), partners)
-        return SecondModel(partners, other.path or "the other model")
-    if mode == "isolated":
-        raise InputError.usage("layers can be isolated on a device or in a second model; this has neither")
-    if kind == "onnx":
-        engine = EngineProcess("onnxruntime", config, timeout=timeout)
+    against: Against
+    criterion: Criterion
+    inputs: GivenInputs = None
+    samples: int | None = None
+    seed: int = 0
+    device: str | None = None
+    config: Mapping[str, str] | None = None
+    timeout: float | None = None
+    mode: LayerMode | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in (None, "isolated", "cumulative"):
+            raise InputError.usage(f"mode must be 'isolated' or 'cumulative', got {self.mode!r}")
+
+    def open_side(self, model: Model) -> Side:
+        """Return the other side for a model.
+
+        Raises InputError for options that do not fit together, ReadError for files that cannot be read.
+        """
+        against, timeout = self.against, self.timeout
+        kind, rest = _kind(against)
+        if timeout is not None and (
+            isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0
+        ):
+            raise InputError.usage(f"timeout must be a number of seconds above 0, got {timeout!r}")
+        if self.device is not None and kind != "model":
+            raise InputError.usage("device= says where a second model runs, but against= names none")
+        if kind == "engine":
+            return DeviceSide(self._engine_device(rest, model), Partners(model, model))
+        if kind == "model":
+            assert isinstance(against, (Model, str, os.PathLike))
+            other = as_model(against)
+            partners = Partners(model, other)
+            if self.device is not None:
+                return DeviceSide(self._engine_device(self.device, other), partners)
+            self._refuse_config()
+            if self.mode == "isolated":
+                return DeviceSide(OvirDevice(other), partners)
+            return SecondModel(partners, other.path or "the other model")
+        if self.mode == "isolated":
+            raise InputError.usage("layers can be isolated on a device or in a second model; this has neither")
+        if kind == "onnx":
+            engine = EngineProcess("onnxruntime", self.config, timeout=timeout)
+            try:
+                return OnnxModel(engine, rest, model)
+            except BaseException:
+                engine.close()
+                raise
+        self._refuse_config()
+        if isinstance(against, Mapping):
+            return Recorded(model, {str(key): np.asarray(value) for key, value in against.items()}, "recorded tensors")
+        tensors = open_npz(rest)
         try:
-            return OnnxModel(engine, rest, model)
+            return Recorded(model, tensors, rest, close=tensors.close)
         except BaseException:
-            engine.close()
+            tensors.close()
             raise
-    _refuse_config(config, timeout)
-    if isinstance(against, Mapping):
-        return Recorded(model, {str(key): np.asarray(value) for key, value in against.items()}, "recorded tensors")
-    tensors = open_npz(rest)
-    try:
-        return Recorded(model, tensors, rest, close=tensors.close)
-    except BaseException:
-        tensors.close()
-        raise
 
+    def sets(self, model: Model, side: Side) -> list[InputSet]:
+        """Return the sets of inputs with which a model is compared: by default recorded ones, or random ones."""
+        if side.is_recorded and self.samples is not None:
+            raise InputError.usage("samples are random inputs, which a recording was not made with")
+        inputs = side.recorded_inputs() if side.is_recorded and self.inputs is None else self.inputs
+        return input_sets(model, inputs, self.samples, self.seed)
 
-def sets_for(model: Model, side: Side, inputs: GivenInputs, samples: int | None, seed: int) -> list[InputSet]:
-    """Return the sets of inputs with which a model is compared: by default recorded ones, or random ones."""
-    if side.is_recorded and samples is not None:
-        raise InputError.usage("samples are random inputs, which a recording was not made with")
-    if side.is_recorded and inputs is None:
-        inputs = side.recorded_inputs()
-    return input_sets(model, inputs, samples, seed)
+    def _engine_device(self, name: str, model: Model) -> EngineDevice:
+        if name.partition(":")[0] != "openvino":
+            raise InputError.usage(f"models in OpenVINO's format run on openvino:DEVICE, not on {name!r}")
+        return EngineDevice(EngineProcess(name, self.config, timeout=self.timeout), model)
+
+    def _refuse_config(self) -> None:
+        if self.config or self.timeout is not None:
+            raise InputError.usage(
+                "config and timeout (--config, --timeout) need openvino:DEVICE or onnx:FILE to compare with"
+            )
 
 
 def _kind(against: object) -> tuple[str, str]:
@@ -206,16 +230,3 @@ def _kind(against: object) -> tuple[str, str]:
     name = str(against)
     hint = f"the device is openvino:{name.upper()}" if name.upper().partition(".")[0] in DEVICES else None
     raise InputError.usage(f"cannot compare with {against!r}: {expected}", hint=hint)
-
-
-def _engine_device(name: str, config: Mapping[str, str] | None, timeout: float | None, model: Model) -> EngineDevice:
-    if name.partition(":")[0] != "openvino":
-        raise InputError.usage(f"models in OpenVINO's format run on openvino:DEVICE, not on {name!r}")
-    return EngineDevice(EngineProcess(name, config, timeout=timeout), model)
-
-
-def _refuse_config(config: Mapping[str, str] | None, timeout: float | None) -> None:
-    if config or timeout is not None:
-        raise InputError.usage(
-            "config and timeout (--config, --timeout) need openvino:DEVICE or onnx:FILE to compare with"
-        )

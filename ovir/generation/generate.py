@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ovir.compiling import compile_model, require_engine
 from ovir.debugging.engines.process import EngineProcess
 from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
-from ovir.export.hybrid.compile_model import compile_model, require_engine
 from ovir.generation.chat import ChatTemplate, Prompt, require_chat
 from ovir.generation.decoders import Decoder, in_ovir, on_engine
 from ovir.generation.folder import DECODER, Settings, Tokens, model_file, stop_texts

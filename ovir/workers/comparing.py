@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 from ovir.debugging.compare import Comparison, Findings, Session, require_something
-from ovir.debugging.comparison_setup import Against, InputSet, Progress, as_model, input_sets, open_side
-from ovir.debugging.sides import LayerMode
-from ovir.debugging.tensor_comparison import Criterion
+from ovir.debugging.comparison_setup import ComparisonOptions, InputSet, Progress, as_model, input_sets
 from ovir.io.input_files import InputFile
 from ovir.model import Model
 from ovir.workers.executors import Workers
@@ -34,13 +32,7 @@ class _Work:
     """What is done with a part. It is pickled with the model."""
 
     model: Model
-    against: Against
-    device: str | None
-    config: Mapping[str, str]
-    timeout: float | None
-    mode: LayerMode | None
-    criterion: Criterion
-    seed: int
+    options: ComparisonOptions
     only_layers: bool = False
     """Whether the outputs have been compared, and layers follow."""
     runs_whole: bool = True
@@ -49,12 +41,13 @@ class _Work:
         """Return the findings of a comparison for a part; raise OvirError."""
         model = as_model(self.model)
         sets = self._sets(model, part)
-        with open_side(model, self.against, self.device, self.mode, self.config, self.timeout) as side:
-            session = Session(model, side, self.criterion, None)
+        mode = self.options.mode
+        with self.options.open_side(model) as side:
+            session = Session(model, side, self.options.criterion, None)
             if not side.outputs_first:
                 session.compare_layers(sets, part.first, with_outputs=True)
             elif self.only_layers:
-                session.compare_layers_on_device(sets, self.mode or "isolated", part.first, runs_whole=self.runs_whole)
+                session.compare_layers_on_device(sets, mode or "isolated", part.first, runs_whole=self.runs_whole)
             else:
                 session.compare_outputs(sets, part.first)
             session.found.describe(side)
@@ -63,24 +56,15 @@ class _Work:
     def _sets(self, model: Model, part: _Part) -> list[InputSet]:
         if part.files is not None:
             return input_sets(model, part.files, None, 0)
-        return input_sets(model, None, part.count, self.seed + part.first)
+        return input_sets(model, None, part.count, self.options.seed + part.first)
 
 
 def compare_by_workers(
     model: Model,
-    against: Against,
+    options: ComparisonOptions,
     files: Sequence[InputFile] | None,
-    *,
-    samples: int | None = None,
-    seed: int = 0,
-    device: str | None = None,
-    config: Mapping[str, str] | None = None,
-    mode: LayerMode | None = None,
-    rtol: float | None = None,
-    atol: float | None = None,
-    metric: str | None = None,
-    timeout: float | None = None,
     progress: Progress | None = None,
+    *,
     executor: Executor | None = None,
     workers: int | None = None,
 ) -> Comparison:
@@ -90,20 +74,19 @@ def compare_by_workers(
     their total. Raise the errors of ``ovir.compare``, and RunError if a worker dies again and again.
     """
     model = as_model(model)
-    criterion = Criterion.of(rtol, atol, metric)
-    names = [item.name for item in input_sets(model, files, samples, seed)]
-    work = _Work(model, against, device, config or {}, timeout, mode, criterion, seed)
+    names = [item.name for item in input_sets(model, files, options.samples, options.seed)]
+    work = _Work(model, replace(options, inputs=None))
     parts = _parts(files, len(names), Workers(executor, workers).size)
     found = _run(work, parts, executor, workers, progress)
     shown = "cumulative"
     if found.outputs_first:
         shown = "outputs"
-        if mode is not None or not found.outputs_agree(names):
-            shown = mode or "isolated"
+        if options.mode is not None or not found.outputs_agree(names):
+            shown = options.mode or "isolated"
             layers = replace(work, only_layers=True, runs_whole=not found.failed)
             found.add(_run(layers, parts, executor, workers, progress))
     require_something(found)
-    return found.result(model, criterion, shown, names)
+    return found.result(model, options.criterion, shown, names)
 
 
 def _parts(files: Sequence[InputFile] | None, total: int, workers: int) -> list[_Part]:

@@ -25,7 +25,7 @@ from ovir.cli.terminal.output import (
 )
 from ovir.cli.terminal.progress import reported
 from ovir.cli.terminal.quantization import about_quantization
-from ovir.debugging.bisect import PART_ENDINGS, Bisection, Probe, Suspect, bisect
+from ovir.debugging.bisect import PART_ENDINGS, Bisection, Probe, Suspect, bisect_as
 from ovir.diagnostics.wording import plural, readable
 
 
@@ -65,19 +65,12 @@ def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     sides = open_sides(arguments)
     with reported("excluding layers", sides.note) as update:
-        found = bisect(
-            sides.model,
-            sides.against,
-            inputs=sides.inputs,
-            **sides.options,
-            output=arguments.output,
-            progress=update,
-        )
+        found = bisect_as(sides.options, sides.model, arguments.output, update)
     print_diagnostics(found.diagnostics)
     if arguments.json:
         say_json(found.to_dict())
     else:
-        for line in (*_head(found), *about_quantization(found, sides.model, sides.against)):
+        for line in (*_head(found), *about_quantization(found, sides.model, sides.options.against)):
             say_filled(readable(line))
         _print_suspects(found)
         _print_probes(found)

@@ -24,7 +24,7 @@ from ovir.cli.options.arguments import (
 from ovir.cli.options.inputs import add_input_sets
 from ovir.cli.options.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.options.opening import add_extension, load_extensions
-from ovir.cli.options.other_side import add_executed, add_other_side, add_tolerances, config_of, open_sides
+from ovir.cli.options.other_side import add_executed, add_other_side, add_tolerances, config_of, is_recorded, open_sides
 from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,
@@ -39,7 +39,7 @@ from ovir.cli.terminal.output import (
 )
 from ovir.cli.terminal.progress import reported
 from ovir.cli.terminal.quantization import about_quantization
-from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference, compare
+from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference, compare_as
 from ovir.debugging.sides import LayerMode, NotCompared
 from ovir.diagnostics.wording import plural, readable
 from ovir.ir.executed import read_executed
@@ -377,28 +377,26 @@ def run(arguments: argparse.Namespace) -> int:
     check_node_data(arguments)
     load_extensions(arguments.extension)
     executed = None if arguments.executed is None else read_executed(arguments.executed)
-    sides = open_sides(arguments)
-    model = sides.model
+    mode: LayerMode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
+    sides = open_sides(arguments, mode)
+    model, options = sides.model, sides.options
     if executed is not None:
         executed.require_made_from(model, arguments.executed)
-    mode: LayerMode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
     has_workers = arguments.workers is not None or arguments.dask is not None
-    if has_workers and (sides.is_recorded or (arguments.inputs is None and arguments.samples is None)):
+    if has_workers and (is_recorded(options.against) or (arguments.inputs is None and arguments.samples is None)):
         raise_usage_error("--workers and --dask divide many sets of inputs: give them with --inputs or --samples")
     if has_workers and arguments.extension:
         raise_usage_error("--extension and --workers exclude each other here: workers would not have its operations")
     if has_workers:
         from ovir.workers.comparing import compare_by_workers
 
-        files: Any = None if arguments.inputs is None else sides.inputs
+        files: Any = None if arguments.inputs is None else options.inputs
         with reported("comparing inputs", sides.note, rate_of="inputs") as update, opened_workers(arguments) as workers:
-            found = compare_by_workers(
-                model, sides.against, files, **sides.options, **workers, mode=mode, progress=update
-            )
+            found = compare_by_workers(model, options, files, update, **workers)
     else:
         rate_of = None if arguments.inputs is None else "layers"
         with reported("comparing layers", sides.note, rate_of=rate_of) as update:
-            found = compare(model, sides.against, inputs=sides.inputs, **sides.options, mode=mode, progress=update)
+            found = compare_as(options, model, update)
     print_diagnostics(found.diagnostics)
     if executed is not None:
         found.add_executions({layer.key: item for layer, item in executed.of(model).items()})
@@ -411,7 +409,7 @@ def run(arguments: argparse.Namespace) -> int:
         say_json(found.to_dict())
     else:
         limit = None if arguments.all else arguments.limit
-        print_comparison(found, limit, about_quantization(found, model, sides.against), requested)
+        print_comparison(found, limit, about_quantization(found, model, options.against), requested)
     write_html(arguments, lambda: _page(found, model, requested))
     return DONE if found.within else WRONG
 

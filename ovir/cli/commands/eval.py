@@ -362,15 +362,17 @@ def _other_side(
     arguments: argparse.Namespace, model: Model, index: int, config: dict[str, str], task: _Task
 ) -> EvaluatedSide:
     """Return the evaluation of what ``--against`` names."""
-    from ovir.debugging.comparison_setup import open_side
+    from ovir.compiling import compile_model
+    from ovir.debugging.comparison_setup import ComparisonOptions
     from ovir.debugging.sides import Partners
-    from ovir.export.hybrid.compile_model import compile_model
+    from ovir.debugging.tensor_comparison import Criterion
 
     against = open_other(arguments.against, model, arguments.shape)
     if is_recorded(against):
         raise_usage_error(f"--against {against}: expected other.xml, openvino:DEVICE or onnx:FILE")
     if not isinstance(against, Model):
-        with open_side(model, against, None, None, config, arguments.timeout) as side:
+        options = ComparisonOptions(against, Criterion(), config=config, timeout=arguments.timeout)
+        with options.open_side(model) as side:
             return task.evaluated(side.description, task.by_side(side, model, index))
     if config or arguments.timeout is not None:
         raise_usage_error(_NO_DEVICE)

@@ -20,8 +20,8 @@ from ovir.cli.terminal.output import (
     say_part,
     say_table,
 )
+from ovir.compiling import ENGINES
 from ovir.diagnostics.wording import escaped, plural, readable
-from ovir.export.hybrid.compile_model import ENGINES
 from ovir.generation.sampling import GENERATION, MAX_TOKENS
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--engine",
         choices=ENGINES,
-        default=ENGINES[0],
+        default=next(iter(ENGINES)),
         help="what computes the decoder: numpy, or onnxruntime for all that ONNX can express (default: numpy)",
     )
     parser.add_argument("--threads", type=positive, metavar="N", help="use at most N threads (default: all cores)")

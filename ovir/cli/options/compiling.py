@@ -14,11 +14,11 @@ from ovir.cli.options.arguments import (
     raise_usage_error,
 )
 from ovir.cli.terminal.output import print_diagnostics
+from ovir.compiling import ENGINES, compile_model, require_engine
 from ovir.core.arrays import Array
 from ovir.diagnostics.codes import LONG_LOOP, NO_RESULT, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError
-from ovir.export.hybrid.compile_model import ENGINES, compile_model, require_engine
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import matching_taps
@@ -37,7 +37,7 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--engine",
         choices=ENGINES,
-        default=ENGINES[0],
+        default=next(iter(ENGINES)),
         help="what computes: numpy, or onnxruntime for all that ONNX can express (default: numpy)",
     )
     group.add_argument(
@@ -65,7 +65,7 @@ def open_runnable(arguments: argparse.Namespace) -> Model:
 
     Raises InputError for options of another engine, before the model is read, and ModelError without outputs.
     """
-    require_engine(arguments.engine, **options_of_numpy(arguments))
+    require_engine(arguments.engine, **_options_of_engines(arguments))
     model = open_model(arguments, legacy_io=arguments.legacy_io)
     print_diagnostics(model.diagnostics)
     if not model.outputs:
@@ -91,16 +91,15 @@ def compiled_as(arguments: argparse.Namespace, model: Model) -> CompiledModel:
         model,
         engine=arguments.engine,
         threads=arguments.threads,
-        quantize_activations=arguments.quantize_activations,
-        **options_of_numpy(arguments),
+        **_options_of_engines(arguments),
     )
     print_diagnostics(compiled.diagnostics)
     return compiled
 
 
-def options_of_numpy(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of ``add_compiling`` that only the engine numpy has."""
-    return {name: getattr(arguments, name) for name in ("strict", "keep_compressed", "emulate")}
+def _options_of_engines(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of ``add_compiling`` that only one engine supports."""
+    return {name: getattr(arguments, name) for engine in ENGINES.values() for name in engine.options}
 
 
 def named_arrays(results: Results) -> dict[str, Array]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ovir.cli.options.arguments import amount, file_name, group_of, open_model, parse_shapes, raise_usage_error, seconds
 from ovir.cli.options.inputs import inputs_of, random_note
@@ -14,7 +14,8 @@ from ovir.inference.models import reshape_undeclared
 from ovir.model import Model, read_model
 
 if TYPE_CHECKING:
-    from ovir.debugging.comparison_setup import Against, GivenInputs
+    from ovir.debugging.comparison_setup import Against, ComparisonOptions
+    from ovir.debugging.sides import LayerMode
 
 
 def add_other_side(parser: argparse.ArgumentParser) -> None:
@@ -61,21 +62,20 @@ def config_of(texts: Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class ComparedSides:
-    """The arguments of ``ovir.compare`` and ``ovir.bisect``, from the options of a command."""
+    """A model and how it is compared, from the options of a command."""
 
     model: Model
-    against: Against
-    inputs: GivenInputs
-    is_recorded: bool
-    """Whether the other side is a recording."""
+    options: ComparisonOptions
     note: str | None
     """A line about the inputs that are drawn, if any are."""
-    options: dict[str, Any]
-    """The other arguments that both functions have, by name."""
 
 
-def open_sides(arguments: argparse.Namespace) -> ComparedSides:
+def open_sides(arguments: argparse.Namespace, mode: LayerMode | None = None) -> ComparedSides:
     """Return both sides of a comparison, with its inputs and options."""
+    from ovir.debugging.comparison_setup import ComparisonOptions  # commands with one side do not need it
+    from ovir.debugging.tensor_comparison import Criterion
+
+    criterion = Criterion.of(arguments.rtol, arguments.atol, arguments.metric)
     config = config_of(arguments.config)
     against, device = _sides(arguments)
     model = open_model(arguments)
@@ -83,18 +83,9 @@ def open_sides(arguments: argparse.Namespace) -> ComparedSides:
     if arguments.other is not None:
         against = open_other(arguments.other, model, arguments.shape)
     recorded = is_recorded(against)
-    options = {
-        "samples": arguments.samples,
-        "seed": arguments.seed or 0,
-        "device": device,
-        "config": config,
-        "rtol": arguments.rtol,
-        "atol": arguments.atol,
-        "metric": arguments.metric,
-        "timeout": arguments.timeout,
-    }
-    inputs = inputs_of(model, arguments, is_recorded=recorded)
-    return ComparedSides(model, against, inputs, recorded, random_note(arguments, is_recorded=recorded), options)
+    inputs, samples, seed = inputs_of(model, arguments, is_recorded=recorded), arguments.samples, arguments.seed or 0
+    options = ComparisonOptions(against, criterion, inputs, samples, seed, device, config, arguments.timeout, mode)
+    return ComparedSides(model, options, random_note(arguments, is_recorded=recorded))
 
 
 def _sides(arguments: argparse.Namespace) -> tuple[Against, str | None]:

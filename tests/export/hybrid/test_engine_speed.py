@@ -11,9 +11,9 @@ from ovir import opset13 as ops
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the engine onnxruntime needs {package}")
 
+from ovir.compiling import compile_model  # noqa: E402
 from ovir.core.arrays import Array  # noqa: E402  (after the check for the packages)
 from ovir.core.element_types import f4e2m1, f32, u4  # noqa: E402
-from ovir.export.hybrid.compile_model import compile_model  # noqa: E402
 from ovir.export.support import default_opset, engine_opset  # noqa: E402
 
 

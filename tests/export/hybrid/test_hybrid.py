@@ -16,9 +16,10 @@ from support.builder import Net
 import ovir
 from ovir import opset13 as ops
 from ovir import opset15, opset16
+from ovir.compiling import compile_model
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
-from ovir.export.hybrid.compile_model import HybridModel, compile_model
+from ovir.export.hybrid.hybrid_model import HybridModel
 from ovir.system.progress import watching
 
 for package in ("onnx", "onnx_ir", "onnxruntime"):

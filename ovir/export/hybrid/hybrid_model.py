@@ -1,95 +1,30 @@
-"""``ovir.compile_model`` with a choice of engines."""
+"""The engine onnxruntime of ``ovir.compile_model``."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
 from ovir.diagnostics.codes import SLOW_ENGINE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.errors import InputError, require_packages
 from ovir.diagnostics.wording import plural
 from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.layers import Layer
 from ovir.model import Model
 from ovir.ops.infrastructure import Const
 from ovir.runtime.compiled import CompiledModel
-from ovir.runtime.emulation import Emulation
 from ovir.runtime.executor_cache import InputShapes, States
 from ovir.runtime.plan import Plan
 from ovir.runtime.planning import make_plan
 from ovir.system.progress import stage
 
-ENGINES = "numpy", "onnxruntime"
 _FEW_PARTS = 4
 """The number of parts above which a warning says so: each part copies its inputs and outputs."""
 _SMALL_WEIGHTS = 1 << 19
 _SMALL_TENSORS = 1 << 18
 """The elements of the weights, and of the tensors of known size, below which a warning says so. onnxruntime takes 20
 microseconds for its call and one or two for each node, which is as much as NumPy takes for its calls."""
-
-
-def compile_model(
-    model: Model | str | os.PathLike[str],
-    device_name: str = "CPU",
-    config: Mapping[str, Any] | None = None,
-    *,
-    engine: str = "numpy",
-    threads: int | None = None,
-    strict: bool = False,
-    keep_compressed: bool | None = None,
-    emulate: str | Emulation | None = None,
-    quantize_activations: bool = False,
-) -> CompiledModel:
-    """Compile a model, or the IR file at a path.
-
-    The options from ``strict`` to ``emulate`` concern the engine ``numpy``.
-
-    Args:
-        model: The model, or the path of an .xml.
-        device_name: ``"CPU"`` or ``"AUTO"``, for calls that were written for OpenVINO; it changes nothing.
-        config: None, or an empty dictionary, for calls that were written for OpenVINO.
-        engine: ``"numpy"``, or ``"onnxruntime"``, which runs the model exported to ONNX; NumPy then runs only the
-            layers that are not exported.
-        threads: The most threads that kernels use; by default one for each core.
-        strict: As for ``CompiledModel``.
-        keep_compressed: As for ``CompiledModel``.
-        emulate: As for ``CompiledModel``.
-        quantize_activations: Whether onnxruntime rounds what it multiplies with large matrices of 4-bit and 8-bit codes
-            to 8 bits, as OpenVINO's CPU plugin does.
-
-    Raises InputError for an engine that is unknown or not installed and for options that exclude each other, ReadError
-    for a file that cannot be read, and ModelError for a model that cannot be run.
-    """
-    if device_name not in ("CPU", "AUTO"):
-        hint = f"ovir.compare(model, against='openvino:{device_name}') runs a model on a device of OpenVINO"
-        raise InputError.usage(f"ovir runs models on the CPU only, got the device {device_name!r}", hint=hint)
-    if config:
-        hint = "threads=4, emulate='bf16' and others are keywords; ovir.compare(model, config={...}) is for devices"
-        raise InputError.usage(f"ovir has no properties of devices, got {', '.join(map(str, config))}", hint=hint)
-    require_engine(engine, strict=strict, keep_compressed=keep_compressed, emulate=emulate)
-    if quantize_activations and engine == "numpy":
-        raise InputError.usage(f"quantize_activations needs the engine 'onnxruntime', got {engine!r}")
-    if not isinstance(model, Model):
-        from ovir.model import read_model  # only this convenience needs the reader
-
-        model = read_model(model)
-    if engine == "numpy":
-        return CompiledModel(model, threads=threads, strict=strict, keep_compressed=keep_compressed, emulate=emulate)
-    return HybridModel(model, threads=threads, quantize_activations=quantize_activations)
-
-
-def require_engine(engine: str, **of_numpy: object) -> None:
-    """Raise InputError for an engine that is unknown or not installed, or that has not the options ``of_numpy``."""
-    if engine not in ENGINES:
-        raise InputError.usage(f"unknown engine {engine!r}: expected {' or '.join(map(repr, ENGINES))}")
-    if engine == "onnxruntime":
-        for name, value in of_numpy.items():
-            if value:
-                raise InputError.usage(f"{name} needs the engine 'numpy', got {engine!r}")
-        require_packages("the engine 'onnxruntime'", "onnxruntime", "onnxruntime", "onnx", "onnx_ir")
 
 
 class HybridModel(CompiledModel):
