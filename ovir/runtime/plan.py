@@ -23,9 +23,11 @@ from ovir.runtime.state import InitialValue
 
 @dataclass
 class Step:
-    """One layer of a plan, with its kernel and the slots that the kernel reads and writes."""
+    """One operation of a plan, with its kernel and the slots that the kernel reads and writes."""
 
     layer: Layer
+    """The layer that has the outputs. The operation may stand for others before it as well, such as those that
+    decompress its weights."""
     shown: Layer
     """The layer that listeners see: the caller's, if ``layer`` is of a copy that was inferred for shapes."""
     operator: Operator
