@@ -53,7 +53,7 @@ _OPERATIONS: Sequence[Callable[[Any], Any]] = (
     lambda x: ops.fake_convert(x, np.float32(2)),
     lambda x: ops.gather_elements(x, ops.convert(ops.abs(x), "i32"), 2),
     lambda x: ops.grid_sample(x, ops.slice(x, [0], [2], [1], [3]), {"mode": "bilinear"}),
-    lambda x: ops.batch_norm_inference(x, *[np.ones(x.shape[1].length, np.float32)] * 4, 1e-3),  # type: ignore[arg-type]
+    lambda x: ops.batch_norm_inference(x, *[np.ones(x.shape[1].length, np.float32)] * 4, 1e-3),  # type: ignore[arg-type, call-arg]
 )
 
 _gains: dict[object, list[tuple[int, float]]] = defaultdict(list)
