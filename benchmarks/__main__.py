@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 TABLES = (
-    *("gather", "models", "real_sizes", "first_call", "operations", "startup", "checking", "whole_tools"),
+    *("gather", "models", "real_sizes", "first_call", "operations", "forms", "startup", "checking", "whole_tools"),
     *("many_inputs", "tokenizers"),
 )
 

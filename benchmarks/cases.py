@@ -22,7 +22,7 @@ def _numbers(*shape: int, dtype: Any = np.float32) -> Array:
     return _random.standard_normal(shape).astype(dtype)
 
 
-def _made(build: Callable[..., Any], **inputs: Array) -> Made:
+def made(build: Callable[..., Any], **inputs: Array) -> Made:
     """Return the model that a function of the Parameters builds."""
     parameters = [ops.parameter(array.shape, array.dtype, name=name) for name, array in inputs.items()]
     return ovir.Model([build(*parameters)], parameters), inputs
@@ -33,18 +33,18 @@ def gather(
 ) -> Made:
     """Pick from an array of the caller."""
     picks = _random.integers(0, data[axis], indices).astype(dtype)
-    return _made(lambda x, i: ops.gather(x, i, np.int64(axis), batch_dims), data=_numbers(*data), indices=picks)
+    return made(lambda x, i: ops.gather(x, i, np.int64(axis), batch_dims), data=_numbers(*data), indices=picks)
 
 
 def gather_elements(data: tuple[int, ...], indices: tuple[int, ...], axis: int, dtype: Any = np.int64) -> Made:
     picks = _random.integers(0, data[axis], indices).astype(dtype)
-    return _made(lambda x, i: ops.gather_elements(x, i, axis), data=_numbers(*data), indices=picks)
+    return made(lambda x, i: ops.gather_elements(x, i, axis), data=_numbers(*data), indices=picks)
 
 
 def product(form: str, rows: int) -> Made:
     """Multiply rows by 2 million weights of a form."""
     weights = Weights(form)(2048, 1024, inputs=1024)
-    return _made(lambda x: ops.matmul(x, weights, False, True), x=_numbers(rows, 1024))
+    return made(lambda x: ops.matmul(x, weights, False, True), x=_numbers(rows, 1024))
 
 
 def product_of_counted_rows(form: str) -> Made:
@@ -55,7 +55,7 @@ def product_of_counted_rows(form: str) -> Made:
         places = ops.reshape(ops.non_zero(is_wanted, "i64"), np.array([-1]), False)
         return ops.matmul(ops.gather(x, places, np.int64(0)), weights, False, True)
 
-    return _made(build, x=_numbers(8, 1024), is_wanted=np.eye(8, dtype=np.float32)[0])
+    return made(build, x=_numbers(8, 1024), is_wanted=np.eye(8, dtype=np.float32)[0])
 
 
 def convolutions(groups: int) -> Made:
@@ -68,12 +68,12 @@ def convolutions(groups: int) -> Made:
             x = ops.relu(convolve(x, filters, [stride, stride], [1, 1], [1, 1], [1, 1]))
         return x
 
-    return _made(build, image=_numbers(1, 32, 112, 112))
+    return made(build, image=_numbers(1, 32, 112, 112))
 
 
 def elementwise(function: Callable[[Any], Any], dtype: Any = np.float32) -> Made:
     """Compute a function of a million numbers."""
-    return _made(function, x=_numbers(8, 64, 48, 48, dtype=dtype))
+    return made(function, x=_numbers(8, 64, 48, 48, dtype=dtype))
 
 
 def recurrence(steps: int, size: int) -> Made:
@@ -103,7 +103,7 @@ def chain(layers: int) -> Made:
             x = ops.relu(ops.add(x, np.full(64, number, np.float32)))
         return x
 
-    return _made(build, x=_numbers(1, 64))
+    return made(build, x=_numbers(1, 64))
 
 
 CASES: Mapping[str, Callable[[], Made]] = {

@@ -151,11 +151,13 @@ def run_calls(calls: Sequence[Call]) -> None:
 
 
 def parts_of(views: Sequence[Array], count: int) -> list[tuple[Array, ...]]:
-    """Return about ``count`` parts, along the longest axis, of views of equal rank that broadcast to the last one."""
+    """Return about ``count`` parts of views of equal rank that broadcast to the last one: along the first axis that
+    has equal parts, so that inner loops stay long, or else along the longest one."""
     if count == 1:
         return [tuple(views)]
     out = views[-1]
-    axis = max(range(out.ndim), key=lambda axis: out.shape[axis])
+    even = (axis for axis, size in enumerate(out.shape) if size and (size % count == 0 or size > 4 * count))
+    axis = next(even, max(range(out.ndim), key=lambda axis: out.shape[axis]))
     return [
         tuple(v if v.ndim == 0 or v.shape[axis] == 1 else v[(slice(None),) * axis + (place,)] for v in views)
         for place in cuts(out.shape[axis], count)
@@ -179,13 +181,14 @@ def tiled(constant: Array, *arrays: Array) -> Array:
     laid = [array.transpose(order) for array in (whole, *arrays)]
     inner, axis = 1, len(order)
     while axis and inner < _LONG and all(_continues(array, axis - 1) for array in laid[1:]):
+        if inner * shape[order[axis - 1]] > _MOST_IN_TILE:
+            break
         axis -= 1
         inner *= laid[0].shape[axis]
     if inner == constant.size or any(laid[0].strides[i] for i in range(axis) if laid[0].shape[i] > 1):
         return constant
     _, back = in_order(shape, order)
-    first = np.ascontiguousarray(laid[0][(slice(0, 1),) * axis]).transpose(back)
-    return first if first.size <= _MOST_IN_TILE else constant
+    return np.ascontiguousarray(laid[0][(slice(0, 1),) * axis]).transpose(back)
 
 
 def _continues(array: Array, axis: int) -> bool:
