@@ -1,3 +1,5 @@
+import inspect
+import os
 import signal
 import sys
 from functools import cache
@@ -9,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for `builder` and the like
 
 from support.inference_contract import _inference_keeps_its_contract, _watched_inference  # noqa: F401 - fixtures of all tests
 from support.kernel_contract import _kernels_keep_their_contract, _watched_kernels  # noqa: F401 - fixtures of all tests
+from support.systems import lacking_elsewhere
 
 import ovir.tokenizers  # noqa: F401 - so that no test registers its operations in a registry that is put back
 
@@ -25,6 +28,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.packages)
         if any(item.get_closest_marker(name) for name in OF_OTHER_PROGRAMS):
             item.add_marker(pytest.mark.slow)
+        if os.name != "posix" and isinstance(item, pytest.Function):
+            what = lacking_elsewhere(inspect.getsource(item.function))
+            if what is not None:
+                item.add_marker(pytest.mark.skip(reason=f"this system lacks {what}"))
 
 
 @cache

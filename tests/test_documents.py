@@ -115,6 +115,39 @@ def test_hooks_and_ci_check_the_same() -> None:
     assert all(f"run {command}" in ci for command in commands)
 
 
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.documents
+def test_workflows_run_the_script_of_ci_on_every_system_and_interpreter() -> None:
+    jobs = yaml_of((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))["jobs"]
+    runs = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
+    assert runs == {"everything": [".ci/run"], "tests": [".ci/run tests"]}
+    assert "steps=${1:-all}" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    matrix = jobs["tests"]["strategy"]["matrix"]
+    assert {system.split("-")[0] for system in matrix["os"]} == {"ubuntu", "macos", "windows"}
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["classifiers"]
+    versions = re.findall(r"Python :: (3\.\d+)", "\n".join(classifiers))
+    assert matrix["python"] == versions == ["3.11", "3.12", "3.13", "3.14"]
+
+
+@pytest.mark.documents
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_are_allowed_to_read_only(path: Path) -> None:
+    workflow = yaml_of(path.read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    assert all(job.keys() >= {"runs-on", "timeout-minutes", "steps"} for job in workflow["jobs"].values())
+
+
+@pytest.mark.documents
+def test_reports_of_faults_bring_what_is_needed() -> None:
+    form = yaml_of((ROOT / ".github" / "ISSUE_TEMPLATE" / "fault.yml").read_text(encoding="utf-8"))
+    needed = [part["attributes"]["label"] for part in form["body"] if part.get("validations", {}).get("required")]
+    assert {"`ovir show --json model.xml`", "`ovir --version`"} <= set(needed)
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text)) <= options_of_commands() | {"--version"}
+
+
 @pytest.mark.slow
 def test_spelling_is_american() -> None:
     behavior = r"(?<![\".`])\bbehaviour(?![\"=:`])"  # not the attribute that openvino_tokenizers writes

@@ -37,9 +37,7 @@ def test_the_name_says_that_it_fits_every_system(wheel: Path) -> None:
 def test_it_holds_the_package_alone(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-    tracked = subprocess.run(["git", "ls-files", "ovir"], cwd=ROOT, capture_output=True, text=True).stdout.split()
-    if not tracked:
-        tracked = [path.relative_to(ROOT).as_posix() for path in (ROOT / "ovir").rglob("*") if path.is_file()]
+    files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "ovir").rglob("*") if path.is_file()}
     assert {Path(name).suffix for name in names} <= {
         ".py",
         ".pyi",
@@ -51,7 +49,7 @@ def test_it_holds_the_package_alone(wheel: Path) -> None:
         ".json",
         "",
     }
-    assert {name for name in tracked if "__pycache__" not in name} <= names
+    assert {name for name in files if "__pycache__" not in name} <= names
     assert all(name.startswith("ovir/") for name in names)
 
 
