@@ -79,7 +79,7 @@ def elementwise(function: Callable[[Any], Any], dtype: Any = np.float32) -> Made
 def recurrence(steps: int, size: int) -> Made:
     """Run an LSTM over more steps than a copy of its input takes time."""
     weights, bias, zeros = _numbers(1, 4 * size, size), _numbers(1, 4 * size), np.zeros((1, 1, size), np.float32)
-    return _made(
+    return made(
         lambda x: ops.lstm_sequence(x, zeros, zeros, np.array([steps]), weights, weights, bias, size, "forward")[0],
         x=_numbers(1, steps, size),
     )
@@ -139,7 +139,7 @@ CASES: Mapping[str, Callable[[], Made]] = {
         }.items()
     },
     "LSTM of 1,000 steps": partial(recurrence, 1000, 80),
-    "CumSum of 2,000 rows": lambda: _made(lambda x: ops.cum_sum(x, np.int64(0)), x=_numbers(2000, 256)),
+    "CumSum of 2,000 rows": lambda: made(lambda x: ops.cum_sum(x, np.int64(0)), x=_numbers(2000, 256)),
     "encoder f32": partial(transformer, "f32"),
     "encoder f16": partial(transformer, "f16"),
     "decoder": partial(step_of_decoder, 6),
