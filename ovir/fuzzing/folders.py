@@ -59,7 +59,10 @@ def _script(finding: Finding, reduced: Reduced, origin: Origin) -> str:
         path, _, name = against.removeprefix("python:").rpartition(":")
         start = f"import runpy\n\ncompiler = runpy.run_path({str(Path(path).resolve())!r})[{name!r}]\n{_CALL}"
     else:
-        start = _OPENVINO.format(device=against.partition(":")[2] or "CPU", config=dict(origin.config))
+        start = _OPENVINO.format(
+            device="CPU" if against.startswith("runtime:") else against.partition(":")[2] or "CPU",
+            config=dict(origin.config),
+        )
     title = f"{finding.kind}: {', '.join(finding.operations)} on {origin.description}"
     rtols = [tolerance.rtol for tolerance in reduced.fault.tolerances]
     return _SCRIPT.format(title=title, start=start, rtols=rtols, timeout=origin.timeout)
@@ -128,6 +131,9 @@ if __name__ == "__main__":
 '''
 _OPENVINO = '''import openvino as ov
 
+if not hasattr(ov, "Core"):
+    import openvino.runtime as ov
+
 DEVICE, CONFIG = {device!r}, {config!r}
 
 
@@ -145,7 +151,8 @@ def run(path, inputs):
                 tensor = ov.Tensor(data, ov.Shape(array.shape), port.element_type)
         request.set_input_tensor(index, tensor)
     for _ in range(2):
-        request.reset_state()
+        for state in request.query_state():
+            state.reset()
         request.infer()
         yield [read(request.get_output_tensor(index)) for index in range(len(request.model_outputs))]
 

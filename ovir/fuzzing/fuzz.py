@@ -27,7 +27,8 @@ from ovir.fuzzing.findings import Finding, Reduced, operations_of, reduce_fault,
 from ovir.fuzzing.folders import Origin, save_finding
 from ovir.fuzzing.judging import Fault, Judge
 from ovir.fuzzing.models import Choice
-from ovir.fuzzing.targets import PRECISE, Compiler, Target, open_target
+from ovir.fuzzing.targets import Compiler, Target, old_release, open_target, precise
+from ovir.lowering.releases import release_text
 from ovir.model import Model
 from ovir.system.files import write_text
 
@@ -117,10 +118,11 @@ def fuzz(
     message without numbers, are one finding. The result is true if there is none.
 
     Args:
-        against: A device of OpenVINO (``openvino:CPU``), a function in a Python file (``python:compiler.py:run``),
-            which runs in a process of its own as devices do, or a function itself. A function is called with the path
-            of an .xml and a list of arrays, and returns the arrays of the outputs. NotImplementedError says that it
-            does not support a model.
+        against: A device of OpenVINO (``openvino:CPU``); the CPU of an older release that another Python has
+            (``runtime:2023.3=/usr/bin/python3.9``), for which models are lowered; a function in a Python file
+            (``python:compiler.py:run``), which runs in a process of its own as devices do; or a function itself. A
+            function is called with the path of an .xml and a list of arrays, and returns the arrays of the outputs.
+            NotImplementedError says that it does not support a model.
         config: Properties of the device. By default OpenVINO's CPU computes in f32.
         time: How many seconds models are made. Without ``time`` and ``models``, 60.
         models: How many models are made.
@@ -162,11 +164,10 @@ class _Session:
             description = target.description  # which starts it, so that a device is known to be there
         finally:
             target.close()
-        used = (
-            {} if callable(against) else dict(PRECISE if config is None and against == "openvino:CPU" else config or {})
-        )
+        used = {} if callable(against) else precise(against) if config is None else config
         self._origin = Origin(against, description, used, timeout)
-        self._has_divergences = isinstance(against, str) and against.startswith("openvino")
+        self._has_divergences = isinstance(against, str) and against.startswith(("openvino", "runtime"))
+        self._release = old_release(against)
         self._folder = folder
         self._known = set() if known is None else read_known(known)
         self._seen: dict[str, str] = {}
@@ -249,6 +250,8 @@ class _Session:
         start, waited = monotonic(), judge.seconds["target"]
         try:
             made = self._choice.make(number)
+            if made is not None and self._release is not None:
+                made[0].lower(release_text(self._release))
         except OvirError:
             made = None
             self._count(wanted, refused=1)

@@ -15,6 +15,7 @@ from ovir.debugging.engines.process import EngineError, EngineProcess, Unsupport
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
+from ovir.lowering.releases import Release, parse_release
 from ovir.model import Model, save_model
 from ovir.system.interrupts import temporary_folder
 
@@ -22,8 +23,24 @@ Compiler = Callable[[str, Sequence[Array]], Sequence[Any]]
 """A function that takes the path of an .xml and the arrays of its inputs, and returns those of its outputs. It raises
 NotImplementedError for a model that it does not support."""
 
-PRECISE = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
-"""The properties of OpenVINO's CPU unless others are given: without them, some processors compute in bf16."""
+_PRECISE = {"INFERENCE_PRECISION_HINT": (2023, 0), "DYNAMIC_QUANTIZATION_GROUP_SIZE": (2024, 1)}
+"""Properties with which OpenVINO's CPU computes in f32, and the releases that have them: without them, some processors
+compute in bf16."""
+
+
+def precise(against: str) -> dict[str, str]:
+    """Return the properties of a side unless others are given."""
+    release = old_release(against)
+    if release is None and against not in ("openvino", "openvino:CPU"):
+        return {}
+    known = {name for name, since in _PRECISE.items() if release is None or release >= since}
+    return {name: "f32" if "PRECISION" in name else "0" for name in known}
+
+
+def old_release(against: object) -> Release | None:
+    """Return the release of ``runtime:RELEASE=PYTHON``; None for other sides."""
+    kind, _, rest = str(against).partition(":")
+    return parse_release(rest.partition("=")[0]) if kind == "runtime" else None
 
 
 class Target(Protocol):
@@ -49,8 +66,8 @@ class Target(Protocol):
 class Engine:
     """An engine in a process of its own, which may crash or hang."""
 
-    def __init__(self, name: str, config: Mapping[str, str], timeout: float) -> None:
-        self._process = EngineProcess(name, config, timeout=timeout)
+    def __init__(self, name: str, config: Mapping[str, str], timeout: float, interpreter: str | None = None) -> None:
+        self._process = EngineProcess(name, config, timeout=timeout, interpreter=interpreter)
         self.precision: str | None = None
 
     @property
@@ -127,9 +144,14 @@ def open_target(against: str | Compiler, config: Mapping[str, str] | None, timeo
             raise InputError.usage("config holds properties of a device, and there is none")
         return Function(against)
     kind, _, device = str(against).partition(":")
+    used = precise(against) if config is None else config
+    if kind == "runtime":
+        if not (interpreter := device.partition("=")[2]):
+            raise InputError.usage(f"{against!r} names no Python: expected runtime:2023.3=PYTHON")
+        return Engine("openvino:CPU", used, timeout, interpreter)
     if kind not in ("openvino", "python"):
         raise InputError.usage(
-            f"cannot fuzz {against!r}: expected openvino:DEVICE, python:FILE.py:FUNCTION or a function"
+            f"cannot fuzz {against!r}: expected openvino:DEVICE, runtime:RELEASE=PYTHON, python:FILE.py:FUNCTION or a "
+            "function"
         )
-    default = PRECISE if kind == "openvino" and device in ("", "CPU") else {}
-    return Engine(str(against), default if config is None else config, timeout)
+    return Engine(against, used, timeout)

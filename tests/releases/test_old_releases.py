@@ -127,3 +127,14 @@ def test_a_release_runs_after_a_crash(runtime: OldRuntime, tmp_path: Path) -> No
     with pytest.raises(RefusedError, match="crash: the process ended"):
         runtime.run(path, model, steps)
     assert runtime.run(path, model, steps)[0][0].tolist() == [1, 2]
+
+
+def test_random_models_are_lowered_for_a_release(runtime: OldRuntime, tmp_path: Path) -> None:
+    if parse_release(runtime.release) < IR_VERSION_11:
+        pytest.skip("OpenVINO before 2022.1 has another Python interface")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{runtime.folder}" exec "{runtime.interpreter}" -s "$@"\n')
+    python.chmod(0o700)
+    found = ovir.fuzz(f"runtime:{runtime.release}={python}", ops="^(Sigmoid|Tanh)-1$", models=6)
+    assert runtime.release in found.description
+    assert found.compared > 3

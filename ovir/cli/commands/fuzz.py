@@ -47,7 +47,8 @@ def add_to(commands: Any) -> None:
         type=file_name,
         required=True,
         metavar="SIDE",
-        help="openvino:DEVICE, or python:FILE.py:FUNCTION for a compiler of one's own",
+        help="openvino:DEVICE, runtime:RELEASE=PYTHON for an older OpenVINO, which another Python has, or "
+        "python:FILE.py:FUNCTION for a compiler of one's own",
     )
     add_device(parser)
     limits = parser.add_mutually_exclusive_group()

@@ -72,11 +72,13 @@ def _exactly(stream: BinaryIO, size: int) -> bytearray:
 
 
 class OpenVino:
-    """A device of the installed OpenVINO."""
+    """A device of the installed OpenVINO, from 2022.1 on."""
 
     def __init__(self, device: str, config: Mapping[str, str]) -> None:
         import openvino
 
+        if not hasattr(openvino, "Core"):  # before 2023.1, it is in openvino.runtime only
+            import openvino.runtime as openvino
         self.package = openvino
         self.device = device or "CPU"
         self.config = dict(config)
@@ -84,7 +86,7 @@ class OpenVino:
         self.has_tokenizers = False
         self._require_device()
         self._require_config()
-        self.description = f"OpenVINO {openvino.__version__.split('-')[0]} on {self.device}"
+        self.description = f"OpenVINO {openvino.get_version().split('-')[0]} on {self.device}"
 
     def _require_device(self) -> None:
         """Raise UnusableError for a device that is not there; virtual ones name others, as in ``AUTO:CPU``."""
@@ -96,9 +98,9 @@ class OpenVino:
 
     def _require_config(self) -> None:
         """Raise UnusableError for properties with which the device compiles no model, not even an empty one."""
-        if not self.config:
+        make = getattr(self.package, "opset13", None)
+        if not self.config or make is None:  # as in releases before 2024.0
             return
-        make = self.package.opset13
         x = make.parameter([1])
         model = self.package.Model([make.result(x)], [x])
         try:
@@ -115,7 +117,7 @@ class OpenVino:
         facts: dict[str, Any] = {}
         try:
             facts["precision"] = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
-        except RuntimeError:  # a device need not have this property
+        except (RuntimeError, AttributeError):  # a device need not have this property; old releases return a text
             facts["precision"] = None
         return compiled.create_infer_request(), facts
 
@@ -146,7 +148,8 @@ class OpenVino:
         for index, tensor in enumerate(tensors):
             request.set_input_tensor(index, self._tensor(*tensor))
         if not keeps_state:
-            request.reset_state()
+            for state in request.query_state():
+                state.reset()
         request.infer()
         return [self._sent(request.get_output_tensor(index)) for index in range(len(request.model_outputs))]
 

@@ -69,9 +69,17 @@ class EngineProcess:
     Its process starts with the first use, and again after a crash; loaded models are lost then. Use it in a ``with``
     block. ``config`` holds properties of the device, such as ``{"INFERENCE_PRECISION_HINT": "bf16"}``. ``timeout`` is
     the number of seconds that one request may take; the start of the process may take a minute in any case.
+    ``interpreter`` is another Python, from 3.8 on, which has the package of the engine.
     """
 
-    def __init__(self, name: str, config: Mapping[str, str] | None = None, *, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+        interpreter: str | None = None,
+    ) -> None:
         self.name = name
         self.kind, _, self.device = name.partition(":")
         if self.kind not in KINDS:
@@ -79,6 +87,7 @@ class EngineProcess:
             raise InputError.usage(message)
         self.config = dict(config or {})
         self.timeout = timeout
+        self.interpreter = interpreter
         self.description = name
         self.starts = 0
         """How many times a process has been started."""
@@ -160,14 +169,19 @@ class EngineProcess:
 
     def _start(self) -> None:
         self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
+        python = [sys.executable, "-P"] if self.interpreter is None else [self.interpreter]
         program = Path(__file__).with_name("child.py")
         with uninterrupted():
-            self._process = ChildProcess(
-                [sys.executable, "-P", os.fspath(program)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._messages,
-            )
+            try:
+                self._process = ChildProcess(
+                    [*python, os.fspath(program)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=self._messages,
+                )
+            except OSError as error:
+                message = f"{self.name}: cannot start {python[0]}: {error.strerror}"
+                raise EngineMissingError(diagnose(NO_ENGINE, message)) from None
         self.starts += 1
         try:
             self.description = self._call("open", self.kind, self.device, self.config)

@@ -78,14 +78,15 @@ def _bind_blocks(binder: Binder, method: Method, data: Array, passes: AxisTaps) 
 
 def cheapest_first(method: Method, x: Array, passes: AxisTaps) -> AxisTaps:
     """Sort passes by cost: shrinking axes before growing ones, and the last axis, whose gathers cost most, where it has
-    least to do. The order of integers stays, because it decides how they are rounded."""
+    least to do. The order of integers and of numbers of 8 bits stays, because it decides how they are rounded."""
 
     def rank(item: tuple[int, Taps]) -> tuple[float, int]:
         axis, taps = item
         growth = taps.length / x.shape[axis]
         return growth, axis if growth < 1 else -axis
 
-    return passes if x.dtype.kind in "iu" and method.mode != "nearest" else sorted(passes, key=rank)
+    is_kept = (x.dtype.kind in "iu" or x.dtype.itemsize == 1) and method.mode != "nearest"
+    return passes if is_kept else sorted(passes, key=rank)
 
 
 def _part(taps: Taps, place: slice) -> tuple[int, int, Taps]:

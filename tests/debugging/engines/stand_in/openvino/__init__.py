@@ -22,8 +22,11 @@ from ovir import opset13 as ops  # noqa: E402
 from ovir.core.element_types import ELEMENT_TYPES, ElementType  # noqa: E402
 from ovir.core.encoding import decode, encode  # noqa: E402
 
-__version__ = "1.2.3-stand-in"
 Shape = tuple
+
+
+def get_version() -> str:
+    return "1.2.3-stand-in"
 
 
 class _Type:
@@ -96,8 +99,8 @@ class Request:
     def set_input_tensor(self, index: int, tensor: Tensor) -> None:
         self._tensors[index] = tensor.array
 
-    def reset_state(self) -> None:
-        self._request.reset_state()
+    def query_state(self) -> Any:
+        return self._request.query_state()
 
     def infer(self) -> None:
         self._outputs = list(self._request.infer(self._tensors).values())
