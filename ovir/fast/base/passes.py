@@ -46,7 +46,8 @@ def call_passes(binder: Binder, passes: Passes, *arrays: Array, heavy: bool = Tr
     if not out.size:
         return
     workers = max(min(out.size // (HEAVY if heavy else LIGHT), threads()), 1)
-    parts = parts_of(views, max(2 * workers if workers > 1 else 1, -(-out.size // _BLOCK_ELEMENTS)))
+    rounds = max(2 if workers > 1 else 1, -(-out.size // (_BLOCK_ELEMENTS * workers)))
+    parts = parts_of(views, rounds * workers)  # as many for each thread
     largest = max(parts[0][-1].size, 1)
     shares: list[list[Call]] = []
     for first in range(min(workers, len(parts))):
