@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import reduce
 
 from ovir.core.element_types import ElementType, i64
+from ovir.export.nodes import reduced
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import reduced
 from ovir.export.sizes import Size, positions_below, scalar_size_of
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32, i64
+from ovir.export.nodes import rounded_away
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import rounded_away
 from ovir.export.sizes import positions_below, scalar_size_of
 from ovir.kernels.resample import Method, Taps
 

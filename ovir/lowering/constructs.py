@@ -22,9 +22,9 @@ from ovir.core.shapes import Dimension
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.decompose import decomposed, is_newer, new_layers, refusing_misfits
 from ovir.lowering.einsum import needs_products, products
-from ovir.lowering.parts import constant, older, scalar
 from ovir.lowering.registry import NotLowered, refuse
 from ovir.lowering.releases import Release, newest_opset_for
+from ovir.lowering.sizes import constant, older, scalar
 from ovir.ops.activation import Clamp
 from ovir.ops.convolution import ForwardConvolutionBase
 from ovir.ops.fourier import FourierBase

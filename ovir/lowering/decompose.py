@@ -11,9 +11,9 @@ from ovir import opset8 as ops
 from ovir.diagnostics.codes import INTERNAL
 from ovir.diagnostics.errors import InputError, ModelError, OperatorError
 from ovir.graph.layers import Layer, LayerOrPort, Port, attach
-from ovir.lowering.parts import constant
 from ovir.lowering.registry import NotLowered, decomposition_of, refuse, why_without
 from ovir.lowering.releases import opset_number
+from ovir.lowering.sizes import constant
 
 
 def is_newer(layer: Layer, opset: int) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ovir import opset8 as ops
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import below, constant, joined, rank, scalar, size, tensor
+from ovir.lowering.sizes import below, constant, joined, rank, scalar, size, tensor
 from ovir.ops.matmul import Einsum
 
 Label = str | int

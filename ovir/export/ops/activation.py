@@ -9,9 +9,9 @@ import numpy as np
 
 from ovir.core.element_types import f32, f64, i64
 from ovir.export.exporters import exports
+from ovir.export.nodes import of_reals, scalar, with_trailing
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.ops.unary import erf
-from ovir.export.parts import of_reals, scalar, with_trailing
 from ovir.kernels.precision import integer_range
 from ovir.ops.activation import (
     Clamp,

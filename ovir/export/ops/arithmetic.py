@@ -6,9 +6,9 @@ import numpy as np
 
 from ovir.core.element_types import f64, i32
 from ovir.export.exporters import exports
+from ovir.export.nodes import aligned, saturated, scalar, truncated, wrapped
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.ops.normalization import BIAS, SCALE, root_mean_square, with_parameter
-from ovir.export.parts import aligned, saturated, scalar, truncated, wrapped
 from ovir.ops.arithmetic import (
     Add,
     ArithmeticBase,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ovir.core.element_types import boolean, f32, f64
 from ovir.core.shapes import Dimension
 from ovir.export.exporters import exports
+from ovir.export.nodes import scalar
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import scalar
 from ovir.ops.attention import ScaledDotProductAttention
 
 _ABSORBED = 1e3

@@ -9,8 +9,8 @@ from ovir.core.element_types import boolean, i64
 from ovir.core.shapes import PartialShape
 from ovir.export.exporters import exports
 from ovir.export.loops import ExportableBody, ExportedBody
+from ovir.export.nodes import reduced
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import reduced
 from ovir.export.sizes import FIRST, Size, as_scalar, size_of
 from ovir.ops.base.bodies import BodyMap, InputMap, OutputMap
 from ovir.ops.control_flow import If, IterationBase, Loop, TensorIterator, by_output

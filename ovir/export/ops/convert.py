@@ -6,8 +6,8 @@ import numpy as np
 
 from ovir.core.element_types import ElementType, f4e2m1, f32, i32, nf4, u4, u8
 from ovir.export.exporters import exports, exports_parts
+from ovir.export.nodes import wrapped
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import wrapped
 from ovir.ops.convert import NF4, NF4_STEPS, Convert, ConvertLike, ConvertPromoteTypes
 
 _F4E2M1 = np.arange(16, dtype=np.uint8).view(f4e2m1.to_dtype()).astype(np.float32)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ovir.core.element_types import f32, i64
 from ovir.export.exporters import exports
+from ovir.export.nodes import reduced
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import reduced
 from ovir.export.sizes import Size, compute, expanded, of_rank, part, positions_below, reshaped, sizes_of, vector
 from ovir.ops.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen
 

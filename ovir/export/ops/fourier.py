@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ovir.core.element_types import f64, i64
 from ovir.export.exporters import exports, exports_parts
+from ovir.export.nodes import real_type
 from ovir.export.onnx_graph import Graph, Operand, Tensor
-from ovir.export.parts import real_type
 from ovir.export.sizes import axes_from_front, scalar_size_of
 from ovir.ops.fourier import DFT, IDFT, IRDFT, ISTFT, RDFT, STFT, FourierBase
 

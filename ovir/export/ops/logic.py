@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ovir.core.element_types import ElementType, boolean, i64, u1, u3, u6, u8, u32, u64
 from ovir.export.exporters import exports
+from ovir.export.nodes import aligned, wrapped
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import aligned, wrapped
 from ovir.ops.logic import (
     BitwiseAnd,
     BitwiseBase,

@@ -9,8 +9,8 @@ from ovir.core.shapes import PartialShape
 from ovir.export.block_quantized import in_blocks, product
 from ovir.export.exporters import exports, exports_codes
 from ovir.export.loops import SLOW_LOOP
+from ovir.export.nodes import saturated, swapped
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import saturated, swapped
 from ovir.export.sizes import LAST, positions_below, scalar_size_of
 from ovir.ops.compressed import Codes
 from ovir.ops.matmul import Einsum, GroupedMatMul, Inverse, MatMul

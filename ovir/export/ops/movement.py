@@ -8,8 +8,8 @@ import numpy as np
 
 from ovir.core.element_types import string
 from ovir.export.exporters import exports
+from ovir.export.nodes import split_evenly
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import split_evenly
 from ovir.export.sizes import Size, as_list, as_scalar, compute, items, positions_below, size_of, sizes_of, vector
 from ovir.ops.movement import Concat, Pad1, Pad12, Split, VariadicSplit
 

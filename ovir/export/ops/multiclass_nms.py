@@ -30,8 +30,8 @@ from ovir.export.nms_graph import (
     upright,
     without_background,
 )
+from ovir.export.nodes import reduced
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import reduced
 from ovir.export.sizes import (
     Size,
     compute,

@@ -11,8 +11,8 @@ import onnx_ir as ir
 from ovir.core.element_types import f32, f64
 from ovir.core.shapes import PartialShape
 from ovir.export.exporters import exports
+from ovir.export.nodes import of_reals, per_channel, reduced
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import of_reals, per_channel, reduced
 from ovir.ops.normalization import (
     GRN,
     LRN,

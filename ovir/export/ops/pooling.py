@@ -10,8 +10,8 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32, f64, i64
 from ovir.export.exporters import exports, exports_parts
+from ovir.export.nodes import real_type
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import real_type
 from ovir.export.sizes import positions_below
 from ovir.export.sliding_windows import PoolWindows
 from ovir.kernels.precision import lowest_finite

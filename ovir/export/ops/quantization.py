@@ -9,8 +9,8 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f8e4m3, f8e5m2, f16, f32, u8
 from ovir.export.exporters import exports
+from ovir.export.nodes import aligned, real_type, truncated
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import aligned, real_type, truncated
 from ovir.ops.quantization import FakeConvert, FakeQuantize
 
 _CLOSE = 1e-6

@@ -11,8 +11,8 @@ from ovir.core.element_types import f64, i32, i64
 from ovir.core.shapes import UNKNOWN, Dimension
 from ovir.export.exporters import exports
 from ovir.export.loops import LoopStep, loop
+from ovir.export.nodes import split_evenly
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import split_evenly
 from ovir.export.sizes import FIRST, LAST, Size, size_of, vector
 from ovir.ops.recurrent import (
     CellBase,

@@ -9,8 +9,8 @@ import numpy as np
 
 from ovir.core.element_types import f64, i64, u64
 from ovir.export.exporters import exports
+from ovir.export.nodes import reduced, saturated
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import reduced, saturated
 from ovir.export.sizes import as_scalar, axes_from_front
 from ovir.kernels.precision import integer_range, lowest_finite
 from ovir.ops.reduction import (

@@ -8,8 +8,8 @@ import numpy as np
 
 from ovir.core.element_types import i64
 from ovir.export.exporters import exports
+from ovir.export.nodes import real_type
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import real_type
 from ovir.export.pixels import Pixels, columns, listed, sampled, zero_unless
 from ovir.ops.roi_align import ROIAlign3, ROIAlign9
 

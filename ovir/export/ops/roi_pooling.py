@@ -6,8 +6,8 @@ import numpy as np
 
 from ovir.core.element_types import f32, f64, i64
 from ovir.export.exporters import exports
+from ovir.export.nodes import real_type, reduced, rounded_away
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import real_type, reduced, rounded_away
 from ovir.export.pixels import Pixels, columns, greatest, listed, positions_shaped, zero_unless
 from ovir.kernels.precision import lowest_finite
 from ovir.ops.roi_pooling import PSROIPooling, ROIPooling

@@ -11,8 +11,8 @@ import numpy as np
 from ovir.core.element_types import ElementType, boolean, i32, i64
 from ovir.core.shapes import Dimension
 from ovir.export.exporters import exports
+from ovir.export.nodes import real_type
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import real_type
 from ovir.export.sizes import (
     LAST,
     Size,

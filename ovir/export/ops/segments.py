@@ -8,9 +8,9 @@ import numpy as np
 
 from ovir.core.element_types import ElementType, i64
 from ovir.export.exporters import exports, exports_parts
+from ovir.export.nodes import real_type
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.ops.sorting import positions
-from ovir.export.parts import real_type
 from ovir.export.sizes import LAST, as_list, as_scalar, positions_below
 from ovir.ops.segments import (
     EmbeddingBagBase,

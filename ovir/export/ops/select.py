@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ovir.export.exporters import exports
+from ovir.export.nodes import aligned
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import aligned
 from ovir.ops.select import Select
 
 

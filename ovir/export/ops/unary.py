@@ -12,8 +12,8 @@ import numpy as np
 
 from ovir.core.element_types import f32, f64, i8
 from ovir.export.exporters import exports, exports_parts
+from ovir.export.nodes import of_reals, saturated, wrapped
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.parts import of_reals, saturated, wrapped
 from ovir.kernels.erf import ERF_FAR, ERF_NEAR
 from ovir.kernels.precision import integer_range
 from ovir.ops.unary import (

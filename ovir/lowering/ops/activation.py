@@ -6,8 +6,8 @@ from math import pi, sqrt
 
 from ovir import opset6 as ops
 from ovir.graph.layers import Layer, Port
-from ovir.lowering.parts import older, scalar
 from ovir.lowering.registry import lowers
+from ovir.lowering.sizes import older, scalar
 from ovir.ops.activation import Gelu7, SoftSign
 
 

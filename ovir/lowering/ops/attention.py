@@ -9,8 +9,8 @@ import numpy as np
 from ovir import opset8 as ops
 from ovir.core.element_types import boolean
 from ovir.graph.layers import Layer, Port
-from ovir.lowering.parts import below, number, part, rank, scalar, size, sizes, tensor
 from ovir.lowering.registry import lowers
+from ovir.lowering.sizes import below, number, part, rank, scalar, size, sizes, tensor
 from ovir.ops.attention import ScaledDotProductAttention
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from ovir import opset7 as ops
 from ovir.core.element_types import ElementType, f32, f64, i32, u8
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import joined, part, scalar, size
 from ovir.lowering.registry import Tensors, lowers
+from ovir.lowering.sizes import joined, part, scalar, size
 from ovir.ops.color import RgbToNv12Base, YuvToRgbBase
 
 # --------------------------------------------------------------------------- YUV to RGB

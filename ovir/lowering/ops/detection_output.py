@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ovir.graph.layers import Layer, Port
-from ovir.lowering.parts import known_sizes, older
 from ovir.lowering.registry import lowers
+from ovir.lowering.sizes import known_sizes, older
 from ovir.ops.detection_output import DetectionOutput8
 
 

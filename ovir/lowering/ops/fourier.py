@@ -9,8 +9,8 @@ import numpy as np
 from ovir import opset9 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import FAR, below, constant, joined, known, part, rank, scalar, size, tensor
 from ovir.lowering.registry import lowers
+from ovir.lowering.sizes import FAR, below, constant, joined, known, part, rank, scalar, size, tensor
 from ovir.ops.fourier import IRDFT, ISTFT, RDFT, STFT
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ovir import opset7 as ops
 from ovir.graph.layers import LayerOrPort, Port
-from ovir.lowering.parts import constant, from_front, joined, known, known_sizes, older, part, rank, scalar, size, sizes
 from ovir.lowering.registry import lowers, refuse
+from ovir.lowering.sizes import constant, from_front, joined, known, known_sizes, older, part, rank, scalar, size, sizes
 from ovir.ops.gather import Gather7, Gather8, GatherND8
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from ovir import opset7 as ops
 from ovir.core.element_types import i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import below, joined, older, scalar
 from ovir.lowering.registry import lowers
+from ovir.lowering.sizes import below, joined, older, scalar
 from ovir.ops.generate import Eye, OneHot16
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from ovir import opset7 as ops
 from ovir.core.element_types import f32, f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import below, joined, scalar, size
 from ovir.lowering.registry import lowers, refuse
+from ovir.lowering.sizes import below, joined, scalar, size
 from ovir.ops.grid_sample import GridSample
 
 _KEYS = -0.75

@@ -8,8 +8,8 @@ from ovir import opset7 as ops
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import below, known, older, part, rank, scalar, size, swapped
 from ovir.lowering.registry import lowers, refuse
+from ovir.lowering.sizes import below, known, older, part, rank, scalar, size, swapped
 from ovir.ops.interpolate import Interpolate11
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from ovir import opset7 as ops
 from ovir.core.element_types import ElementType, boolean, i32, i64, u64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import scalar
 from ovir.lowering.registry import lowers, refuse
+from ovir.lowering.sizes import scalar
 from ovir.ops.logic import (
     BitwiseAnd,
     BitwiseBase,

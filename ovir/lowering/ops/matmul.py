@@ -7,8 +7,8 @@ import numpy as np
 from ovir import opset7 as ops
 from ovir.core.element_types import f32
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import known_sizes, part, rank, scalar, sizes, swapped
 from ovir.lowering.registry import lowers, refuse
+from ovir.lowering.sizes import known_sizes, part, rank, scalar, sizes, swapped
 from ovir.ops.matmul import Inverse
 
 _MOST = 16

@@ -6,8 +6,8 @@ import numpy as np
 
 from ovir import opset7 as ops
 from ovir.graph.layers import Layer, Port
-from ovir.lowering.parts import constant, older
 from ovir.lowering.registry import lowers
+from ovir.lowering.sizes import constant, older
 from ovir.ops.movement import Pad12
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ovir.graph.layers import Layer, Port
-from ovir.lowering.parts import older
 from ovir.lowering.registry import lowers, refuse
+from ovir.lowering.sizes import older
 from ovir.ops.multiclass_nms import MulticlassNms9
 
 

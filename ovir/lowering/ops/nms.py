@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ovir import opset7 as ops
 from ovir.graph.layers import Layer, Port
-from ovir.lowering.parts import number, older, scalar
 from ovir.lowering.registry import lowers
+from ovir.lowering.sizes import number, older, scalar
 from ovir.ops.nms import NonMaxSuppression9
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ovir import opset7 as ops
 from ovir.graph.layers import Layer, Port
-from ovir.lowering.parts import older, rank, sizes
 from ovir.lowering.registry import lowers
+from ovir.lowering.sizes import older, rank, sizes
 from ovir.ops.normalization import GroupNormalization, SoftMax8
 
 

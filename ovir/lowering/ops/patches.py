@@ -8,8 +8,8 @@ import numpy as np
 
 from ovir import opset7 as ops
 from ovir.graph.layers import LayerOrPort, Port
-from ovir.lowering.parts import known, known_sizes, rank
 from ovir.lowering.registry import lowers, refuse
+from ovir.lowering.sizes import known, known_sizes, rank
 from ovir.ops.base.spatial import output_size as window_count
 from ovir.ops.patches import Col2Im
 

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 from ovir import opset8 as ops
 from ovir.core.element_types import f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import below, constant, joined, known_sizes, older, part, rank, size, swapped
 from ovir.lowering.registry import Tensors, lowers, refuse
+from ovir.lowering.sizes import below, constant, joined, known_sizes, older, part, rank, size, swapped
 from ovir.ops.base.spatial import SAME, output_size
 from ovir.ops.pooling import AdaptiveAvgPool, AdaptiveMaxPool, AvgPool14, AvgPool16, MaxPool8, MaxPool14, PoolBase
 

@@ -9,8 +9,8 @@ import numpy as np
 from ovir import opset7 as ops
 from ovir.core.element_types import value_range
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import constant, from_front, joined, known, known_sizes, older, rank, scalar, size, sizes
 from ovir.lowering.registry import lowers, refuse
+from ovir.lowering.sizes import constant, from_front, joined, known, known_sizes, older, rank, scalar, size, sizes
 from ovir.ops.scatter import ScatterElementsUpdate12, ScatterNDUpdate15
 
 _SUMS = ("sum", "sub", "mean")

@@ -7,8 +7,8 @@ import numpy as np
 from ovir import opset7 as ops
 from ovir.core.element_types import ElementType, i64, value_range
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import below, joined, number, part, rank, scalar, size
 from ovir.lowering.registry import Tensors, lowers, refuse
+from ovir.lowering.sizes import below, joined, number, part, rank, scalar, size
 from ovir.ops.segments import EmbeddingBagOffsets, EmbeddingBagPacked, SegmentMax, SparseFillEmptyRows
 
 

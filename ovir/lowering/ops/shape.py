@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ovir.graph.layers import LayerOrPort, Port
-from ovir.lowering.parts import constant, older
 from ovir.lowering.registry import lowers, refuse
+from ovir.lowering.sizes import constant, older
 from ovir.ops.shape import Squeeze15
 
 

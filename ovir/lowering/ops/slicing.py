@@ -7,8 +7,8 @@ import numpy as np
 from ovir import opset8 as ops
 from ovir.core.element_types import i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import FAR, below, constant, known, part, rank, size
 from ovir.lowering.registry import lowers
+from ovir.lowering.sizes import FAR, below, constant, known, part, rank, size
 from ovir.ops.slicing import Slice, SliceScatter
 
 

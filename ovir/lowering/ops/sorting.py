@@ -5,8 +5,8 @@ from __future__ import annotations
 from ovir import opset7 as ops
 from ovir.core.element_types import i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.lowering.parts import below, older, rank, scalar, size
 from ovir.lowering.registry import Tensors, lowers, refuse
+from ovir.lowering.sizes import below, older, rank, scalar, size
 from ovir.ops.sorting import SearchSorted, TopK11, Unique
 
 

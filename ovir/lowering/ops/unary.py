@@ -9,8 +9,8 @@ import numpy as np
 from ovir import opset7 as ops
 from ovir.core.element_types import f32, f64
 from ovir.graph.layers import Layer, Port
-from ovir.lowering.parts import scalar
 from ovir.lowering.registry import lowers
+from ovir.lowering.sizes import scalar
 from ovir.ops.unary import ErfInv, Identity
 
 

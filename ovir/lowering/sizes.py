@@ -1,4 +1,4 @@
-"""Parts that many decompositions need: sizes, constants, and the same operation in an older version."""
+"""Sizes, constants and slices that many decompositions need, and the same operation in an older version."""
 
 from __future__ import annotations
 

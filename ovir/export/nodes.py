@@ -1,4 +1,4 @@
-"""Parts that many exporters need: rounding, saturation, real functions of integers, and the alignment of inputs."""
+"""Groups of ONNX nodes that many exporters need: rounding, saturation, real functions of integers, aligned inputs."""
 
 from __future__ import annotations
 
