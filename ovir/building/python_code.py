@@ -8,7 +8,7 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -37,9 +37,12 @@ from ovir.system.progress import counted
 class Program:
     """The code for a model."""
 
-    def __init__(self, model: LayerGraph) -> None:
+    def __init__(self, model: LayerGraph, weights_file: str | None = None) -> None:
+        """Write the code; constants without data are read from ``weights_file``, the name of a .bin beside the code,
+        when the code runs."""
         self.arrays: dict[str, Array] = {}
         """The large constants by their names in the .npz."""
+        self._file = weights_file
         self._keys = TakenNames(("file", "allow_pickle"))  # arguments of np.savez
         self._functions = Functions(model.walk())
         opsets = {f"opset{number}" for number in range(1, NEWEST_OPSET + 1)}
@@ -57,22 +60,32 @@ class Program:
         self.arrays[key] = as_stored(array, element_type)
         return f'weights["{key}"]'
 
+    def from_file(self, op: Const) -> str | None:
+        """Return the expression that reads a constant from the .bin; None if there is none, or if it is packed."""
+        if self._file is None or op.element_type == string or op.is_packed:
+            return None
+        name = op.element_type.to_dtype().name
+        return f'weights[{op.offset}:{op.offset + op.size}].view("{name}").reshape({op.shape!r})'
+
     def _head(self, model: LayerGraph, statements: Sequence[str]) -> Iterator[str]:
         name = literal(model.name)
         can_be_quoted = model.name and '"""' not in name and "\\" not in name
         yield f'"""Build the model {name}."""' if can_be_quoted else '"""Build a model."""'
         yield ""
-        if self.arrays:
+        if self.arrays or self._file:
             yield from ("from pathlib import Path", "")
-        if self.arrays or any("np." in line for line in statements):
+        if self.arrays or self._file or any("np." in line for line in statements):
             yield from ("import numpy as np", "")
         yield from ("import ovir", *self._functions.imports, "")
         if self.arrays:
             yield from ('weights = np.load(Path(__file__).with_suffix(".npz"))', "")
+        if self._file:
+            yield f"# The constants are in {literal(self._file)}, which was not read when this code was written."
+            yield from (f"weights = np.fromfile(Path(__file__).with_name({literal(self._file)}), np.uint8)", "")
 
     def _statements(self, model: LayerGraph, variables: Variables, start: str) -> Iterator[str]:
         """Yield the statements that create the layers of a model or body, and the model."""
-        statements = Statements(self._functions, variables, self.store)
+        statements = Statements(self._functions, variables, self)
         alive = [layer for layer in model.layers if not layer.is_dead or layer.type == "Parameter"]
         for layer in counted("writing code", alive):
             if layer.bodies:
@@ -187,17 +200,12 @@ _DROPPED = ("fused_names",)
 
 
 class Statements:
-    """Writes the statements for the layers of a model or body, with the names of their variables.
+    """Writes the statements for the layers of a model or body, with the names of their variables."""
 
-    ``store`` keeps a large constant under a name, and returns the expression that loads it.
-    """
-
-    def __init__(
-        self, functions: Functions, variables: Variables, store: Callable[[str, Array, ElementType], str]
-    ) -> None:
+    def __init__(self, functions: Functions, variables: Variables, program: Program) -> None:
         self.functions = functions
         self.variables = variables
-        self._store = store
+        self._program = program
 
     def layer(self, layer: Layer) -> Iterator[str]:
         """Yield the statement that creates a layer."""
@@ -235,12 +243,15 @@ class Statements:
 
     def _constant(self, op: Const, layer: Layer) -> list[str]:
         if not op.has_data:
-            raise ModelError(diagnose(NO_WEIGHTS, "the data of this constant is missing", layer.place))
+            if (code := self._program.from_file(op)) is not None:
+                return [code]
+            message = f"the data of this constant of {op.element_type} is missing"
+            raise ModelError(diagnose(NO_WEIGHTS, message, layer.place))
         array = op.data
         found = constant_arguments(array, op.element_type)
         if found is not None:
             return found
-        stored = self._store(layer.name, array, op.element_type)
+        stored = self._program.store(layer.name, array, op.element_type)
         is_own = array.dtype.kind in "biuf" and ElementType.from_dtype(array.dtype) == op.element_type
         is_builtin = array.dtype.isbuiltin == 1
         return [stored, *([] if is_own and is_builtin else [literal(op.element_type)])]

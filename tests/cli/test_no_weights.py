@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from support.command import Cli
 
 import ovir
+from ovir import opset13 as ops
 
 DIGITS = Path("examples/xml/digits.xml")
 
@@ -57,3 +59,28 @@ def test_a_part_says_where_its_constants_are(cli: Cli, topology: Path) -> None:
     image = np.load("examples/xml/digits_input.npz")["image"]
     whole = ovir.compile_model(DIGITS)([image], taps=["relu1"]).taps["relu1"][0]
     np.testing.assert_array_equal(ovir.compile_model(model)([image])[0], whole)
+
+
+@pytest.mark.parametrize("is_printed", [True, False])
+def test_code_reads_the_constants_when_it_runs(cli: Cli, topology: Path, is_printed: bool) -> None:
+    code = topology.with_name("build.py")
+    done = cli("python", topology, "--no-weights", *([] if is_printed else ["-o", code]))
+    assert (done.status, "reads the constants from model.bin" in done.err) == (0, True)
+    if is_printed:
+        code.write_text(done.out)
+    assert "The constants are in 'model.bin', which was not read" in code.read_text().replace('"', "'")
+    assert not code.with_suffix(".npz").exists()
+    shutil.copy(DIGITS.with_suffix(".bin"), topology.with_suffix(".bin"))
+    model = runpy.run_path(str(code))["model"]
+    image = np.load("examples/xml/digits_input.npz")["image"]
+    expected = ovir.compile_model(DIGITS)([image])[0]
+    np.testing.assert_array_equal(ovir.compile_model(model)([image])[0], expected)
+
+
+def test_code_needs_constants_that_are_packed(cli: Cli, tmp_path: Path) -> None:
+    x = ops.parameter([3], "i8", name="x")
+    packed = ops.convert(ops.constant([1, 2, 3], "i4"), "i8")
+    ovir.save_model(ovir.Model([ops.add(x, packed)], [x], "m"), tmp_path / "model.xml")
+    (tmp_path / "model.bin").unlink()
+    done = cli("python", tmp_path / "model.xml", "--no-weights")
+    assert (done.status, "the data of this constant of i4 is missing" in done.err) == (2, True)

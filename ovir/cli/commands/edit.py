@@ -168,15 +168,19 @@ def decompress(model: Model, text: str) -> Report:
 
 def fold_constants(model: Model, text: str, verify: bool) -> Report:
     edit = model.fold_constants(verify=verify)
-    lines = [f"folded {plural(len(edit.folded), 'layer')} into {plural(len(edit), 'constant')}"]
+    lines = _folded(len(edit.folded), len(edit)) if edit.folded or not edit.changes else []
     lines += [f"{len(keys)} x {what}: {_listed(keys)}" for what, keys in edit.changes.items()]
     return lambda: "\n".join([*lines, edit.verdict] if edit.folded or edit.changes else lines)
+
+
+def _folded(layers: int, constants: int) -> list[str]:
+    return [f"folded {plural(layers, 'layer')} into {plural(constants, 'constant')}"]
 
 
 def simplify(model: Model, text: str, verify: bool) -> Report:
     before, edit, after = _count(model), model.simplify(verify=verify), _count(model)
     lines = [f"{len(keys)} x {what}: {_listed(keys)}" for what, keys in edit.changes.items()]
-    lines += [f"folded {plural(len(edit.folded), 'layer')} into {plural(len(edit), 'constant')}"]
+    lines += _folded(len(edit.folded), len(edit)) if edit.folded else []
     total = f"{plural(before, 'layer')} before, {after} after, bodies included"
     return lambda: "\n".join((*lines, total, edit.verdict))
 

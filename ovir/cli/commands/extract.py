@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ovir.cli.commands.edit import is_layer, tensor_key
 from ovir.cli.options.arguments import add_command, add_json, add_model, output_file
-from ovir.cli.options.opening import add_extension, add_no_weights, load_extensions, read_model_or_topology
+from ovir.cli.options.opening import (
+    absent_weights,
+    add_extension,
+    add_no_weights,
+    load_extensions,
+    read_model_or_topology,
+)
 from ovir.cli.terminal.output import (
     DONE,
     print_diagnostics,
@@ -61,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     part = model.extract(_tensors(model, arguments.inputs), _tensors(model, arguments.outputs))
     notes = list(_notes(model, part))
     if arguments.no_weights:
-        file = f"{os.path.splitext(os.path.basename(arguments.model))[0]}.bin"
+        file = absent_weights(arguments.model)
         part.rt_info["ovir", "without_weights"] = f"the constants are in {file}"
         notes.append(f"no weights are written: the constants are in {file}, which --weights names")
     warnings = write_model(part, arguments.output, None, Model, with_weights=not arguments.no_weights)[1]

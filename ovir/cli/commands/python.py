@@ -6,11 +6,16 @@ import argparse
 from typing import Any
 
 from ovir.cli.options.arguments import add_command, add_model, check_target, output_file, raise_usage_error
-from ovir.cli.options.opening import add_extension, load_extensions
-from ovir.cli.terminal.output import say
-from ovir.diagnostics.wording import plural, size_text
+from ovir.cli.options.opening import (
+    absent_weights,
+    add_extension,
+    add_no_weights,
+    load_extensions,
+    read_model_or_topology,
+)
+from ovir.cli.terminal.output import print_message, say
+from ovir.diagnostics.wording import plural, readable, size_text
 from ovir.ir.writing.save import program_of, to_python
-from ovir.model import read_model
 
 
 def add_to(commands: Any) -> None:
@@ -22,6 +27,7 @@ def add_to(commands: Any) -> None:
         "  ovir python small.xml\n  ovir python model.xml -o build.py     large constants go to build.npz\n",
     )
     add_model(parser)
+    add_no_weights(parser)
     add_extension(parser)
     parser.add_argument(
         "-o",
@@ -37,9 +43,14 @@ def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     if arguments.output is not None:
         check_target("--output", arguments.output, ".py")
-        to_python(read_model(arguments.model, arguments.weights), arguments.output)
+    model = read_model_or_topology(arguments.model, arguments.weights, no_weights=arguments.no_weights)
+    weights_file = absent_weights(arguments.model) if arguments.no_weights else None
+    if weights_file is not None:
+        print_message(readable(f"note: the code reads the constants from {weights_file}, which must lie beside it"))
+    if arguments.output is not None:
+        to_python(model, arguments.output, weights_file)
         return 0
-    program = program_of(read_model(arguments.model, arguments.weights))
+    program = program_of(model, weights_file)
     if program.arrays:
         size = sum(array.nbytes for array in program.arrays.values())
         message = f"the code needs a file for {plural(len(program.arrays), 'large constant')} ({size_text(size)})"

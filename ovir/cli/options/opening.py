@@ -126,6 +126,11 @@ def add_no_weights(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def absent_weights(path: str) -> str:
+    """Return the name of the .bin beside an .xml, which ``--no-weights`` does not read."""
+    return f"{os.path.splitext(os.path.basename(path))[0]}.bin"
+
+
 def read_model_or_topology(path: str, weights: str | None, *, no_weights: bool, legacy_io: bool = False) -> Model:
     """Return a model; without weights, its constants have no data. Raise ReadError or ModelError if it is wrong."""
     if not no_weights:

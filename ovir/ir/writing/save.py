@@ -113,25 +113,25 @@ def upgraded(model: G) -> G:
     return result
 
 
-def to_python(model: LayerGraph, path: str | os.PathLike[str]) -> None:
+def to_python(model: LayerGraph, path: str | os.PathLike[str], weights_file: str | None = None) -> None:
     """Write Python code that builds the model; running it leaves the Model in ``model``.
 
     Constants of many elements are written to the .npz of the same name. Names of layers and tensors, bodies and
     variables are kept; layers that no result depends on are left out. A model of version 10 is upgraded, as by
     ``save_model``. The files replace older ones only when both are complete. A tensor name that an earlier tensor has
-    gets a number.
+    gets a number. The code reads constants whose data is missing from ``weights_file``, the name of a .bin beside it.
 
     Raises WriteError if the files cannot be written, and ModelError if the model is wrong.
     """
     target_paths(path, CODE)
-    program = program_of(model)
+    program = program_of(model, weights_file)
     with writing_pair(path, CODE, has_data=bool(program.arrays)) as (text, *data):
         text.write(program.text.encode())
         if data:
             np.savez(data[0], **program.arrays)  # type: ignore[arg-type]  # mypy takes them for allow_pickle
 
 
-def program_of(model: LayerGraph) -> Program:
+def program_of(model: LayerGraph, weights_file: str | None = None) -> Program:
     """Return the code for a model; one of version 10 is upgraded, as the code has no rules of versions.
 
     Tensor names that an earlier tensor has get a number, because ``Model`` takes a name for one tensor only.
@@ -141,7 +141,7 @@ def program_of(model: LayerGraph) -> Program:
         model = model.clone()
         for graph in model.graphs():
             make_names_unique(_alive(graph))
-    return Program(model)
+    return Program(model, weights_file)
 
 
 def _alive(graph: LayerGraph) -> list[Layer]:
