@@ -7,7 +7,7 @@ from typing import Any
 
 from ovir.checks.consequences import blame_constants, fold_constant_types, report_refusals, sum_up
 from ovir.checks.foreign_weights import report_foreign_weights
-from ovir.checks.rule import FOR_UNTRUSTED, NEED_WHOLE_GRAPH, RULES, Context
+from ovir.checks.rule import FOR_UNTRUSTED, NEED_WHOLE_GRAPH, OF_RUNS, RULES, Context
 from ovir.checks.untrusted.budget import Budget, Options
 from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.codes import (
@@ -169,6 +169,9 @@ def _collect(
             if FOREIGN_WEIGHTS.id not in skip:
                 report_foreign_weights(context, document.mark, diagnostics)
             fold_constant_types(context, diagnostics)
+            if untrusted:
+                context.choose_sizes()  # nothing reads the types of the file any more
+                _apply_rules(context, skip, diagnostics, of_runs=True)
             clock("rules", timed.seconds)
         for part in context.models:
             part.dispose()
@@ -236,12 +239,12 @@ _GAP_CODES = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
 """Codes of errors after which layers, edges or constants may be missing."""
 
 
-def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnostics) -> None:
+def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnostics, *, of_runs: bool = False) -> None:
     import ovir.checks.rules  # noqa: F401  # registers them; only here are they needed
 
     has_gaps = any(d.severity is Severity.ERROR and d.code.startswith(_GAP_CODES) for d in diagnostics)
     for code, rule in counted("applying rules", RULES.items()):
-        if code in skip or (has_gaps and code in NEED_WHOLE_GRAPH):
+        if code in skip or (code in OF_RUNS) is not of_runs or (has_gaps and code in NEED_WHOLE_GRAPH):
             continue
         if code in FOR_UNTRUSTED and not context.untrusted:
             continue

@@ -1,15 +1,15 @@
 """Rules for untrusted files: what a run of the model would take.
 
-They look at the model for certain sizes of its inputs; see ``Context.sized``. What is still unknown counts as its
-upper bound.
+They look at the model for certain sizes of its inputs; see ``Context.choose_sizes``. What is still unknown counts as
+its upper bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import isfinite
 
-from ovir.checks.conditions import Ending, ending
+from ovir.checks.conditions import MOST_ITERATIONS
 from ovir.checks.rule import Context, diagnostic, greatest, rule
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import HEAVY_RUN, LARGE_TENSOR, LONG_LOOP, UNLIMITED_LOOP, Severity
@@ -19,18 +19,17 @@ from ovir.diagnostics.wording import exact_size_text, plural, size_text
 from ovir.graph.layers import Layer, Port
 from ovir.ir.elements import line_of
 from ovir.model import Model
-from ovir.ops.control_flow import IterationBase, Loop, known_truth
 
 # --------------------------------------------------------------------------- sizes
 
 
-@rule(LARGE_TENSOR, for_untrusted=True)
+@rule(LARGE_TENSOR, of_runs=True)
 def large_tensor(context: Context) -> Iterator[Diagnostic]:
     """Report tensors that are far larger than the file, where they first become so; and the outputs of the model."""
     limit = _limit(context)
     sizes: dict[Port | None, int] = {}
     is_found = False
-    for port in [port for layer in context.sized.walk() for port in layer.outputs]:
+    for port in [port for layer in context.model.walk() for port in layer.outputs]:
         size = sizes[port] = _bytes(port)
         given = max((sizes.get(source.source, 0) for source in port.layer.inputs), default=0)
         if size > limit and size > given:
@@ -38,7 +37,7 @@ def large_tensor(context: Context) -> Iterator[Diagnostic]:
             takes = "takes" if port.shape.is_static else "can take"
             message = f"{port.type} {takes} {exact_size_text(size)}, more than {_limit_text(context)}"
             yield diagnostic(LARGE_TENSOR, message, port, severity=Severity.ERROR)
-    total = sum(sizes.get(port.layer.inputs[0].source, 0) for port in context.sized.outputs)
+    total = sum(sizes.get(port.layer.inputs[0].source, 0) for port in context.model.outputs)
     if total > limit and not is_found:
         message = f"the outputs take {exact_size_text(total)} together, more than {_limit_text(context)}"
         yield diagnose(LARGE_TENSOR, message, Place(context.file, line_of(context.root)))
@@ -69,15 +68,15 @@ _TIMES = 16
 # --------------------------------------------------------------------------- all of a run
 
 
-@rule(HEAVY_RUN, for_untrusted=True)
+@rule(HEAVY_RUN, of_runs=True)
 def heavy_run(context: Context) -> Iterator[Diagnostic]:
     """Report a model of which a run computes too much, or holds too many tensors at one time."""
     place = Place(context.file, line_of(context.root))
     work, most = 0.0, 0.0
     heaviest: Layer | None = None
-    for model, times in _times_of(context).items():
+    for model, times in context.times.items():
         for layer in model.layers:
-            share = min(times, _MOST) * _work(layer)  # LONG_LOOP reports more
+            share = min(times, MOST_ITERATIONS) * _work(layer)  # LONG_LOOP reports more
             work += share
             if share > most:
                 most, heaviest = share, layer
@@ -85,7 +84,7 @@ def heavy_run(context: Context) -> Iterator[Diagnostic]:
         name = "" if heaviest is None else f"; {most / work:.0%} of it in {heaviest.title}"
         message = f"a run takes {work:.3g} multiply-adds, more than {_MOST_WORK:.0e}, the limit for every file{name}"
         yield diagnose(HEAVY_RUN, message, place)
-    held = _held(context.sized)
+    held = _held(context.model)
     if held > _LIVE * _limit(context):
         limit = _limit_text(context, _LIVE)
         message = f"a run holds tensors of {exact_size_text(held)} at one time, more than {limit}"
@@ -140,64 +139,26 @@ _STEP = 10_000
 # --------------------------------------------------------------------------- loops
 
 
-@rule(LONG_LOOP, for_untrusted=True)
+@rule(LONG_LOOP, of_runs=True)
 def long_loop(context: Context) -> Iterator[Diagnostic]:
     """Report loops whose bodies run more than a million times, the loops around them included, or without end."""
-    for model, around in _times_of(context).items():
+    for model, around in context.times.items():
         for layer in model.layers:
-            found = _iterations(layer)
+            if (found := context.endings.get(layer)) is None:
+                continue
             if found.endless:
                 yield diagnostic(LONG_LOOP, found.endless, layer, severity=Severity.ERROR)
-            if around * max(found.count, 1) > _MOST >= around:
+            if around * max(found.count, 1) > MOST_ITERATIONS >= around:
                 inside = "" if around == 1 else f", {around:,} times in the loops around it"
-                message = f"the body runs {plural(found.count, 'time')}{inside}; more than {_MOST:,} are no model's"
+                most = f"more than {MOST_ITERATIONS:,} are no model's"
+                message = f"the body runs {plural(found.count, 'time')}{inside}; {most}"
                 yield diagnostic(LONG_LOOP, message, layer, severity=Severity.ERROR)
 
 
-@rule(UNLIMITED_LOOP, for_untrusted=True)
+@rule(UNLIMITED_LOOP, of_runs=True)
 def unlimited_loop(context: Context) -> Iterator[Diagnostic]:
     """Report loops that may end, but of which neither a trip count nor a counter in the condition says when."""
-    for layer in context.sized.walk():
-        if not _iterations(layer).is_limited:
-            message = f"neither a trip count of at most {_MOST:,} nor a counter in the condition limits the iterations"
-            yield diagnostic(UNLIMITED_LOOP, message, layer)
-
-
-def _times_of(context: Context) -> Mapping[Model, int]:
-    """Return how often the model, once, and each body runs, as far as that is known."""
-    times = {context.sized: 1}
-    pending = [context.sized]
-    while pending:
-        model = pending.pop()
-        for layer in model.layers:
-            for body in layer.bodies.values():
-                times[body] = times[model] * max(_iterations(layer).count, 1)
-                pending.append(body)
-    return times
-
-
-def _iterations(layer: Layer) -> Ending:
-    """Return how often the body of a layer runs, 1 if that depends on the inputs of the model."""
-    operator = layer.operator
-    body = layer.bodies.get("body")
-    if not isinstance(operator, IterationBase) or body is None or "body" not in operator.wiring:
-        return Ending(1)
-    try:
-        iterations = operator.iterations([port.type for port in layer.inputs], [port.type for port in body.outputs])
-    except (OperatorError, IndexError):  # inference has reported it
-        return Ending(1)
-    if not isinstance(operator, Loop):
-        return Ending(iterations.lower if iterations.upper is None else iterations.upper)
-    trips = layer.inputs[0].type.value
-    if iterations.upper is not None and iterations.upper <= _MOST:
-        return Ending(iterations.upper)
-    again = body.outputs[operator.condition().result]
-    is_unlimited = trips is not None and trips.size == 1 and trips.upper.max() < 0
-    if trips is None or (iterations.upper is None and not is_unlimited and trips.lower.max() <= _MOST):
-        return Ending(1)  # the input of the model decides
-    if not is_unlimited and known_truth(again.type) is True:
-        return Ending(iterations.upper or iterations.lower)
-    return ending(layer, body, _MOST)
-
-
-_MOST = 1_000_000
+    for layer, found in context.endings.items():
+        if not found.is_limited:
+            message = f"neither a trip count of at most {MOST_ITERATIONS:,} nor a counter in the condition limits the"
+            yield diagnostic(UNLIMITED_LOOP, f"{message} iterations", layer)

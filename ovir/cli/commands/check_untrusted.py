@@ -70,4 +70,3 @@ def find_files_untrusted(given: Sequence[str]) -> tuple[list[tuple[str, bool]], 
     from ovir.checks.untrusted.gate import find_untrusted  # trusted files do not need it
 
     return find_untrusted(given)
-

@@ -1,0 +1,95 @@
+"""Infers a model once more, for chosen sizes of its inputs.
+
+Most shapes follow from the first inference: an unknown size has a symbol, and is chosen, or known from the layer that
+had the symbol first. Only layers with new symbols are inferred again, and those whose values others read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import Diagnostics
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer, Port
+from ovir.inference.engine import Engine, set_outputs
+from ovir.inference.known_values import ValueLog
+from ovir.inference.models import set_parameters
+from ovir.ops.infrastructure import Parameter
+
+
+def infer_at(model: LayerGraph, parameters: Mapping[Layer, Parameter]) -> None:
+    """Give inputs other Parameters, and the ports of an inferred model the types that they have then.
+
+    A layer that cannot be inferred so keeps its type, as far as the sizes are not known.
+    """
+    model.revision += 1
+    set_parameters(parameters)
+    log = ValueLog(Diagnostics())
+    Engine(_ChosenSizes(model), Diagnostics(), log).infer(model)
+    log.cache = None
+
+
+class _ChosenSizes:
+    """Infers the layers that need it; see ``ErrorPolicy``."""
+
+    def __init__(self, model: LayerGraph) -> None:
+        self._read = _read_for_values(model)
+        self._sizes: dict[int, Dimension] = {}
+        """The sizes of symbols."""
+        self._changed: set[Port] = set()
+
+    def inference_failed(self, engine: Engine, layer: Layer) -> None:
+        """Do nothing."""
+
+    def infer_layer(self, engine: Engine, layer: Layer, *, is_body: bool) -> None:
+        """Set the types of the outputs of a layer."""
+        if is_body:
+            if (inferred := engine.attempt(layer, [port.type for port in layer.inputs])[0]) is not None:
+                set_outputs(layer, inferred)
+            return
+        is_parameter = isinstance(layer.operator, Parameter)
+        if not is_parameter and self._changed.isdisjoint([port.source for port in layer.inputs]):
+            return
+        before = [port.type for port in layer.outputs]
+        shapes = [self._shape_of(tensor) for tensor in before]
+        if is_parameter or layer.bodies or layer in self._read or None in shapes:
+            inferred = engine.attempt(layer, [port.type for port in layer.inputs])[0]
+            for port, old, new in zip(layer.outputs, before, inferred or (), strict=False):
+                self._learn(old.shape, new.shape)
+                port.inferred = new.refined(new.element_type, new.shape.merged_with(old.shape) or new.shape)
+        else:
+            for port, old, shape in zip(layer.outputs, before, shapes, strict=True):
+                if shape is not None and shape is not old.shape:
+                    port.inferred = old.refined(old.element_type, shape)
+        self._changed.update(layer.outputs)
+
+    def _shape_of(self, tensor: TensorType) -> PartialShape | None:
+        """Return the shape for the chosen sizes; None if a size of it is not known yet."""
+        shape = tensor.shape
+        if shape.is_static:
+            return shape
+        if shape.rank is None:
+            return None
+        dims = [dim if dim.is_static else self._sizes.get(dim.symbol) for dim in shape.dims]
+        return None if None in dims else PartialShape([dim for dim in dims if dim is not None])
+
+    def _learn(self, old: PartialShape, new: PartialShape) -> None:
+        """Take the sizes of the symbols of a shape from a later inference of it."""
+        if old.rank is not None and old.rank == new.rank:
+            for before, after in zip(old.dims, new.dims, strict=True):
+                if before.symbol:
+                    self._sizes.setdefault(before.symbol, after)
+
+
+def _read_for_values(model: LayerGraph) -> set[Layer]:
+    """Return the layers of a model whose values other layers read for their shapes, directly or through others."""
+    read: set[Layer] = set()
+    for layer in reversed(model.layers):
+        op = layer.operator
+        if op is not None:
+            ports = op.with_elements_read(layer.inputs) if layer in read else []
+            ports = [*ports, *(port for index, port in enumerate(layer.inputs) if op.reads_value(index))]
+            read.update(port.source.layer for port in ports if port.source is not None)
+    return read
