@@ -7,7 +7,7 @@ from typing import Any
 
 from ovir.checks.consequences import blame_constants, fold_constant_types, report_refusals, sum_up
 from ovir.checks.foreign_weights import report_foreign_weights
-from ovir.checks.rule import FOR_UNTRUSTED, NEED_WHOLE_GRAPH, OF_RUNS, RULES, Context
+from ovir.checks.rule import NEED_WHOLE_GRAPH, OF_RUNS, RULES, Context
 from ovir.checks.untrusted.budget import Budget, Options
 from ovir.core.shapes import ShapeLike
 from ovir.diagnostics.codes import (
@@ -245,8 +245,6 @@ def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnosti
     has_gaps = any(d.severity is Severity.ERROR and d.code.startswith(_GAP_CODES) for d in diagnostics)
     for code, rule in counted("applying rules", RULES.items()):
         if code in skip or (code in OF_RUNS) is not of_runs or (has_gaps and code in NEED_WHOLE_GRAPH):
-            continue
-        if code in FOR_UNTRUSTED and not context.untrusted:
             continue
         try:
             diagnostics.extend(d for d in rule(context) if not (_is_advice(d) and d.layer in context.failing))

@@ -16,6 +16,7 @@ from ovir.checks.conditions import Ending, ending
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, string, u3, u6
 from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
@@ -91,6 +92,11 @@ class Context:
             infer_at(self.model, reshaped_parameters(self.model, shapes))
 
     @cached_property
+    def sizes(self) -> dict[Port, int]:
+        """Return the bytes of each output; sizes that are not known count as their upper bounds."""
+        return {port: _bytes(port.type) for layer in self.layers for port in layer.outputs}
+
+    @cached_property
     def endings(self) -> dict[Layer, Ending]:
         """Return how often the bodies of loops run."""
         return {layer: ending(layer) for layer in self.layers if layer.bodies}
@@ -133,6 +139,11 @@ class Context:
     def has_only_zeros(self) -> bool:
         """Return whether ``mostly_zero`` is true of all constants, whatever they are."""
         return self.mostly_zero and all(constant.is_zero for constant in self.constants)
+
+
+def _bytes(tensor: TensorType) -> int:
+    shape = tensor.shape if tensor.shape.is_static else greatest(tensor.shape)
+    return -(-shape.least_size * max(tensor.element_type.bits, 1) // 8)
 
 
 def greatest(shape: PartialShape) -> PartialShape:
@@ -224,20 +235,15 @@ RULES: dict[str, Rule] = {}
 NEED_WHOLE_GRAPH: set[str] = set()
 """Codes of rules that report something missing. They are skipped if layers could not be read, because then it may be
 missing for that reason."""
-FOR_UNTRUSTED: set[str] = set()
-"""Codes of rules that are only applied to untrusted files."""
-
 OF_RUNS: set[str] = set()
 """Codes of rules for untrusted files that look at the model for chosen sizes, after all other rules."""
 
 
-def rule(
-    code: Code, *, needs_whole_graph: bool = False, for_untrusted: bool = False, of_runs: bool = False
-) -> Callable[[R], R]:
+def rule(code: Code, *, needs_whole_graph: bool = False, of_runs: bool = False) -> Callable[[R], R]:
     """Register a function as the rule for ``code``.
 
-    With ``needs_whole_graph`` it is skipped for incomplete graphs, and with ``for_untrusted`` for trusted files. With
-    ``of_runs`` it is for untrusted files, too, and looks at the model for chosen sizes.
+    With ``needs_whole_graph`` it is skipped for incomplete graphs. With ``of_runs`` it is for untrusted files, and
+    looks at the model for chosen sizes.
     """
 
     def register(function: R) -> R:
@@ -246,8 +252,6 @@ def rule(
         RULES[code.id] = function
         if needs_whole_graph:
             NEED_WHOLE_GRAPH.add(code.id)
-        if for_untrusted:
-            FOR_UNTRUSTED.add(code.id)
         if of_runs:
             OF_RUNS.add(code.id)
         return function

@@ -6,7 +6,7 @@ its upper bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import isfinite
 
 from ovir.checks.conditions import MOST_ITERATIONS
@@ -27,20 +27,22 @@ from ovir.model import Model
 def large_tensor(context: Context) -> Iterator[Diagnostic]:
     """Report tensors that are far larger than the file, where they first become so; and the outputs of the model."""
     limit = _limit(context)
-    sizes: dict[Port | None, int] = {}
     is_found = False
-    for port in [port for layer in context.model.walk() for port in layer.outputs]:
-        size = sizes[port] = _bytes(port)
-        given = max((sizes.get(source.source, 0) for source in port.layer.inputs), default=0)
-        if size > limit and size > given:
+    for port, size in context.sizes.items():
+        if size > limit and size > max((_size(context, source) for source in port.layer.inputs), default=0):
             is_found = True
             takes = "takes" if port.shape.is_static else "can take"
             message = f"{port.type} {takes} {exact_size_text(size)}, more than {_limit_text(context)}"
             yield diagnostic(LARGE_TENSOR, message, port, severity=Severity.ERROR)
-    total = sum(sizes.get(port.layer.inputs[0].source, 0) for port in context.model.outputs)
+    total = sum(_size(context, port.layer.inputs[0]) for port in context.model.outputs)
     if total > limit and not is_found:
         message = f"the outputs take {exact_size_text(total)} together, more than {_limit_text(context)}"
         yield diagnose(LARGE_TENSOR, message, Place(context.file, line_of(context.root)))
+
+
+def _size(context: Context, port: Port) -> int:
+    """Return the bytes of an input."""
+    return 0 if port.source is None else context.sizes[port.source]
 
 
 def _limit(context: Context) -> int:
@@ -56,10 +58,6 @@ def _limit_text(context: Context, times: int = 1) -> str:
 def _greatest(tensor: TensorType) -> TensorType:
     shape = tensor.shape
     return tensor if shape.is_static else TensorType(tensor.element_type, greatest(shape))
-
-
-def _bytes(port: Port) -> int:
-    return -(-_greatest(port.type).shape.least_size * max(port.element_type.bits, 1) // 8)
 
 
 _LARGE = 1 << 32
@@ -84,7 +82,7 @@ def heavy_run(context: Context) -> Iterator[Diagnostic]:
         name = "" if heaviest is None else f"; {most / work:.0%} of it in {heaviest.title}"
         message = f"a run takes {work:.3g} multiply-adds, more than {_MOST_WORK:.0e}, the limit for every file{name}"
         yield diagnose(HEAVY_RUN, message, place)
-    held = _held(context.model)
+    held = _held(context.model, context.sizes)
     if held > _LIVE * _limit(context):
         limit = _limit_text(context, _LIVE)
         message = f"a run holds tensors of {exact_size_text(held)} at one time, more than {limit}"
@@ -104,7 +102,7 @@ def _work(layer: Layer) -> float:
     return _STEP + (work if isfinite(work) else 0.0)
 
 
-def _held(model: Model) -> int:
+def _held(model: Model, sizes: Mapping[Port, int]) -> int:
     """Return the most bytes that the tensors of a model and of its bodies take at one time, without its constants and
     parameters.
 
@@ -121,11 +119,11 @@ def _held(model: Model) -> int:
     for index, layer in enumerate(model.layers):
         if layer.type not in ("Const", "Parameter"):
             for port in layer.outputs:
-                size = _bytes(port)
+                size = sizes[port]
                 held += size
                 end = last.get(port, index)
                 ending_at[end] = ending_at.get(end, 0) + size
-        most = max(most, held + max(map(_held, layer.bodies.values()), default=0))
+        most = max(most, held + max((_held(body, sizes) for body in layer.bodies.values()), default=0))
         held -= ending_at.pop(index, 0)
     return most
 
