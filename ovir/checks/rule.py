@@ -43,7 +43,7 @@ class Context:
     device: str | None = None
     """The device that is meant to run the model: CPU, GPU or NPU."""
     untrusted: bool = False
-    """Whether the rules for untrusted files are applied as well."""
+    """Whether the file comes from strangers."""
     failing: frozenset[str] = frozenset()
     """The titles of the layers that cannot be used as they are."""
 

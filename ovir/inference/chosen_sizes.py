@@ -58,7 +58,8 @@ class _ChosenSizes:
             inferred = engine.attempt(layer, [port.type for port in layer.inputs])[0]
             for port, old, new in zip(layer.outputs, before, inferred or (), strict=False):
                 self._learn(old.shape, new.shape)
-                port.inferred = new.refined(new.element_type, new.shape.merged_with(old.shape) or new.shape)
+                merged = new.shape.merged_with(old.shape)
+                port.inferred = new if merged is None else new.refined(new.element_type, merged)
         else:
             for port, old, shape in zip(layer.outputs, before, shapes, strict=True):
                 if shape is not None and shape is not old.shape:

@@ -428,6 +428,15 @@ def test_nobody_can_ignore_that_a_file_is_not_read(name: str, tmp_path: Path) ->
         assert errors(opened.check(str(path)).diagnostics)
 
 
+@pytest.mark.parametrize(
+    ("declarations", "code"), [("", "OVIR004"), ("[<!ATTLIST layer name CDATA 'x'>]", "OVIR102"), ("[]", "OVIR102")]
+)
+def test_what_follows_a_doctype_is_looked_at(declarations: str, code: str, tmp_path: Path) -> None:
+    path = written(tmp_path, after_declaration(f"<!DOCTYPE net {declarations}><?instruction?>"))
+    assert errors(ovir.check(path, untrusted=True)) >= {"OVIR108", code}
+    assert errors(ovir.check(path, untrusted=True, skip=("OVIR108",))) == {code}
+
+
 @pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f600", "&#10;"])
 def test_answers_do_not_become_too_long(letter: str, tmp_path: Path, guard: Guard) -> None:
     layer = '<layer id="{}" name="{}" type="Unheard" version="opset1"/>'
