@@ -38,6 +38,7 @@ class _ChosenSizes:
         self._read = _read_for_values(model)
         self._sizes: dict[int, Dimension] = {}
         """The sizes of symbols."""
+        self._tensors: dict[int, tuple[TensorType, TensorType]] = {}
         self._changed: set[Port] = set()
 
     def inference_failed(self, engine: Engine, layer: Layer) -> None:
@@ -53,28 +54,31 @@ class _ChosenSizes:
         if not is_parameter and self._changed.isdisjoint([port.source for port in layer.inputs]):
             return
         before = [port.type for port in layer.outputs]
-        shapes = [self._shape_of(tensor) for tensor in before]
-        if is_parameter or layer.bodies or layer in self._read or None in shapes:
+        known = [self._known(tensor) for tensor in before]
+        if is_parameter or layer.bodies or layer in self._read or None in known:
             inferred = engine.attempt(layer, [port.type for port in layer.inputs])[0]
             for port, old, new in zip(layer.outputs, before, inferred or (), strict=False):
                 self._learn(old.shape, new.shape)
                 merged = new.shape.merged_with(old.shape)
                 port.inferred = new if merged is None else new.refined(new.element_type, merged)
         else:
-            for port, old, shape in zip(layer.outputs, before, shapes, strict=True):
-                if shape is not None and shape is not old.shape:
-                    port.inferred = old.refined(old.element_type, shape)
+            for port, tensor in zip(layer.outputs, known, strict=True):
+                port.inferred = tensor
         self._changed.update(layer.outputs)
 
-    def _shape_of(self, tensor: TensorType) -> PartialShape | None:
-        """Return the shape for the chosen sizes; None if a size of it is not known yet."""
+    def _known(self, tensor: TensorType) -> TensorType | None:
+        """Return the tensor for the chosen sizes; None if a size of it is not known yet."""
         shape = tensor.shape
         if shape.is_static:
-            return shape
-        if shape.rank is None:
+            return tensor
+        if (found := self._tensors.get(id(tensor))) is not None:
+            return found[1]
+        dims = [None] if shape.rank is None else [self._sizes.get(d.symbol, d if d.is_static else None) for d in shape]
+        if None in dims:
             return None
-        dims = [dim if dim.is_static else self._sizes.get(dim.symbol) for dim in shape.dims]
-        return None if None in dims else PartialShape([dim for dim in dims if dim is not None])
+        refined = tensor.refined(tensor.element_type, PartialShape([dim for dim in dims if dim is not None]))
+        self._tensors[id(tensor)] = tensor, refined  # keeps the tensor alive, so that its id stays unique
+        return refined
 
     def _learn(self, old: PartialShape, new: PartialShape) -> None:
         """Take the sizes of the symbols of a shape from a later inference of it."""
