@@ -154,6 +154,15 @@ def test_the_package_without_tricks_passes(tmp_path: Path, guard: Guard) -> None
     assert guard.check(str(HONEST.write(tmp_path))).diagnostics == []
 
 
+@pytest.mark.parametrize(
+    ("text", "is_error"),
+    [("word <!-- note --> ", False), (" <!-- note --> ", False), ("wo<!-- -->rd", True), ("<!-- -->word", True)],
+)
+def test_comments_that_split_a_text(text: str, is_error: bool, tmp_path: Path, guard: Guard) -> None:
+    found = guard.check(str(written(tmp_path, with_rt_info(f"<note>{text}</note>")))).diagnostics
+    assert errors(found) == ({"OVIR004"} if is_error else set())
+
+
 def test_an_honest_model_passes(tmp_path: Path, guard: Guard) -> None:
     assert guard.check(str(written(tmp_path))).diagnostics == []
 

@@ -187,7 +187,9 @@ class _Scan:
             self._long("a text", self.length)
         if self.text or not text.isspace():
             self.text.append(text)
-            self._report_split()
+            if self.is_split and not text.isspace():
+                message = f"a comment in the text of <{self.path[-1]}>, which some readers end there"
+                self.report(XML_CONSTRUCT, "split", message, "remove the comment")
 
     def _end_text(self) -> None:
         """Look at the text between the last tag and this one, unless it is white space."""
@@ -218,12 +220,6 @@ class _Scan:
             message = f"a comment of {plural(len(text), 'character')} follows the model"
             self.report(XML_CONSTRUCT, "trailing", message, "remove it")
         self.is_split = True
-        self._report_split()
-
-    def _report_split(self) -> None:
-        if self.text and self.is_split:
-            message = f"a comment in the text of <{self.path[-1]}>, which some readers end there"
-            self.report(XML_CONSTRUCT, "split", message, "remove the comment")
 
     def _section(self) -> None:
         message = f"a CDATA section in <{self.path[-1]}>, of which readers make different texts"
