@@ -84,6 +84,28 @@ def test_only_differences_at_ties_are_proven(name: str, is_near: bool, monkeypat
     assert found.agrees == is_near
 
 
+def with_variable(x: Layer, *, grows: bool) -> ovir.Model:
+    """Return a model whose variable keeps what it has rounded, or the sum of it."""
+    rows = 0 if grows else 2
+    before = ops.read_value(ops.constant(np.zeros((rows, 3), np.float32)), "seen", "f32", [-1 if grows else rows, 3])
+    rounded = ops.round(x, "half_to_even")
+    after = ops.concat([before, rounded], 0) if grows else ops.add(before, rounded)
+    return ovir.Model([ops.relu(after)], [x], sinks=[ops.assign(after, "seen")])
+
+
+@pytest.mark.parametrize("grows", [False, True])
+@pytest.mark.parametrize("is_near", [True, False])
+def test_differences_with_variables(grows: bool, is_near: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    _shift_first_element(monkeypatch, 1.0)
+    x = ops.parameter([2, 3], "f32", name="x")
+    model = with_variable(x, grows=grows)
+    array = np.full((2, 3), 2.5 if is_near else 2.3, np.float32)
+    found = export_check.verify_export(model, export_model(model, 21), [array])
+    assert not found.within
+    assert found.agrees == is_near
+    assert {output.call for output in found.outputs} == ({0} if grows else {0, 1})
+
+
 def test_other_numbers_in_an_image_are_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     _shift_first_element(monkeypatch, 1)
     assert not verified(of_image, np.full((1, 3, 20, 30), 100, np.uint8)).agrees
