@@ -26,8 +26,10 @@ from ovir.inference.models import reshaped_parameters
 from ovir.ir.weights import WeightBytes
 from ovir.model import Model
 from ovir.ops.base.domains import DomainRule
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Blob, Const, Parameter
+from ovir.ops.state import ReadValueBase
 
 
 @dataclass(frozen=True)
@@ -81,15 +83,20 @@ class Context:
         return found
 
     def choose_sizes(self) -> None:
-        """Infer the model for the sizes that a caller may choose: of each size of an input that is not known, the upper
-        bound, or where it is open, 1 or the lower bound. What is large then, the file has made so."""
+        """Infer the model for the sizes that a caller may choose: of each size of an input or a variable that is not
+        known, the upper bound, or where it is open, 1 or the lower bound. What is large then, the file has made so."""
         shapes: dict[Any, PartialShape] = {
             index: greatest(port.layer.operator.shape)
             for index, port in enumerate(self.model.inputs)
             if isinstance(port.layer.operator, Parameter) and port.layer.operator.shape.is_dynamic
         }
-        if shapes:
-            infer_at(self.model, reshaped_parameters(self.model, shapes))
+        chosen: dict[Layer, Operator] = {**reshaped_parameters(self.model, shapes)}
+        for layer in self.model.layers:
+            if isinstance(op := layer.operator, ReadValueBase) and layer.outputs and layer.outputs[0].shape.rank:
+                held = greatest(layer.outputs[0].shape).to_tuple()
+                chosen[layer] = op.at_state(held, layer.outputs[0].type, has_initial=bool(layer.inputs))
+        if chosen:
+            infer_at(self.model, chosen)
 
     @cached_property
     def sizes(self) -> dict[Port, int]:

@@ -6,7 +6,7 @@ had the symbol first. Only layers with new symbols are inferred again, and those
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
@@ -15,26 +15,27 @@ from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.inference.engine import Engine, set_outputs
 from ovir.inference.known_values import ValueLog
-from ovir.inference.models import set_parameters
-from ovir.ops.infrastructure import Parameter
+from ovir.ops.base.operator import Operator
 
 
-def infer_at(model: LayerGraph, parameters: Mapping[Layer, Parameter]) -> None:
-    """Give inputs other Parameters, and the ports of an inferred model the types that they have then.
+def infer_at(model: LayerGraph, chosen: Mapping[Layer, Operator]) -> None:
+    """Give inputs and variables other operators, and the ports of an inferred model the types that they have then.
 
     A layer that cannot be inferred so keeps its type, as far as the sizes are not known.
     """
     model.revision += 1
-    set_parameters(parameters)
+    for layer, operator in chosen.items():
+        layer.operator = operator
     log = ValueLog(Diagnostics())
-    Engine(_ChosenSizes(model), Diagnostics(), log).infer(model)
+    Engine(_ChosenSizes(model, chosen), Diagnostics(), log).infer(model)
     log.cache = None
 
 
 class _ChosenSizes:
     """Infers the layers that need it; see ``ErrorPolicy``."""
 
-    def __init__(self, model: LayerGraph) -> None:
+    def __init__(self, model: LayerGraph, chosen: Collection[Layer]) -> None:
+        self._chosen = chosen
         self._read = _read_for_values(model)
         self._sizes: dict[int, Dimension] = {}
         """The sizes of symbols."""
@@ -50,12 +51,12 @@ class _ChosenSizes:
             if (inferred := engine.attempt(layer, [port.type for port in layer.inputs])[0]) is not None:
                 set_outputs(layer, inferred)
             return
-        is_parameter = isinstance(layer.operator, Parameter)
-        if not is_parameter and self._changed.isdisjoint([port.source for port in layer.inputs]):
+        is_chosen = layer in self._chosen
+        if not is_chosen and self._changed.isdisjoint([port.source for port in layer.inputs]):
             return
         before = [port.type for port in layer.outputs]
         known = [self._known(tensor) for tensor in before]
-        if is_parameter or layer.bodies or layer in self._read or None in known:
+        if is_chosen or layer.bodies or layer in self._read or None in known:
             inferred = engine.attempt(layer, [port.type for port in layer.inputs])[0]
             for port, old, new in zip(layer.outputs, before, inferred or (), strict=False):
                 self._learn(old.shape, new.shape)
