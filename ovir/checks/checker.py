@@ -11,7 +11,7 @@ from typing import Any
 from ovir.checks.consequences import blame_constants, fold_constant_types, report_refusals, sum_up
 from ovir.checks.foreign_weights import report_foreign_weights
 from ovir.checks.options import CheckOptions
-from ovir.checks.rule import FOR_UNTRUSTED, NEED_WHOLE_GRAPH, RULES, Context
+from ovir.checks.rule import FOR_UNTRUSTED, NEED_WHOLE_GRAPH, OF_RUNS, RULES, Context
 from ovir.checks.untrusted.budget import Budget
 from ovir.core.html import html_table
 from ovir.core.shapes import ShapeLike
@@ -148,6 +148,9 @@ def _collect(model: Source, weights: Any, options: CheckOptions, clock: Clock | 
             if FOREIGN_WEIGHTS.id not in options.skip:
                 report_foreign_weights(context, document.mark, diagnostics)
             fold_constant_types(context, diagnostics)
+            if options.untrusted:
+                context.choose_sizes()  # nothing reads the types of the file any more
+                _apply_rules(context, diagnostics, of_runs=True)
         for part in context.models:
             part.dispose()
     return diagnostics
@@ -233,14 +236,15 @@ _INCOMPLETE = (*GAP_CODES, "OVIR5", "OVIR6")
 """Codes of errors after which layers, edges or constants may be missing."""
 
 
-def _apply_rules(context: Context, diagnostics: Diagnostics) -> None:
+def _apply_rules(context: Context, diagnostics: Diagnostics, *, of_runs: bool = False) -> None:
     import ovir.checks.rules  # noqa: F401  # registers them; only here are they needed
 
     is_incomplete = any(d.severity is Severity.ERROR and d.code.startswith(_INCOMPLETE) for d in diagnostics)
     for code, rule in counted("applying rules", RULES.items()):
         if code in context.options.skip or (is_incomplete and code in NEED_WHOLE_GRAPH):
             continue
-        if code in FOR_UNTRUSTED and not context.options.untrusted:
+        is_untrusted = context.options.untrusted
+        if (code in FOR_UNTRUSTED and not is_untrusted) or (is_untrusted and code in OF_RUNS) is not of_runs:
             continue
         try:
             diagnostics.extend(d for d in rule(context) if not (_is_advice(d) and d.layer in context.failing))

@@ -1,7 +1,8 @@
-"""Whether a loop without a usable trip count ends: what its condition can be in any iteration.
+"""How often the bodies of loops run: by the trip count, or else by what the condition can be in any iteration.
 
-The layers of the body are followed in order, with an interval for each output, first for the first iteration and then
-for all of them. NaN, which makes nearly every comparison false, is left out: a loop that only a NaN ends has no end.
+For the condition, the layers of the body are followed in order, with an interval for each output, first for the first
+iteration and then for all of them. NaN, which makes nearly every comparison false, is left out: a loop that only a NaN
+ends has no end.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import numpy as np
 from ovir.core.element_types import ElementType, boolean, value_range
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 from ovir.ops.base.bodies import BodyMap
 from ovir.ops.base.traits import ALL
-from ovir.ops.control_flow import Loop
+from ovir.ops.control_flow import IterationBase, Loop, known_truth
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,36 @@ class Ending:
     is_limited: bool = True
 
 
-def ending(layer: Layer, body: Model, most: int) -> Ending:
-    """Return what the condition says about the end of a Loop; ``most`` iterations are not a fault."""
+MOST_ITERATIONS = 1_000_000
+"""So many iterations are not a fault."""
+
+
+def ending(layer: Layer) -> Ending:
+    """Return how often the body of a layer runs, 1 if that depends on the inputs of the model."""
+    operator = layer.operator
+    body = layer.bodies.get("body")
+    if not isinstance(operator, IterationBase) or body is None or "body" not in operator.wiring:
+        return Ending(1)
+    try:
+        iterations = operator.iterations([port.type for port in layer.inputs], [port.type for port in body.outputs])
+    except (OperatorError, IndexError):  # inference has reported it
+        return Ending(1)
+    if not isinstance(operator, Loop):
+        return Ending(iterations.lower if iterations.upper is None else iterations.upper)
+    trips = layer.inputs[0].type.value
+    if iterations.upper is not None and iterations.upper <= MOST_ITERATIONS:
+        return Ending(iterations.upper)
+    again = body.outputs[operator.condition().result]
+    is_unlimited = trips is not None and trips.size == 1 and trips.upper.max() < 0
+    if trips is None or (iterations.upper is None and not is_unlimited and trips.lower.max() <= MOST_ITERATIONS):
+        return Ending(1)  # the input of the model decides
+    if not is_unlimited and known_truth(again.type) is True:
+        return Ending(iterations.upper or iterations.lower)
+    return _ending_by_condition(layer, body)
+
+
+def _ending_by_condition(layer: Layer, body: Model) -> Ending:
+    """Return what the condition says about the end of a Loop."""
     assert isinstance(layer.operator, Loop)
     wiring = layer.operator.wiring["body"]
     facts = _facts_of_all_iterations(layer, body, wiring)
@@ -42,10 +72,10 @@ def ending(layer: Layer, body: Model, most: int) -> Ending:
         return Ending(1)
     if again.low > 0:
         message = "the loop never ends: its condition is always true, and no trip count of at most"
-        return Ending(1, f"{message} {most:,} ends it")
+        return Ending(1, f"{message} {MOST_ITERATIONS:,} ends it")
     if not again.varies:
         message = "the loop never ends: its condition is the same in each iteration, and no trip count of at most"
-        return Ending(1, f"{message} {most:,} ends it")
+        return Ending(1, f"{message} {MOST_ITERATIONS:,} ends it")
     if again.if_true is None:
         return Ending(1, is_limited=False)
     return Ending(int(again.if_true) if isfinite(again.if_true) else 1)

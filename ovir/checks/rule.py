@@ -12,20 +12,25 @@ from typing import Any, TypeVar
 import numpy as np
 from lxml import etree
 
+from ovir.checks.conditions import Ending, ending
 from ovir.checks.options import CheckOptions
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, string, u3, u6
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.errors import Diagnostics, OperatorError
+from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer, Port
-from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
+from ovir.inference.chosen_sizes import infer_at
+from ovir.inference.models import reshaped_parameters
 from ovir.ir.weights import WeightBytes
 from ovir.model import Model
 from ovir.ops.base.domains import DomainRule
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Blob, Const, Parameter
+from ovir.ops.state import ReadValueBase
 
 
 @dataclass(frozen=True)
@@ -73,23 +78,41 @@ class Context:
                     found.append((port, count))
         return found
 
-    @cached_property
-    def sized(self) -> Model:
-        """Return the model for the sizes that a caller may choose: of each size of an input that is not known, the
-        upper bound, or where it is open, 1 or the lower bound. What is large then, the file has made so."""
+    def choose_sizes(self) -> None:
+        """Infer the model for the sizes that a caller may choose: of each size of an input or a variable that is not
+        known, the upper bound, or where it is open, 1 or the lower bound. What is large then, the file has made so."""
         shapes: dict[Any, PartialShape] = {
             index: greatest(port.layer.operator.shape)
             for index, port in enumerate(self.model.inputs)
             if isinstance(port.layer.operator, Parameter) and port.layer.operator.shape.is_dynamic
         }
-        given = {dim.symbol for port in self.model.inputs for dim in _dims(port.layer.outputs[0])}
-        derived = (dim for layer in self.layers for port in layer.outputs for dim in _dims(port))
-        if all(dim.is_static or (dim.symbol and dim.symbol in given) for dim in derived):
-            return self.model  # every size is one of an input
-        model = self.model.clone()
-        set_parameters(reshaped_parameters(model, shapes))
-        infer_into(model, Diagnostics(), trust_declared=True)
-        return model
+        chosen: dict[Layer, Operator] = {**reshaped_parameters(self.model, shapes)}
+        for layer in self.model.layers:
+            if isinstance(op := layer.operator, ReadValueBase) and layer.outputs and layer.outputs[0].shape.rank:
+                held = greatest(layer.outputs[0].shape).to_tuple()
+                chosen[layer] = op.at_state(held, layer.outputs[0].type, has_initial=bool(layer.inputs))
+        if chosen:
+            infer_at(self.model, chosen)
+
+    @cached_property
+    def sizes(self) -> dict[Port, int]:
+        """Return the bytes of each output; sizes that are not known count as their upper bounds."""
+        return {port: _bytes(port.type) for layer in self.layers for port in layer.outputs}
+
+    @cached_property
+    def endings(self) -> dict[Layer, Ending]:
+        """Return how often the bodies of loops run."""
+        return {layer: ending(layer) for layer in self.layers if layer.bodies}
+
+    @cached_property
+    def times(self) -> dict[Model, int]:
+        """Return how often the model, once, and each body runs, as far as that is known."""
+        times = {self.model: 1}
+        for model in self.models:  # from the outside in
+            for layer in model.layers:
+                for body in layer.bodies.values():
+                    times[body] = times[model] * max(self.endings[layer].count, 1)
+        return times
 
     @cached_property
     def constants(self) -> list[Constant]:
@@ -121,9 +144,9 @@ class Context:
         return self.mostly_zero and all(constant.is_zero for constant in self.constants)
 
 
-def _dims(port: Port) -> tuple[Dimension, ...]:
-    """Return the dimensions of a port; one that is not known for an unknown rank."""
-    return (UNKNOWN,) if port.shape.rank is None else port.shape.dims
+def _bytes(tensor: TensorType) -> int:
+    shape = tensor.shape if tensor.shape.is_static else greatest(tensor.shape)
+    return -(-shape.least_size * max(tensor.element_type.bits, 1) // 8)
 
 
 def greatest(shape: PartialShape) -> PartialShape:
@@ -217,12 +240,17 @@ NEED_WHOLE_GRAPH: set[str] = set()
 missing for that reason."""
 FOR_UNTRUSTED: set[str] = set()
 """Codes of rules that are only applied to untrusted files."""
+OF_RUNS: set[str] = set()
+"""Codes of rules that look at an untrusted model for chosen sizes, after all other rules."""
 
 
-def rule(code: Code, *, needs_whole_graph: bool = False, for_untrusted: bool = False) -> Callable[[R], R]:
+def rule(
+    code: Code, *, needs_whole_graph: bool = False, for_untrusted: bool = False, of_runs: bool = False
+) -> Callable[[R], R]:
     """Register a function as the rule for ``code``.
 
-    With ``needs_whole_graph`` it is skipped for incomplete graphs, and with ``for_untrusted`` for trusted files.
+    With ``needs_whole_graph`` it is skipped for incomplete graphs, and with ``for_untrusted`` for trusted files. With
+    ``of_runs`` it looks at an untrusted model for chosen sizes.
     """
 
     def register(function: R) -> R:
@@ -233,6 +261,8 @@ def rule(code: Code, *, needs_whole_graph: bool = False, for_untrusted: bool = F
             NEED_WHOLE_GRAPH.add(code.id)
         if for_untrusted:
             FOR_UNTRUSTED.add(code.id)
+        if of_runs:
+            OF_RUNS.add(code.id)
         return function
 
     return register

@@ -534,6 +534,8 @@ class PartialShape:
 
     def size(self) -> Dimension:
         """Return the number of elements."""
+        if self.is_static:
+            return sized(self.least_size)
         return product(self._dims) if self._dims is not None else UNKNOWN
 
     @classmethod

@@ -13,6 +13,7 @@ from ovir.debugging.rounding import differ_by_rounding, rounding_layers
 from ovir.debugging.tensor_comparison import Criterion, TensorComparison
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import plural
+from ovir.editing.states import expose_states
 from ovir.export.exported import Exported
 from ovir.export.session import OnnxRuntimeSession, OnnxSession, ReferenceSession
 from ovir.model import Model
@@ -81,29 +82,45 @@ def verify_export(
     criterion = criterion or Criterion()
     try:
         session: OnnxSession = OnnxRuntimeSession(exported)
-        outputs = list(_compared(model, exported, inputs, session, criterion))
-        rounding = None
-        if not all(output.found.within for output in outputs):
-            rounding = _rounding(model, exported, inputs, session, criterion)
+        calls = list(_calls(model, exported, inputs, session, criterion))
+        outputs = [output for call in calls for output in call.outputs]
+        is_within = all(output.found.within for output in outputs)
+        rounding = None if is_within else _rounding(model, exported, calls, criterion)
         return Verification("onnxruntime", outputs, None, rounding)
     except ImportError:
         reason = "onnxruntime is not installed"
     except RunError as error:
         reason = error.diagnostic.message
-    outputs = list(_compared(model, exported, inputs, ReferenceSession(exported), criterion))
-    return Verification("onnx.reference", outputs, reason)
+    calls = list(_calls(model, exported, inputs, ReferenceSession(exported), criterion))
+    return Verification("onnx.reference", [output for call in calls for output in call.outputs], reason)
 
 
-def _rounding(
-    model: Model, exported: Exported, inputs: Sequence[Array], session: OnnxSession, criterion: Criterion
-) -> str | None:
-    """Return what proves that the outputs differ by rounding alone; None if nothing does."""
-    layers = rounding_layers(model)
-    if not layers or exported.state_inputs or exported.state_outputs:
+@dataclass(frozen=True)
+class _Call:
+    """A call of the exported model."""
+
+    given: list[Array]
+    """The inputs, and the variables before the call."""
+    found: list[Array]
+    """The outputs, and the variables after the call."""
+    outputs: list[VerifiedOutput]
+
+
+def _rounding(model: Model, exported: Exported, calls: Sequence[_Call], criterion: Criterion) -> str | None:
+    """Return what proves that the outputs of all calls differ by rounding alone; None if nothing does."""
+    stateless = model.clone()
+    inputs, outputs = stateless.inputs, stateless.outputs
+    states = expose_states(stateless)
+    layers = rounding_layers(stateless)
+    if not layers or not states.keys() >= {*exported.state_inputs, *exported.state_outputs}:
         return None
-    found = session.run(exported.feeds(inputs), exported.outputs)
-    if not differ_by_rounding(model, exported, inputs, found, criterion):
-        return None
+    inputs = [*inputs, *(states[name].past for name in exported.state_inputs)]
+    outputs = [*outputs, *(port for name in exported.state_outputs if (port := states[name].present) is not None)]
+    for call in calls:
+        given, found = dict(zip(inputs, call.given, strict=True)), dict(zip(outputs, call.found, strict=True))
+        arrays = [given[port] for port in stateless.inputs], [found[port] for port in stateless.outputs]
+        if not differ_by_rounding(stateless, exported, *arrays, criterion):
+            return None
     return (
         f"the differences come from rounding, in {plural(len(layers), 'layer')}, first in {layers[0].title}: where the "
         "export rounds otherwise, the number is within tolerance of a tie, and from the numbers that the export has "
@@ -111,9 +128,9 @@ def _rounding(
     )
 
 
-def _compared(
+def _calls(
     model: Model, exported: Exported, inputs: Sequence[Array], session: OnnxSession, criterion: Criterion
-) -> Iterator[VerifiedOutput]:
+) -> Iterator[_Call]:
     request = CompiledModel(model).create_infer_request()
     readers = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)}
     keys = [readers[name].key for name in exported.state_inputs]
@@ -127,11 +144,13 @@ def _compared(
         references = [*results.values(), *(values[name] for name in exported.state_outputs)]
         ways = [depths.found.of_port(port.source) for port in model.outputs]
         ways += [depths.longest()] * len(exported.state_outputs)
+        outputs = []
         for name, actual, reference, depth in zip(wanted, found, references, ways, strict=True):
             assert reference is not None
             element_type = ElementType.from_dtype(reference.dtype)
             tolerance = criterion.tolerance(element_type, depth)
-            yield VerifiedOutput(name, element_type, call, criterion.compare(actual, reference, tolerance))
+            outputs.append(VerifiedOutput(name, element_type, call, criterion.compare(actual, reference, tolerance)))
+        yield _Call([*inputs, *states], found, outputs)
         after = [values.get(name) for name in exported.state_inputs]
         if any(new is not None and new.shape != old.shape for new, old in zip(after, states, strict=True)):
             return

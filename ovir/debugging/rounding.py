@@ -40,7 +40,7 @@ def _rounds_input(layer: Layer) -> bool:
 
 
 def _rounds_result(layer: Layer) -> bool:
-    """Return whether real numbers are computed of the integers of an image and rounded to the nearest integers."""
+    """Return whether real numbers are computed of the integers of an image, and rounded to integers."""
     is_image = isinstance(layer.operator, (ColorBase, InterpolateBase))
     return is_image and layer.outputs[0].element_type.is_integral
 
@@ -116,7 +116,7 @@ def _is_explained(
 
 def _rounds_near_ties(layer: Layer, inputs: Sequence[Array], rounded: Array, tolerance: Tolerance) -> bool:
     """Return whether a layer may give these numbers for numbers within a tolerance of its inputs, or of its results
-    before they are rounded."""
+    before they are rounded: towards zero or to the nearest integer, as far as the layer's own numbers show which."""
     op, own = layer.operator, layer.outputs[0].element_type
     assert op is not None
     actual = rounded.astype(np.float64)
@@ -126,13 +126,15 @@ def _rounds_near_ties(layer: Layer, inputs: Sequence[Array], rounded: Array, tol
         ends = [_computed(op, [(data + sign * room).astype(np.float32), *rest]) for sign in (-1, 1)]
         slack = np.maximum(*(_room(end, tolerance) for end in ends)) if own.is_real else 0.0
         low, high = np.minimum(*ends) - slack, np.maximum(*ends) + slack
-    else:
-        images = len(inputs) if isinstance(op, ColorBase) else 1
-        result = _computed(op, [x.astype(np.float32) if i < images else x for i, x in enumerate(inputs)])
-        room = _room(result, tolerance) + 0.5
-        limits = np.iinfo(own.to_dtype())
-        low, high = (np.clip(end, limits.min, limits.max) for end in (result - room, result + room))
-    return bool(((low <= actual) & (actual <= high)).all())
+        return bool(((low <= actual) & (actual <= high)).all())
+    images = len(inputs) if isinstance(op, ColorBase) else 1
+    result = _computed(op, [x.astype(np.float32) if i < images else x for i, x in enumerate(inputs)])
+    room, limits = _room(result, tolerance), np.iinfo(own.to_dtype())
+    low, high = (np.clip(end, limits.min, limits.max) for end in (result - room, result + room))
+    ways = [(np.trunc(low), np.trunc(high)), (np.ceil(low - 0.5), np.floor(high + 0.5))]
+    of_model = _computed(op, inputs)
+    usable = [(low, high) for low, high in ways if ((low <= of_model) & (of_model <= high)).all()]
+    return bool(usable) and all(((low <= actual) & (actual <= high)).all() for low, high in usable)
 
 
 def _room(array: Array, tolerance: Tolerance) -> Array:

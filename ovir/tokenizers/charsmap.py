@@ -39,6 +39,7 @@ class Normalizer:
         self._removes_spaces = removes_spaces
         self._space = _VISIBLE_SPACE if escapes_spaces else _SPACE
         self._single = Memo(self._single_character, _MOST_CHARACTERS)
+        self._anywhere = Memo(self._what_becomes_of_any, _MOST_CHARACTERS)
         self._alone = Memo(self._what_becomes_of, _MOST_CHARACTERS)
 
     def __call__(self, text: bytes) -> bytes:
@@ -61,6 +62,8 @@ class Normalizer:
         if not text:
             return []
         encoded = text.encode()
+        if len(encoded) > 2 * len(text) and None not in (parts := list(map(self._anywhere.__getitem__, text))):
+            return parts  # type: ignore[return-value]  # most characters of 3 bytes begin no sequence
         parts = list(map(self._alone.__getitem__, zip(text, _leads(encoded)[1:] + b"\0", strict=True)))
         if None not in parts:
             return parts  # type: ignore[return-value]
@@ -78,6 +81,11 @@ class Normalizer:
             whole.append(part)
             at, place = index + len(_leads(encoded[place:end])), end
         return whole + parts[at:]  # type: ignore[operator]
+
+    def _what_becomes_of_any(self, character: str) -> bytes | None:
+        """Return what becomes of a character; None if a sequence may begin with it."""
+        part, goes_on = self._single[character]
+        return None if goes_on else part
 
     def _what_becomes_of(self, key: tuple[str, int]) -> bytes | None:
         """Return what becomes of a character before a byte; None if that byte may belong to a sequence with it."""

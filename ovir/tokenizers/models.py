@@ -37,7 +37,7 @@ Ids = Sequence[int]
 class WordModel(TokenizerOperator):
     """Base of operations that make ids of each word of a ragged tensor of strings."""
 
-    cache_capacity: int = 20000
+    cache_capacity: int = 1 << 15
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)

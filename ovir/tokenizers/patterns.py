@@ -20,7 +20,9 @@ _WORD = r"\p{L}\p{N}\p{Mn}\p{Pc}"
 _TOKENS = re.compile(r"\\x\{([0-9A-Fa-f]+)\}|\\([pP])\{(\w+)\}|\\.|\[:\^?[a-z]+:\]|\[\^?\]?|.", re.DOTALL)
 _CATEGORY = re.compile("[CLMNPSZ][a-z]?|Any")
 _NEW_IN_UNICODE_18 = (
-    "558 58B-58C 5C8-5C9 B53-B54 1ADE-1ADF 1AEC-1AF0 208F 209D-209F 20C2-20C4 2E60-2E63 A7DD A7E2 AB6C-AB6D "
+    "558 58B-58C 5C8-5C9 B53-B54 1ADE-1ADF 1AEC-1AF0 208F 209D-209F 20C2-20C4 2E60-2E63 A7DD A7E2 AB6C-AB6D"
+)
+_NEW_BEYOND_FFFF = (
     "107BB-107BF 10EC9-10ECF 10ED9-10EEE 10EF0-10EF9 11B0A 11DF0-11DF1 1246F 12475-1247F 12550-12686 "
     "18CD6-18CDA 18D1F-18D20 18E00-19191 191A0-191D2 1B123-1B128 1B168 1CED2-1CED4 1CEDD-1CEDF 1CEF1-1CEFD "
     "1D127-1D128 1D1EB-1D1FF 1D250-1D281 1D6A6 1DB00-1DB1C 1DF1F-1DF24 1DF2B-1DF81 1DF90-1DF96 1DFCD-1DFFF "
@@ -34,12 +36,13 @@ def _class_of(ranges: str) -> str:
 
 
 _NEWER = re.compile(f"[{_class_of(_NEW_IN_UNICODE_18)}]")
+_NEWER_BEYOND_FFFF = re.compile(f"[{_class_of(_NEW_BEYOND_FFFF)}]")
+_BEYOND_FFFF = re.compile("[\U00010000-\U0010ffff]")
+"""Patterns of their own, because ``re`` looks a character up in a table only if all of a class are below this."""
 _UNASSIGNED = "\u0378"
 
 _SHORT = 64
 """The bytes below which Python counts the characters of a text faster than NumPy."""
-_LONG = 4096
-"""The characters from which a search for some of them is faster among the distinct ones."""
 
 
 _BY_LEAD = re.compile(rb"[\x00-\xbf]|[\xc0-\xdf].|[\xe0-\xef]..|[\xf0-\xff].{3}|(?P<cut>.+)", re.DOTALL)
@@ -69,9 +72,13 @@ def searched(text: bytes) -> tuple[str, Sequence[int]]:
 
 def _known(text: str) -> str:
     """Return a text with an unassigned character in place of those that are newer than the Unicode of PCRE2."""
-    if text.isascii() or not _NEWER.search(text if len(text) < _LONG else "".join(set(text))):
+    if text.isascii():
         return text
-    return _NEWER.sub(_UNASSIGNED, text)
+    if _NEWER.search(text):
+        text = _NEWER.sub(_UNASSIGNED, text)
+    if _BEYOND_FFFF.search(text) and _NEWER_BEYOND_FFFF.search(text):
+        text = _NEWER_BEYOND_FFFF.sub(_UNASSIGNED, text)
+    return text
 
 
 def _seen(character: bytes) -> str:
@@ -132,21 +139,21 @@ class Replacement:
     def __init__(self, template: str) -> None:
         parts = re.split(r"\$(?:\{(\w+)\}|(\d+)|(\$))", re.sub(r"\\([1-9])", r"$\1", template))
         self._first = parts[0]
-        self._others = list(zip(parts[1::4], parts[2::4], parts[3::4], parts[4::4], strict=True))
+        groups = (int(number) if number else name for name, number in zip(parts[1::4], parts[2::4], strict=True))
+        self._others = list(zip(groups, parts[3::4], parts[4::4], strict=True))
 
     def __call__(self, match: Any, text: str) -> str:
         """Return what takes the place of a match in a text; raise LookupError for a group that is not part of it."""
-        result = [self._first]
-        for named, numbered, dollar, following in self._others:
-            result += [dollar or _group(match, text, int(numbered) if numbered else named), following]
-        return "".join(result)
-
-
-def _group(match: Any, text: str, group: int | str) -> str:
-    begin, end = match.span(group)
-    if begin < 0:
-        raise LookupError(group)
-    return text[begin:end]
+        result: str = self._first
+        for group, dollar, following in self._others:
+            if dollar:
+                result += dollar + following
+                continue
+            begin, end = match.span(group)
+            if begin < 0:
+                raise LookupError(group)
+            result += text[begin:end] + following
+        return result
 
 
 def replaced(pattern: Any, replacement: Replacement, text: bytes, count: int | None) -> bytes:

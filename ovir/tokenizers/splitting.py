@@ -30,7 +30,7 @@ Pieces = list[int]
 """The parts of a string, with three numbers each: begin, end, and 1 if the part is left as it is from then on."""
 Splitter = Memo[bytes, Pieces]
 
-_MOST_STRINGS = 20_000
+_MOST_STRINGS = 1 << 15
 """The number of strings of which a layer keeps the parts."""
 
 

@@ -157,6 +157,15 @@ def test_the_package_without_tricks_passes(tmp_path: Path, guard: Guard) -> None
     assert guard.check(str(HONEST.write(tmp_path))).diagnostics == []
 
 
+@pytest.mark.parametrize(
+    ("text", "is_error"),
+    [("word <!-- note --> ", False), (" <!-- note --> ", False), ("wo<!-- -->rd", True), ("<!-- -->word", True)],
+)
+def test_comments_that_split_a_text(text: str, is_error: bool, tmp_path: Path, guard: Guard) -> None:
+    found = guard.check(str(written(tmp_path, with_rt_info(f"<note>{text}</note>")))).diagnostics
+    assert errors(found) == ({"OVIR004"} if is_error else set())
+
+
 def test_an_honest_model_passes(tmp_path: Path, guard: Guard) -> None:
     assert guard.check(str(written(tmp_path))).diagnostics == []
 
@@ -432,6 +441,15 @@ def test_nobody_can_ignore_that_a_file_is_not_read(name: str, tmp_path: Path) ->
     assert errors(ovir.check(path, untrusted=True, skip=codes))
     with Guard(CheckOptions(skip=codes), Budget()) as opened:
         assert errors(opened.check(str(path)).diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("declarations", "code"), [("", "OVIR004"), ("[<!ATTLIST layer name CDATA 'x'>]", "OVIR102"), ("[]", "OVIR102")]
+)
+def test_what_follows_a_doctype_is_looked_at(declarations: str, code: str, tmp_path: Path) -> None:
+    path = written(tmp_path, after_declaration(f"<!DOCTYPE net {declarations}><?instruction?>"))
+    assert errors(ovir.check(path, untrusted=True)) >= {"OVIR108", code}
+    assert errors(ovir.check(path, untrusted=True, skip=("OVIR108",))) == {code}
 
 
 @pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f600", "&#10;"])

@@ -239,6 +239,27 @@ def test_tensors_of_unknown_sizes(name: str, tmp_path: Path) -> None:
     assert codes_of(ovir.Model([small], [x]), tmp_path)["OVIR007"] == "error"
 
 
+def tiled(value: ovir.Layer) -> ovir.Layer:
+    return ops.tile(value, [1, 1 << 40])
+
+
+def of_its_size(value: ovir.Layer) -> ovir.Layer:
+    return broadcast_to(ops.constant(np.float32(0)), ops.multiply(size_of(value), np.int64([1 << 40])), 2)
+
+
+@pytest.mark.parametrize("has_initial", [True, False])
+@pytest.mark.parametrize("shape", [[-1, 4], ["1..8", 4], [-1, -1]])
+@pytest.mark.parametrize("make", [ops.relu, tiled, of_its_size])
+def test_tensors_made_of_variables(
+    make: Callable[[ovir.Layer], ovir.Layer], shape: list[object], has_initial: bool, tmp_path: Path
+) -> None:
+    x = ops.parameter(shape, "f32", name="x")  # type: ignore[arg-type]
+    initial = x if has_initial else ops.constant(np.zeros((1, 4), np.float32))
+    value = ops.read_value(initial, "v", "f32", shape)  # type: ignore[arg-type]
+    model = ovir.Model([ops.reduce_max(make(value), [0, 1], keep_dims=True)], [x], sinks=[ops.assign(value, "v")])
+    assert codes_of(model, tmp_path).get("OVIR007") == (None if make is ops.relu else "error")
+
+
 @pytest.mark.parametrize(
     "shape", [[-1, 3, 224, 224], ["1..8", 3, -1, -1], ["0..2147483647", 8], [2, "1..9223372036854775807"]]
 )

@@ -6,10 +6,10 @@ expat reads the file as a stream, so that neither its nesting nor its length tak
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from xml.parsers import expat
 
+from ovir.checks.untrusted.texts import GROUPS, Texts, Where
 from ovir.diagnostics.codes import NOT_UTF8, NOT_XML, OUT_OF_PROPORTION, XML_CONSTRUCT, Code
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.wording import plural
@@ -46,7 +46,7 @@ def scan(data: bytes, file: str) -> tuple[list[Diagnostic], bool]:
         message = f"the topology is in {encoding}; a scanner and a reader may see different texts in it"
         scanned.report(NOT_UTF8, "encoding", message, "save it as UTF-8", 1)
     scanned.parse(data)
-    return list(scanned.found.values()), scanned.is_endless
+    return [*scanned.found.values(), *scanned.texts.diagnostics(file)], scanned.is_endless
 
 
 def foreign_encoding(data: bytes) -> str | None:
@@ -83,17 +83,22 @@ class _Scan:
     def __init__(self, file: str) -> None:
         self.file = file
         self.found: dict[str, Diagnostic] = {}
-        self.length = 0  # of the text since the last tag
-        self.path: list[str] = []  # the tags of the elements around
-        self.has_words = False  # whether the text since the last tag is more than white space
+        self.texts = Texts()
+        self.path = [""]  # the tags of the elements around
+        self.groups = 0  # how many of these elements are in one of GROUPS, or are one
+        self.layer = _NO_LAYER  # the type and the version of the last layer
+        self.text: list[str] = []  # the pieces of the text since the last tag
+        self.length = 0  # of that text
         self.is_split = False  # whether there is a comment in that text
         self.comments = 0  # characters
         self.words = 0  # characters of texts outside of sizes and runtime information
         self.is_endless = False  # whether the file takes any reader minutes
-        self.counts: Counter[str] = Counter()
+        self.counts: dict[str, int] = {}
         self.others = 0  # elements of tags that have no number of their own
+        self.seen: set[int] = set()  # hashes of elements that were looked at
         self.parser = expat.ParserCreate()
-        self.parser.buffer_text = False
+        self.parser.buffer_text = True
+        self.parser.ordered_attributes = True
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
@@ -122,20 +127,33 @@ class _Scan:
             message = f"not well-formed XML: {error}; other readers may accept it and what follows"
             self.report(NOT_XML, "refused", message, "write the file again with OpenVINO")
 
-    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
+    def _start(self, tag: str, attributes: list[str]) -> None:
+        if self.text or self.is_split or self.length:
+            self._end_text()
+        parent = self.path[-1]
         self.path.append(tag)
-        self._begin_text()
-        self.counts[tag] += 1
-        if len(self.path) > DEEPEST:
-            message = f"elements are nested more than {DEEPEST} deep"
-            self.report(OUT_OF_PROPORTION, "depth", message, "no model needs such depth")
+        self.counts[tag] = count = self.counts.get(tag, 0) + 1
         if tag not in MOST_ELEMENTS:
             self.others += 1
-            if self.others > MOST_OTHERS:
-                message = f"the file has more than {MOST_OTHERS:,} elements of other tags than layers, ports and edges"
-                self.report(OUT_OF_PROPORTION, "others", f"{message} have, such as <{tag}>")
-        elif self.counts[tag] > (most := MOST_ELEMENTS[tag]):
-            self.report(OUT_OF_PROPORTION, "count", f"the file has more than {most:,} <{tag}> elements")
+        if count > _FEWEST or self.others > MOST_OTHERS:
+            self._report_count(tag, count)
+        if self.groups or tag in GROUPS:
+            self.groups += 1
+        if tag == "layer":
+            pairs = dict(zip(attributes[::2], attributes[1::2], strict=True))
+            self.layer = pairs.get("type", ""), pairs.get("version", "")
+        layer = self.layer if tag == "data" and parent == "layer" else _NO_LAYER
+        key = hash((tag, parent, layer, not self.groups, len(self.path) > _DEEPEST_PATH, *attributes))
+        if key not in self.seen:
+            self.seen.add(key)
+            self._look(attributes, Where(tag, self.parser.CurrentLineNumber, self.groups > 0, parent, layer))
+
+    def _look(self, texts: Sequence[str], where: Where) -> None:
+        """Look at an element that is unlike all before."""
+        tag, attributes = where.tag, dict(zip(texts[::2], texts[1::2], strict=True))
+        if len(self.path) > _DEEPEST_PATH:
+            message = f"elements are nested more than {DEEPEST} deep"
+            self.report(OUT_OF_PROPORTION, "depth", message, "no model needs such depth")
         if len(self.counts) > MOST_TAGS:
             self.report(OUT_OF_PROPORTION, "tags", f"the file has more than {MOST_TAGS:,} different tags")
             self._end_scan()
@@ -145,6 +163,8 @@ class _Scan:
             if len(attributes) > _ENDLESS_ATTRIBUTES:
                 self._end_scan()
         for key, value in attributes.items():
+            if key.isalpha() and value.isdecimal() and len(value) < _INDENTATION:
+                continue
             if len(value) > LONGEST_TEXT:
                 self._long(f"the attribute '{key}'", f" ({len(value):,})")
             if key == "xmlns" or ":" in key:
@@ -153,44 +173,66 @@ class _Scan:
                 self.report(XML_CONSTRUCT, "xinclude", f"<{tag}> names XInclude, which reads other files", _NO_NEED)
         if ":" in tag:
             self.report(XML_CONSTRUCT, "namespace", f"<{tag}> is an element of a namespace", _NO_NEED)
+        self.texts.look_at_element(attributes, where)
+
+    def _report_count(self, tag: str, count: int) -> None:
+        if tag in MOST_ELEMENTS:
+            if count > (most := MOST_ELEMENTS[tag]):
+                self.report(OUT_OF_PROPORTION, "count", f"the file has more than {most:,} <{tag}> elements")
+        elif self.others > MOST_OTHERS:
+            message = f"the file has more than {MOST_OTHERS:,} elements of other tags than layers, ports and edges have"
+            self.report(OUT_OF_PROPORTION, "others", f"{message}, such as <{tag}>")
 
     def _end(self, tag: str) -> None:
+        if tag == "dim" and not self.text:
+            self.text.append("")  # a size that is missing
+        if self.text or self.is_split or self.length:
+            self._end_text()
         self.path.pop()
-        self._begin_text()
-
-    def _begin_text(self) -> None:
-        self.length = 0
-        self.has_words = self.is_split = False
+        if self.groups:
+            self.groups -= 1
 
     def _text(self, text: str) -> None:
+        if text.isspace() and not self.text and len(text) < _INDENTATION:
+            return
         self.length += len(text)
         if self.length > LONGEST_TEXT:
             self._long("a text")  # which has not ended yet
-        if text.isspace():
+        if self.text or not text.isspace():
+            self.text.append(text)
+            if self.is_split and not text.isspace():
+                message = f"a comment in the text of <{self.path[-1]}>, which some readers end there"
+                self.report(XML_CONSTRUCT, "split", message, "remove the comment")
+
+    def _end_text(self) -> None:
+        """Look at the text between the last tag and this one, unless it is white space."""
+        self.is_split = False
+        self.length = 0
+        if not self.text:
             return
-        self.has_words = True
-        self._report_split()
-        if self.path[-1] != "dim" and "rt_info" not in self.path:
+        text = "".join(self.text)
+        self.text.clear()
+        tag = self.path[-1]
+        if tag != "dim" and "rt_info" not in self.path:
             self.words += len(text)
             if self.words > MOST_WORDS:
                 message = f"the texts in which IR has none have more than {MOST_WORDS:,} characters"
                 self.report(OUT_OF_PROPORTION, "words", message)
+        key = hash((tag, self.path[-2], self.groups > 0, text))
+        if key not in self.seen:
+            self.seen.add(key)
+            where = Where(tag, self.parser.CurrentLineNumber, self.groups > 0, self.path[-2])
+            self.texts.look_at_text(text, where)
 
     def _comment(self, text: str) -> None:
         self.comments += len(text)
         if self.comments > MOST_COMMENTS:
             message = f"the comments have more than {MOST_COMMENTS:,} characters"
             self.report(OUT_OF_PROPORTION, "comments", message, "no model needs them: remove them")
-        if self.counts and not self.path:
+        if self.counts and len(self.path) == 1:
             message = f"a comment of {plural(len(text), 'character')} follows the model"
             self.report(XML_CONSTRUCT, "trailing", message, "remove it")
         self.is_split = True
-        self._report_split()
-
-    def _report_split(self) -> None:
-        if self.has_words and self.is_split:
-            message = f"a comment in the text of <{self.path[-1]}>, which some readers end there"
-            self.report(XML_CONSTRUCT, "split", message, "remove the comment")
 
     def _section(self) -> None:
         message = f"a CDATA section in <{self.path[-1]}>, of which readers make different texts"
@@ -200,8 +242,11 @@ class _Scan:
         if target != _OWN_MARK:
             self.report(XML_CONSTRUCT, "instruction", f"the processing instruction <?{target}?>", _NO_NEED)
 
-    def _doctype(self, *_: object) -> None:
-        raise _StopScanError  # the reader reports it; nothing of it is expanded here
+    def _doctype(self, name: str, system: str | None, public: str | None, has_declarations: int) -> None:
+        if has_declarations:  # nothing of them is expanded here
+            message = "the DOCTYPE has declarations, of which readers make different texts"
+            self.report(NOT_XML, "refused", message, "remove it")
+            raise _StopScanError
 
     def _end_scan(self) -> None:
         self.is_endless = True
@@ -211,6 +256,12 @@ class _Scan:
         self.report(OUT_OF_PROPORTION, "text", f"{what} has more than {LONGEST_TEXT:,} characters{length}")
 
 
+_FEWEST = min(MOST_ELEMENTS.values())
+_DEEPEST_PATH = DEEPEST + 1
+"""With the empty tag around the root."""
+_NO_LAYER = ("", "")
+_INDENTATION = 1000
+"""Characters of white space, or of a number, that are not looked at."""
 _CHUNK = 1 << 20
 _LONGEST_TOKEN = 1 << 24
 """Bytes of a tag with its attributes, a comment or an instruction."""

@@ -79,9 +79,9 @@ def _warn_of_endless_loops(model: Model) -> None:
     """Print which loops never end, so that nobody waits for them."""
     for layer in model.walk():
         if layer.type == "Loop":
-            from ovir.checks.rules.runs import endless  # only such models need it
+            from ovir.checks.conditions import ending  # only such models need it
 
-            if reason := endless(layer):
+            if reason := ending(layer).endless:
                 print_diagnostics([diagnose(LONG_LOOP, reason, layer.place, severity=Severity.WARNING)])
 
 

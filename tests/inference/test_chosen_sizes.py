@@ -1,0 +1,72 @@
+"""Inference for chosen sizes gives the shapes of a whole inference, though it infers few layers."""
+
+from __future__ import annotations
+
+import contextlib
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from support.random_models import models
+
+import ovir
+from ovir import opset13 as ops
+from ovir.checks.rule import greatest
+from ovir.diagnostics.errors import Diagnostics
+from ovir.fuzzing.models import Choice
+from ovir.inference.chosen_sizes import infer_at
+from ovir.inference.engine import Engine
+from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
+
+
+def assert_equal_shapes(model: ovir.Model) -> None:
+    """Compare both inferences for the sizes that the gate for untrusted files chooses."""
+    shapes = {index: greatest(port.shape) for index, port in enumerate(model.inputs)}
+    whole = model.clone()
+    set_parameters(reshaped_parameters(whole, shapes))
+    infer_into(whole, found := Diagnostics())
+    if found.fatal:
+        return  # a layer keeps what is known of it
+    infer_at(model, reshaped_parameters(model, shapes))
+    for layer, other in zip(model.walk(), whole.walk(), strict=True):
+        assert [port.shape for port in layer.outputs] == [port.shape for port in other.outputs], layer.title
+
+
+@given(models())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_random_models(model: ovir.Model) -> None:
+    assert_equal_shapes(model)
+
+
+@pytest.mark.parametrize("first", range(0, 400, 40))
+def test_operations_with_open_sizes(first: int) -> None:
+    for number in range(first, first + 40):
+        try:
+            made = Choice().make(number)
+        except ovir.OvirError:  # some random models do not fit together
+            continue
+        if made is None:
+            continue
+        for axes in (slice(0, 1), slice(None), slice(1, None)):
+            model = made[0].clone()
+            open_sizes = {i: list(port.shape.dims) for i, port in enumerate(model.inputs) if port.shape.rank}
+            for dims in open_sizes.values():
+                dims[axes] = [-1] * len(dims[axes])
+            with contextlib.suppress(ovir.OvirError):
+                model.reshape(open_sizes)
+            assert_equal_shapes(model)
+
+
+def test_few_layers_are_inferred() -> None:
+    x = ops.parameter([-1, 8], "f32")
+    hidden = x
+    for _ in range(20):
+        size = ops.gather(ops.shape_of(hidden), 0, 0)
+        hidden = ops.relu(ops.reshape(hidden, ops.concat([ops.unsqueeze(size, 0), [8]], 0), False))
+    model = ovir.Model([ops.pad(hidden, [1, 0], [1, 0], "constant")], [x])
+    with mock.patch.object(Engine, "attempt", autospec=True, side_effect=Engine.attempt) as attempt:
+        infer_at(model, reshaped_parameters(model, {0: [5, 8]}))
+    inferred = [call.args[1].type for call in attempt.call_args_list]
+    assert "Pad" in inferred
+    assert "ReLU" not in inferred
+    assert model.outputs[0].shape == [7, 8]
