@@ -69,9 +69,9 @@ class Executor:
     """Runs a plan. Tensors whose shapes the plan knows have permanent arrays.
 
     A step between such tensors is bound: it is a few calls of functions on these arrays. A step that reads a large
-    input where the caller has it is bound again when the caller brings another array. Any other step, such as one with
-    bodies, with variables or with tensors of unknown size, is one call that looks up its arrays in the slots
-    (``UnboundCall``).
+    input where the caller has it is bound again when the caller brings another array, to that or to a copy. Any other
+    step, such as one with bodies, with variables or with tensors of unknown size, is one call that looks up its arrays
+    in the slots (``UnboundCall``).
     """
 
     def __init__(
