@@ -36,16 +36,17 @@ class ChildProcess(subprocess.Popen[bytes]):
             expired.set()
             self.kill()
 
-        timer = threading.Timer(seconds or 0.0, stop)
+        if seconds is None:
+            yield expired
+            return
+        timer = threading.Timer(seconds, stop)
         timer.daemon = True
-        if seconds is not None:
-            timer.start()
+        timer.start()
         try:
             yield expired
         finally:
             timer.cancel()
-            if seconds is not None:
-                timer.join()  # so that the event does not change any more
+            timer.join()  # so that ``expired`` does not change any more
 
     def end(self) -> None:
         """Kill the process, wait until it has ended, and close its pipes."""
