@@ -53,7 +53,9 @@ def _pinned(layer: Layer, by_symbol: Mapping[int, Port], items: Set[int]) -> tup
     """Return the input of a layer that has an open size which a constant fixes, and the symbol of this size, that of
     the number of items if both are fixed."""
     result = layer.outputs[0].shape
-    for data in layer.inputs if result.rank is not None else ():
+    if result.rank is None or any(dim.symbol in items and not dim.is_static for dim in result):
+        return None
+    for data in layer.inputs:
         dims = enumerate(data.shape if data.shape.rank is not None else ())
         places = {axis: dim.symbol for axis, dim in dims if not dim.is_static and dim.symbol in by_symbol}
         batch = {axis: symbol for axis, symbol in places.items() if symbol in items}
