@@ -28,7 +28,7 @@ sys.meta_path.insert(0, Missing())
 for name in Missing.modules:
     sys.modules.pop(name, None)
 for module, names in {
-    os: "fork wait4 killpg mkfifo getuid geteuid sysconf getloadavg sched_getaffinity setsid O_NONBLOCK O_DIRECTORY",
+    os: "fork wait4 killpg mkfifo getuid geteuid sysconf getloadavg sched_getaffinity setsid",
     signal: "SIGHUP SIGALRM SIGPIPE SIGCHLD pthread_sigmask SIG_BLOCK SIG_SETMASK setitimer pthread_kill",
 }.items():
     for name in names.split():
