@@ -31,8 +31,9 @@ from ovir.system.progress import counted, is_shown
 
 _LENT_BYTES: Final = 1 << 18
 """Bytes of an input above which steps read it where the caller has it."""
-_BYTES_PER_CALL: Final = 1 << 20
-"""Bytes of an input that are copied in the time in which a call is made again for another array: about 20 us."""
+_BYTES_PER_STEP, _BYTES_PER_CALL = 1 << 19, 1 << 17
+"""Bytes of an input that are copied in the time in which a step is bound again to another array, about 10 us, and each
+of its calls is made again, about 3 us."""
 
 # The size of NumPy's buffers, in elements. It first copies rows of a broadcast operand that are shorter than a buffer,
 # which takes as long as the operation itself.
@@ -89,8 +90,8 @@ class Executor:
         for slot, array in plan.constants.items():
             self._slots[slot] = array
         self._lent: dict[int, int] = {}
-        """The slots of inputs that are read where the caller has them, each with the number of calls to make again when
-        the caller brings another array."""
+        """The slots of inputs that are read where the caller has them, each with the bytes that are copied in the time in
+        which steps are bound to another array."""
         self._lent_sources: dict[int, set[int]] = {}
         """The slots in ``_lent`` in whose memory a slot lies."""
         self._rebinding: list[tuple[set[int], Step, StepBinder]] = []
@@ -174,7 +175,7 @@ class Executor:
             calls = [(run_calls, (binder.calls,))]  # a list that is filled again
             self._rebinding.append((lent, step, binder))
             for slot in lent:
-                self._lent[slot] += len(binder.calls) or 1
+                self._lent[slot] += _BYTES_PER_STEP + len(binder.calls) * _BYTES_PER_CALL
             for slot in step.outputs:
                 sources = [i for i in step.inputs if np.may_share_memory(self._slots[i], self._slots[slot])]
                 self._lent_sources[slot] = self._lent_to(sources)
@@ -298,7 +299,7 @@ class Executor:
         copied = {
             slot
             for slot, array in lent.items()
-            if array.nbytes < self._lent[slot] * _BYTES_PER_CALL or self._is_result(array)
+            if array.nbytes < self._lent[slot] or self._is_result(array)
         }
         try:
             for slot, array in lent.items():

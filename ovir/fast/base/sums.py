@@ -56,7 +56,7 @@ def divide_by_count(binder: Binder, total: Array, data: Array, axes: Sequence[in
     Smaller terms would have a finite sum where ``run`` has an infinite one, and lose digits where they underflow.
     """
     count = prod(data.shape[axis] for axis in axes)
-    call_elementwise(binder, np.divide, total, number(count, data), total)
+    binder.call(np.divide, total, number(count, data), total)
     return total
 
 
