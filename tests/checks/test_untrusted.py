@@ -89,6 +89,9 @@ HOSTILE_XML: dict[str, tuple[str, str | bytes]] = {
             "</net>", '<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="/etc/passwd" parse="text"/></net>'
         ),
     ),
+    "namespace of a number": ("OVIR004", changed("<layers>", '<layers xmlns="5">')),
+    "element in a size": ("OVIR004", with_rt_info("<dim>3<x/>0</dim>")),
+    "address behind an element": ("OVIR009", with_rt_info("<a/>https://example.com/labels.txt")),
     "comment after the model": ("OVIR004", f"{XML}<!-- payload -->"),
     "junk after the model": ("OVIR102", f"{XML}junk"),
     "zeros after the model": ("OVIR102", XML.encode() + bytes(16)),
@@ -159,9 +162,15 @@ def test_the_package_without_tricks_passes(tmp_path: Path, guard: Guard) -> None
 
 @pytest.mark.parametrize(
     ("text", "is_error"),
-    [("word <!-- note --> ", False), (" <!-- note --> ", False), ("wo<!-- -->rd", True), ("<!-- -->word", True)],
+    [
+        ("word <!-- note --> ", False),
+        (" <!-- note --> ", False),
+        ("wo<!-- -->rd", True),
+        ("<!-- -->word", True),
+        ("wo<a/>rd", True),
+    ],
 )
-def test_comments_that_split_a_text(text: str, is_error: bool, tmp_path: Path, guard: Guard) -> None:
+def test_what_splits_a_text(text: str, is_error: bool, tmp_path: Path, guard: Guard) -> None:
     found = guard.check(str(written(tmp_path, with_rt_info(f"<note>{text}</note>")))).diagnostics
     assert errors(found) == ({"OVIR004"} if is_error else set())
 

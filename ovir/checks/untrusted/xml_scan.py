@@ -128,6 +128,8 @@ class _Scan:
             self.report(NOT_XML, "refused", message, "write the file again with OpenVINO")
 
     def _start(self, tag: str, attributes: list[str]) -> None:
+        if self.text:
+            self._report_split(f"the element <{tag}>")
         if self.text or self.is_split or self.length:
             self._end_text()
         parent = self.path[-1]
@@ -163,8 +165,6 @@ class _Scan:
             if len(attributes) > _ENDLESS_ATTRIBUTES:
                 self._end_scan()
         for key, value in attributes.items():
-            if key.isalpha() and value.isdecimal() and len(value) < _INDENTATION:
-                continue
             if len(value) > LONGEST_TEXT:
                 self._long(f"the attribute '{key}'", f" ({len(value):,})")
             if key == "xmlns" or ":" in key:
@@ -201,8 +201,11 @@ class _Scan:
         if self.text or not text.isspace():
             self.text.append(text)
             if self.is_split and not text.isspace():
-                message = f"a comment in the text of <{self.path[-1]}>, which some readers end there"
-                self.report(XML_CONSTRUCT, "split", message, "remove the comment")
+                self._report_split("a comment")
+
+    def _report_split(self, what: str) -> None:
+        message = f"{what} is in the text of <{self.path[-1]}>, which some readers end there"
+        self.report(XML_CONSTRUCT, "split", message, "remove it")
 
     def _end_text(self) -> None:
         """Look at the text between the last tag and this one, unless it is white space."""
