@@ -90,8 +90,8 @@ class Executor:
         for slot, array in plan.constants.items():
             self._slots[slot] = array
         self._lent: dict[int, int] = {}
-        """The slots of inputs that are read where the caller has them, each with the bytes that are copied in the time in
-        which steps are bound to another array."""
+        """The slots of inputs that are read where the caller has them, each with the bytes that are copied in the time
+        in which steps are bound to another array."""
         self._lent_sources: dict[int, set[int]] = {}
         """The slots in ``_lent`` in whose memory a slot lies."""
         self._rebinding: list[tuple[set[int], Step, StepBinder]] = []
