@@ -296,11 +296,7 @@ class Executor:
         copy, for good.
         """
         slots = self._slots
-        copied = {
-            slot
-            for slot, array in lent.items()
-            if array.nbytes < self._lent[slot] or self._is_result(array)
-        }
+        copied = {slot for slot, array in lent.items() if array.nbytes < self._lent[slot] or self._is_result(array)}
         try:
             for slot, array in lent.items():
                 slots[slot] = self._own_copy(slot, array) if slot in copied else array
