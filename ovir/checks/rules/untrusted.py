@@ -125,7 +125,7 @@ _SPELLED = ("net", "layer", "port", "dim", "data", "edge", "input", "output")
 
 
 def _spelled(element: etree._Element) -> Iterator[tuple[str, str, bool]]:
-    """Yield what an element spells: what it is, its text, and whether writers spell it so."""
+    """Yield the spelled values of an element: their kind, their text, and whether writers use this spelling."""
     tag = tag_of(element)
     usual = _of_operation(element.getparent()) if tag == "data" else _USUAL
     for key, text in element.attrib.items():

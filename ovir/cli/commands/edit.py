@@ -41,7 +41,7 @@ from ovir.ops.infrastructure import Const
 from ovir.system.progress import stage
 
 Report = Callable[[], str]
-"""Returns what an edit has done, once the model is inferred."""
+"""A function that describes the effect of an edit, once the model is inferred."""
 
 
 def rename(model: Model, text: str) -> Report:
@@ -499,7 +499,7 @@ def _hint(model: Model, error: Diagnostic, edits: Sequence[tuple[str, str]], opt
 
 
 class Done(NamedTuple):
-    """An edit that has been applied, with what it has done in words."""
+    """An edit that has been applied, with a description of its effect."""
 
     option: str
     value: str

@@ -310,7 +310,7 @@ def _output(model: Model, name: str | None) -> int:
 
 @dataclass(frozen=True)
 class _Task:
-    """What each model is evaluated on, and by whom."""
+    """The inputs, labels and metric with which each model is evaluated, and the options of the workers."""
 
     files: Sequence[InputFile]
     labels: dict[str, Loader]

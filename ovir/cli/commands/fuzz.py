@@ -47,7 +47,7 @@ def add_to(commands: Any) -> None:
         type=file_name,
         required=True,
         metavar="SIDE",
-        help="openvino:DEVICE, runtime:RELEASE=PYTHON for an older OpenVINO, which another Python has, or "
+        help="openvino:DEVICE, runtime:RELEASE=PYTHON for an older OpenVINO in another Python, or "
         "python:FILE.py:FUNCTION for a compiler of one's own",
     )
     add_device(parser)

@@ -111,7 +111,7 @@ class OpenVino:
             raise UnusableError(f"{self.device} refuses the properties {listed}:\n{error}") from None
 
     def load(self, path: str, outputs: Sequence[str]) -> tuple[Any, dict[str, Any]]:
-        """Return an infer request of the compiled model, and what the device says of it."""
+        """Return an infer request of the compiled model, and the device's answer about it."""
         self._add_tokenizers(path)
         compiled = self.core.compile_model(path, self.device, self.config)
         facts: dict[str, Any] = {}
