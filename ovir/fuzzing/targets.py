@@ -141,7 +141,7 @@ def open_target(against: str | Compiler, config: Mapping[str, str] | None, timeo
     """Return the other side for models; raise InputError if it does not exist."""
     if callable(against):
         if config:
-            raise InputError.usage("config holds properties of a device, and there is none")
+            raise InputError.usage("config holds properties of a device, but no device is given")
         return Function(against)
     kind, _, device = str(against).partition(":")
     used = precise(against) if config is None else config

@@ -233,7 +233,7 @@ def saturating_sums(context: Context) -> Iterator[Case]:
     for weights in weights_of(context.model):
         others = [port for port in weights.layer.inputs if port is not weights.input]
         if any(map(quantized_source, others)) and (weights.largest_code or 0) > MOST_IN_16_BITS:
-            message = "without VNNI, products of int8 are added in 16 bits, in which weights of the full range saturate"
+            message = "without VNNI, int8 products are added in 16 bits, so weights of the full range saturate sums"
             yield Case(weights.layer, message, "NNCF's overflow_fix uses half of the range of the weights")
 
 

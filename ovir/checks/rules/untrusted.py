@@ -44,7 +44,7 @@ def named_path(context: Context) -> Iterator[Diagnostic]:
         element, value = places[0]
         more = f"; and {plural(len(places) - 1, 'more place')}" if len(places) > 1 else ""
         message = f"<{tag_of(element)}> names {kind}: '{shortened(value)}'{more}"
-        hint = "a program that obeys it reads or loads what strangers have chosen; remove it"
+        hint = "a program that follows it reads or loads files that strangers have chosen; remove it"
         severity = Severity.WARNING if kind == _FOLDER_KIND else None
         yield diagnose(NAMED_PATH, message, Place(context.file, line_of(element)), hint=hint, severity=severity)
 
@@ -117,7 +117,7 @@ def spelling(context: Context) -> Iterator[Diagnostic]:
         element, what, text = found[0]
         more = f"; and {plural(len(found) - 1, 'more place')}" if len(found) > 1 else ""
         message = f"the {what} of <{tag_of(element)}> is spelled {shortened(text)!r}{more}"
-        hint = "readers differ in what they make of it; write it as OpenVINO does"
+        hint = "readers interpret it differently; write it as OpenVINO does"
         yield diagnose(SPELLING, message, Place(context.file, line_of(element)), hint=hint)
 
 

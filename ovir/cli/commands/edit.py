@@ -369,8 +369,8 @@ EDITS = (
         simplify,
         is_proven=True,
     ),
-    Edit(RUNTIME, "RELEASE", "rewrite what this OpenVINO release does not know, such as 2022.3", runtime),
-    Edit(OPSET, "NUMBER", "rewrite what is newer than an opset, such as 8", opset),
+    Edit(RUNTIME, "RELEASE", "rewrite operations that this OpenVINO release, such as 2022.3, does not know", runtime),
+    Edit(OPSET, "NUMBER", "rewrite operations that are newer than an opset, such as 8", opset),
     Edit("--prune", None, "remove dead layers", prune),
     Edit("--strip-rt-info", None, "remove all runtime information", strip_rt_info),
     Edit(

@@ -204,7 +204,7 @@ def add_to(commands: Any) -> None:
         "--columns",
         type=_columns,
         metavar="x1,y1,...",
-        help="for map: what the columns of the output hold, of x1, y1, x2, y2, class, score, image and _ for others",
+        help="for map: the columns of the output: x1, y1, x2, y2, class, score, image, and _ for others",
     )
     parser.add_argument(
         "--box-size",
