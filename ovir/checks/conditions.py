@@ -145,7 +145,7 @@ def _facts_of_all_iterations(layer: Layer, body: Model, wiring: BodyMap) -> list
 
 
 _ROUNDS = 6
-"""From the second one on, what grows has no bound, so that little changes after it."""
+"""From the second one on, values that grow have no bound, so little changes after it."""
 
 
 def _of_type(tensor: TensorType) -> _Fact:

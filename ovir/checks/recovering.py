@@ -147,6 +147,6 @@ def _note_missing_weights(diagnostics: Diagnostics) -> bool:
     missing = [found for found in diagnostics if found.code == NO_WEIGHTS.id]
     for found in missing:
         diagnostics.discard(found)
-        message = f"{found.message}; without them, what the file declares stands in for what depends on their values"
+        message = f"{found.message}; without them, types that depend on their values are those that the file declares"
         diagnostics.add(replace(found, severity=Severity.INFO, message=message))
     return bool(missing)

@@ -29,7 +29,7 @@ JOBS = {
     "change a model": ("edit", "extract", "join", "export"),
     "operations and code": ("ops", "python"),
 }
-"""The commands by what they are for. Each is a module of this package."""
+"""The commands, grouped by purpose. Each is a module of this package."""
 COMMANDS = tuple(name for names in JOBS.values() for name in names)
 
 _EXAMPLES = """\
@@ -47,7 +47,7 @@ exit status: 0 nothing wrong, 1 the model or its data is at fault, 2 wrong usage
 
 
 class _JobsFormatter(HelpFormatter):
-    """Help that lists commands by what they are for."""
+    """Help that lists commands by purpose."""
 
     def _iter_indented_subactions(self, action: argparse.Action) -> Generator[argparse.Action, None, None]:
         actions = {item.dest: item for item in super()._iter_indented_subactions(action)}

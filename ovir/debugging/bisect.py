@@ -161,9 +161,9 @@ class Bisection:
     searched_set: int = 0
     """The number of the set that was searched, from 0: the first one for which something differs, or the last one."""
     probes: list[Probe] = field(default_factory=list)
-    """The beginnings of the model of which it is known whether they agree, the shortest first."""
+    """The beginnings of the model that were compared, the shortest first."""
     suspects: list[Suspect] = field(default_factory=list)
-    """The layers of which at least one is at fault, in the order of the run; empty if nothing differs.
+    """The layers among which at least one is at fault, in the order of the run; empty if nothing differs.
 
     There are several if tensors before the first one that differs could not be compared."""
     between: list[str] = field(default_factory=list)
@@ -171,7 +171,7 @@ class Bisection:
 
     Empty on a device."""
     not_compared: list[Suspect] = field(default_factory=list)
-    """The layers of which not all tensors could be compared."""
+    """The layers with tensors that could not be compared."""
     part: Part | None = None
     """The smallest part that was found to differ; None without ``output``, or if nothing differs."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -219,7 +219,7 @@ class Bisection:
         return html_table(f"{self.model} against {self.against}: {what}", header, rows)
 
     def mark(self, probe: Probe) -> str:
-        """Return what tables say of a beginning: ``first``, ``beyond`` or ``within``."""
+        """Return the verdict in tables on a beginning: ``first``, ``beyond`` or ``within``."""
         return "first" if probe is self.first else "within" if probe.verdict.within else "beyond"
 
     def to_dict(self) -> dict[str, Any]:
@@ -674,7 +674,7 @@ class TensorSearch:
         return Reproducer(part, feeds, None if fails else [tensors[port] for port in ends], other)
 
     def _agrees(self, part: Reproducer) -> bool:
-        """Return whether the part computes what the other side has."""
+        """Return whether the results of the part agree with the other side."""
         assert part.actual is not None
         side = Recorded(part.model, part.named(part.actual), "the part", self._side.precision)
         sets = [InputSet(_NAME, lambda: list(part.feeds))]

@@ -27,7 +27,7 @@ from ovir.model import Model
 from ovir.runtime.executor import SeenStep
 
 MEANS = ("max_abs", "max_rel", "mean_abs", "rmse", "cosine", "sqnr_db")
-"""The metrics of which the mean over sets of inputs is given."""
+"""The metrics whose mean over sets of inputs is given."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ class Comparison:
         return list({layer.id: layer for layer in (*heads, *rest)}.values())
 
     def mark(self, item: LayerDifference | OutputDifference) -> str:
-        """Return what tables say of a layer or an output: ``first``, ``largest``, ``beyond`` or ``within``."""
+        """Return the verdict in tables on a layer or an output: ``first``, ``largest``, ``beyond`` or ``within``."""
         marks = {id(self.largest): "largest", id(self.first): "first"}
         return marks.get(id(item), "within" if item.within else "beyond")
 
@@ -694,7 +694,7 @@ class Session:
         return found
 
     def _contribute(self, layer: Layer, found: TensorComparison) -> None:
-        """Record how much noise a layer adds to what its inputs have."""
+        """Record how much noise a layer adds to that of its inputs."""
         own = noise(found)
         if self._side.accumulates:
             sources = [self._noise.get(port.source, 0.0) for port in layer.inputs if port.source is not None]

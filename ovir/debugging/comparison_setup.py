@@ -131,7 +131,7 @@ def as_model(model: Model | str | os.PathLike[str]) -> Model:
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """With what a model is compared, and how; ``ovir.compare`` explains the options."""
+    """The other side of a comparison, and its options, which ``ovir.compare`` explains."""
 
     against: Against
     criterion: Criterion

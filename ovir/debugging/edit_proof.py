@@ -330,7 +330,7 @@ ITEM_NUMBERS = {("DetectionOutput", 0): 0, ("NonMaxSuppression", 0): 0, ("NonMax
 def _together(
     parts: Sequence[Array], actual: Array, items: tuple[int, int], column: int | None, is_output: bool
 ) -> Array:
-    """Return what one call gives for all items, from calls with fewer; ``items`` are both numbers.
+    """Return the results of one call with all items, from calls with fewer; ``items`` are both numbers.
 
     ``actual`` is what it gives indeed, which tells along which axis the items lie.
     """

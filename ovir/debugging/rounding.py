@@ -66,7 +66,7 @@ def differ_by_rounding(
 def _rounded_by_export(
     model: Model, exported: Exported, inputs: Sequence[Array], found: Sequence[Array], layers: Sequence[Layer]
 ) -> list[Array] | None:
-    """Return what the export gives for the rounding layers; None if its outputs differ from those of the first run."""
+    """Return the export's results of rounding layers; None if its outputs differ from those of the first run."""
     tapped = model.clone()
     added = tapped.add_outputs([tapped.layer(layer.key).outputs[0] for layer in layers])
     positions = [tapped.outputs.index(port) for port in added]

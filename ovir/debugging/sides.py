@@ -156,7 +156,7 @@ class Side(Protocol):
 
     @property
     def not_compared(self) -> list[NotCompared]:
-        """Return the layers of which this side has tensors that are never compared."""
+        """Return the layers with tensors on this side that are never compared."""
         return []
 
     @property

@@ -88,7 +88,7 @@ class StatefulCalls:
         self._choices = sorted((*open_axes, *counted), key=lambda choice: choice[1] == 0)  # axes of batches last
         self._last: tuple[Choice, ...] = ()
         self.values: dict[str, Array] = {}
-        """What each variable has held before the last call."""
+        """The value of each variable before the last call."""
 
     def next(self) -> dict[str, Array]:
         """Run the next call, and return its inputs by name. Raise ModelError or RunError if no inputs fit."""

@@ -39,7 +39,7 @@ EXACT = Tolerance()
 
 
 class Depth(NamedTuple):
-    """What a tensor has gone through on its way from the inputs."""
+    """The sums, layers and roundings between the inputs of a model and a tensor."""
 
     terms: float = 0.0
     """The number of products that each element is the sum of."""

@@ -260,7 +260,7 @@ class LayerMargin:
 
 @dataclass(frozen=True)
 class _Folded:
-    """What is known of a tensor that is computed from constants alone."""
+    """The known facts about a tensor that is computed from constants alone."""
 
     array: Array | None
     events: Sequence[WatchEvent] = ()
@@ -419,7 +419,7 @@ class Watch:
             self.constants += [constant for constant in known.constants if constant not in self.constants]
 
     def _trace(self, port: Port, array: Array | None) -> _Folded:
-        """Return what a tensor that is computed from constants alone brings along; its array is None for an output."""
+        """Return the facts about a tensor that is computed from constants alone; its array is None for an output."""
         chain = constant_layers(port.layer)
         assert chain is not None
         if array is not None and not (is_real(array) and any(holds_anywhere(array, c) for c in self._nonfinite)):
@@ -474,7 +474,7 @@ class Watch:
 
 
 def large_constants(model: Model, conditions: Iterable[Condition]) -> Iterator[WatchedConstant]:
-    """Yield the constants of a model that are too large for a type of which an overflow is a condition."""
+    """Yield the constants of a model that are too large for a type that is watched for overflow."""
     overflows = [condition for condition in conditions if condition.kind == "overflow"]
     for layer in model.walk() if overflows else ():
         if not layer.is_dead:

@@ -67,7 +67,7 @@ def _refuse_layer(layer: Layer) -> NoReturn:
 
 
 def set_data(layer: Layer, operator: Const) -> None:
-    """Give a Const another operator; what the file declares of the old one is removed."""
+    """Give a Const another operator, and remove the declarations of the file for the old one."""
     owner_of(layer).needs_inference = True
     layer.operator = operator
     layer.attributes = ReadOnlyDict(constant_attributes(operator))

@@ -83,7 +83,7 @@ def _require_fit(tensor: Port, target: Port) -> None:
 
 
 def _make_distinct(ahead: Iterable[Layer], behind: Sequence[Layer]) -> None:
-    """Give the layers of the second model ids, and names of layers, tensors and variables, that the first has not."""
+    """Give the layers of the second model ids and names that no layer, tensor or variable of the first one has."""
     ahead = list(ahead)
     names = _others({layer.name for layer in ahead}, {layer.name for layer in behind})
     tensors = _others(_tensor_names(ahead), _tensor_names(behind))

@@ -33,7 +33,7 @@ from ovir.system.progress import counted
 
 
 def lower(model: LayerGraph, target: str | int) -> list[Layer]:
-    """Replace what a release does not know; see ``Model.lower``."""
+    """Replace operations that a release does not know; see ``Model.lower``."""
     release = as_release(target)
     with_types(model)
     refused = [diagnostic for layer in model.walk() for diagnostic in _refused_types(layer, release)]

@@ -158,7 +158,7 @@ class _Steps:
         if numbers.ndim > 1 or not numbers.size or not np.isfinite(numbers).all():
             self._refuse(f"{name} must be one finite number, or one for each channel, got {given!r}")
         if name == "scale" and not numbers.all():
-            self._refuse(f"scale has a zero, by which nothing can be divided: {given!r}")
+            self._refuse(f"scale must not contain zeros, because it is a divisor: {given!r}")
         dtype = self._target.element_type.to_dtype()
         if numbers.size == 1:
             return numbers.reshape(()).astype(dtype)
@@ -204,7 +204,7 @@ class _Steps:
         """Return the size of an axis that the model takes."""
         dim = self._target.shape[axis]
         if not dim.is_static:
-            hint = "reshape the model before: its size is what images are resized to"
+            hint = "reshape the model first: images are resized to the size of its input"
             self._refuse(f"axis {axis} of {self._target.shape} has no fixed size", hint)
         return dim.get_length()
 

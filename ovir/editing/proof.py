@@ -29,7 +29,7 @@ class ProvenEdit(Sequence[Layer]):
     folded: list[str] = field(default_factory=list)
     """The keys of the layers that were computed before any run."""
     notes: list[str] = field(default_factory=list)
-    """What users of the result have to know, in words."""
+    """Sentences that tell users of the result what they have to know."""
     verdict: str = NOT_WANTED
     """That the results agree, or why nothing was proven, in words."""
     relation: dict[str, Any] = field(default_factory=dict)

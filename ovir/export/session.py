@@ -154,7 +154,7 @@ def _without(weights: Mapping[ir.Value, ir.TensorProtocol], exported: Exported) 
 
 
 def _return_memory() -> None:
-    """Let glibc return to the system what onnxruntime has used to prepare weights, up to twice their size in f32."""
+    """Let glibc return the memory in which onnxruntime has prepared weights, up to twice their size in f32."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:

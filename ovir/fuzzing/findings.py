@@ -79,7 +79,7 @@ def version_of(layer: Layer) -> str:
 
 
 def signature_of(model: Model, fault: Fault) -> str:
-    """Return what faults with one cause have in common."""
+    """Return the signature that faults with one cause share."""
     what = pattern(fault.message)[:200] if fault.kind in _WORDED else ""
     return " ".join(f"{fault.kind}: {' '.join(operations_of(model))}: {what}".split()).rstrip(": ")
 

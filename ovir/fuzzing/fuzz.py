@@ -44,7 +44,7 @@ class Fuzzing:
     """What was found. It is true if nothing was."""
 
     findings: list[Finding] = field(default_factory=list)
-    """The findings, of which each stands for all faults of one signature."""
+    """The findings, each of which represents all faults of one signature."""
     description: str = ""
     """What models were compared with."""
     models: int = 0

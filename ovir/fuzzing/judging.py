@@ -1,4 +1,4 @@
-"""Run a model in ovir and on the other side, and say what the other side does wrong."""
+"""Run a model in ovir and on the other side, and describe the fault of the other side."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MARGIN = 4.0
 
 @dataclass(frozen=True)
 class Fault:
-    """What the other side does wrong with one model."""
+    """A fault of the other side, or of ovir itself, on one model."""
 
     kind: str
     """``crash``, ``hang``, ``refusal``, ``shape``, ``type``, ``values``, ``second run``, or ``ovir`` for a fault of

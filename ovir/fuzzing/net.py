@@ -86,5 +86,5 @@ class Net:
 
 
 def output(handle: tuple[int, int], index: int) -> tuple[int, int]:
-    """Another output of a layer."""
+    """Return another output of a layer."""
     return handle[0], handle[1] + index

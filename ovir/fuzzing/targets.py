@@ -1,4 +1,4 @@
-"""What random models are compared with: an engine in a process of its own, or a function."""
+"""The other side for random models: an engine in a process of its own, or a function."""
 
 from __future__ import annotations
 
@@ -138,10 +138,10 @@ class Function:
 
 
 def open_target(against: str | Compiler, config: Mapping[str, str] | None, timeout: float) -> Target:
-    """Return what models are compared with; raise InputError if there is no such thing."""
+    """Return the other side for models; raise InputError if it does not exist."""
     if callable(against):
         if config:
-            raise InputError.usage("config holds properties of a device, and there is none")
+            raise InputError.usage("config holds properties of a device, but no device is given")
         return Function(against)
     kind, _, device = str(against).partition(":")
     used = precise(against) if config is None else config

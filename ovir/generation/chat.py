@@ -127,7 +127,7 @@ def _special_tokens(entries: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 @cache
 def _environment() -> Environment:
-    """Return the sandbox of templates, with what the package transformers gives them."""
+    """Return the sandbox of templates, with the names that the package transformers gives them."""
     from jinja2 import TemplateError, nodes, parser
     from jinja2.exceptions import SecurityError
     from jinja2.ext import Extension, loopcontrols

@@ -136,7 +136,7 @@ class Settings:
         self.ignored = {
             name: generation[name] for name, off in _IGNORED.items() if generation.get(name, off) not in (off, None)
         }
-        """What the file says about the choice of tokens that has no effect here."""
+        """The settings of the file for the choice of tokens that have no effect here."""
         given = {name: generation.get(name) for name in _OF_DRAWS}
         self._defaults: dict[str, Any] = {
             name: value for name, value in given.items() if value is not None and (value != 0 or name == "top_p")

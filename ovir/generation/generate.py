@@ -32,7 +32,7 @@ Folder = str | os.PathLike[str]
 
 @dataclass
 class Generated:
-    """What a language model has made of a prompt; ``str`` returns its text."""
+    """The result of a language model for a prompt; ``str`` returns its text."""
 
     text: str
     """The text after the prompt."""

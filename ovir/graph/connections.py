@@ -417,7 +417,7 @@ def _layer_names(port: Port) -> Collection[str]:
 
 
 def require_own_bodies(layers: Iterable[Layer]) -> None:
-    """Raise InputError if a body belongs to two layers: what one of them does would change the other."""
+    """Raise InputError if a body belongs to two layers: an edit through one of them would change the other."""
     holders: dict[ConnectedLayers, Layer] = {}
     for layer in layers:
         for name, body in layer.bodies.items():

@@ -198,7 +198,7 @@ class Policy:
         return outputs, found
 
     def completed(self, layer: Layer, outputs: Types | None, is_doubtful: bool) -> Types | None:
-        """Return the outputs of a layer outside bodies, refined by what else is known of them."""
+        """Return the outputs of a layer outside bodies, refined by other known facts."""
         return outputs
 
     def give_up(self, layer: Layer) -> None:
@@ -307,7 +307,7 @@ def _report_surplus(engine: Engine, layer: Layer, count: int) -> None:
 
 
 class RecoveringPolicy(Policy):
-    """Continues with what the file declares if that is more reliable than what is inferred."""
+    """Continues with the declared types if these are more reliable than the inferred ones."""
 
     def __init__(self, diagnostics: Diagnostics, ir_version: int, log: ValueLog) -> None:
         super().__init__(diagnostics, ir_version)

@@ -175,7 +175,7 @@ class LayerReader:
                 self.diagnostics.report(UNKNOWN_ATTRIBUTE, message, self._at(element, layer), hint)
 
     def _misspelled_part(self, child: etree._Element, element: etree._Element, layer: Layer) -> str | None:
-        """Report an unknown element of a layer; return the tag of which it is a misspelling, None if there is none."""
+        """Report an unknown element of a layer; return the tag that it misspells, None if there is none."""
         tag = tag_of(child)
         if _BODY_TAGS.fullmatch(tag):
             return None

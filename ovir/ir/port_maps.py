@@ -328,7 +328,7 @@ def _slices_of(item: etree._Element) -> list[str]:
 
 
 def _unknown_names(item: etree._Element) -> dict[str, str | None]:
-    """Return the unknown attributes, each with the attribute of which it may be a misspelling."""
+    """Return the unknown attributes, each with the attribute that it may misspell."""
     known = _KNOWN[tag_of(item)]
     unknown = [str(name) for name in item.attrib if name not in known and name not in _OLD_KEYS]
     absent = [name for name in known if name not in item.attrib]

@@ -203,7 +203,7 @@ class _Reader(Generic[G]):
         raise ReadError(diagnose(IR_VERSION, message, self.at(root), hint=hint))
 
     def network(self, element: etree._Element, scope: str, version: int, gaps: Gaps, depth: int = 0) -> G:
-        """Read the layers and edges of a <net> or a body; what cannot be read is added to ``gaps``."""
+        """Read the layers and edges of a <net> or a body; record unreadable ones in ``gaps``."""
         known = self.diagnostics.added
         found: list[Layer] = []
         groups = element.findall("layers")

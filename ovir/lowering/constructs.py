@@ -1,7 +1,7 @@
-"""What a release reads but does not run, or runs wrongly, and what says the same in a way that it runs.
+"""Constructs that a release reads but does not run, or runs wrongly, and equivalent constructs that it runs.
 
-All of it was measured with published packages, on their CPU devices. Where a release between two that were measured was
-not, it counts as one that fails.
+All of them were measured with published packages, on their CPU devices. A release that was not measured counts as one
+that fails if it lies between two measured ones.
 """
 
 from __future__ import annotations

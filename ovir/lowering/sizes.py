@@ -41,7 +41,7 @@ def known(item: LayerOrPort, name: str) -> list[int]:
     """Return the integers of an input that must be known before any run."""
     array = constant(item)
     if array is None:
-        hint = "--fold-constants computes what is known before a run; --shape gives inputs exact sizes"
+        hint = "--fold-constants computes layers that are known before a run; --shape gives inputs exact sizes"
         refuse(f"the input '{name}' is not known before a run", hint)
     return [int(value) for value in array.reshape(-1)]
 

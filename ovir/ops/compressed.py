@@ -41,7 +41,7 @@ class Codes(NamedTuple):
 
 
 class CompressedWeights(Protocol):
-    """A constant tensor that is decompressed in parts. What needs arithmetic is decompressed to f32."""
+    """A constant tensor that is decompressed in parts. Parts that arithmetic needs are decompressed to f32."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...

@@ -329,7 +329,7 @@ class Einsum(Operator):
         subscripts, output = self.subscripts(len(inputs))
         hidden = [x.ndim - len(s) + 1 for x, s in zip(inputs, subscripts, strict=True) if "." in s]
         dims = len({*"".join(subscripts)} - {"."}) + max(hidden, default=0)
-        self.require(dims <= _MOST_DIMS, "the equation has {} dimensions in all, of which NumPy takes 52", dims)
+        self.require(dims <= _MOST_DIMS, "the equation has {} dimensions in all; NumPy takes at most 52", dims)
         while len(operands) > _MOST_OPERANDS:
             first, subscripts = subscripts[:_MOST_OPERANDS], subscripts[_MOST_OPERANDS:]
             needed = {*output, *"".join(subscripts)}

@@ -236,7 +236,7 @@ class Multinomial(RandomBase):
                     "row {} of probs must hold logarithms of probabilities that are not NaN or +inf, and not all -inf",
                     row,
                 )
-            self.fail("row {} of probs must hold probabilities, of which at least one is above 0", row)
+            self.fail("row {} of probs must hold probabilities, and at least one must be above 0", row)
         cumulative /= whole
         return cumulative
 

@@ -173,7 +173,7 @@ def histogram(title: str, array: Array, *, axis: str = "value", of: str = "eleme
         axis=axis,
         of=of,
         width=width,
-        note=f"The outer bars also count what is beyond, from {shown[0]:.5g} to {shown[-1]:.5g}." if is_clipped else "",
+        note=f"The outer bars also count values beyond, from {shown[0]:.5g} to {shown[-1]:.5g}." if is_clipped else "",
     )
 
 

@@ -40,7 +40,7 @@ def diff_page(found: Diff) -> Page:
         note = "Click a layer to see what differs, its lines in both files, and its neighbors."
         page.add("Layers", _chart(found), _layers(found, page), note=note)
     if found.affected:
-        page.add("Affected outputs", _affected(found, page), note="These layers are equal; what they read differs.")
+        page.add("Affected outputs", _affected(found, page), note="These layers are equal, but their inputs differ.")
     return page
 
 

@@ -353,7 +353,7 @@ class InferRequest(PublicNames):
         self._prepare()
 
     def _prepare(self) -> None:
-        """Make what runs the plan of the model as it is now."""
+        """Make the caches of executors for the model as it is now."""
         compiled = self.compiled
         self._bindings = ExecutorCache(compiled, self._variables)
         self._watched: ExecutorCache | None = None

@@ -20,7 +20,7 @@ from ovir.system.python_runtime import physical_memory, without_garbage_collecti
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Bytes. What kernels allocate for themselves while they run is not counted."""
+    """Bytes. Memory that kernels allocate for themselves while they run is not counted."""
 
     weights: int
     """Constants as the run holds them: those that stay compressed as the file holds them, the others decompressed."""

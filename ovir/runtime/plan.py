@@ -218,7 +218,7 @@ def require_promised(port: Port, output: Any, found: str = "the kernel returned"
 
 
 def broken_promise(index: int, promised: str, output: Any, found: str = "the kernel returned") -> OperatorError:
-    """Return the error for an output that is not what inference has promised."""
+    """Return the error for an output whose type or shape differs from the inferred one."""
     if isinstance(output, (np.ndarray, np.generic)):
         returned = f"{_type_of(output)}[{','.join(map(str, output.shape))}]"
     else:

@@ -377,7 +377,7 @@ _TIME, _TIME_PER_BYTE = 1e8, 4
 
 
 class FoldingBudget:
-    """Decides which constants of one model or body are folded. What it refuses is computed in each run instead."""
+    """Decides which constants of one model or body are folded. Constants that it refuses are computed in each run."""
 
     def __init__(self, model: LayerGraph) -> None:
         constants = (layer.outputs[0] for layer in model.layers if layer.type == "Const" and layer.outputs)

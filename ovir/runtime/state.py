@@ -105,7 +105,7 @@ class Content:
         self.roll_back()
 
     def roll_back(self) -> None:
-        """Forget what this run has made."""
+        """Drop the values that this run has assigned."""
         self._pending = self._appended = None
 
 

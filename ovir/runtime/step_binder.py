@@ -144,7 +144,7 @@ class StepBinder:
         self.calls.append((function, arguments))
 
     def undo(self) -> None:
-        """Forget what an operation has asked for that turned out to have no fast form."""
+        """Drop the requests of an operation that turned out to have no fast form."""
         for index, slot in enumerate(self._step.outputs):
             if self.outputs[index] is not None and not self._is_again:
                 self._memory.release(slot)

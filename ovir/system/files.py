@@ -203,7 +203,9 @@ class _Replacement:
 def _beside(path: str, token: str, end: str) -> str:
     """Return the path of a hidden file next to a file, whose name is no longer than systems allow."""
     folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name[:_NAME]}.{token}.{end}")
+    if len(name) > _NAME:  # files that are replaced together differ in their endings
+        name = name[: _NAME // 2] + name[-_NAME // 2 :]
+    return os.path.join(folder, f".{name}.{token}.{end}")
 
 
 def _require_folder(path: str) -> None:

@@ -357,7 +357,7 @@ def _characters(text: bytes) -> Sequence[str]:
 
 @register("VocabEncoder", version="extension")
 class VocabEncoder(TokenizerOperator):
-    """The id of each string: what a vocabulary of strings and ids has for it, else the last input."""
+    """The id of each string in a vocabulary of strings and ids, or the last input if the string is not in it."""
 
     input_counts = (8,)
 

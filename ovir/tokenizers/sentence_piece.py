@@ -103,7 +103,7 @@ class SentencepieceTokenizer(_SentencePiece):
         pieces = pieces_at_ends(text_of(model))
         for piece, is_added in zip(pieces, (self.add_bos, self.add_eos), strict=True):
             if is_added and processor.piece_to_id(piece) == processor.unk_id():
-                raise OperatorError(f"the model has no piece {piece!r}, which is to be added to each text")
+                raise OperatorError(f"the model has no piece {piece!r}, which should be added to each text")
         begin, end = map(processor.piece_to_id, pieces)
         return [begin] * self.add_bos, [end] * self.add_eos
 

@@ -312,7 +312,7 @@ class Tasks(Iterator[Outcome[Item]]):
             self._workers.submit(self._function, []).result()
         except BrokenExecutor:
             self.close()
-            hint = "a script that starts processes needs `if __name__ == '__main__':` around what it runs"
+            hint = "a script that starts processes needs `if __name__ == '__main__':` around the code that it runs"
             message = "workers end before they have done any work"
             raise RunError(diagnose(WORKER_DIED, message, hint=hint)) from None
 

@@ -47,7 +47,7 @@ def test_no_weights_are_needed(cli: Any, tmp_path: Path, command: str) -> None:
     missing = cli(command, path)
     assert (missing.status, missing.out) == (0, asked.out)
     assert "info[OVIR501]" in missing.err
-    assert "what the file declares stands in for what depends on their values" in missing.err
+    assert "types that depend on their values are those that the file declares" in missing.err
 
 
 def test_what_depends_on_missing_weights_is_marked_as_declared(cli: Any, tmp_path: Path) -> None:

@@ -20,12 +20,20 @@ def test_known_findings_are_not_reported(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "compiler.py").write_text(PROGRAM)
     options = ["--against", f"python:{tmp_path / 'compiler.py'}:run", "--models", 3, "--ops", "Floor-1"]
     options += ["--types", "f32", "--known", tmp_path / "known.txt"]
-    (tmp_path / "known.txt").write_text("# none\n")
     first = cli("fuzz", *options, "-o", tmp_path / "a", "--write-known", tmp_path / "known.txt")
     assert (first.status, first.err.count("error")) == (1, 0)
     assert "values\n" in (tmp_path / "known.txt").read_text()
     assert (tmp_path / "a" / "fuzz.json").exists()
     assert cli("fuzz", *options, "-o", tmp_path / "b").status == 0
+
+
+def test_types_that_numpy_lacks_are_not_supported(tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "compiler.py").write_text(
+        "import ml_dtypes\ndef run(path, inputs):\n    return [inputs[0].astype(ml_dtypes.bfloat16)]\n"
+    )
+    options = ["--against", f"python:{tmp_path / 'compiler.py'}:run", "--models", 4, "--ops", "Floor-1|Sqrt-1|Abs-1"]
+    done = cli("fuzz", *options, "--types", "f32", "-o", tmp_path / "a")
+    assert (done.status, "0 findings" in done.out, "more operation" in done.out) == (0, True, False)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200)])

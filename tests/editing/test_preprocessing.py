@@ -76,7 +76,7 @@ def test_an_f16_model_is_normalized_in_f16() -> None:
         ({"mean": [1, 2]}, "mean has 2 numbers for 3 channels"),
         ({"mean": "x"}, "mean must be numbers, got 'x'"),
         ({"mean": float("nan")}, "mean must be one finite number, or one for each channel, got nan"),
-        ({"scale": [1, 0, 1]}, "scale has a zero"),
+        ({"scale": [1, 0, 1]}, "scale must not contain zeros"),
         ({"resize": "bilinear"}, "unknown resize 'bilinear': expected linear, nearest, cubic"),
         ({"size": (2, 3)}, "a size is given, but no resize"),
         ({"resize": "linear", "size": (2,)}, "size must be a height and a width, got (2,)"),
@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(arguments: dict[str, A
 
 
 def test_a_model_without_fixed_size_cannot_resize() -> None:
-    with pytest.raises(ovir.InputError, match=r"axis 2 of \[1,3,\?,\?\] has no fixed size\n.*reshape the model before"):
+    with pytest.raises(ovir.InputError, match=r"axis 2 of \[1,3,\?,\?\] has no fixed size\n.*reshape the model first"):
         detector(shape="1,3,?,?").preprocess(resize="linear")
     with pytest.raises(ovir.InputError, match="the model takes i32 here, so that nothing can be normalized"):
         detector("i32").preprocess(mean=1)

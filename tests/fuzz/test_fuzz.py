@@ -125,6 +125,7 @@ def test_a_search_goes_on(tmp_path: Path) -> None:
         ({"types": ["f31"]}, "no element type 'f31'"),
         ({"against": "onnx:a.onnx"}, "cannot fuzz"),
         ({"against": "python:missing.py:run"}, "expected the path of a file"),
+        ({"against": "python:missing.py"}, "expected python:FILE.py:FUNCTION"),
         ({"against": "runtime:2022.3"}, "names no Python"),
         ({"against": "runtime:old=python3"}, "not an OpenVINO release"),
         ({"against": "runtime:2022.3=missing/python"}, "cannot start missing/python: No such file"),

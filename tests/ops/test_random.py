@@ -243,7 +243,7 @@ def test_every_call_gives_the_same_samples_unless_there_are_no_seeds() -> None:
 @pytest.mark.parametrize(
     ("probs", "count", "attributes", "message"),
     [
-        ([[1.0, 1.0], [0.0, 0.0]], 1, {}, "row 1 of probs must hold probabilities, of which at least one is above 0"),
+        ([[1.0, 1.0], [0.0, 0.0]], 1, {}, "row 1 of probs must hold probabilities, and at least one must be above 0"),
         ([[1.0, -1.0]], 1, {}, "row 0 of probs must hold probabilities"),
         (
             [[0.0, 1.0], [1.0, np.nan]],

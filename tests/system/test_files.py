@@ -27,6 +27,17 @@ def test_a_file_is_replaced_when_it_is_complete(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("length", [36, 37, 38, 39, 40, 41, 60, 200])
+def test_files_with_long_names_are_replaced_together(tmp_path: Path, length: int) -> None:
+    paths = [tmp_path / f"{'a' * length}.{ending}" for ending in ("xml", "bin")]
+    for text in (b"older", b"newer"):
+        with replaced_files(paths, "save the model") as files:
+            for file in files:
+                file.write(text)
+    assert [path.read_bytes() for path in paths] == [b"newer", b"newer"]
+    assert sorted(tmp_path.iterdir()) == sorted(paths)
+
+
 @pytest.mark.parametrize(
     "error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), MemoryError()]
 )

@@ -1,4 +1,4 @@
-"""Rules about what the plugin of a device is documented to refuse, or to compute otherwise: one table, ``LIMITS``."""
+"""Rules for models that a device's plugin refuses or computes differently, as documented: one table, ``LIMITS``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Limit:
-    """One rule: what a device does not take, and who says so."""
+    """One rule: a limit of a device, and its source."""
 
     device: str
     says: str
@@ -229,16 +229,16 @@ def integer_arithmetic(context: Context) -> Iterator[Case]:
 
 
 def saturating_sums(context: Context) -> Iterator[Case]:
-    """Yield products of quantized data with weights of which two products exceed 16 bits: 2 * 255 * 65 > 32767."""
+    """Yield products of quantized data and weights so large that two exceed 16 bits: 2 * 255 * 65 > 32767."""
     for weights in weights_of(context.model):
         others = [port for port in weights.layer.inputs if port is not weights.input]
         if any(map(quantized_source, others)) and (weights.largest_code or 0) > MOST_IN_16_BITS:
-            message = "without VNNI, products of int8 are added in 16 bits, in which weights of the full range saturate"
+            message = "without VNNI, int8 products are added in 16 bits, so weights of the full range saturate sums"
             yield Case(weights.layer, message, "NNCF's overflow_fix uses half of the range of the weights")
 
 
 MOST_IN_16_BITS = 64
-"""The largest weight of which two products with u8 fit into 16 bits."""
+"""The largest weight whose products with two numbers of u8 fit into 16 bits together."""
 
 ARITHMETIC = frozenset(
     ("Add", "CumSum", "Divide", "FloorMod", "MatMul", "Mod", "Multiply", "Negative", "Power", "ReduceProd", "ReduceSum",

@@ -68,7 +68,7 @@ _TIMES = 16
 
 @rule(HEAVY_RUN, for_untrusted=True, of_runs=True)
 def heavy_run(context: Context) -> Iterator[Diagnostic]:
-    """Report a model of which a run computes too much, or holds too many tensors at one time."""
+    """Report a model whose run computes too much, or holds too many tensors at one time."""
     place = Place(context.file, line_of(context.root))
     work, most = 0.0, 0.0
     heaviest: Layer | None = None
@@ -160,7 +160,7 @@ def long_loop(context: Context) -> Iterator[Diagnostic]:
 
 @rule(UNLIMITED_LOOP, for_untrusted=True, of_runs=True)
 def unlimited_loop(context: Context) -> Iterator[Diagnostic]:
-    """Report loops that may end, but of which neither a trip count nor a counter in the condition says when."""
+    """Report loops that may end, but have neither a trip count nor a counter in the condition."""
     for layer, found in context.endings.items():
         if not found.is_limited:
             message = f"neither a trip count of at most {MOST_ITERATIONS:,} nor a counter in the condition limits the"

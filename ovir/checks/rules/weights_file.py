@@ -37,7 +37,7 @@ from ovir.ops.infrastructure import Const
 
 @rule(TOO_MANY_BYTES)
 def too_many_bytes(context: Context) -> Iterator[Diagnostic]:
-    """Report constants of which OpenVINO reads only the first bytes; the shape, the type or the size may be wrong.
+    """Report constants with more bytes than OpenVINO reads; the shape, the type or the size may be wrong.
 
     OpenVINO itself writes one byte for a constant without elements.
     """

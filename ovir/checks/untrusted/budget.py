@@ -10,7 +10,7 @@ from ovir.diagnostics.errors import InputError
 
 @dataclass(frozen=True)
 class Budget:
-    """What the check of one untrusted file may take; what takes more is an error, OVIR001.
+    """The time and memory that the check of one untrusted file may take; it is an error, OVIR001, to take more.
 
     The memory is limited on Linux, the time everywhere.
     """

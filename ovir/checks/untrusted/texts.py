@@ -94,9 +94,9 @@ class Texts:
 
 
 _HINTS = {
-    NAMED_PATH: "a program that obeys it reads or loads what strangers have chosen; remove it",
+    NAMED_PATH: "a program that follows it reads or loads files that strangers have chosen; remove it",
     UNSAFE_NAME: "such a name looks like another one, or changes what a terminal shows",
-    SPELLING: "readers differ in what they make of it; write it as OpenVINO does",
+    SPELLING: "readers interpret it differently; write it as OpenVINO does",
 }
 
 # --------------------------------------------------------------------------- paths

@@ -18,7 +18,7 @@ def add_untrusted(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--untrusted",
         action="store_true",
-        help="for untrusted files: what a file could do to its reader is an error; each is checked in a process",
+        help="for untrusted files: report everything that could harm a reader as an error; check each in a process",
     )
     group.add_argument(
         "--timeout",

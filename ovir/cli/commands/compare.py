@@ -354,7 +354,7 @@ def add_to(commands: Any) -> None:
         help="run each layer alone with the inputs that it has in ovir, also if the outputs agree",
     )
     modes.add_argument(
-        "--cumulative", action="store_true", help="compare the tensors between the layers, in which errors add up"
+        "--cumulative", action="store_true", help="compare the tensors between the layers, where errors add up"
     )
     add_tolerances(parser)
     add_input_sets(parser)

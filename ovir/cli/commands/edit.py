@@ -41,7 +41,7 @@ from ovir.ops.infrastructure import Const
 from ovir.system.progress import stage
 
 Report = Callable[[], str]
-"""Returns what an edit has done, once the model is inferred."""
+"""A function that describes the effect of an edit, once the model is inferred."""
 
 
 def rename(model: Model, text: str) -> Report:
@@ -373,8 +373,8 @@ EDITS = (
         simplify,
         is_proven=True,
     ),
-    Edit(RUNTIME, "RELEASE", "rewrite what this OpenVINO release does not know, such as 2022.3", runtime),
-    Edit(OPSET, "NUMBER", "rewrite what is newer than an opset, such as 8", opset),
+    Edit(RUNTIME, "RELEASE", "rewrite operations that this OpenVINO release, such as 2022.3, does not know", runtime),
+    Edit(OPSET, "NUMBER", "rewrite operations that are newer than an opset, such as 8", opset),
     Edit("--prune", None, "remove dead layers", prune),
     Edit("--strip-rt-info", None, "remove all runtime information", strip_rt_info),
     Edit(
@@ -503,7 +503,7 @@ def _hint(model: Model, error: Diagnostic, edits: Sequence[tuple[str, str]], opt
 
 
 class Done(NamedTuple):
-    """An edit that has been applied, with what it has done in words."""
+    """An edit that has been applied, with a description of its effect."""
 
     option: str
     value: str

@@ -204,7 +204,7 @@ def add_to(commands: Any) -> None:
         "--columns",
         type=_columns,
         metavar="x1,y1,...",
-        help="for map: what the columns of the output hold, of x1, y1, x2, y2, class, score, image and _ for others",
+        help="for map: the columns of the output: x1, y1, x2, y2, class, score, image, and _ for others",
     )
     parser.add_argument(
         "--box-size",
@@ -310,7 +310,7 @@ def _output(model: Model, name: str | None) -> int:
 
 @dataclass(frozen=True)
 class _Task:
-    """What each model is evaluated on, and by whom."""
+    """The inputs, labels and metric with which each model is evaluated, and the options of the workers."""
 
     files: Sequence[InputFile]
     labels: dict[str, Loader]

@@ -19,7 +19,7 @@ def add_to(commands: Any) -> None:
         commands,
         "explain",
         run,
-        "explain what the code of a diagnostic means and how to fix what it reports",
+        "explain what the code of a diagnostic means and how to fix the fault",
         "  ovir explain OVIR402\n  ovir explain 402 403\n  ovir explain 4          the codes of 4xx\n"
         "  ovir explain            all codes\n",
     )

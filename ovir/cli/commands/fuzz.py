@@ -47,7 +47,7 @@ def add_to(commands: Any) -> None:
         type=file_name,
         required=True,
         metavar="SIDE",
-        help="openvino:DEVICE, runtime:RELEASE=PYTHON for an older OpenVINO, which another Python has, or "
+        help="openvino:DEVICE, runtime:RELEASE=PYTHON for an older OpenVINO in another Python, or "
         "python:FILE.py:FUNCTION for a compiler of one's own",
     )
     add_device(parser)
@@ -86,32 +86,41 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.write_known is not None:
         check_target("--write-known", arguments.write_known)
+        if arguments.known == arguments.write_known and not os.path.exists(arguments.known):
+            arguments.known = None  # it is written at the end of the first search
     config = config_of(arguments.config) if arguments.config else None
     options = {} if arguments.timeout is None else {"timeout": arguments.timeout}
     with reported("fuzzing") as update:
+        latest: list[Fuzzing] = []
 
         def progress(found: Fuzzing, share: float) -> None:
+            latest[:] = [found]
             left = round(found.seconds * (1 / share - 1)) if 0 < share < 1 else 0
             text = (
                 f"{found.rate:.3g} models/s, {plural(len(found.findings), 'finding')}, {left // 60}:{left % 60:02} left"
             )
             update(found.models, round(found.models / share) if share else 0, text)
 
-        found = fuzz(
-            arguments.against,
-            config=config,
-            time=arguments.time,
-            models=arguments.models,
-            seed=arguments.seed or 0,
-            ops=arguments.ops,
-            types=() if arguments.types is None else arguments.types.split(","),
-            workers=arguments.workers,
-            output=arguments.output,
-            known=arguments.known,
-            resume=arguments.resume,
-            progress=progress,
-            **options,
-        )
+        try:
+            found = fuzz(
+                arguments.against,
+                config=config,
+                time=arguments.time,
+                models=arguments.models,
+                seed=arguments.seed or 0,
+                ops=arguments.ops,
+                types=() if arguments.types is None else arguments.types.split(","),
+                workers=arguments.workers,
+                output=arguments.output,
+                known=arguments.known,
+                resume=arguments.resume,
+                progress=progress,
+                **options,
+            )
+        except KeyboardInterrupt:
+            if latest:
+                _write_index(arguments, latest[0])
+            raise
     if arguments.write_known is not None:
         write_known(arguments.write_known, found)
     _write_index(arguments, found)
@@ -146,7 +155,7 @@ def _print(found: Fuzzing, folder: str) -> None:
         say_table((">models", "~known divergence"), [(format_count(n), name) for name, n in found.known.most_common()])
     say()
     if found.unreached:
-        more = and_others(len(found.unreached) - _SHOWN, "more operation version")
+        more = and_others(max(len(found.unreached) - _SHOWN, 0), "more operation version")
         say(readable(f"not reached: {', '.join(found.unreached[:_SHOWN])}{more}"))
     versions = f"{plural(len(found.exercised), 'operation version')}, {found.refused:,} not run by ovir"
     count = f"{plural(len(found.findings), 'finding')} on {found.description}"

@@ -79,7 +79,7 @@ def add_to(commands: Any) -> None:
         "--engine",
         choices=ENGINES,
         default=next(iter(ENGINES)),
-        help="what computes the decoder: numpy, or onnxruntime for all that ONNX can express (default: numpy)",
+        help="the engine of the decoder: numpy, or onnxruntime for all layers that ONNX can express (default: numpy)",
     )
     parser.add_argument("--threads", type=positive, metavar="N", help="use at most N threads (default: all cores)")
     parser.add_argument(

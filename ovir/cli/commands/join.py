@@ -1,4 +1,4 @@
-"""``ovir join``: make one model of two, of which the first feeds the second."""
+"""``ovir join``: make one model out of two; the first feeds the second."""
 
 from __future__ import annotations
 

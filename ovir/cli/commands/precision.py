@@ -79,7 +79,7 @@ def add_to(commands: Any) -> None:
         "--output",
         type=output_file,
         metavar="OUT.xml",
-        help="save the model with marks by which OpenVINO computes these layers in f32",
+        help="save the model with marks that make OpenVINO compute these layers in f32",
     )
     add_json(parser)
     add_legacy_io(parser)

@@ -38,12 +38,13 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=ENGINES,
         default=next(iter(ENGINES)),
-        help="what computes: numpy, or onnxruntime for all that ONNX can express (default: numpy)",
+        help="the engine: numpy, or onnxruntime for all layers that ONNX can express (default: numpy)",
     )
     group.add_argument(
         "--quantize-activations",
         action="store_true",
-        help="let onnxruntime round what it multiplies with large matrices of 4-bit and 8-bit codes to 8 bits: faster, "
+        help="let onnxruntime round the inputs that it multiplies by large matrices of 4-bit and 8-bit codes "
+        "to 8 bits: faster, "
         "and less exact",
     )
     group.add_argument("--threads", type=positive, metavar="N", help="use at most N threads (default: all cores)")

@@ -22,7 +22,7 @@ def add_device(parser: argparse.ArgumentParser) -> None:
         "--device",
         type=_device,
         metavar="NPU",
-        help=f"also report what this device is documented not to run: {', '.join(DEVICES)}",
+        help=f"also report what this device does not run according to its documentation: {', '.join(DEVICES)}",
     )
     group.add_argument(
         "--ask", action="store_true", help="with --device: also ask the device itself, by OpenVINO's query_model"
@@ -51,7 +51,7 @@ class Verdict:
         self.is_silent = arguments.quiet or not all(settings.wants(code.id) for code in _REASONS)
 
     def with_answer(self, name: str, found: list[Diagnostic]) -> list[Diagnostic]:
-        """Return the diagnostics of a file together with what the device says of it, by line.
+        """Return the diagnostics of a file together with those of the device, by line.
 
         A file that ovir cannot read is not given to the device. A device that is not there is not asked again.
         """

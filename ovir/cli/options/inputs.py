@@ -246,7 +246,7 @@ def _archive(model: Model, source: str) -> dict[int, Array]:
 
 
 def _one(model: Model, index: int, source: str, text: str) -> Array:
-    """Return the array of a file, or one that is written out. What exists or has a known ending is a file."""
+    """Return the array of a file, or of literal values. A text is a file if that exists, or if the ending is known."""
     path, key = _split_key(source)
     if not path.lower().endswith(_ARRAYS) and not os.path.exists(path):
         return _literal(model, index, source, text)

@@ -1,4 +1,4 @@
-"""``--node-data FILE.json``: what a command has found out about layers, as Model Explorer colors them by it."""
+"""``--node-data FILE.json``: results of a command for layers, by which Model Explorer colors them."""
 
 from __future__ import annotations
 

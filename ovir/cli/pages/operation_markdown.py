@@ -91,7 +91,7 @@ def _row(*cells: str) -> str:
 
 
 def operation_page(name: str) -> str:
-    """Return the page of an operation, with its newest version first. What versions are exported to needs onnx."""
+    """Return the page of an operation, with its newest version first. The operators of its export need onnx."""
     group = next(title for title, names in groups().items() if name in names)
     anchor = re.sub(r"[^\w\- ]", "", group).lower().replace(" ", "-")
     versions = _by_name()[name][::-1]

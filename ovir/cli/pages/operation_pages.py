@@ -172,7 +172,7 @@ def _function(entry: OperationEntry) -> str:
 
 
 def _export(cls: type[Operator]) -> str:
-    """Return what an operation is exported to; nothing for operations that no opset has."""
+    """Return the ONNX operators that an operation is exported to; nothing for operations that no opset has."""
     if not cls.opset:
         return ""
     try:

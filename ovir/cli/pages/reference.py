@@ -91,7 +91,7 @@ def _table(title: str, rows: list[tuple[str, str]]) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a text of the parser as Markdown: options, placeholders and what stands in quotes are code."""
+    """Return a text of the parser as Markdown: options, placeholders and quoted texts are code."""
     code = r"(`[^`]*`|'\S+'|(?<![\w-])--[a-z][\w-]*|[A-Z]+=(?:\S*[^\s,;.)])?)"
     parts = re.split(code, text.replace("%%", "%"))  # each odd one is code
     parts[1::2] = [f"`{part.strip('`')}`" for part in parts[1::2]]

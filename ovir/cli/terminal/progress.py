@@ -116,7 +116,7 @@ def text_of(stages: Sequence[Stage], seconds: float, columns: int) -> str:
 
 
 def _text_of(item: object) -> str:
-    """Return the end of what an item is called, because the beginnings of names are alike."""
+    """Return the end of an item's name, because the beginnings of names are alike."""
     layer = getattr(item, "layer", item)  # of a step of a plan
     if isinstance(layer, Layer):
         return f"{layer.type} {escaped(layer.name[-_MOST_TEXT:])}"

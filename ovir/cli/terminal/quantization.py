@@ -1,4 +1,4 @@
-"""What commands say of differences between quantized models."""
+"""Messages of commands about differences between quantized models."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Terminated(KeyboardInterrupt):  # like KeyboardInterrupt, it is not an err
 
 
 class Requests:
-    """What the process does when it is asked to end.
+    """The reaction of the process to a request to end.
 
     While a command runs, an exception is raised, so that it cleans up. Before and after, there is nothing to clean up,
     and the process ends at once.

@@ -111,7 +111,7 @@ class OpenVino:
             raise UnusableError(f"{self.device} refuses the properties {listed}:\n{error}") from None
 
     def load(self, path: str, outputs: Sequence[str]) -> tuple[Any, dict[str, Any]]:
-        """Return an infer request of the compiled model, and what the device says of it."""
+        """Return an infer request of the compiled model, and the device's answer about it."""
         self._add_tokenizers(path)
         compiled = self.core.compile_model(path, self.device, self.config)
         facts: dict[str, Any] = {}
@@ -245,6 +245,8 @@ class PythonFunction:
 
     def __init__(self, name: str, config: Mapping[str, str]) -> None:
         path, _, function = name.rpartition(":")
+        if not path:
+            raise UnusableError(f"expected python:FILE.py:FUNCTION, got python:{name}")
         try:
             self.function = runpy.run_path(path)[function]
         except (OSError, KeyError) as error:
@@ -295,7 +297,9 @@ def _sent_array(array: Any) -> WireTensor:
 
     if array.dtype == object:
         return "string", array.shape, array.reshape(-1).tolist()
-    name = next(name for name, dtype in _DTYPES.items() if dtype == array.dtype.name)
+    name = next((name for name, dtype in _DTYPES.items() if dtype == array.dtype.name), None)
+    if name is None:
+        raise NotImplementedError(f"NumPy has no element type {array.dtype.name}")
     return name, array.shape, pickle.PickleBuffer(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 

@@ -236,7 +236,7 @@ class EngineProcess:
 _WHAT = {
     "open": "cannot start",
     "load": "cannot compile the model",
-    "executed": "cannot show what it executes",
+    "executed": "cannot show its executed graph",
     "query": "cannot say what it supports",
     "unload": "cannot release a model",
     "infer": "cannot run the model",

@@ -64,7 +64,7 @@ def gather_of_codes(
 
 
 def _before_cast(graph: Graph, data: Tensor) -> Tensor:
-    """Return the f16 or bf16 constant of which data is made by a Cast, so that only what is gathered is cast."""
+    """Return the f16 or bf16 constant that a Cast turns into data, so that only gathered elements are cast."""
     node = data.value.producer()
     if node is None or node.op_type != "Cast" or data.element_type != f32:
         return data

@@ -51,7 +51,7 @@ def _axes(graph: Graph, data: Tensor, axes: Tensor | None) -> list[int]:
 
 @dataclass
 class _Axis:
-    """An axis to be resized; what only the run shows is None."""
+    """An axis to be resized; values that only the run shows are None."""
 
     number: int
     place: int

@@ -55,7 +55,7 @@ def bitwise(graph: Graph, op: BitwiseBase, a: Tensor, b: Tensor) -> Tensor:
 
 @exports(BitwiseNot, to="BitwiseNot; boolean: Not; before opset 18, and for narrow types: Sub")
 def bitwise_not(graph: Graph, op: BitwiseNot, data: Tensor) -> Tensor:
-    """Export as BitwiseNot, or as the difference from the number of which all bits are set."""
+    """Export as BitwiseNot, or as the difference from the number whose bits are all set."""
     element_type = op.output_types[0]
     if element_type == boolean:
         return graph.Not(data)

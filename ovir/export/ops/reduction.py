@@ -126,7 +126,7 @@ def _reduces_nothing(op: ReductionBase, data: Tensor) -> bool:
 
 
 def _filled(graph: Graph, op: ReductionBase, number: float) -> Tensor:
-    """Return a result of which every element is the same."""
+    """Return a result whose elements are all the same."""
     element_type = op.output_types[0]
     if element_type.is_integral:
         low, high = integer_range(element_type.to_dtype())

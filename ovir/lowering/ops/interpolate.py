@@ -15,7 +15,7 @@ from ovir.ops.interpolate import Interpolate11
 
 @lowers("Interpolate", 11)
 def interpolate_11(op: Interpolate11, image: Port, target: Port, axes: Port | None = None) -> LayerOrPort:
-    """Give sizes and scales in two inputs, of which the older version reads one."""
+    """Give sizes and scales in two inputs; the older version reads only one of them."""
     if op.mode.endswith("_pillow"):
         return _as_pillow(op, image, target, axes)
     resized = range(rank(image, "image")) if axes is None else known(axes, "axes")

@@ -60,7 +60,7 @@ class Traits:
     """The inputs, by name, whose elements are multiplied with those of another input and summed up: what may be the
     weights of a product or convolution."""
     exact_inputs: ClassVar[tuple[int, ...]] = ()
-    """The inputs that give sizes or positions, so that what they are computed from must not be rounded to f16."""
+    """The inputs that give sizes or positions: tensors that they are computed from must not be rounded to f16."""
     decompresses: ClassVar[tuple[int, ...]] = ()
     """The inputs through which compressed weights may come. When the plan decompresses such weights, it computes the
     layer in f32, by rows if ``rows_from`` allows it."""
