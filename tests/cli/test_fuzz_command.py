@@ -28,9 +28,8 @@ def test_known_findings_are_not_reported(tmp_path: Path, cli: Cli) -> None:
 
 
 def test_types_that_numpy_lacks_are_not_supported(tmp_path: Path, cli: Cli) -> None:
-    (tmp_path / "compiler.py").write_text(
-        "import ml_dtypes\ndef run(path, inputs):\n    return [inputs[0].astype(ml_dtypes.bfloat16)]\n"
-    )
+    program = "import ml_dtypes, numpy\n\ndef run(*_):\n    return [numpy.zeros(1, ml_dtypes.bfloat16)]\n"
+    (tmp_path / "compiler.py").write_text(program)
     options = ["--against", f"python:{tmp_path / 'compiler.py'}:run", "--models", 4, "--ops", "Floor-1|Sqrt-1|Abs-1"]
     done = cli("fuzz", *options, "--types", "f32", "-o", tmp_path / "a")
     assert (done.status, "0 findings" in done.out, "more operation" in done.out) == (0, True, False)
