@@ -84,7 +84,7 @@ def prove_edit(
         given: The values of some inputs of the original, by name; all others are drawn.
         batch: For an edit that gives the model another number of items, the axis of the items by the position of an
             input. A call of the result must equal calls of the original with the same items. Inputs that have no axis
-            here are the same for all items.
+            here are the same for all items. An output that depends on the items must have an axis for them.
         states: For an edit that makes variables inputs and outputs, or the other way round: the names of the input and
             the output by the id of the variable. The values are handed on from call to call.
         samples: How many sets of inputs; by default 3, or 5 calls in a row of a model with variables of fixed shapes
@@ -116,6 +116,8 @@ def prove_edit(
                 found = session.run([inputs], None)
                 if items is not None and items.failure is not None:
                     return EditProof(reason=f"ovir cannot run the model: {items.failure}")
+                if items is not None:
+                    items.require_axes()
                 way = _BEFORE_AND_AFTER if items is None else ItemCalls.way
                 _require_agreement(found, first, way, is_other_first=items is not None)
         except OvirError as error:
@@ -277,7 +279,12 @@ class ItemCalls(Side):
         one = next(iter(calls[0]))
         self._items = max(max(call[one]) for call in calls) + 1, len(calls[0][one])
         """The number of items in one call, and in a call of the original."""
-        self._from_data = _ports_from_data(after)
+        self._from_data = _ports_from_data(
+            layer for layer in after.layers if layer.type == "Parameter" or isinstance(layer.operator, ReadValueBase)
+        )
+        self._from_items = _ports_from_data(after.inputs[i].layer for i in batch)
+        self._without_axis: set[Port] = set()
+        """The tensors of outputs that depend on the items, and have no axis for them."""
         self._results: dict[Port, Array] = {}
         self.failure: str | None = None
         """Why the original cannot be run."""
@@ -301,25 +308,48 @@ class ItemCalls(Side):
             if not any(port in self._from_data for port in step.layer.outputs):
                 yield LayerAnswer(step, skipped="it is computed from sizes alone")
                 continue
-            columns = zip(*([array for array in a.arrays if array is not None] for a in answers), strict=True)
-            arrays = [
-                _together(column, actual, self._items, ITEM_NUMBERS.get((step.layer.type, port.index)), port in wanted)
-                for column, actual, port in zip(columns, step.outputs, step.layer.outputs, strict=True)
-            ]
+            columns = list(zip(*([array for array in a.arrays if array is not None] for a in answers), strict=True))
+            arrays = []
+            for column, actual, port in zip(columns, step.outputs, step.layer.outputs, strict=True):
+                number = ITEM_NUMBERS.get((step.layer.type, port.index))
+                arrays.append(_together(column, actual, self._items, number, port in wanted))
+                if port in wanted and number is None and self._lacks_axis(port, column, actual):
+                    self._without_axis.add(port)
             self._results.update((port, array) for port, array in zip(step.layer.outputs, arrays, strict=True))
             yield LayerAnswer(step, arrays, other=first.other)
+
+    def _lacks_axis(self, port: Port, parts: Sequence[Array], actual: Array) -> bool:
+        """Return whether the tensor of an output depends on the items, and is as large for all as for those of a call.
+
+        A tensor without elements, which may have as many rows as were found, does not tell.
+        """
+        total, each = self._items
+        if total == each or not actual.size or _item_axis(parts, actual) is not None:
+            return False
+        return port in self._from_items or any(not np.array_equal(parts[0], part) for part in parts)
+
+    def require_axes(self) -> None:
+        """Raise ModelError if outputs that depend on the items have no axis for them."""
+        found = [port for port in self._after.outputs if port.source in self._without_axis]
+        if found:
+            names = ", ".join(f"'{port.any_name}'" for port in found)
+            what = f"outputs {names} depend" if len(found) > 1 else f"output {names} depends"
+            message = f"{what} on the items of a batch, without an axis that holds them"
+            hint = "an output can only hold what is computed for one call of the original"
+            raise ModelError(diagnose(CHANGED_RESULTS, message, found[0].layer.place, hint=hint))
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         return [self._results.get(port.source) if port.source is not None else None for port in self._after.outputs]
 
 
-def _ports_from_data(model: Model) -> set[Port]:
-    """Return the tensors that depend on the elements of inputs or variables, and not on sizes alone."""
+def _ports_from_data(starts: Iterable[Layer]) -> set[Port]:
+    """Return the tensors that depend on the elements of what these layers give, and not on sizes alone."""
     found: set[Port] = set()
-    for layer in model.layers:
-        starts = layer.type == "Parameter" or isinstance(layer.operator, ReadValueBase)
-        if starts or (layer.type != "ShapeOf" and any(port.source in found for port in layer.inputs)):
-            found.update(layer.outputs)
+    todo = list(starts)
+    while todo:
+        new = set(todo.pop().outputs) - found
+        found |= new
+        todo += [reader.layer for port in new for reader in port.readers if reader.layer.type != "ShapeOf"]
     return found
 
 
@@ -341,15 +371,22 @@ def _together(
         return _by_number(parts, actual, items, column)
     if one.shape == actual.shape and all(np.array_equal(one, part) for part in parts):
         return one
-    axis = next((a for a, (m, n) in enumerate(zip(one.shape, actual.shape, strict=True)) if m != n), 0)
+    axis = _item_axis(parts, actual) or 0
     if len({part.shape[:axis] + part.shape[axis + 1 :] for part in parts}) > 1:
         return one
     joined = np.concatenate(parts, axis)
-    joined = joined.take(range(min(actual.shape[axis], joined.shape[axis])), axis)
+    if not is_output or len(parts) * items[1] > items[0]:  # the last call repeats items
+        joined = joined.take(range(min(actual.shape[axis], joined.shape[axis])), axis)
     if is_output or len({part.shape for part in parts}) > 1 or one.size * len(parts) != actual.size:
         return joined
     between = np.stack(parts, axis + 1).reshape(actual.shape)  # the items may be the inner part of the axis
     return between if np.allclose(as_numbers(between), as_numbers(actual), 1e-3, 1e-5) else joined
+
+
+def _item_axis(parts: Sequence[Array], actual: Array) -> int | None:
+    """Return the axis along which the result of one call is larger than those of calls with fewer items."""
+    sizes = [{part.shape[a] for part in parts} for a in range(actual.ndim)]
+    return next((a for a, own in enumerate(sizes) if own != {actual.shape[a]}), None)
 
 
 def _by_number(parts: Sequence[Array], actual: Array, items: tuple[int, int], column: int) -> Array:

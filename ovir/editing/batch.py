@@ -45,6 +45,9 @@ TRIAL = 13
 MOST_INPUTS = 8
 """The most inputs of a layer that are tried together as data made for the old number of items."""
 
+MOST_PROVEN = 8
+"""The most items for which an edit is proven, where the original takes fewer than half of them in a call."""
+
 MOST_CHOICES = 8
 """The most choices of axes that are tried, where several axes of inputs and variables have the number of items."""
 
@@ -95,12 +98,23 @@ def _set_batch(
         with proven(model, verify) as edit:
             edit.relation["batch"] = dict(axes)
             fitting = Fitting(model, axes, {model.layer(i): axis for i, axis in states.items()}, old)
-            _set_items(model, axes, TRIAL)
             edit.layers = fitting.run()
-            _set_items(model, axes, number)
-            for layer, axis in fitting.states.items():
-                _set_state(layer, axis, number)
+            shown = _proven_number(number, old)
+            fitting.set_number(shown)
+        if shown != number:
+            fitting.set_number(number)
+            with_types(model)
+            if verify:
+                edit.verdict += f" (run with {plural(shown, 'item')})"
     return edit
+
+
+def _proven_number(number: int, old: int) -> int:
+    """Return the number of items for which an edit is proven: the wanted one, or few where that one is large.
+
+    The edit is the same for every number, and memory may not suffice for the wanted one.
+    """
+    return number if number <= max(MOST_PROVEN, 2 * old) else 2 * old + 1
 
 
 def _number(value: object) -> int:
@@ -198,6 +212,7 @@ class Fitting(Policy):
         """Record the present types of a model that has ``old`` items on these axes of inputs and variables."""
         super().__init__(Diagnostics(), model.version)
         self._model = model
+        self._axes = axes
         self._old = old
         self._source = next((model.inputs[i], axis) for i, axis in axes.items())
         self._before = {port: port.shape for layer in model.walk() for port in (*layer.inputs, *layer.outputs)}
@@ -213,8 +228,7 @@ class Fitting(Policy):
         for layer, axis in list(self.states.items()):
             del self.states[layer]
             self.states[self._with_initial_value(layer)] = axis
-        for layer, axis in self.states.items():
-            _set_state(layer, axis, TRIAL)
+        self.set_number(TRIAL)
         for port in self._model.inputs:  # an initial value may come before the input that tells its number of items
             set_outputs(port.layer, (port.type.refined(port.element_type, _parameter_shape(port)),))
         log = ValueLog(self.diagnostics)
@@ -223,6 +237,12 @@ class Fitting(Policy):
         if self._refused is not None:
             raise ModelError(self._refused)
         return list(self._changed)
+
+    def set_number(self, number: int) -> None:
+        """Give the inputs and the variables a number of items, -1 for any."""
+        _set_items(self._model, self._axes, number)
+        for layer, axis in self.states.items():
+            _set_state(layer, axis, number)
 
     def _with_initial_value(self, layer: Layer) -> Layer:
         """Return the ReadValue with an initial value of its own, because zeros without one have no number of items."""
@@ -263,10 +283,11 @@ class Fitting(Policy):
     def _refuse(self, layer: Layer, outputs: Types | None, found: Sequence[Diagnostic]) -> None:
         message = f"the number of items cannot change from {self._old}: "
         if outputs is None:
-            message += f"this layer cannot take {TRIAL}: {found[0].message}"
+            message += f"this layer cannot take {TRIAL} items, a trial number: {found[0].message}"
         else:
             shapes = ", ".join(str(tensor.shape) for tensor in outputs)
-            message += f"for {TRIAL} items the result of this layer is {shapes}, in which the items are picked or mixed"
+            message += f"for {TRIAL} items, a trial number, the result of this layer is {shapes}, "
+            message += "in which the items are picked or mixed"
         self._refused = diagnose(CHANGED_RESULTS, message, layer.place)
 
     # ----- where the items are

@@ -108,3 +108,55 @@ def test_the_proof_can_be_left_out() -> None:
     edit = model.set_batch(4, verify=False)
     assert edit.verdict == "not proven: the proof was left out"
     assert str(model.outputs[0].shape) == "[4,4,8,8]"
+
+
+def _first(x: Any) -> Any:
+    return ops.gather(x, [0], 0)
+
+
+@pytest.mark.parametrize(
+    "reduced",
+    [
+        lambda x: ops.gather(x, 0, 0),
+        lambda x: ops.reduce_max(_first(x), [0, 1], False),
+        lambda x: _first(x),
+        lambda x: ops.clamp(ops.slice(x, [0], [1], [1], [0]), 0, 0),  # equal for all items
+    ],
+    ids=["row", "scalar", "first", "constant"],
+)
+def test_outputs_without_an_axis_of_items_are_refused(reduced: Callable[[Any], Any]) -> None:
+    """Open sizes hide from inference that only the first item remains."""
+    x = ops.parameter([-1, -1], "f32", name="x")
+    model = ovir.Model([ops.relu(x), ops.result(reduced(x), name="lost")], [x], "model")
+    before = everything(model)
+    with pytest.raises(ovir.ModelError, match=r"OVIR812.*'lost'"):
+        model.set_batch(3)
+    assert everything(model) == before
+
+
+def test_outputs_that_depend_on_no_item_are_kept() -> None:
+    x, table = ops.parameter([-1, 4], "f32", name="x"), ops.parameter([5], "f32", name="table")
+    size = ops.gather(ops.shape_of(_first(x)), [1], 0)
+    model = ovir.Model([ops.relu(x), ops.relu(table), size], [x, table], "model")
+    assert model.set_batch({"x": 3}).verdict.startswith("proven")
+
+
+@MODELS
+@pytest.mark.parametrize("number", [1000, 99_999_999_999])
+def test_a_large_batch_is_proven_with_few_items(make: Callable[[int], ovir.Model], number: int) -> None:
+    model = make(2)
+    edit = model.set_batch(number)
+    assert edit.verdict.startswith("proven")
+    assert edit.verdict.endswith("(run with 5 items)")
+    assert number in [dim.lower for dim in model.inputs[0].shape]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [lambda x: ops.gather(x, 0, 0), lambda x: ops.matmul(weights(3, 1), x, False, False)],
+    ids=["picked", "impossible"],
+)
+def test_a_refusal_says_that_a_number_is_for_trial(result: Callable[[Any], Any]) -> None:
+    x = ops.parameter([1, 4], "f32", name="x")
+    with pytest.raises(ovir.ModelError, match="13 items, a trial number"):
+        ovir.Model([result(x)], [x], "model").set_batch(4)
