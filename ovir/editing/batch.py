@@ -102,11 +102,28 @@ def _set_batch(
             shown = _proven_number(number, old)
             fitting.set_number(shown)
         if shown != number:
+            few = [port.shape for port in model.outputs]
             fitting.set_number(number)
             with_types(model)
-            if verify:
+            _require_proportion(model, few, shown, number)
+            if edit.verdict.startswith("proven"):
                 edit.verdict += f" (run with {plural(shown, 'item')})"
     return edit
+
+
+def _require_proportion(model: LayerGraph, few: Sequence[PartialShape], shown: int, number: int) -> None:
+    """Raise ModelError for an output with a size that neither stays nor grows with the number of items.
+
+    ``few`` are the shapes of the outputs for the number of items that was shown to be right.
+    """
+    for port, shape in zip(model.outputs, few, strict=True):
+        pairs = zip(shape.dims, port.shape.dims, strict=False) if shape.rank is not None else ()
+        if all(n.lower in (m.lower, m.lower * number // shown) for m, n in pairs if m.is_static and n.is_static):
+            continue
+        message = (
+            f"output '{port.any_name}' has shape {shape} for {plural(shown, 'item')}, but {port.shape} for {number}"
+        )
+        raise ModelError(diagnose(CHANGED_RESULTS, message, port.layer.place))
 
 
 def _proven_number(number: int, old: int) -> int:

@@ -160,3 +160,13 @@ def test_a_refusal_says_that_a_number_is_for_trial(result: Callable[[Any], Any])
     x = ops.parameter([1, 4], "f32", name="x")
     with pytest.raises(ovir.ModelError, match="13 items, a trial number"):
         ovir.Model([result(x)], [x], "model").set_batch(4)
+
+
+def test_a_layer_that_cuts_a_large_batch_is_found_though_few_items_pass() -> None:
+    x = ops.parameter([1, 4], "f32", name="x")
+    model = ovir.Model([ops.result(ops.slice(x, [0], [100], [1], [0]), name="cut")], [x], "model")
+    before = everything(model)
+    with pytest.raises(ovir.ModelError, match=r"OVIR812.*'cut' has shape \[3,4\] for 3 items, but \[100,4\] for 1000"):
+        model.set_batch(1000)
+    assert everything(model) == before
+    assert model.set_batch(90).verdict.startswith("proven")
