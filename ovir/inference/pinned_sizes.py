@@ -88,7 +88,7 @@ def _is_cut(dim: Dimension, whole: Dimension) -> bool:
 def _is_merged(layer: Layer, data: Port, axis: int, others: Sequence[Port]) -> bool:
     """Return whether the result has the size of a constant along an axis that is counted from the last one."""
     place, result = axis - len(data.shape), layer.outputs[0].shape
-    if len(result) < -place or not (dim := result[place]).is_static:  # a declared shape may have fewer axes
+    if len(result) < -place or not (dim := result[place]).is_static:  # a vector's axis is missing in a product
         return False
     aligned = (other for other in others if other.shape.rank is not None and len(other.shape) >= -place)
     equal = (other.source for other in aligned if other.shape[place].is_static and other.shape[place] == dim)

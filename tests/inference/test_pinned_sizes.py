@@ -46,6 +46,7 @@ OPEN: dict[str, Make] = {
     "Tile": lambda x: ops.tile(x, [2, 1, 1]),
     "constant for each item": lambda x: ops.add(x, of(1, 4, 8)),
     "constant of other axes": lambda x: ops.matmul(x, of(8, 3), False, False),
+    "product with a vector": lambda x: ops.matmul(x, of(8), False, False),
     "sum": lambda x: ops.reduce_sum(x, [0], True),
     "Gather": lambda x: ops.gather(x, [0], 0),
 }
