@@ -28,6 +28,8 @@ def command() -> None:
     from ovir.cli.main import main
 
     _status = main()
+    if _status > 128:  # a thread may wait for a lock that an interrupted one holds, and sys.exit for the thread
+        atexit._run_exitfuncs()
     sys.exit(_status)
 
 

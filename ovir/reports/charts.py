@@ -208,7 +208,7 @@ def counted(
         "marker": {"color": ACCENT},
     }
     layout = {
-        "xaxis": {"title": {"text": axis}},
+        "xaxis": {"title": {"text": axis}, "ticks": "outside", "ticklen": 8},  # below the label of the other axis' 0
         "yaxis": axis_of_counts if is_linear else log_axis,
         "bargap": 0.06,
     }

@@ -8,10 +8,16 @@ whether the exception has to wait. In programs that use ovir as a library, Pytho
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import local
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+T = TypeVar("T")
 
 
 class _Sections(local):
@@ -44,6 +50,30 @@ def uninterrupted() -> Iterator[None]:
         if not _sections.depth and (request := _sections.waiting) is not None:
             _sections.waiting = None
             request()
+
+
+def result_of(future: Future[T]) -> T:
+    """Wait for a future and return its result.
+
+    A request that is raised between two instructions of ``future.result()`` may leave a lock of the future locked, so
+    that the thread which sets the result waits for ever, and the process does not end.
+    """
+    while True:
+        with uninterrupted():
+            if wait_for((future,)):
+                return future.result()
+
+
+def wait_for(futures: Collection[Future[T]]) -> set[Future[T]]:
+    """Return the futures that are done, after a tenth of a second at most if there are none; for the same reason."""
+    from concurrent.futures import FIRST_COMPLETED, wait  # only needed here
+
+    with uninterrupted():
+        return wait(futures, _PATIENCE, FIRST_COMPLETED).done
+
+
+_PATIENCE = 0.1
+"""Seconds that a request waits at most."""
 
 
 @contextmanager

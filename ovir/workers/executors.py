@@ -54,7 +54,7 @@ class Workers:
             if self._pool is None:
                 self._pool = _new_pool(self.size)
             executor = self._pool
-        with _starting_processes():  # which a pool does when it gets tasks
+        with uninterrupted(), _starting_processes():  # which a pool does when it gets tasks
             return executor.submit(run_task, function, items, self._origin)
 
     @property

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import dataclass, replace
 from itertools import islice
+from time import monotonic
 from typing import Any, Generic, Self, TypeVar
 
 from ovir.diagnostics.codes import ENGINE, WORKER_DIED
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, OvirError, RunError
+from ovir.system.interrupts import result_of, uninterrupted, wait_for
 from ovir.workers.executors import Workers, is_cancelled, is_death, refuse_start_in_child
 from ovir.workers.worker import Answer, SendsContent, SetUpError
 
@@ -141,8 +143,9 @@ class Tasks(Iterator[Outcome[Item]]):
 
     def close(self) -> None:
         """Stop the work; what has not been fetched is lost."""
-        for future in self._running:
-            future.cancel()
+        with uninterrupted():
+            for future in self._running:
+                future.cancel()
         self._running.clear()
         self._waiting.clear()
         self._ready.clear()
@@ -239,7 +242,9 @@ class Tasks(Iterator[Outcome[Item]]):
 
     def _collect(self) -> None:
         """Record the outcomes of tasks that end; return after a while if none does."""
-        done, _ = wait(self._running, _LONG, FIRST_COMPLETED)
+        end = monotonic() + _LONG
+        while not (done := wait_for(self._running)) and monotonic() < end:
+            pass
         for future in done:
             self._end(future, self._running.pop(future))
         if not done and self._workers.have_forgotten_tasks():
@@ -254,7 +259,7 @@ class Tasks(Iterator[Outcome[Item]]):
     def _end(self, future: Future[list[Answer] | None], task: _Task[Item]) -> None:
         """Record how a task has ended."""
         try:
-            answers = future.result()
+            answers = result_of(future)
         except SetUpError as error:
             self.close()
             raise error.error from None
@@ -309,7 +314,7 @@ class Tasks(Iterator[Outcome[Item]]):
         if self._has_worked:
             return
         try:
-            self._workers.submit(self._function, []).result()
+            result_of(self._workers.submit(self._function, []))
         except BrokenExecutor:
             self.close()
             hint = "a script that starts processes needs `if __name__ == '__main__':` around the code that it runs"

@@ -17,6 +17,7 @@ from ovir.diagnostics.codes import UNREADABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
+from ovir.system.interrupts import result_of, uninterrupted
 
 
 def check_untrusted(model: Any, weights: Any, options: CheckOptions, budget: Budget) -> list[Diagnostic]:
@@ -84,6 +85,8 @@ def check_each(
             return
         pool = ThreadPoolExecutor(count)
         try:
-            yield from pool.map(one, names)
+            with uninterrupted():
+                verdicts = [pool.submit(one, name) for name in names]
+            yield from map(result_of, verdicts)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)

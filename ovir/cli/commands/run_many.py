@@ -26,6 +26,7 @@ from ovir.io.input_files import InputFile
 from ovir.io.result_folder import NAME, ResultFolder, checksum, fingerprint
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
+from ovir.system.interrupts import result_of, uninterrupted
 from ovir.system.progress import stage
 
 if TYPE_CHECKING:
@@ -149,13 +150,14 @@ def _run_pending(
             if isinstance(result, MapError):
                 folder.fail(file, _text(result))
             else:
-                written.append(writers.submit(folder.keep, file, named_arrays(result), result.seconds))
+                with uninterrupted():
+                    written.append(writers.submit(folder.keep, file, named_arrays(result), result.seconds))
                 warnings.update(dict.fromkeys(result.diagnostics, 1))
             if len(written) > 2 * _WRITERS:
-                written.popleft().result()
+                result_of(written.popleft())
             advance(progress)
         for future in written:
-            future.result()
+            result_of(future)
     for found, count in warnings.most_common(SHOWN):
         print_message(f"{found} ({plural(count, 'input')})")
 
