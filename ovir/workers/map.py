@@ -22,6 +22,7 @@ from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import Tap
 from ovir.runtime.pickling import PickledModel
 from ovir.runtime.results import Results, output_keys
+from ovir.system.interrupts import uninterrupted
 from ovir.workers.batches import find_batch_axis
 from ovir.workers.model_runs import Input, Loads, ModelRuns, PickledInput, RunResult
 
@@ -240,13 +241,17 @@ def _published(compiled: CompiledModel | None, model: Model, runs: ModelRuns) ->
 
     folder = None
     try:
-        folder = tempfile.mkdtemp(prefix="ovir-")
+        with uninterrupted():  # tempfile also makes and removes a file of its own, the first time
+            folder = tempfile.mkdtemp(prefix="ovir-")
         path = os.path.join(folder, "model.recipe")
         recipe.write(path)
     except OSError as error:
         _remove(folder)
         message = f"cannot write the model for the workers: {error.strerror or error}"
         raise WriteError(diagnose(UNWRITABLE, message, Place(folder))) from None
+    except BaseException:
+        _remove(folder)
+        raise
     return folder, replace(runs, token=recipe.token, path=path, make_recipe=embedded)
 
 

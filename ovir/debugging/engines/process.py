@@ -168,7 +168,8 @@ class EngineProcess:
         return self._call(command, *arguments)
 
     def _start(self) -> None:
-        self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
+        with uninterrupted():
+            self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
         python = [sys.executable, "-P"] if self.interpreter is None else [self.interpreter]
         program = Path(__file__).with_name("child.py")
         with uninterrupted():
