@@ -1,10 +1,10 @@
-"""What the fast forms gain over the ``run`` of their operations, on the arrays that models give them.
+"""Fast forms against the ``run`` of their operations, on arrays that models pass to them.
 
     python -m benchmarks.forms [FOLDER] [--only REGEX] [--write]
 
 Each form is measured in runs of the models of FOLDER, of some of ``benchmarks.real_models``, and of the operations
-below, of which these have none or small ones only. A row has the lines of the form up to the next one, its gain for the
-smallest and the largest inputs that it met, and the models that contain it. --only chooses models.
+below, which these models lack or use on small arrays only. A row has the lines of the form up to the next one, its gain
+for the smallest and the largest inputs that it met, and the models that contain it. --only chooses models.
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ Compiler = Callable[[str, Sequence[Array]], Sequence[Any]]
 """A function that takes the path of an .xml and the arrays of its inputs, and returns those of its outputs. It raises
 NotImplementedError for a model that it does not support."""
 
-_PRECISE = {"INFERENCE_PRECISION_HINT": (2023, 0), "DYNAMIC_QUANTIZATION_GROUP_SIZE": (2024, 1)}
-"""Properties with which OpenVINO's CPU computes in f32, and the releases that have them: without them, some processors
-compute in bf16."""
+_PRECISE = {"INFERENCE_PRECISION_HINT": ("f32", (2023, 0)), "DYNAMIC_QUANTIZATION_GROUP_SIZE": ("0", (2024, 1))}
+"""Properties with which OpenVINO's CPU computes in f32, with their values and the first releases that have them.
+Without them, some processors compute in bf16."""
 
 
 def precise(against: str) -> dict[str, str]:
@@ -33,8 +33,7 @@ def precise(against: str) -> dict[str, str]:
     release = old_release(against)
     if release is None and against not in ("openvino", "openvino:CPU"):
         return {}
-    known = {name for name, since in _PRECISE.items() if release is None or release >= since}
-    return {name: "f32" if "PRECISION" in name else "0" for name in known}
+    return {name: value for name, (value, since) in _PRECISE.items() if release is None or release >= since}
 
 
 def old_release(against: object) -> Release | None:

@@ -129,13 +129,13 @@ class StepBinder:
     def kept(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
         return self._once((shape, dtype), lambda: _zeros(shape, np.dtype(dtype)))
 
-    def prepared(self, form: str, make: Callable[[], Array]) -> Array:
-        return self._once(form, lambda: self._shared(form, make))
+    def prepared(self, name: str, make: Callable[[], Array]) -> Array:
+        return self._once(name, lambda: self._shared(name, make))
 
-    def _shared(self, form: str, make: Callable[[], Array]) -> Array:
+    def _shared(self, name: str, make: Callable[[], Array]) -> Array:
         if self._prepared is None:
             return make()
-        key = self._step.layer.key, form
+        key = self._step.layer.key, name
         if key not in self._prepared:
             self._prepared[key] = make()
         return self._prepared[key]

@@ -168,11 +168,10 @@ class EngineProcess:
         return self._call(command, *arguments)
 
     def _start(self) -> None:
-        with uninterrupted():
-            self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
         python = [sys.executable, "-P"] if self.interpreter is None else [self.interpreter]
         program = Path(__file__).with_name("child.py")
         with uninterrupted():
+            self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
             try:
                 self._process = ChildProcess(
                     [*python, os.fspath(program)],
