@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +50,12 @@ def test_every_function_named_as_a_test_is_one() -> None:
         functions = (node for node in ast.walk(module) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
         lost += [f"{path}:{f.lineno}: {f.name}" for f in functions if f.name.startswith("test") and f not in tests]
     assert lost == []
+
+
+def test_tests_that_scripts_name_are_there() -> None:
+    """pytest runs no test at all if one of its arguments is missing."""
+    root = TESTS.parent
+    scripts = [*(root / ".ci").iterdir(), *(root / ".github").rglob("*.yml")]
+    named = {name for script in scripts for name in re.findall(r"\btests/[\w/]+(?:\.py)?", script.read_text("utf-8"))}
+    assert named
+    assert [name for name in sorted(named) if not (root / name).exists()] == []
