@@ -47,8 +47,8 @@ def _computed(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _stored(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Return values clipped to [0, 255]; integers are rounded to nearest, halves up."""
-    values = np.clip(values, 0, 255)
+    """Clip values to [0, 255] in place, and return them in a type; integers are rounded to nearest, halves up."""
+    np.clip(values, 0, 255, out=values)
     if dtype.kind == "u":
         # Adding 0.5 itself would round its predecessor up to 1.
         values += np.nextafter(values.dtype.type(0.5), values.dtype.type(0))
@@ -101,23 +101,23 @@ class YuvToRgbBase(ColorBase):
         raise NotImplementedError
 
     def run(self, *inputs: Array) -> Array:
-        return np.stack(self.colors(*self.planes(*inputs)), axis=-1)
-
-    def colors(self, y: Array, u: Array, v: Array) -> list[Array]:
-        """Return the colors of an image, in the order of its channels."""
+        y, u, v = self.planes(*inputs)
         dtype = _computed(y.dtype)
         luma = 1.164 * (y.astype(dtype) - 16)
         d, e = (plane.astype(dtype) - 128 for plane in (u, v))
-        red = luma + _doubled(1.596 * e)
-        green = luma - _doubled(0.391 * d) - _doubled(0.813 * e)
-        blue = luma + _doubled(2.018 * d)
-        colors = (red, green, blue) if self.first == "red" else (blue, green, red)
-        return [_stored(color, y.dtype) for color in colors]
+        image = np.empty((*y.shape, 3), y.dtype)
+        image[..., self.channel("red")] = _stored(_plus_shared(luma, 1.596 * e), y.dtype)
+        green = _plus_shared(_plus_shared(luma, -0.391 * d), -0.813 * e)
+        image[..., self.channel("green")] = _stored(green, y.dtype)
+        image[..., self.channel("blue")] = _stored(_plus_shared(luma, 2.018 * d), y.dtype)
+        return image
 
 
-def _doubled(chroma: Array) -> Array:
-    """Repeat the elements of chroma for the four pixels that share them."""
-    return chroma.repeat(2, axis=1).repeat(2, axis=2)
+def _plus_shared(luma: Array, chroma: Array) -> Array:
+    """Return luma plus chroma, each element of which four pixels share."""
+    batch, height, width = luma.shape
+    rows = luma.reshape(batch, height // 2, 2, width)
+    return (rows + chroma.repeat(2, axis=2)[:, :, np.newaxis]).reshape(luma.shape)
 
 
 class Nv12ToRgbBase(YuvToRgbBase):
