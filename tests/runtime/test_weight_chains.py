@@ -230,7 +230,7 @@ def faults(seed: int, folder: Path) -> list[str]:
 @pytest.mark.parametrize("fits", [True, False])
 def test_chains_of_weights(fits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decompression, "MAX_ELEMENTS", 0)
-    monkeypatch.setattr(decompression, "LARGE", 100)
+    monkeypatch.setattr(decompression, "SMALL", 0)
     monkeypatch.setattr(decompression, "free_memory", lambda: 1 << 40 if fits else 0)
     end = time.perf_counter() + SECONDS / 2
     for seed in range(fits, COUNT, 2):
