@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import sqrt
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -128,22 +128,27 @@ class ScaledDotProductAttention(Operator):
         biases = None if bias is None else np.broadcast_to(bias, (*batch, rows, keys))
         sinks = None if sink is None else np.broadcast_to(sink.astype(computed), (*batch, rows, 1))
         out = np.full((*batch, rows, value.shape[-1]), np.nan, query.dtype)
-        for head in np.ndindex(batch if keys else (0,)):
-            product = np.matmul(q[head].astype(computed) * factor, k[head].T.astype(computed))
-            scores = step("scores", head, np.array(np.broadcast_to(product, (rows, keys))))
+        looped = next((n for n in range(len(batch)) if prod(batch[n:]) * rows * keys <= _SCORES), len(batch))
+        for place in np.ndindex(batch[:looped] if keys else (0,)):
+            product = np.matmul(q[place].astype(computed) * factor, k[place].swapaxes(-1, -2).astype(computed))
+            scores = step("scores", place, np.array(np.broadcast_to(product, (*batch[looped:], rows, keys))))
             if biases is not None:
-                scores = step("masked scores", head, scores + biases[head])
+                scores = step("masked scores", place, scores + biases[place])
             elif self.causal:
-                scores = scores + np.triu(np.full(scores.shape, -np.inf, computed), 1)
+                scores = scores + np.triu(np.full((rows, keys), -np.inf, computed), 1)
             top = scores.max(-1, keepdims=True)
             if sinks is not None:
-                top = np.maximum(top, sinks[head])
+                top = np.maximum(top, sinks[place])
             weights = np.exp(scores - top)
             total = weights.sum(-1, keepdims=True)
             if sinks is not None:
-                total += np.exp(sinks[head] - top)
-            out[head] = np.matmul(step("weights", head, weights / total), v[head].astype(computed))
+                total += np.exp(sinks[place] - top)
+            out[place] = np.matmul(step("weights", place, weights / total), v[place].astype(computed))
         return out
+
+
+_SCORES = 1 << 20
+"""The most scores that are computed at a time, if one head does not have more."""
 
 
 def _bias(mask: Array, dtype: np.dtype[Any]) -> Array:
