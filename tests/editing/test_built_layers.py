@@ -63,17 +63,11 @@ def test_a_replacement_with_inputs_of_its_own() -> None:
     ("make", "message"),
     [
         (lambda m: ops.relu(m.inputs[1]), "does not read the tensor that it is inserted after"),
-        (
-            lambda m: ops.relu(m.layer("add"), name="relu"),
-            "the name of the new layer is already used by layer 3 'relu'",
-        ),
+        (lambda m: ops.relu(m.layer("add"), name="relu"), "name of .* new layer is already used by layer 3 'relu'"),
         (lambda m: ops.relu(sample().inputs[0]), "the new layer reads layer 0 'x' .* of another model or body"),
         (lambda m: ops.relu(ops.relu(ops.parameter([2, 3]))), "depends on a Parameter that is not in the model"),
         (lambda m: ops.add(m.layer("add"), m.layer("product")), "close a cycle"),
-        (
-            lambda m: ops.add(ops.parameter([2, 3]), m.layer("add")),
-            "a Parameter .*\n  hint: a new Parameter stands for",
-        ),
+        (lambda m: ops.add(ops.parameter([2, 3]), m.layer("add")), "Parameter .*\n  hint: a .* Parameter stands"),
         (lambda m: ops.add(m.layer("add"), ops.parameter([2, 3])), "a Parameter that is not in the model"),
         (lambda m: ops.add(ops.parameter([2, 3]), ops.abs(m.layer("add"))), "a Parameter that is not in the model"),
         (lambda m: ops.add(ops.parameter([2, 3]), ops.parameter([2, 3])), "a Parameter that is not in the model"),
@@ -212,10 +206,7 @@ def test_inputs_are_given_by_keys() -> None:
         (lambda m, new: m.insert_after("add", new, readers=sample().layer("relu").inputs), "is not in this model"),
         (lambda m, new: m.insert_after("add", new, 5), "expected tensors, got 5"),
         (lambda m, new: m.insert_after("add", new, ["y"]), "the layer has 1 input, got 2 sources"),
-        (
-            lambda m, new: m.insert_before("product", new),
-            r"the layer has 2 inputs, not one\n  hint: .* \('product', 0\)",
-        ),
+        (lambda m, new: m.insert_before("product", new), r".* has 2 inputs, not one\n  hint: .* \('product', 0\)"),
         (lambda m, new: m.insert_before("x", new), "the layer has 0 inputs, not one"),
         (lambda m, new: m.insert_before(("product", 2), new), "has no input 2: it has 2 inputs, counted from 0"),
         (lambda m, new: m.insert_before(m.layer("add").outputs[0], new), "expected an input port, got output 0"),

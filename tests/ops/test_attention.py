@@ -160,28 +160,13 @@ def test_shapes(shapes: list[str], result: str) -> None:
     ("inputs", "message"),
     [
         ([tensor("3,4"), tensor("1,5,4"), tensor("1,5,4")], r"query must have rank 3 or more, got shape \[3,4\]"),
-        (
-            [tensor("1,3,4"), tensor("1,5,3"), tensor("1,5,4")],
-            r"query .* and key .* must have the same number of features \(dimensions -1 and -1\)",
-        ),
-        (
-            [tensor("1,3,4"), tensor("1,5,4"), tensor("1,6,4")],
-            r"key .* and value .* must have the same number of keys \(dimensions -2 and -2\)",
-        ),
-        (
-            [tensor("2,3,4"), tensor("3,5,4"), tensor("2,5,4")],
-            r"batch dimensions \[3\] of key cannot be broadcast with \[2\]",
-        ),
+        ([tensor("1,3,4"), tensor("1,5,3"), tensor("1,5,4")], r"query .* and key .* features \(dimensions -1 and -1\)"),
+        ([tensor("1,3,4"), tensor("1,5,4"), tensor("1,6,4")], r"key .* and value .* of keys \(dimensions -2 and -2\)"),
+        ([tensor("2,3,4"), tensor("3,5,4"), tensor("2,5,4")], r"batch dimensions \[3\] of key cannot be .* with \[2\]"),
         ([*[tensor("1,3,4")] * 3, tensor("5")], "attention_mask must have rank 2 or more, or be a scalar"),
-        (
-            [*[tensor("1,3,4")] * 3, tensor("3,7")],
-            r"attention_mask of shape \[3,7\] cannot be broadcast to 3 queries by 3",
-        ),
+        ([*[tensor("1,3,4")] * 3, tensor("3,7")], r"attention_mask of shape \[3,7\] .* be broadcast to 3 queries by 3"),
         ([*[tensor("1,3,4")] * 3, tensor("3,3", i32)], "query is f32 and attention_mask is i32"),
-        (
-            [*[tensor("1,3,4")] * 3, tensor("3,3", boolean), tensor("2")],
-            r"scale must be a scalar or have one element, got shape \[2\]",
-        ),
+        ([*[tensor("1,3,4")] * 3, tensor("3,3", boolean), tensor("2")], r"scale must be a scalar or have one .* \[2\]"),
         ([*[tensor("1,3,4")] * 3, tensor(""), tensor("", f16)], "query is f32 and scale is f16"),
         ([tensor("1,3,4", i32)] * 3, "query must be of a floating-point type, got i32"),
     ],

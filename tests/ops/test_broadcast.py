@@ -102,7 +102,7 @@ def test_broadcast_keeps_the_symbols_of_its_target() -> None:
 def test_broadcast_errors(mode: str, inputs: list[TensorType], message: str) -> None:
     with pytest.raises(OperatorError) as error:
         Broadcast3(mode=mode).infer(*inputs)
-    assert error.value.message == message
+    assert message in error.value.message
 
 
 # ----- Tile

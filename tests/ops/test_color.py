@@ -172,11 +172,7 @@ def test_inference_of_two_planes() -> None:
         (NV12toRGB(), (tensor("1,4,4,1"), tensor("1,2,2,2", f64)), "Y is f32 and UV is f64"),
         (NV12toRGB(), (tensor("1,6,4,1", i8),), "data must be u8 or of a floating-point type, got i8"),
         (NV12toRGB(), (tensor("1,6,4,1", nf4),), "data must be u8 or of a floating-point type, got nf4"),
-        (
-            I420toRGB(),
-            (tensor("1,4,4,1"), tensor("1,2,2,1")),
-            "expected 1 input with all planes or 3 with Y, U and V, got 2",
-        ),
+        (I420toRGB(), (tensor("1,4,4,1"), tensor("1,2,2,1")), "expected 1 input with all planes or 3 with Y, U and V"),
         (I420toRGB(), (tensor("1,4,4,1"), tensor("1,2,2,1"), tensor("2,2,2,1")), "V [2,2,2,1] does not match an image"),
         (RGBtoNV12(), (tensor("1,3,4,3"),), "the height of an image must be even, got 3 of [1,3,4,3]"),
         (RGBtoNV12(), (tensor("1,4,4,4"),), "data must have 3 channels, got [1,4,4,4]"),

@@ -195,22 +195,12 @@ def test_infer_groups(data: str, filters: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("op", "data", "filters", "message"),
     [
-        (
-            Convolution(),
-            "1,3,5",
-            "8,4,3",
-            "data of shape [1,3,5] and filters of shape [8,4,3] must have the same number of channels",
-        ),
+        (Convolution(), "1,3,5", "8,4,3", "data of shape [1,3,5] and filters of shape [8,4,3] must have the same"),
         (Convolution(), "1,3,5,5", "8,3,3", "data [1,3,5,5] has 2 spatial axes, but filters [8,3,3] have 1"),
         (Convolution(), "1,3", "8,3", "data must have rank 3 or 4 or 5, got shape [1,3]"),
         (Convolution(strides=(1, 1)), "1,3,5", "8,3,3", "strides [1,1] must have 1 items"),
         (Convolution(dilations=(3,)), "1,3,5", "8,3,3", "it covers 7 (kernel 3, dilation 3)"),
-        (
-            GroupConvolution(),
-            "1,6,5",
-            "2,4,2,3",
-            "data [1,6,5] has 6 channels, but filters [2,4,2,3] need 2 groups of 2",
-        ),
+        (GroupConvolution(), "1,6,5", "2,4,2,3", "data [1,6,5] has 6 channels, but filters [2,4,2,3] need 2 groups"),
         (BinaryConvolution(), "1,8,5,5", "8,8,3,3", "filters must be u1, got f32"),
     ],
 )
@@ -323,11 +313,7 @@ def test_backprop_infer_groups() -> None:
 @pytest.mark.parametrize(
     ("attributes", "inputs", "message"),
     [
-        (
-            {},
-            ("1,3,5", "2,3,3"),
-            "data of shape [1,3,5] and filters of shape [2,3,3] must have the same number of channels",
-        ),
+        ({}, ("1,3,5", "2,3,3"), "data of shape [1,3,5] and filters of shape [2,3,3] must have the same number"),
         ({"output_padding": (1, 1)}, ("1,2,5", "2,3,3"), "output_padding [1,1] must have 1 items"),
         ({"pads_begin": (9,)}, ("1,2,5", "2,3,3"), "pads 9 and 0 are too large for data 5"),
     ],

@@ -84,10 +84,7 @@ def test_grid_shapes(priors: str, feature_map: str, flat: str, apart: str) -> No
         (["[3,5]", "[1,2,2,3]", "[1,2,8,9]"], r"priors must have 4 numbers each, got shape \[3,5\]"),
         (["[3,4]", "[2,2,3]", "[1,2,8,9]"], r"feature_map must have rank 4, got shape \[2,2,3\]"),
         (["[3,4]", "[1,2,2,3]", "[2,8,9]"], r"im_data must have rank 4, got shape \[2,8,9\]"),
-        (
-            ["[3,4]", "[1,2,2,3]", "[2,2,8,9]"],
-            r"feature_map .* and im_data of shape \[2,2,8,9\] must have the same number of images",
-        ),
+        (["[3,4]", "[1,2,2,3]", "[2,2,8,9]"], r"feature_map .* and im_data of shape \[2,2,8,9\] must have the same"),
         (["[3,4]", "[1,2,1,3]", "[1,2,8,9]"], r"h 2 exceeds the number of points of feature_map \[1,2,1,3\]"),
     ],
 )
@@ -181,10 +178,7 @@ def test_extractor_shapes() -> None:
         (["[3,5]", "[1,2,8,8]"], r"rois must have 4 numbers for each region, got shape \[3,5\]"),
         (["[3,4]", "[1,2,8,8]", "[2,8,8]"], r"feature map 1 must have rank 4, got shape \[2,8,8\]"),
         (["[3,4]", "[2,2,8,8]"], r"feature map 0 must hold one image, got shape \[2,2,8,8\]"),
-        (
-            ["[3,4]", "[1,2,8,8]", "[1,3,8,8]"],
-            r"feature map 1 of shape \[1,3,8,8\] must have the same number of channels",
-        ),
+        (["[3,4]", "[1,2,8,8]", "[1,3,8,8]"], r"feature map 1 of .* \[1,3,8,8\] must have the same number of channels"),
         (["[3,4]", *["[1,2,8,8]"] * 4], r"pyramid_scales \[4,8,16\] must have one item for each of the 4 feature maps"),
     ],
 )
@@ -328,19 +322,10 @@ def test_detector_shapes() -> None:
     [
         (["[4]", "[4,8]", "[4,2]", "[1,3]"], r"rois must have rank 2, got shape \[4\]"),
         (["[4,5]", "[4,8]", "[4,2]", "[1,3]"], r"rois must have 4 numbers for each region, got shape \[4,5\]"),
-        (
-            ["[4,4]", "[4,9]", "[4,2]", "[1,3]"],
-            r"deltas, for num_classes 2, must have 8 numbers for each region, got .*9",
-        ),
-        (
-            ["[4,4]", "[4,8]", "[4,3]", "[1,3]"],
-            r"scores, for num_classes 2, must have 2 numbers for each region, got .*3",
-        ),
+        (["[4,4]", "[4,9]", "[4,2]", "[1,3]"], r"deltas, for num_classes 2, must have 8 numbers for each region, .*9"),
+        (["[4,4]", "[4,8]", "[4,3]", "[1,3]"], r"scores, for num_classes 2, must have 2 numbers for each region, .*3"),
         (["[4,4]", "[4,8]", "[4,2]", "[1,4]"], r"im_info must have the shape \[1,3\], got \[1,4\]"),
-        (
-            ["[4,4]", "[...]", "[5,2]", "[1,3]"],
-            r"rois of shape \[4,4\] and scores of shape \[5,2\] must have the same number of regions",
-        ),
+        (["[4,4]", "[...]", "[5,2]", "[1,3]"], r"rois of shape \[4,4\] and scores of shape \[5,2\] must have the same"),
     ],
 )
 def test_what_the_detector_refuses(shapes: list[str], message: str) -> None:

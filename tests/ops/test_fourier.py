@@ -188,19 +188,11 @@ def test_sizes_that_are_known_in_part() -> None:
         (DFT(), (tensor("4,6,3"), const(0)), "the last dimension of data must be 2, for complex numbers; got [4,6,3]"),
         (DFT(), (tensor("2"), const(0)), "data must have rank 2 or more, got shape [2]"),
         (RDFT(), (tensor(""), const(0)), "data must have rank 1 or more, got shape []"),
-        (
-            DFT(),
-            (tensor("4,2"), tensor("2", i64)),
-            "axes has 2 elements, but data of shape [4,2] has only 1 transformable axis",
-        ),
+        (DFT(), (tensor("4,2"), tensor("2", i64)), "axes has 2 elements, but data of shape [4,2] has only 1"),
         (DFT(), (tensor("4,2"), tensor("", i64)), "axes must have rank 1, got shape []"),
         (DFT(), (tensor("4,2"), tensor("1", u8)), "axes must be i32 or i64, got u8"),
         (DFT(), (tensor("4,2", u8), const(0)), "data must be f16, bf16, f32 or f64, got u8"),
-        (
-            DFT(),
-            (tensor("..."), const(0), const(1, 2)),
-            "axes of shape [1] and signal_size of shape [2] must have the same number of elements",
-        ),
+        (DFT(), (tensor("..."), const(0), const(1, 2)), "axes of shape [1] and signal_size of shape [2] must have"),
         (DFT(), (tensor("4,2"), const(0), const(-2)), "signal_size must not be below -1, got [-2]"),
         (DFT(), (tensor("4,2"), const(0), tensor("1")), "signal_size must be i32 or i64, got f32"),
         (RDFT(), (tensor("4,2"), const()), "axes must name at least one axis, got none"),
@@ -386,29 +378,14 @@ def test_the_length_that_is_given() -> None:
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        (
-            (tensor("10"), tensor("8"), constant_length(11), constant_length(3)),
-            "frame_size 11 is longer than the signal [10]",
-        ),
-        (
-            (tensor("1,2,30"), tensor("8"), constant_length(11), constant_length(3)),
-            "signal must have rank 1 or 2, got shape [1,2,30]",
-        ),
-        (
-            (tensor("30"), tensor("2,4"), constant_length(11), constant_length(3)),
-            "window must have rank 1, got shape [2,4]",
-        ),
-        (
-            (tensor("30"), tensor("12.."), constant_length(11), constant_length(3)),
-            "it has 12.. elements, but a frame has 11",
-        ),
+        ((tensor("10"), tensor("8"), constant_length(11), constant_length(3)), "frame_size 11 is longer than"),
+        ((tensor("1,2,30"), tensor("8"), constant_length(11), constant_length(3)), "signal must have rank 1 or 2, got"),
+        ((tensor("30"), tensor("2,4"), constant_length(11), constant_length(3)), "window must have rank 1, got shape"),
+        ((tensor("30"), tensor("12.."), constant_length(11), constant_length(3)), "has 12.. elements, but a frame"),
         ((tensor("30"), tensor("0"), constant_length(11), constant_length(3)), "window must have at least one element"),
         ((tensor("30"), tensor("8"), constant_length(0), constant_length(3)), "frame_size must be above 0, got 0"),
         ((tensor("30"), tensor("8"), constant_length(11), constant_length(-3)), "frame_step must be above 0, got -3"),
-        (
-            (tensor("30"), tensor("8"), tensor("1", i64), constant_length(3)),
-            "frame_size must have rank 0, got shape [1]",
-        ),
+        ((tensor("30"), tensor("8"), tensor("1", i64), constant_length(3)), "frame_size must have rank 0, got shape"),
         ((tensor("30"), tensor("8"), constant_length(11), tensor("", i16)), "frame_step must be i32 or i64, got i16"),
         ((tensor("30", f16), tensor("8"), constant_length(11), constant_length(3)), "signal is f16 and window is f32"),
         (
@@ -427,18 +404,9 @@ def test_stft_errors(inputs: tuple[TensorType, ...], message: str) -> None:
     ("inputs", "message"),
     [
         ((tensor("6,16"), constant_length(11)), "data must have rank 3 or 4, got shape [6,16]"),
-        (
-            (tensor("2,5,?,2"), constant_length(11)),
-            "dimension 1 of data [2,5,?,2] must be 6, which is frame_size // 2 + 1 for fra",
-        ),
-        (
-            (tensor("6,16,3"), constant_length(11)),
-            "the last dimension of data must be 2, for complex numbers; got [6,16,3]",
-        ),
-        (
-            (tensor("6,16,2"), constant_length(11), constant_type(np.array([3, 4]))),
-            "signal_length must be a scalar or have one element, got shape [2]",
-        ),
+        ((tensor("2,5,?,2"), constant_length(11)), "dimension 1 of data [2,5,?,2] must be 6, which is frame_size // 2"),
+        ((tensor("6,16,3"), constant_length(11)), "last dimension of data must be 2, for complex numbers; got"),
+        ((tensor("6,16,2"), constant_length(11), constant_type(np.array([3, 4]))), "signal_length must be a scalar or"),
         ((tensor("6,16,2"), constant_length(11), constant_length(-1)), "signal_length must not be negative, got -1"),
         ((tensor("6,16,2"), constant_length(11), tensor("")), "signal_length must be i32 or i64, got f32"),
     ],

@@ -216,4 +216,4 @@ def test_one_hot_shape() -> None:
 def test_one_hot_errors(axis: int, inputs: list[TensorType], message: str) -> None:
     with pytest.raises(OperatorError) as error:
         OneHot1(axis=axis).infer(*inputs)
-    assert error.value.message == message
+    assert message in error.value.message

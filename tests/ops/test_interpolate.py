@@ -342,11 +342,7 @@ def test_sizes_of_another_tensor_keep_their_symbols(tmp_path: Path) -> None:
     ("attributes", "inputs", "message"),
     [
         ({}, (tensor("3,4"), const([5])), r"scales_or_sizes must have one element for each of the axes \[0,1\], got 1"),
-        (
-            {},
-            (tensor("3,4"), const([5, 6, 7])),
-            r"scales_or_sizes must have one element for each of the axes \[0,1\], got 3",
-        ),
+        ({}, (tensor("3,4"), const([5, 6, 7])), r"scales_or_sizes must .* element for each of the axes \[0,1\], got 3"),
         ({}, (tensor("3,4"), const([[5, 6]])), r"scales_or_sizes must have rank 1, got shape \[1,2\]"),
         ({}, (tensor("3,4"), const([5, -6])), r"scales_or_sizes must not be negative, got \[5,-6\]"),
         ({}, (tensor("3,4"), const([5]), const([2])), r"axes \[2\] must be in \[0, 1\], because image has rank 2"),
@@ -357,16 +353,8 @@ def test_sizes_of_another_tensor_keep_their_symbols(tmp_path: Path) -> None:
         ({}, (tensor("3"), const([5], f32)), "scales_or_sizes must be of an integer type, got f32"),
         ({"by": "scales"}, (tensor("3"), const([5])), "scales_or_sizes must be of a floating-point type, got i64"),
         ({"by": "scales"}, (tensor("3"), const([0], f32)), r"scales_or_sizes must be positive and finite, got \[0.0\]"),
-        (
-            {"by": "scales"},
-            (tensor("3"), const([np.inf], f32)),
-            r"scales_or_sizes must be positive and finite, got \[inf\]",
-        ),
-        (
-            {"mode": "bicubic_pillow"},
-            (tensor("3,4,5"), const([1, 1, 1])),
-            r"mode bicubic_pillow needs two axes, height and width, got \[0,1,2\]",
-        ),
+        ({"by": "scales"}, (tensor("3"), const([np.inf], f32)), r"scales_or_sizes must be positive and .* got \[inf\]"),
+        ({"mode": "bicubic_pillow"}, (tensor("3,4,5"), const([1, 1, 1])), r"mode .* height and width, got \[0,1,2\]"),
     ],
 )
 def test_faults(attributes: dict[str, str], inputs: tuple[TensorType, ...], message: str) -> None:

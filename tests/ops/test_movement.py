@@ -42,16 +42,8 @@ def test_concat_shape(shapes: list[str], axis: int, result: str) -> None:
 @pytest.mark.parametrize(
     ("inputs", "axis", "message"),
     [
-        (
-            [tensor("2,3"), tensor("4,4")],
-            0,
-            "input 1 has shape [4,4], which differs from [?,3] in a dimension other than axis 0",
-        ),
-        (
-            [tensor("2,3"), tensor("2")],
-            0,
-            "input 1 has shape [2], which differs from [?,3] in a dimension other than axis 0",
-        ),
+        ([tensor("2,3"), tensor("4,4")], 0, "input 1 has shape [4,4], which differs from [?,3] in a dimension other"),
+        ([tensor("2,3"), tensor("2")], 0, "input 1 has shape [2], which differs from [?,3] in a dimension other than"),
         ([tensor("2"), tensor("2", i32)], 0, "input 0 is f32 and input 1 is i32: their element types must be equal"),
         ([tensor("")], 0, "input 0 is a scalar, which has no axis to concatenate along"),
         ([tensor("2,3")], 2, "axis 2 is outside [-2, 1] of a tensor of rank 2"),
@@ -60,7 +52,7 @@ def test_concat_shape(shapes: list[str], axis: int, result: str) -> None:
 def test_concat_errors(inputs: list[TensorType], axis: int, message: str) -> None:
     with pytest.raises(OperatorError) as error:
         Concat(axis=axis).infer(*inputs)
-    assert error.value.message == message
+    assert message in error.value.message
 
 
 def test_concat() -> None:
@@ -210,7 +202,7 @@ def test_pad_shape(data: str, begin: TensorType, end: TensorType, result: str) -
 def test_pad_errors(mode: str, inputs: list[TensorType], message: str) -> None:
     with pytest.raises(OperatorError) as error:
         Pad12(pad_mode=mode).infer(*inputs)
-    assert error.value.message == message
+    assert message in error.value.message
 
 
 def test_pad_checks_at_run_time() -> None:

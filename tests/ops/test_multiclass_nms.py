@@ -295,24 +295,9 @@ def test_refused(cls: Any, boxes: TensorType, scores: TensorType, message: str) 
 @pytest.mark.parametrize(
     ("boxes", "scores", "roisnum", "message"),
     [
-        (
-            "[2,6,4]",
-            "[2,5]",
-            tensor("[3]", i64),
-            r"boxes .* and scores of shape \[2,5\] must have the same number of boxes",
-        ),
-        (
-            "[2,6,4]",
-            "[3,6]",
-            tensor("[3]", i64),
-            r"boxes .* and scores of shape \[3,6\] must have the same number of classes",
-        ),
-        (
-            "[2,6,4]",
-            "[1,2,6]",
-            tensor("[3]", i64),
-            r"scores, as there is roisnum, must have rank 2, got shape \[1,2,6\]",
-        ),
+        ("[2,6,4]", "[2,5]", tensor("[3]", i64), r"boxes .* and scores of shape \[2,5\] must have the same number"),
+        ("[2,6,4]", "[3,6]", tensor("[3]", i64), r"boxes .* and scores of shape \[3,6\] must have the same number"),
+        ("[2,6,4]", "[1,2,6]", tensor("[3]", i64), r"scores, as there is roisnum, .* have rank 2, got shape \[1,2,6\]"),
         ("[2,6,5]", "[2,6]", tensor("[3]", i64), "a box must have 4 coordinates"),
         ("[6,4]", "[2,6]", tensor("[3]", i64), "boxes must have rank 3"),
         ("[2,6,4]", "[2,6]", tensor("[]", i64), r"roisnum must have rank 1, got shape \[\]"),

@@ -167,11 +167,7 @@ def test_types(op: Operator, inputs: list[TensorType], result: str) -> None:
             [tensor("1,3"), tensor("3"), tensor("4"), tensor("3"), tensor("3")],
             r"data of shape \[1,3\] and beta of shape \[4\] must have the same number of channels \(dimensions 1 and 0\)",
         ),
-        (
-            norm.BatchNormInference5(),
-            [tensor("3"), *[tensor("3")] * 4],
-            r"data must have rank 2 or more, got shape \[3\]",
-        ),
+        (norm.BatchNormInference5(), [tensor("3"), *[tensor("3")] * 4], r"data must have rank 2 or .* got shape \[3\]"),
         (
             norm.BatchNormInference5(),
             [tensor("1,3"), tensor("3", f16), *[tensor("3")] * 3],

@@ -141,21 +141,9 @@ def test_symbols_pass() -> None:
         ("numpy", ["2,3", "2,3", "2,4", "1", "1"], "input_high of shape [2,4] cannot be broadcast to x of shape [2,3]"),
         ("numpy", ["1,3", "2,3", "1", "1", "1"], "input_low of shape [2,3] cannot be broadcast to x of shape [1,3]"),
         ("numpy", ["?,3", "2,3", "3,3", "1", "1"], "input_high of shape [3,3] cannot be broadcast to x of shape [2,3]"),
-        (
-            "numpy",
-            ["2,3", "1", "1", "4,2,3", "1"],
-            "output_low of shape [4,2,3] has more dimensions than x of shape [2,3]",
-        ),
-        (
-            "none",
-            ["2,3", "2,3", "2,3", "2,3", "1"],
-            "x of shape [2,3] and output_high of shape [1] cannot be broadcast together",
-        ),
-        (
-            "pdpd",
-            ["2,3", "2", "1", "1", "1"],
-            "x of shape [2,3] and input_low of shape [2] cannot be broadcast together",
-        ),
+        ("numpy", ["2,3", "1", "1", "4,2,3", "1"], "output_low of shape [4,2,3] has more dimensions than x of shape"),
+        ("none", ["2,3", "2,3", "2,3", "2,3", "1"], "x of shape [2,3] and output_high of shape [1] cannot"),
+        ("pdpd", ["2,3", "2", "1", "1", "1"], "x of shape [2,3] and input_low of shape [2] cannot be broadcast"),
     ],
 )
 def test_ranges_that_do_not_fit(mode: str, shapes: list[str], message: str) -> None:

@@ -177,11 +177,7 @@ def test_uniform_shapes(shape: TensorType, expected: str) -> None:
         ((const([2, -1]), tensor("[]"), tensor("[]")), f32, r"shape\[1\] must not be negative, got -1"),
         ((tensor("2,1", i64), tensor("[]"), tensor("[]")), f32, r"shape must have rank 1, got shape \[2,1\]"),
         ((tensor("2"), tensor("[]"), tensor("[]")), f32, "shape must be i32 or i64, got f32"),
-        (
-            (tensor("2", i64), tensor("2"), tensor("[]")),
-            f32,
-            r"minval must be a scalar or have one element, got shape \[2\]",
-        ),
+        ((tensor("2", i64), tensor("2"), tensor("[]")), f32, r"minval must be a scalar or have one .* got shape \[2\]"),
         ((tensor("2", i64), tensor("[]"), tensor("[]", f16)), f32, "maxval is f16 and output_type is f32"),
         ((tensor("2", i64), tensor("[]", u64), tensor("[]", u64)), u64, "output_type must be one of f16, .*, got u64"),
     ],
@@ -245,12 +241,7 @@ def test_every_call_gives_the_same_samples_unless_there_are_no_seeds() -> None:
     [
         ([[1.0, 1.0], [0.0, 0.0]], 1, {}, "row 1 of probs must hold probabilities, and at least one must be above 0"),
         ([[1.0, -1.0]], 1, {}, "row 0 of probs must hold probabilities"),
-        (
-            [[0.0, 1.0], [1.0, np.nan]],
-            1,
-            {"log_probs": True},
-            r"row 1 of probs must hold logarithms of probabilities that are not NaN or \+inf, and not all -inf",
-        ),
+        ([[0.0, 1.0], [1.0, np.nan]], 1, {"log_probs": True}, r"row 1 of probs must .* NaN or \+inf, and not all -inf"),
         ([[0.0, np.inf]], 1, {"log_probs": True}, r"row 0 of probs .* not NaN or \+inf, and not all -inf"),
         ([[-np.inf, -np.inf]], 1, {"log_probs": True}, r"row 0 of probs .* not NaN or \+inf, and not all -inf"),
         ([[1.0, 0.0, 2.0]], 3, {}, "num_samples is 3, but row 0 of probs has only 2 classes to draw"),

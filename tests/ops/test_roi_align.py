@@ -225,19 +225,9 @@ def test_symbols_and_unknown_types() -> None:
         (tensor("[1,2,8,8]"), tensor("[4]"), tensor("[3]", i32), r"rois must have rank 2, got shape \[4\]"),
         (tensor("[1,2,8,8]"), tensor("[3,4]"), tensor("[3,1]", i32), r"batch_indices must have rank 1"),
         (tensor("[1,2,8,8]"), tensor("[3,5]"), tensor("[3]", i32), r"rois must have 4 numbers .* got shape \[3,5\]"),
-        (
-            tensor("[1,2,8,8]"),
-            tensor("[3,4]"),
-            tensor("[2]", i32),
-            r"rois of shape \[3,4\] and batch_indices of shape \[2\] must have the same number of regions",
-        ),
+        (tensor("[1,2,8,8]"), tensor("[3,4]"), tensor("[2]", i32), r"rois of shape \[3,4\] and batch_indices of shape"),
         (tensor("[1,2,8,8]"), tensor("[3,4]"), tensor("[3]"), r"batch_indices must be of an integer type, got f32"),
-        (
-            tensor("[1,2,8,8]", i32),
-            tensor("[3,4]", i32),
-            tensor("[3]", i32),
-            r"must be of a floating-point type, got i32",
-        ),
+        (tensor("[1,2,8,8]", i32), tensor("[3,4]", i32), tensor("[3]", i32), r"must be of a floating-point .* got i32"),
         (tensor("[1,2,8,8]"), tensor("[3,4]", f16), tensor("[3]", i32), r"data is f32 and rois is f16"),
     ],
 )

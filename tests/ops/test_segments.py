@@ -102,10 +102,7 @@ def test_shapes(inputs: tuple[TensorType, ...], expected: str) -> None:
     [
         ((tensor("[]", f32), tensor("1")), "data must have rank 1 or more, got shape"),
         ((tensor("4", boolean), tensor("4")), "data must be of a numeric type, got boolean"),
-        (
-            (tensor("4,2", f32), tensor("3")),
-            r"data of shape \[4,2\] and segment_ids of shape \[3\] must have the same number of rows",
-        ),
+        ((tensor("4,2", f32), tensor("3")), r"data of shape \[4,2\] and segment_ids of shape \[3\] must have the same"),
         ((tensor("4", f32), tensor("4,1")), r"segment_ids must have rank 1, got shape \[4,1\]"),
         ((tensor("4", f32), tensor("4", f32)), "segment_ids must be i32 or i64, got f32"),
         ((tensor("4", f32), tensor("4"), tensor("1")), r"num_segments must have rank 0, got shape \[1\]"),

@@ -126,7 +126,7 @@ def test_slice_backwards() -> None:
 def test_slice_errors(inputs: list[TensorType], message: str) -> None:
     with pytest.raises(OperatorError) as error:
         Slice().infer(*inputs)
-    assert error.value.message == message
+    assert message in error.value.message
 
 
 # ----- StridedSlice
