@@ -4,8 +4,6 @@ Ten times as large a model would take a hundred times as long if anything were q
 other processes and the garbage collector disturb short measurements.
 """
 
-from __future__ import annotations
-
 import gc
 import pickle
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Commands whose memory does not depend on the size of the weights, on a sparse .bin of 200 MB."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How the caller's arrays lie in memory does not show in the results, and no call changes them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from fuzz.cases import VERSIONS, make_case

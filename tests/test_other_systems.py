@@ -1,7 +1,5 @@
 """ovir needs nothing that only POSIX systems have; tests that need it are skipped elsewhere."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

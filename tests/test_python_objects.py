@@ -1,7 +1,5 @@
 """What users see of objects at a prompt, in a notebook, and when they type names of OpenVINO's API."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re

@@ -1,7 +1,5 @@
 """What is slower than the base in every round fails, and what only seems so in a busy moment does not."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Callable

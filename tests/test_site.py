@@ -1,7 +1,5 @@
 """The documentation site: every page is in its navigation, and nothing comes from other hosts."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator

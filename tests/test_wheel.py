@@ -1,7 +1,5 @@
 """The wheel is small, fits every system, and works without a checkout."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

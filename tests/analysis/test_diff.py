@@ -1,7 +1,5 @@
 """`ovir.diff` finds what was planted, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """`ovir.diff` of constants: values, element types, compression, tolerances, memory."""
 
-from __future__ import annotations
-
 import tracemalloc
 from pathlib import Path
 from typing import Any

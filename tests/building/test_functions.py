@@ -1,7 +1,5 @@
 """The functions of the opsets: what there is, how it is loaded, and what a call creates."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import subprocess

@@ -1,7 +1,5 @@
 """Random models of every operation version are rebuilt by the functions of the opsets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Code that ``ovir.to_python`` writes builds the same model again, and reads well."""
 
-from __future__ import annotations
-
 import runpy
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Whatever is wrong: one clear message, status 1 or 2, no traceback."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

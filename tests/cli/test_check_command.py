@@ -1,7 +1,5 @@
 """`ovir check`: diagnostics, formats, exit status."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

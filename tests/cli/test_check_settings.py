@@ -1,7 +1,5 @@
 """`ovir check`: configuration files, baselines, and forms of output."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

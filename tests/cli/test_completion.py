@@ -1,7 +1,5 @@
 """Completion of command lines: what argcomplete answers, and shells that ask it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """``ovir check --device`` and ``--ask``: what a user reads, and the exit status."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``ovir edit`` and ``ovir extract``: what they write, what they report, and that they write nothing on an error."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

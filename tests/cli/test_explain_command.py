@@ -1,7 +1,5 @@
 """`ovir explain`, and the sections of the page of diagnostics, which an installed ovir has as well."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

@@ -1,7 +1,5 @@
 """`--extension`: modules that register operations."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`ovir infer` and `ovir show` of models that are at fault, or that have no weights."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

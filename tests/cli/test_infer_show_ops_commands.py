@@ -1,7 +1,5 @@
 """`ovir infer`, `ovir show`, `ovir ops`."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

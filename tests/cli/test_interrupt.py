@@ -1,7 +1,5 @@
 """Ctrl-C at any time: exit status 130, one word on stderr, no traceback."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``ovir edit --runtime``, and what ``ovir check --runtime`` says about it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.command import Cli

@@ -1,7 +1,5 @@
 """``--node-data``: what commands write for Model Explorer."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

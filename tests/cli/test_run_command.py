@@ -1,7 +1,5 @@
 """`ovir run`: inputs, outputs, taps, JSON, profile."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

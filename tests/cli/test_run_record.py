@@ -1,7 +1,5 @@
 """`ovir run --record`: the results of all layers in a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

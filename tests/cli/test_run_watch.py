@@ -1,7 +1,5 @@
 """`ovir run --watch` and `--emulate`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Copies in blocks are copies."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

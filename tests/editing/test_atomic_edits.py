@@ -1,7 +1,5 @@
 """An edit that fails raises one clear error and changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Another number of items in a batch: what constants pin follows the inputs, and models that mix items are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Layers that the functions of an opset make are inserted and take the place of others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Constants with other data, folded constants, decompressed weights."""
 
-from __future__ import annotations
-
 import copy
 import re
 from pathlib import Path

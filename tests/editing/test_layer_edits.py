@@ -1,7 +1,5 @@
 """Layers that are replaced, inserted, removed; dead layers and runtime information."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.builder import Net

@@ -1,7 +1,5 @@
 """Renamed layers and tensors, and further outputs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.edited import everything, run, sample, with_body

@@ -1,7 +1,5 @@
 """Random sequences of edits: each one leaves an inferred model, or raises and changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The chat template of a folder makes the prompt, in a sandbox, and as the package transformers makes it."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

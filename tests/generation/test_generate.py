@@ -1,7 +1,5 @@
 """A prompt becomes text, by decoders that keep what they have seen in different ways."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Edits of a model: what is derived from connections stays right, and an edit that fails changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

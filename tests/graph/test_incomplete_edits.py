@@ -1,7 +1,5 @@
 """Tests of models that an edit has left incomplete, and of wrong arguments of edits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

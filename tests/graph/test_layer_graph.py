@@ -1,7 +1,5 @@
 """What is made of a graph has its class: bodies, copies and parts. The packages below ``ovir.model`` work without it."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

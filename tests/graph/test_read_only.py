@@ -1,7 +1,5 @@
 """What a caller reads of a model cannot be changed by mistake."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Bounds of integers hold for whatever a run computes: of data at the ends of its type, and of sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Known values and sizes: computed when they are asked for, at any depth, at little cost, in types that may not hold them."""
 
-from __future__ import annotations
-
 import gc
 import time
 import tracemalloc

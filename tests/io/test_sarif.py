@@ -1,7 +1,5 @@
 """SARIF logs fit the schema of SARIF 2.1.0, and say what the diagnostics say."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

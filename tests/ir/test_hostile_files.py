@@ -1,7 +1,5 @@
 """Broken files, files of other kinds, and models that are given as open files."""
 
-from __future__ import annotations
-
 import io
 import os
 import pickle

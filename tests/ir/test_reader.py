@@ -1,7 +1,5 @@
 """Reading: models of good files, and the diagnostics of faults, each on its line."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re

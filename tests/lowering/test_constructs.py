@@ -1,7 +1,5 @@
 """Constructs that releases fail at are rewritten for these releases, and compute the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Model.lower: names, bodies, what is refused, and what remains unchanged."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

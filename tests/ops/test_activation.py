@@ -1,7 +1,5 @@
 """Activation functions: known values, types, shapes, blocks and what is refused."""
 
-from __future__ import annotations
-
 from math import erfc, sqrt
 from typing import Any
 

@@ -1,7 +1,5 @@
 """ScaledDotProductAttention against the plain formula, whole and in blocks."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

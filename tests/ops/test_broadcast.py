@@ -1,7 +1,5 @@
 """Broadcast and Tile."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Conversion between NV12 or I420 and RGB or BGR."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Convolutions: known answers, equality with sums of single products, inference, and error texts."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

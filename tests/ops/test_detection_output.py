@@ -1,7 +1,5 @@
 """DetectionOutput: known answers, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from math import log, prod
 from typing import Any
 

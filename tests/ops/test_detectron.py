@@ -1,7 +1,5 @@
 """Operations of Detectron's detectors: known answers, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from math import log
 from typing import Any
 

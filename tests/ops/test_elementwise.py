@@ -1,7 +1,5 @@
 """Arithmetic, comparison, logic, bitwise operations and Select: values, broadcasting, inference and known content."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """DFT, IDFT, RDFT, IRDFT, STFT and ISTFT."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

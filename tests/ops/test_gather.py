@@ -1,7 +1,5 @@
 """Gather-1, -7, -8 and GatherElements-6: inference, values, reports and errors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Range, Eye, OneHot."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

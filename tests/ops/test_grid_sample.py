@@ -1,7 +1,5 @@
 """GridSample."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """GroupedMatMul: groups by offsets and groups of equal size, types, shapes and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """The table of the module of each operation, by which modules are imported when a model uses them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Interpolate in its three versions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """MatMul, Einsum and Inverse: ranks, types, memory layouts, shapes and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

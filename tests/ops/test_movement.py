@@ -1,7 +1,5 @@
 """Concat, Split, VariadicSplit and Pad."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.tensors import const, tensor

@@ -1,7 +1,5 @@
 """MulticlassNms and MatrixNms: what each image keeps, in which order, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """NonMaxSuppression of all versions and NMSRotated: what is selected, in which order, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """SoftMax, LogSoftmax, MVN, NormalizeL2, GRN, LRN, BatchNormInference and GroupNormalization."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Inputs that broke kernels when the fuzzer fed them: scalars, empty tensors, strings and unused attributes."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """What the base class gives to all operations: messages, checks of types, and kernels' ``out``."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

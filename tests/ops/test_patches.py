@@ -1,7 +1,5 @@
 """ExtractImagePatches, Col2Im and DeformableConvolution."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pooling: geometry of windows, known answers, shapes of dynamic data, and what is refused."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

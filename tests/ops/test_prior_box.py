@@ -1,7 +1,5 @@
 """PriorBox and PriorBoxClustered: known answers, how many boxes there are, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Proposal: known answers, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from math import exp, log
 from typing import Any
 

@@ -1,7 +1,5 @@
 """FakeQuantize and FakeConvert: known answers, ranges out of order, broadcasting, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

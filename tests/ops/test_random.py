@@ -1,7 +1,5 @@
 """RandomUniform and Multinomial."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

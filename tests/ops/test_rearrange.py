@@ -1,7 +1,5 @@
 """Reversing, rolling, shuffling and moving blocks: known answers, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Recurrent cells and sequences against the formulas, written out for one row and one step at a time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Reductions and CumSum: known values, integers, empty data, shapes, bounds and what is refused."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

@@ -1,7 +1,5 @@
 """ROIAlign and ROIAlignRotated: known answers, a plain computation to compare with, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import ceil, floor, pi
 from typing import Any

@@ -1,7 +1,5 @@
 """ROIPooling, PSROIPooling and DeformablePSROIPooling: known answers, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import ceil, floor
 from typing import Any

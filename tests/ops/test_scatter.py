@@ -1,7 +1,5 @@
 """Scattering: known answers, reductions, knowledge of content, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

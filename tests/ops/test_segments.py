@@ -1,7 +1,5 @@
 """SegmentMax, the embedding bags and SparseFillEmptyRows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """ShapeOf, Reshape, Squeeze, Unsqueeze, Transpose, and shapes computed in a graph on their way to Reshape."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Slice, StridedSlice, SliceScatter."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

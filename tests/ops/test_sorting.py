@@ -1,7 +1,5 @@
 """TopK, NonZero, Unique, Bucketize and SearchSorted: known answers, order, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Attributes that the specification requires although a file may leave them out, of the detectors and recurrent cells."""
 
-from __future__ import annotations
-
 import pytest
 
 from ovir.ops import resolve

@@ -1,7 +1,5 @@
 """What operations declare for code outside of them."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

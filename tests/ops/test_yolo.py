@@ -1,7 +1,5 @@
 """RegionYolo and ReorgYolo: known answers, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -12,8 +12,6 @@ When a test has ended, calls of new kinds (other attributes, types or ranks, siz
 - in every other element type that the operation takes, also bound.
 """
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Types of tensors in few words, for tests of what operations infer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

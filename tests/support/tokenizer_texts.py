@@ -1,7 +1,5 @@
 """Texts in 25 scripts, with emoji, marks, odd spaces and special tokens; some are empty, some very long."""
 
-from __future__ import annotations
-
 import random
 import unicodedata
 from collections.abc import Callable
