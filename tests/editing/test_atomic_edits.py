@@ -220,13 +220,6 @@ def test_parts_in_a_block_infer_only_what_has_changed() -> None:
         model.remove("small")
 
 
-def test_types_in_a_body_are_inferred_for_a_part_in_a_block() -> None:
-    model = with_body()
-    with model.editing():
-        model.insert_after("n1/body/n1", layer("mask", operation("Convert", destination_type="i32"), 1))
-        assert str(model.extract(outputs="n1").outputs[0].type) == "i32[2,4]"
-
-
 def test_edits_in_one_block_infer_once() -> None:
     model = sample()
     revision = model.revision

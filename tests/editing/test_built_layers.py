@@ -111,15 +111,6 @@ def test_outputs_and_inputs_are_not_replaced_by_other_layers() -> None:
     assert len(model.outputs) == 2
 
 
-def test_edits_of_a_built_model() -> None:
-    x = ops.parameter([1, 4], name="x")
-    model = ovir.Model([ops.relu(x, name="y")], [x], "built")
-    model.rename({"x": "photo"})
-    model.add_outputs("y")
-    part = model.extract(outputs="y")
-    assert part.layer("photo").type == "Parameter"
-
-
 def state(layer: Layer) -> object:
     """Return all of a layer that an edit can change, with the layers that it reads."""
     sources = [port.source for port in layer.inputs]
@@ -142,15 +133,6 @@ def undone(model: Model, *edits: Callable[[], object]) -> None:
 
     with pytest.raises(KeyError):
         attempt()
-
-
-def test_a_failed_replacement_does_not_keep_names() -> None:
-    model = sample()
-    new = ops.convert(ops.negative(model.layer("add")), "boolean")
-    before = state(new)
-    with pytest.raises(ovir.ModelError):
-        model.replace("relu", new)
-    assert state(new) == before
 
 
 def test_a_layer_that_could_not_enter_a_body_is_as_before() -> None:

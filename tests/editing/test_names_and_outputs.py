@@ -80,12 +80,6 @@ def test_an_added_output_without_a_name_gets_that_of_its_layer() -> None:
     assert [port.layer.name for port in added] == ["add_2/sink_port_0", "split/sink_port_0"]
 
 
-def test_a_dead_layer_lives_as_an_output() -> None:
-    model = sample()
-    model.add_outputs(["dead"])
-    assert not model.layer("dead").is_dead
-
-
 def nested() -> tuple[Model, Model]:
     """A model with an If ``out``, whose branch ``then`` has an If ``in``, and that branch."""
     middle = choice("in", branch(1), branch(2))

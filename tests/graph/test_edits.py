@@ -191,19 +191,6 @@ def test_what_is_refused_changes_nothing(case: str) -> None:
     require_consistent(model)
 
 
-def test_names_are_exchanged() -> None:
-    model = sample()
-    model.rename_layers({"x": "y", "y": "x"})
-    model.rename_tensors({"x": "y", "y": "x"})
-    assert [(port.layer.name, set(port.names)) for port in model.inputs] == [("y", {"y"}), ("x", {"x"})]
-
-
-def test_layers_in_bodies_follow_the_name_of_the_layer_around_them() -> None:
-    model = with_body()
-    model.rename_layers({"n1": "loop"})
-    assert {inner.scope for inner in model.layer("loop").bodies["body"].layers} == {"loop/body/"}
-
-
 def test_a_body_keeps_its_parameters_and_results() -> None:
     body = with_body().layer("n1").bodies["body"]
     with pytest.raises(ovir.InputError, match="the port map would no longer match"):

@@ -117,16 +117,6 @@ def test_taps_that_read_only_zeros_take_no_memory() -> None:
     assert bound_results(op, (data, filters), [data], {1}) is None
 
 
-def test_groups_and_depthwise() -> None:
-    data = np.arange(1, 5, dtype=np.float32).reshape(1, 4, 1)
-    two_groups = np.array([[[[1], [10]]], [[[1], [100]]]], np.float32)
-    np.testing.assert_array_equal(GroupConvolution().run(data, two_groups).ravel(), [21, 403])
-    depthwise = np.array([1, 10, 100, 1000], np.float32).reshape(4, 1, 1, 1)
-    np.testing.assert_array_equal(GroupConvolution().run(data, depthwise).ravel(), [1, 20, 300, 4000])
-    multiplied = np.array([[1, 2], [3, 4], [5, 6], [7, 8]], np.float32).reshape(4, 2, 1, 1)
-    np.testing.assert_array_equal(GroupConvolution().run(data, multiplied).ravel(), [1, 2, 6, 8, 15, 18, 28, 32])
-
-
 def test_integers_are_exact_and_wrap_around() -> None:
     data = np.array([[[2**62, 2**62 + 1]]], np.int64)
     assert Convolution().run(data, np.ones((1, 1, 2), np.int64)).item() == 2**63 + 1 - 2**64

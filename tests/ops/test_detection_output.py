@@ -3,7 +3,6 @@
 from math import log, prod
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from support.builder import Net
@@ -145,15 +144,6 @@ def test_five_inputs_move_the_priors_and_filter_them() -> None:
     rows = found([[[0, 0.6], [0, 0.8], [0, 0.1]]], 0.5, aux=(aux_scores, aux_deltas), objectness_score=0.4)
     assert heads(rows) == [(0, 1, 0.6)]
     assert np.allclose(rows[0, 3:], np.add(LEFT, 0.75))
-
-
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
-def test_other_types(dtype: Any) -> None:
-    op = DetectionOutput1(num_classes=2, keep_top_k=(2,), normalized=True, variance_encoded_in_target=True)
-    inputs = np.zeros((1, 4)), np.array([[0.25, 0.75]]), np.array([[LEFT]])
-    rows = op.run(*(a.astype(dtype) for a in inputs))
-    assert (rows.shape, rows.dtype) == ((1, 1, 2, 7), dtype)
-    assert rows[0, 0].tolist() == [[0, 1, 0.75, *LEFT], [-1, 0, 0, 0, 0, 0, 0]]
 
 
 @pytest.mark.parametrize("decrease", [False, True])

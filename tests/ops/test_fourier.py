@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.tensors import tensor
 
-from ovir.core.element_types import ElementType, bf16, f16, f64, i16, i32, i64, u8
+from ovir.core.element_types import f16, i16, i32, i64, u8
 from ovir.core.shapes import Dimension
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_bounds, from_dimensions
@@ -39,14 +39,6 @@ def slow_dft(signal: Array, axis: int, sign: int = -1) -> Array:
     n = np.arange(signal.shape[axis])
     matrix = np.exp(sign * 2j * np.pi * np.outer(n, n) / len(n))
     return np.moveaxis(np.tensordot(matrix, signal, (1, axis)), 0, axis)
-
-
-def test_dft_of_an_impulse_and_of_a_wave() -> None:
-    one = pairs([0, 1, 0, 0])
-    np.testing.assert_allclose(numbers(DFT().run(one, np.array([0]))), [1, -1j, -1, 1j], atol=1e-7)
-    np.testing.assert_allclose(numbers(IDFT().run(one, np.array([-1]))), np.array([1, 1j, -1, -1j]) / 4, atol=1e-7)
-    wave = np.cos(2 * np.pi * np.arange(8) / 8).astype(np.float32)
-    np.testing.assert_allclose(numbers(RDFT().run(wave, np.array([0]))), [0, 4, 0, 0, 0], atol=1e-6)
 
 
 @pytest.mark.parametrize("axes", [[1], [0, 2], [2, 0], [-1, 1], [0, 1, 2]])
@@ -210,11 +202,6 @@ def test_errors_that_only_the_run_finds() -> None:
         DFT().run(data, np.array([0]), np.array([3, 3]))
 
 
-@pytest.mark.parametrize("element_type", [f16, bf16, f64])
-def test_the_type_is_that_of_data(element_type: ElementType) -> None:
-    assert RDFT().infer(tensor("4", element_type), const(0)).element_type == element_type
-
-
 # --------------------------------------------------------------------------- short frames
 
 
@@ -314,19 +301,6 @@ def test_istft_without_windows_or_frames_is_zero() -> None:
     assert istft(data[:, :0], np.ones(4, np.float32), 4, 2).tolist() == [0] * 4
     assert istft(data[:, :1], np.ones(4, np.float32), 4, 1 << 40).shape == (4,)
     assert istft(np.ones((0, 3, 2, 2), np.float32), np.ones(4, np.float32), 4, 2).shape == (0, 6)
-
-
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float16, 1e-2), (ml_dtypes.bfloat16, 0.1)])
-def test_short_types_are_rounded_once(dtype: Any, tolerance: float) -> None:
-    signal = RNG.standard_normal(32).astype(dtype)
-    window = np.ones(8, dtype)
-    data = stft(signal, window, 8, 4, transpose_frames=True)
-    assert data.dtype == dtype
-    exact = stft(signal.astype(np.float32), window.astype(np.float32), 8, 4, transpose_frames=True)
-    np.testing.assert_array_equal(data, exact.astype(dtype))
-    result = istft(data, window, 8, 4)
-    assert result.dtype == dtype
-    np.testing.assert_allclose(result.astype(np.float32), signal.astype(np.float32), atol=tolerance)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from support.tensors import tensor
@@ -120,15 +119,6 @@ def test_soft_nms_lowers_scores() -> None:
 def test_only_version_5_removes_boxes_in_soft_nms() -> None:
     assert selected(sigma=0.5, cls=NonMaxSuppression5) == ([[0, 0, 1], [0, 0, 2]], [0.9, 0.7159])
     assert selected(sigma=0.5, iou=0.7, cls=NonMaxSuppression5) == selected(sigma=0.5, iou=0.7)
-
-
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_small_types_are_computed_in_f32(dtype: Any) -> None:
-    boxes, scores = BOXES.astype(dtype), SCORES.astype(dtype)
-    inputs = np.array([9]), np.array([0.5], dtype), np.array([0], dtype)
-    indices, found, _ = NonMaxSuppression9(output_type=i32).run(boxes, scores, *inputs)
-    assert (indices.dtype, indices[:, 2].tolist()) == (np.int32, [1, 2])
-    assert found[:, 2].tolist() == [float(dtype(0.9)), float(dtype(0.8))]
 
 
 @pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0)])

@@ -32,13 +32,6 @@ def tensor(shape: str) -> TensorType:
     return TensorType(f32, PartialShape.parse(shape))
 
 
-def image(rows: list[list[float]], dtype: Any = np.float32) -> Any:
-    return np.array([[rows]], dtype)
-
-
-SQUARE = image([[-1, 2, 3], [4, 5, -6], [-7, 8, 9]])
-
-
 # ----- geometry
 
 
@@ -91,22 +84,6 @@ def test_an_unknown_kernel_leaves_an_interval() -> None:
 
 
 # ----- MaxPool
-
-
-def test_max_pool_with_pads_and_places() -> None:
-    pool = MaxPool14(kernel=(2, 2), strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1))
-    values, places = pool.run(SQUARE)
-    assert values.tolist() == [[[[-1, 2, 3, 3], [4, 5, 5, 3], [4, 8, 9, 9], [-7, 8, 9, 9]]]]
-    assert places.tolist() == [[[[0, 1, 2, 2], [3, 4, 4, 2], [3, 7, 8, 8], [6, 7, 8, 8]]]]
-    assert places.dtype == np.int64
-
-
-def test_max_pool_dilated() -> None:
-    data = np.arange(1, 10, dtype=np.float32).reshape(1, 1, 3, 3)
-    pool = MaxPool8(kernel=(2, 2), strides=(1, 1), dilations=(2, 2), pads_begin=(1, 1), pads_end=(1, 1))
-    values, places = pool.run(data)
-    assert values[0, 0].tolist() == [[5, 6, 5], [8, 9, 8], [5, 6, 5]]
-    assert places[0, 0].tolist() == [[4, 5, 4], [7, 8, 7], [4, 5, 4]]
 
 
 @pytest.mark.parametrize(
@@ -183,11 +160,6 @@ def test_what_a_mean_counts(exclude_pad: bool, pads_end: tuple[int], expected: l
     assert np.allclose(pool.run(np.ones((1, 1, 4), np.float32)), [[expected]])
 
 
-def test_integers_round_halves_to_even() -> None:
-    data = np.array([[[1, 2, 3, -4, -3]]], np.int32)
-    assert AvgPool1(kernel=(2,), strides=(1,)).run(data).tolist() == [[[2, 2, 0, -4]]]
-
-
 # ----- shapes and errors
 
 
@@ -253,16 +225,6 @@ def test_bad_attributes() -> None:
 # ----- adaptive pooling
 
 
-def test_adaptive_windows_overlap_where_sizes_do_not_divide() -> None:
-    data = np.array([[[1, 5, 2, 5, 0]]], np.float32)
-    count = np.array([3])
-    assert np.allclose(AdaptiveAvgPool().run(data, count), [[[3, 4, 2.5]]])
-    values, places = AdaptiveMaxPool(index_element_type=i32).run(data, count)
-    assert values.tolist() == [[[5, 5, 5]]]
-    assert places.tolist() == [[[1, 1, 3]]]
-    assert AdaptiveAvgPool().run(data, np.array([1])).tolist() == [[[np.float32(2.6)]]]
-
-
 @pytest.mark.parametrize(
     ("shape", "count"), [((2, 3, 9), (4,)), ((2, 3, 37), (150,)), ((2, 2, 7, 9), (3, 4)), ((1, 2, 5, 6, 7), (2, 6, 3))]
 )
@@ -284,12 +246,6 @@ def test_adaptive_pooling_against_each_window(shape: tuple[int, ...], count: tup
             np.testing.assert_equal(values[lead + window], data[lead][where].flat[first])
             assert places[lead + window] == numbers[where].flat[first]
             np.testing.assert_allclose(means[lead + window], data[lead][where].mean(), rtol=1e-5, atol=1e-6)
-
-
-def test_adaptive_max_finds_the_first_row_by_row() -> None:
-    values, places = AdaptiveMaxPool().run(image([[1, 7], [7, 7]]), np.array([1, 1]))
-    assert values.tolist() == [[[[7]]]]
-    assert places.tolist() == [[[[1]]]]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from math import exp, log
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from support.tensors import tensor
@@ -119,15 +118,6 @@ def test_small_boxes_have_no_score(image: tuple[float, ...], expected: list[floa
 def test_of_equal_scores_the_first_point_is_first() -> None:
     rows, _ = proposed(np.full((1, 1, 2, 2), 0.5))
     assert rows[:, 1:3].tolist() == [[0, 0], [10, 0], [0, 10], [10, 10]]
-
-
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
-def test_other_types(dtype: Any) -> None:
-    op = Proposal1(**ONE_ANCHOR, post_nms_topn=2)
-    inputs = np.array([[[[0.25]], [[0.75]]]]), np.zeros((1, 4, 1, 1)), np.array([50, 50, 1])
-    rows = op.run(*(a.astype(dtype) for a in inputs))
-    assert rows.dtype == dtype
-    assert rows.tolist() == [[0, 0, 0, 10, 10], [-1, 0, 0, 0, 0]]
 
 
 @pytest.mark.parametrize(("n", "height", "expected"), [(0, 3, []), (2, 0, [-1, 0, -1, 0])])
@@ -351,15 +341,6 @@ def test_no_images_and_no_points() -> None:
     assert (boxes.shape, scores.shape, counts.shape) == ((0, 4), (0,), (0,))
     boxes, scores = run_single(single(), np.zeros((0, 4)), [])
     assert not boxes.any()
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float64])
-def test_types(dtype: Any) -> None:
-    boxes, scores = run_single(single(), APART, [0.2, 0.9, 0.5], dtype=dtype)
-    assert boxes.dtype == scores.dtype == dtype
-    boxes, scores, _ = run_images(proposals(), APART, (IMAGE, [0.2, 0.9, 0.5], STILL), dtype=dtype)
-    assert boxes.dtype == scores.dtype == dtype
-    assert boxes[0].tolist() == APART[1]
 
 
 def test_size_of_the_image_and_exp() -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from support.tensors import tensor
@@ -169,22 +168,6 @@ def test_sequences(
     assert_all_close(op.run(*inputs), expected)
 
 
-def test_known_numbers() -> None:
-    x, h, one = np.array([[2.0]]), np.array([[0.5]]), np.array([[1.0]])
-    relu = {"hidden_size": 1, "activations": ("relu",) * 3}
-    assert RNNCell(**relu).run(x, h, 3 * one, 4 * one, np.array([-1.0])) == 2 * 3 + 0.5 * 4 - 1
-    w, r, b = np.array([[0.0], [1], [1]]), np.array([[0.0], [0], [2]]), np.array([0.25, 0, 1])
-    # z = 0.25, r = 2, h = 2 + 2 * 0.5 * 2 + 1 = 5
-    assert GRUCell(**relu).run(x, h, w, r, b) == 0.75 * 5 + 0.25 * 0.5
-    # h = 2 + 2 * (0.5 * 2 + 3) + 1 = 11
-    assert (
-        GRUCell(**relu, linear_before_reset=True).run(x, h, w, r, np.array([0.25, 0, 1, 3])) == 0.75 * 11 + 0.25 * 0.5
-    )
-    # f = 1, i = 2, c = 3, o = 4: C = 1 * 10 + 2 * 3
-    hidden, cell = LSTMCell4(**relu).run(x, h, 10 * one, np.zeros((4, 1)), np.zeros((4, 1)), np.array([1.0, 2, 3, 4]))
-    assert (hidden, cell) == (64, 16)
-
-
 def test_biases_left_out_are_zero() -> None:
     for op, kind, biases in (
         (GRUCell(linear_before_reset=True), "gru", 4),
@@ -200,28 +183,6 @@ def test_parameters_of_activations() -> None:
     zero = np.zeros((1, 1))
     for value, result in ((0.5, 0.75), (-1.0, 0.0), (9.0, 1.0)):
         assert op.run(np.full((1, 1), value), zero, zero + 1, zero, np.zeros(1)) == result
-
-
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
-@pytest.mark.parametrize("kind", KINDS)
-def test_other_types(kind: str, dtype: Any) -> None:
-    """f16 and bf16 are computed in f32 and rounded once."""
-    cell, sequence, _ = KINDS[kind]
-    sequences = sequence_inputs(kind, [3, 1], 3, 5, 4, 2)
-    for op, inputs in ((cell(), cell_inputs(kind, 2, 5, 4)), (sequence(direction="bidirectional"), sequences)):
-        typed = [a.astype(dtype) if a.dtype == np.float32 else a for a in inputs]
-        computed = np.float64 if dtype == np.float64 else np.float32
-        wide = [a.astype(computed) if a.dtype == dtype else a for a in typed]
-        expected = [e.astype(dtype) for e in as_list(op.run(*wide))]
-        for result, wanted in zip(as_list(op.run(*typed)), expected, strict=True):
-            assert result.dtype == dtype
-            np.testing.assert_array_equal(result, wanted)
-
-
-def test_strided_inputs() -> None:
-    inputs = sequence_inputs("lstm", [3, 2], 3, 4, 5, 1)
-    strided = [np.asfortranarray(a) for a in inputs]
-    assert_all_close(LSTMSequence().run(*strided), sequence_formula(LSTMSequence(), inputs))
 
 
 def reports(op: Operator, *inputs: Any) -> list[str]:

@@ -4,7 +4,6 @@ from itertools import product
 from math import ceil, floor
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from support.tensors import tensor
@@ -87,16 +86,6 @@ def test_images_are_truncated_and_minus_one_ends_the_list() -> None:
 def test_where_the_sizes_are_given(attributes: dict[str, Any], bins: tuple[int, int]) -> None:
     op = ROIPooling(spatial_scale=1.0, **attributes)
     assert op.infer(tensor("[1,2,8,8]"), tensor("[3,5]")).shape == [3, 2, *bins]
-
-
-@pytest.mark.parametrize("method", ["max", "bilinear"])
-@pytest.mark.parametrize("dtype", [np.float16, np.float64, ml_dtypes.bfloat16])
-def test_types(method: str, dtype: Any) -> None:
-    data, regions = rng.normal(size=(1, 3, 5, 5)).astype(dtype), rois([0, 0, 0.25, 1, 0.75]).astype(dtype)
-    found = pooling(2, 2, method).run(data, regions)
-    wanted = pooling(2, 2, method).run(data.astype(np.float32), regions.astype(np.float32))
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found.astype(np.float64), wanted, 1e-2)
 
 
 # ----- PSROIPooling

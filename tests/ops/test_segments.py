@@ -147,12 +147,6 @@ def test_sums_between_offsets(op: Operator) -> None:
     close(op.run(TABLE, INDICES, offsets), [[-2.1, -2.4], [0, 0], [-0.2, 0.8]])
 
 
-def test_means_between_offsets() -> None:
-    op = EmbeddingBagOffsets(reduction="mean")
-    close(op.run(TABLE, INDICES, np.array([0, 2, 2])), [[-1.05, -1.2], [0, 0], [-0.1, 0.4]])
-    close(op.run(TABLE, INDICES, np.array([0, 0]), np.array(1)), [[-0.1, -0.4], [-0.575, -0.4]])
-
-
 @pytest.mark.parametrize("op", [EmbeddingBagPackedSum(), EmbeddingBagPacked()])
 def test_packed_sums(op: Operator) -> None:
     indices = np.array([[0, 2], [1, 2], [3, 4]], np.int32)
