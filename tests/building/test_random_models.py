@@ -4,7 +4,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from fuzz.cases import VERSIONS, make_case
 from hypothesis import HealthCheck, given, settings
 from support.random_models import models
 from support.rebuilding import described, difference, rebuilt
@@ -29,24 +28,3 @@ def test_layers_are_inferred_alike_alone_and_in_the_model(model: ovir.Model) -> 
     model.infer_shapes()
     assert described(model) == before
     assert described(model.clone()) == before
-
-
-ATTEMPTS = 6
-"""Random models of each operation version, of which some are illegal."""
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("index", "version"), list(enumerate(VERSIONS)), ids=lambda value: str(value))
-def test_cases_are_rebuilt(index: int, version: tuple[str, int], tmp_path: Path) -> None:
-    rebuilds = 0
-    for attempt in range(ATTEMPTS):
-        case = make_case(index + attempt * len(VERSIONS))
-        try:
-            model = ovir.read_model(case.text, case.weights)
-        except ovir.OvirError:
-            continue  # an illegal model
-        feeds = {port.any_name: array for port, array in zip(model.inputs, case.feeds, strict=True)}
-        assert difference(model, rebuilt(model, tmp_path), feeds) == "", f"attempt {attempt}"
-        rebuilds += 1
-    assert rebuilds
