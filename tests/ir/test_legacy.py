@@ -117,9 +117,7 @@ def test_names_that_collide() -> None:
     net = Net(version=10)
     source = net.op("Parameter", name="in", names=["tensor"], shape="2", element_type="f32")
     net.result(net.op("ReLU", source, name="tensor", names=["out"]))
-    with pytest.raises(
-        ovir.ModelError, match=r"'tensor' is a name both of this layer's tensor and of a tensor of layer 0 'in'"
-    ):
+    with pytest.raises(ovir.ModelError, match=r"'tensor' is .* of this layer's tensor and of a tensor of layer 0 'in'"):
         net.model()
     net.version = 11
     net.model()

@@ -423,9 +423,7 @@ def test_sizes_that_only_a_run_shows_are_refused_in_version_10(tmp_path: Path) -
     x = opset8.parameter([2, 3], "f32", name="x")
     model = ovir.Model([opset8.relu(opset8.convert(opset8.non_zero(x, "i64", name="found"), "f32"))], [x])
     model.lower("2021.4")
-    with pytest.raises(
-        ovir.ModelError, match=r"'found'.*exact sizes only, and this layer gives the shape \[2,"
-    ) as error:
+    with pytest.raises(ovir.ModelError, match=r"'found'.*exact sizes only, .* this layer gives the shape \[2") as error:
         ovir.save_model(model, tmp_path / "old.xml", version=10)
     assert len(error.value.diagnostics) == 1
     assert not any(tmp_path.iterdir())

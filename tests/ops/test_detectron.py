@@ -207,10 +207,7 @@ def test_top_k_shapes_and_errors() -> None:
     op = ExperimentalDetectronTopKROIs(max_rois=3)
     found = op.infer(tensor("[...]", dynamic), tensor("[?]", f16))
     assert (str(found.shape), found.element_type) == ("[3,4]", f16)
-    with pytest.raises(
-        OperatorError,
-        match=r"rois of shape \[4,4\] and probabilities of shape \[5\] must have the same number of regions",
-    ):
+    with pytest.raises(OperatorError, match=r"rois of shape \[4,4\] and .* \[5\] must have the same number of regions"):
         op.infer(tensor("[4,4]"), tensor("[5]"))
     with pytest.raises(OperatorError, match=r"rois must have 4 numbers for each region, got shape \[4,5\]"):
         op.infer(tensor("[4,5]"), tensor("[4]"))

@@ -364,9 +364,7 @@ def test_faults(attributes: dict[str, str], inputs: tuple[TensorType, ...], mess
 
 def test_faults_of_the_run() -> None:
     data = np.zeros((3, 4), np.float32)
-    with pytest.raises(
-        OperatorError, match=r"scales_or_sizes must have one element for each of the axes \[1\], got shape \[2\]"
-    ):
+    with pytest.raises(OperatorError, match=r"scales_or_sizes .* element for each of the axes \[1\], got shape \[2\]"):
         Interpolate11().run(data, np.array([1, 2]), np.array([1]))
     with pytest.raises(OperatorError, match=r"scales_or_sizes must not be negative, got \[-2\]"):
         Interpolate11().run(data, np.array([-2]), np.array([1]))

@@ -114,9 +114,7 @@ def test_matmul_refused(a: TensorType, b: TensorType, message: str) -> None:
 
 
 def test_matmul_refused_at_run() -> None:
-    with pytest.raises(
-        OperatorError, match=r"shapes \[2,3\] and \[4,5\] when they are multiplied: 3 columns and 4 rows do not match"
-    ):
+    with pytest.raises(OperatorError, match=r"shapes \[2,3\] and \[4,5\] when .* 3 columns and 4 rows do not match"):
         MatMul().run(np.ones((2, 3)), np.ones((4, 5)))
 
 
