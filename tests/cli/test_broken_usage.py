@@ -230,13 +230,6 @@ def test_names_that_are_long_or_odd(cli: Any, tmp_path: Path) -> None:
     assert "random input: x\\u202ey f32[2,3]" in result.err
 
 
-def test_a_shape_that_the_model_refuses(cli: Any, model: Path) -> None:
-    result = cli("run", model, "--shape", "data=2,5")
-    assert result.status == 1
-    assert "layer" in result.err
-    assert "MatMul" in result.err
-
-
 def test_no_command_and_unknown_command(cli: Any) -> None:
     alone = cli()
     assert (alone.status, alone.out) == (2, "")
@@ -248,12 +241,6 @@ def test_no_command_and_unknown_command(cli: Any) -> None:
     )
     assert "`ovir --help` lists the commands: run, generate, eval" in cli("walk").err
     assert "hint: `ovir run` shows tensors of layers with --tap, --record and --watch" in cli("trace", "model.xml").err
-
-
-def test_help(cli: Any) -> None:
-    assert "examples:" in cli("--help").out
-    for command in ("run", "infer", "show", "check", "ops"):
-        assert f"ovir {command}" in cli(command, "--help").out
 
 
 @pytest.mark.parametrize(

@@ -272,11 +272,6 @@ def test_what_would_have_no_effect_is_refused(cli: Any, project: Path, name: str
     assert result.out == ""
 
 
-def test_tables_of_other_tools_do_not_matter(cli: Any, project: Path) -> None:
-    configure(project, '[project]\nname = "x"\n[tool.other]\ncheck = 1\n[tool.ovir.check]\nignore = ["OVIR2"]\n')
-    assert "OVIR203" not in cli("check", "models").out
-
-
 def test_what_is_not_requested_is_not_missed_in_the_baseline(cli: Any, project: Path) -> None:
     assert cli("check", "models", "--write-baseline", "known.json").status == 0
     for option in ("--select", "--ignore"):

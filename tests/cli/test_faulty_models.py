@@ -58,10 +58,6 @@ def test_what_depends_on_missing_weights_is_marked_as_declared(cli: Any, tmp_pat
     assert (layers["split"]["inferred"], layers["product"]["inferred"]) == (False, True)
 
 
-def test_with_weights_nothing_is_only_declared(cli: Any, tmp_path: Path) -> None:
-    assert "(only declared)" not in cli("infer", write_declared(reshaping_net(), tmp_path)).out
-
-
 @pytest.mark.parametrize("command", ["infer", "show"])
 def test_weights_cannot_be_given_and_refused(cli: Any, model: Path, command: str) -> None:
     result = cli(command, model, "--no-weights", "--weights", "other.bin")

@@ -489,7 +489,9 @@ def test_a_constant_condition_chooses_the_branch() -> None:
 
 
 def test_faults_of_if() -> None:
-    with pytest.raises(OperatorError, match=r"output 0 of .* then branch is f32 and output 0 of the else branch is i32"):
+    with pytest.raises(
+        OperatorError, match=r"output 0 of .* then branch is f32 and output 0 of the else branch is i32"
+    ):
         branches("2", "2", UNKNOWN, (f32, i32))
     with pytest.raises(OperatorError, match="cond must be boolean or of an integer type, got f32"):
         branches("2", "2", typed(""))
