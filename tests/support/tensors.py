@@ -3,10 +3,12 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
 from ovir.core.element_types import ElementType, f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.operator import Operator
 
 
@@ -25,3 +27,10 @@ def inferred(op: Operator, *inputs: TensorType) -> str:
     result = op.infer(*inputs)
     assert isinstance(result, TensorType)
     return str(result.shape)
+
+
+def assert_refused(message: str, op: Operator, *inputs: TensorType | None) -> None:
+    """Check that an operation refuses these inputs with a message that has this text."""
+    with pytest.raises(OperatorError) as error:
+        op.infer(*inputs)
+    assert message in error.value.message
