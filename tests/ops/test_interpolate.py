@@ -6,23 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 from support.builder import Net
-from support.tensors import tensor
+from support.tensors import const, tensor
 
 import ovir
 from ovir import opset13 as ops
-from ovir.core.element_types import ElementType, bf16, boolean, dynamic, f16, f32, i64, u8
+from ovir.core.element_types import bf16, boolean, dynamic, f16, f32, i64, u8
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_bounds
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.fast.base import resamples
 from ovir.kernels.resample import COORDINATES, NEAREST, Method, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate11
-
-
-def const(values: Any, element_type: ElementType = i64) -> TensorType:
-    return constant_type(np.array(values, element_type.to_dtype()), element_type)
 
 
 def floats(values: Any) -> np.ndarray[Any, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.binding import bound_results
-from support.tensors import assert_refused
+from support.tensors import assert_refused, tensor
 
 from ovir.core.element_types import f32, i32, i64
 from ovir.core.shapes import Dimension, PartialShape
@@ -27,10 +27,6 @@ from ovir.ops.pooling import (
 )
 
 LOWEST = np.finfo(np.float32).min
-
-
-def tensor(shape: str) -> TensorType:
-    return TensorType(f32, PartialShape.parse(shape))
 
 
 # ----- geometry

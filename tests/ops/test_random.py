@@ -5,20 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 from support.builder import Net
-from support.tensors import tensor
+from support.tensors import const, tensor
 
 from ovir.core.element_types import ElementType, bf16, dynamic, f16, f32, f64, i8, i32, i64, u64
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.random import Multinomial, RandomUniform, mersenne_words, philox_words
 
 Array = np.ndarray[Any, Any]
-
-
-def const(values: Any, element_type: ElementType = i64) -> TensorType:
-    return constant_type(np.array(values).astype(element_type.to_dtype()))
 
 
 # ----- the generators
