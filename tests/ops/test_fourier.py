@@ -171,11 +171,7 @@ def test_sizes_that_are_known_in_part() -> None:
         (DFT(), (tensor("4,6,2"), const([2])), "axis 2 is outside [-2, 1] of a tensor of rank 2"),
         (RDFT(), (tensor("4,6,2"), const([-4])), "axis -4 is outside [-3, 2]"),
         (IRDFT(), (tensor("4,6,2"), const([0, -2])), "axes [0,-2] are not distinct"),
-        (
-            DFT(),
-            (tensor("4,6,3"), const([0])),
-            "the last dimension of data must be 2, for complex numbers; got [4,6,3]",
-        ),
+        (DFT(), (tensor("4,6,3"), const([0])), "last dimension of data must be 2, for complex numbers; got"),
         (DFT(), (tensor("2"), const([0])), "data must have rank 2 or more, got shape [2]"),
         (RDFT(), (tensor(""), const([0])), "data must have rank 1 or more, got shape []"),
         (DFT(), (tensor("4,2"), tensor("2", i64)), "axes has 2 elements, but data of shape [4,2] has only 1"),
@@ -354,10 +350,7 @@ def test_the_length_that_is_given() -> None:
         ((tensor("30"), tensor("8"), tensor("1", i64), const(3)), "frame_size must have rank 0, got shape"),
         ((tensor("30"), tensor("8"), const(11), tensor("", i16)), "frame_step must be i32 or i64, got i16"),
         ((tensor("30", f16), tensor("8"), const(11), const(3)), "signal is f16 and window is f32"),
-        (
-            (tensor("30", i32), tensor("8", i32), const(11), const(3)),
-            "signal must be of a floating-point type, got i32",
-        ),
+        ((tensor("30", i32), tensor("8", i32), const(11), const(3)), "signal must be of a floating-point type, got"),
     ],
 )
 def test_stft_errors(inputs: tuple[TensorType, ...], message: str) -> None:
