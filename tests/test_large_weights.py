@@ -104,16 +104,7 @@ def diff(path: Path) -> None:
 
 
 ACTIONS: list[Callable[[Path], object]] = [
-    ovir.read_model,
-    check,
-    diff,
-    edit,
-    extract,
-    export,
-    compare,
-    compare_alone,
-    compare_recorded,
-    bisect,
+    *(ovir.read_model, check, diff, edit, extract, export, compare, compare_alone, compare_recorded, bisect),
 ]
 
 

@@ -24,14 +24,7 @@ sys.exit(command())
 def folder(tmp_path: Path) -> Path:
     """Return a folder with files of many kinds, and the console script in ``bin``."""
     for name in (
-        "model.xml",
-        "model.bin",
-        "more.xml",
-        "inputs.npz",
-        "photo.jpg",
-        "ops.py",
-        ".hidden.xml",
-        "report.json",
+        *("model.xml", "model.bin", "more.xml", "inputs.npz", "photo.jpg", "ops.py", ".hidden.xml", "report.json"),
     ):
         (tmp_path / name).touch()
     (tmp_path / "models").mkdir()

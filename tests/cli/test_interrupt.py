@@ -26,14 +26,8 @@ runpy.run_module("ovir", run_name="__main__")
 @pytest.mark.parametrize(
     "module",
     [
-        "ovir.cli.main",
-        "ovir.cli",
-        "argparse",
-        "numpy",
-        "ml_dtypes",
-        "ovir.cli.commands.check",
-        "lxml",
-        "ovir.checks.rules.graph",
+        *("ovir.cli.main", "ovir.cli", "argparse", "numpy", "ml_dtypes", "ovir.cli.commands.check"),
+        *("lxml", "ovir.checks.rules.graph"),
     ],
 )
 def test_wherever_it_arrives(model: Path, module: str) -> None:

@@ -103,14 +103,8 @@ ADDED = {
     "debugging/compare.py": {"FakeQuantize"},
     "debugging/f32_layers.py": {
         *(
-            "Add",
-            "BatchNormInference",
-            "Divide",
-            "GroupNormalization",
-            "Interpolate",
-            "LogSoftmax",
-            "MatMul",
-            "MaxPool",
+            *("Add", "BatchNormInference", "Divide", "GroupNormalization", "Interpolate", "LogSoftmax"),
+            *("MatMul", "MaxPool"),
         ),
         *("Multiply", "NormalizeL2", "PRelu", "Pad", "Power", "Reshape", "ScaledDotProductAttention", "Select"),
         *("SoftMax", "Subtract"),

@@ -48,13 +48,8 @@ _local = threading.local()
 _LARGEST = 1 << 14
 """Bytes of the inputs of a call that is made again, at most."""
 _BY_BLAS = (
-    "MatMul",
-    "Einsum",
-    "Convolution",
-    "GroupConvolution",
-    "ScaledDotProductAttention",
-    "GroupedMatMul",
-    "Inverse",
+    *("MatMul", "Einsum", "Convolution", "GroupConvolution", "ScaledDotProductAttention"),
+    *("GroupedMatMul", "Inverse"),
 )
 """Operations of matrix products (and those whose type ends in Convolution, BackpropData, Cell or Sequence): the order of
 their sums depends on the layout, and so do the last digits."""
