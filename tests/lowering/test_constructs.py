@@ -372,15 +372,6 @@ def test_the_check_lists_what_an_edit_refuses(make: Callable[[], ovir.Model], re
     assert newest == []
 
 
-def test_variables_of_unknown_sizes_are_refused_where_they_fail() -> None:
-    x = opset8.parameter([-1, 3], "f32", name="x")
-    read = opset8.read_value(x, "v", "f32", [-1, 3], name="read")
-    model = ovir.Model([opset8.relu(read)], [x], sinks=[opset8.assign(read, "v")])
-    with pytest.raises(ovir.ExportError, match="variable of unknown sizes"):
-        model.lower("2022.3")
-    assert model.lower("2023.3") == []
-
-
 @pytest.mark.parametrize(("kind", "opset"), OPERATIONS_SINCE)
 def test_an_operation_comes_later_than_its_opset(kind: str, opset: int) -> None:
     assert release_of_opset(opset) < OPERATIONS_SINCE[kind, opset]
