@@ -70,7 +70,7 @@ def test_every_trait_is_named_in_the_documentation() -> None:
 STRUCTURAL = {"Parameter", "Result", "Const", "ReadValue", "Assign", "If", "Loop", "TensorIterator"}
 """Operations that make the structure of a model: its ends, its constants, its state and its bodies."""
 NAMING = {
-    *("ir/executed.py", "ir/extensions.py", "ir/legacy.py", "ir/writing/compression.py", "graph/layers.py"),
+    *("ir/executed.py", "ir/legacy.py", "ir/writing/compression.py", "graph/layers.py"),
     *("inference/layer_weights.py", "inference/pinned_sizes.py", "runtime/rewrites.py"),
     *("editing/batch.py", "editing/simplification.py", "editing/states.py", "editing/preprocessing.py"),
     *("checks/conditions.py", "checks/rules/devices.py", "debugging/compare.py", "debugging/edit_proof.py"),
