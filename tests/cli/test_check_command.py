@@ -93,28 +93,24 @@ def test_sarif_does_not_overwrite_a_model(cli: Any, faulty: Path, suffix: str) -
     assert other.read_bytes() == b"whole"
 
 
-@pytest.mark.parametrize("code", ["OVIR9", "OVIR801", "OVIR999"])
-def test_codes_that_no_check_gives(cli: Any, faulty: Path, code: str) -> None:
-    result = cli("check", faulty, "--select", code)
-    assert result.status == 2
-    assert f"--select {code}: no diagnostic has this code" in result.err
-
-
-def test_weights_and_none(cli: Any, faulty: Path) -> None:
-    result = cli("check", faulty, "--weights", faulty.with_suffix(".bin"), "--no-weights")
-    assert result.status == 2
-    assert "--weights and --no-weights exclude each other" in result.err
-
-
-def test_sarif_into_no_directory(cli: Any, faulty: Path, tmp_path: Path) -> None:
-    result = cli("check", faulty, "--sarif", tmp_path / "nowhere" / "x.sarif")
-    assert result.status == 2
-    assert "there is no directory" in result.err
-    assert result.out == ""
-
-
-def test_weights_are_for_one_model(cli: Any, faulty: Path) -> None:
-    assert cli("check", faulty, faulty, "--weights", "x.bin").status == 2
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        *(
+            (f"--select {code}", f"--select {code}: no diagnostic has this code")
+            for code in ("OVIR9", "OVIR801", "OVIR999")
+        ),
+        ("--weights {faulty}.bin --no-weights", "--weights and --no-weights exclude each other"),
+        ("--sarif {folder}/nowhere/x.sarif", "there is no directory"),
+        ("{faulty}.xml --weights x.bin", "--weights"),
+        ("{folder} --weights x.bin", "--weights"),
+    ],
+)
+def test_wrong_usage(cli: Any, faulty: Path, arguments: str, message: str) -> None:
+    words = arguments.format(faulty=faulty.with_suffix(""), folder=faulty.parent).split()
+    result = cli("check", faulty, *words)
+    assert (result.status, result.out) == (2, "")
+    assert message in result.err
 
 
 # --------------------------------------------------------------------------- folders, and several processes
@@ -213,10 +209,6 @@ def test_an_unknown_release(cli: Any, faulty: Path, release: str, message: str) 
     assert message in refused.err
     with pytest.raises(ovir.InputError, match="'next' is not an OpenVINO release"):
         ovir.check(faulty, runtime="next")
-
-
-def test_weights_are_for_no_folder(cli: Any, folder: Path) -> None:
-    assert cli("check", folder, "--weights", "x.bin").status == 2
 
 
 # --------------------------------------------------------------------------- workers

@@ -112,12 +112,6 @@ def test_what_has_run_before_an_error_is_kept(cli: Any, tmp_path: Path) -> None:
     assert list(load_npz(tmp_path / "all.npz")) == ["x", "abs"]
 
 
-def test_two_results_cannot_have_one_file(cli: Any, model: Path, tmp_path: Path) -> None:
-    result = cli("run", model, "--output", tmp_path / "a.npz", "--record", tmp_path / "a.npz")
-    assert result.status == 2
-    assert "--output writes the same file" in result.err
-
-
 @pytest.mark.parametrize("key", ["datta", "rows"])
 def test_a_file_that_lacks_an_input_may_hold_nothing_else(cli: Any, model: Path, tmp_path: Path, key: str) -> None:
     np.savez(tmp_path / "in.npz", indices=np.zeros(4, np.int64), **{key: np.zeros((2, 3), np.float32)})
