@@ -1,7 +1,5 @@
 """All tests are run: pytest collects each file of tests, and each function that looks like a test is one."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """Documents say what happens: their links lead somewhere, their code runs, and their commands print what they show."""
 
-from __future__ import annotations
-
 import io
 import math
 import os

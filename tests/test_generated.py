@@ -1,7 +1,5 @@
 """Files that ``python -m ovir.generated_files`` writes are up to date."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("onnx", reason="a table shows what the export writes, which needs onnx")

@@ -4,10 +4,7 @@ Ten times as large a model would take a hundred times as long if anything were q
 other processes and the garbage collector disturb short measurements.
 """
 
-from __future__ import annotations
-
 import gc
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import process_time
@@ -15,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.growth_models import BAD, GOOD, File, chain
+from support.builder import Net
+from support.growth_models import BAD, GOOD, chain
 
 import ovir
 from ovir.ops.activation import ReLU
@@ -31,20 +29,20 @@ OTHER_DATA = np.zeros(12_000_000)
 class Stage:
     """An action to measure, and how to prepare it before the clock starts."""
 
-    prepare: Callable[[File], Any]
+    prepare: Callable[[Net], Any]
     run: Callable[[Any], Any]
 
 
-def _source(file: File) -> tuple[bytes, bytes]:
-    return file.text().encode(), bytes(file.weights)
+def _source(net: Net) -> tuple[bytes, bytes]:
+    return net.xml().encode(), bytes(net.blob)
 
 
-def _model(file: File) -> ovir.Model:
-    return ovir.read_model(*_source(file))
+def _model(net: Net) -> ovir.Model:
+    return ovir.read_model(*_source(net))
 
 
-def _compiled(file: File) -> tuple[ovir.CompiledModel, list[Any]]:
-    compiled = ovir.compile_model(_model(file))
+def _compiled(net: Net) -> tuple[ovir.CompiledModel, list[Any]]:
+    compiled = ovir.compile_model(_model(net))
     shapes = [[dim.length if dim.is_static else 2 for dim in port.shape] for port in compiled.inputs]
     return compiled, [np.ones(shape, np.float32) for shape in shapes]
 
@@ -96,25 +94,20 @@ def look_up(model: ovir.Model) -> None:
         model.layer(layer.key)
 
 
-def _with_new_names(file: File) -> tuple[ovir.Model, dict[str, str]]:
-    model = _model(file)
+def _with_new_names(net: Net) -> tuple[ovir.Model, dict[str, str]]:
+    model = _model(net)
     return model, {layer.name: f"renamed_{layer.name}" for layer in model.layers}
 
 
 def without_collections(act: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Return the function without garbage collections, which make any large pickle, and any long sequence of edits,
-    take longer than in proportion to its size."""
+    """Return the function without garbage collections, which make any long sequence of edits take longer than in proportion to
+    its length."""
 
     def run(made: Any) -> None:
         with without_garbage_collection():
             act(made)
 
     return run
-
-
-def pickled(model: ovir.Model) -> None:
-    """Pickle a model and restore it."""
-    pickle.loads(pickle.dumps(model))
 
 
 def refused(source: tuple[bytes, bytes]) -> None:
@@ -134,7 +127,6 @@ RUNNING = {
     "compile": Stage(_model, ovir.compile_model),
     "run": Stage(_compiled, lambda made: made[0](made[1]).to_dict()),
     "clone": Stage(_model, lambda model: model.clone()),
-    "pickle": Stage(_model, without_collections(pickled)),
 }
 EDITS = {
     "look up": Stage(_model, look_up),
@@ -146,11 +138,11 @@ EDITS = {
 }
 
 
-def seconds(stage: Stage, file: File, rounds: int) -> float:
+def seconds(stage: Stage, net: Net, rounds: int) -> float:
     """Return the smallest processor time of some rounds, each with new objects."""
     times = []
     for _ in range(rounds):
-        prepared = stage.prepare(file)
+        prepared = stage.prepare(net)
         gc.collect()
         np.add(OTHER_DATA, 1, OTHER_DATA)
         start = process_time()
@@ -195,7 +187,7 @@ def test_time_is_not_quadratic(name: str, stage: str) -> None:
 )
 def test_no_garbage_is_collected_while_many_objects_are_made(act: Callable[[ovir.Model], Any]) -> None:
     """All of them stay alive, and each full collection passes over the whole model."""
-    model = ovir.read_model(chain(2000).text().encode(), b"")
+    model = chain(2000).model()
     collections: list[dict[str, int]] = []
 
     def count(phase: str, info: dict[str, int]) -> None:

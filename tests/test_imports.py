@@ -1,7 +1,5 @@
 """Imports between the files of ovir go the way that docs/architecture.md says."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The check of all kernels that runs beside the tests does find what it is there for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Commands whose memory does not depend on the size of the weights, on a sparse .bin of 200 MB."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -106,16 +104,7 @@ def diff(path: Path) -> None:
 
 
 ACTIONS: list[Callable[[Path], object]] = [
-    ovir.read_model,
-    check,
-    diff,
-    edit,
-    extract,
-    export,
-    compare,
-    compare_alone,
-    compare_recorded,
-    bisect,
+    *(ovir.read_model, check, diff, edit, extract, export, compare, compare_alone, compare_recorded, bisect),
 ]
 
 

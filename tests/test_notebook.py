@@ -1,7 +1,5 @@
 """A notebook, run by nbconvert, shows each object that has a table as one table in HTML."""
 
-from __future__ import annotations
-
 import pytest
 
 nbformat = pytest.importorskip("nbformat", reason="nbconvert is not installed")

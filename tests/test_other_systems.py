@@ -1,13 +1,10 @@
 """ovir needs nothing that only POSIX systems have; tests that need it are skipped elsewhere."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support.systems import lacking_elsewhere
 
 pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parent.parent / "examples" / "xml"
@@ -73,20 +70,3 @@ def test_commands_work(arguments: list[str], tmp_path: Path) -> None:
     done = run_without("from ovir.cli.main import main; sys.exit(main(sys.argv[1:]))", *found)
     assert done.returncode == 0, done.stderr
     assert "OVIR999" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("os.mkfifo(path)", "named pipes"),
-        ("(folder / 'a').symlink_to(b)", "links that every user may make"),
-        ("path.chmod(0)", "modes of files"),
-        ("os.killpg(pid, signal.SIGKILL)", "signals that end processes"),
-        ("subprocess.run(['bash', '-c', x])", "the shell and its programs"),
-        ("main(['run', '/dev/null'])", "the files of /dev and /proc"),
-        ("main(['run', 'model.xml'])", None),
-        ("device = 'dev'", None),
-    ],
-)
-def test_what_only_posix_systems_have_is_found(source: str, expected: str | None) -> None:
-    assert lacking_elsewhere(source) == expected

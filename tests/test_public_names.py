@@ -1,7 +1,5 @@
 """The names of the package ovir, which are loaded when they are first used."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

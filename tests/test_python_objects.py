@@ -1,9 +1,5 @@
 """What users see of objects at a prompt, in a notebook, and when they type names of OpenVINO's API."""
 
-from __future__ import annotations
-
-import copy
-import pickle
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -208,9 +204,3 @@ def test_a_device_other_than_the_cpu_is_refused() -> None:
     assert "threads=4" in str(refused.value)
     with pytest.raises(ovir.InputError, match="runs models on the CPU only, got the device 'GPU'"):
         ovir.compile_model(small_model(), "GPU")
-
-
-def test_copies_and_pickles_of_these_classes_work() -> None:
-    model = small_model()
-    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), copy.copy(ovir.compile_model(model)).model):
-        assert [layer.name for layer in other.layers] == [layer.name for layer in model.layers]

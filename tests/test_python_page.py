@@ -1,7 +1,5 @@
 """docs/python.md names the fields that commands print as JSON, and the words that tables use."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

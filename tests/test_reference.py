@@ -1,7 +1,5 @@
 """The reference of the Python API describes every public name, from docstrings that say what a reader needs."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from pathlib import Path

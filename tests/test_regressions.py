@@ -1,7 +1,5 @@
 """What is slower than the base in every round fails, and what only seems so in a busy moment does not."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Callable
@@ -9,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cases, regressions
+from benchmarks import regressions
 
 
 class State:
@@ -42,20 +40,6 @@ def test_a_slowdown_must_last(new: Callable[[int], float], slower: list[str], ro
     regressions.compare(states, {}, {"watched", "other"}, options)  # type: ignore[arg-type]
     assert list(regressions.slower(states, 1.5)) == slower  # type: ignore[arg-type]
     assert states[0].rounds == states[1].rounds == rounds
-
-
-def test_what_the_base_cannot_run_is_named() -> None:
-    states = State(lambda number: 1.0), State(lambda number: 2.0)
-    states[0].measure({"watched"}, {})
-    states[1].measure({"watched", "new"}, {})
-    *_, row, missing = regressions.table(states, "abc123")  # type: ignore[arg-type]
-    assert row == "| 2.00 | 2000.000 | watched: call |"
-    assert missing == "not compared, because abc123 does not run it: new: call"
-
-
-def test_commands_name_models_of_cases() -> None:
-    named = {name for words in cases.COMMANDS.values() for word in words for name in re.findall(r"\{(.*)\}", word)}
-    assert named <= cases.CASES.keys()
 
 
 def test_the_base_is_a_full_name_of_a_commit() -> None:

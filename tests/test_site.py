@@ -1,9 +1,6 @@
 """The documentation site: every page is in its navigation, and nothing comes from other hosts."""
 
-from __future__ import annotations
-
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,12 +51,6 @@ def test_pages_have_the_titles_that_the_navigation_shows(config: Any) -> None:
         assert (DOCS / page).read_text(encoding="utf-8").startswith(f"# {name}\n"), page
 
 
-def test_the_build_is_strict(config: Any) -> None:
-    # These settings turn a page that is not in the navigation, and a link that leads nowhere, into a failed build.
-    assert config["strict"] is True
-    assert set(config["validation"]["nav"].values()) | set(config["validation"]["links"].values()) == {"warn"}
-
-
 @pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: path.relative_to(DOCS).as_posix())
 def test_lists_are_lists_on_the_site(path: Path) -> None:
     # Code hosts are more tolerant: the site needs a blank line before a list, and 4 spaces before a nested item.
@@ -69,27 +60,12 @@ def test_lists_are_lists_on_the_site(path: Path) -> None:
         assert not before or re.match(r" *([-*]|\d+\.) |  ", before), item
 
 
-def test_the_extra_breaks_long_signatures() -> None:
-    # mkdocstrings leaves signatures on one line, which is cut off, where neither black nor ruff is installed.
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    extra = project["project"]["optional-dependencies"]["docs"]
-    assert any(name.startswith("ruff") for name in extra)
-
-
 def test_extras_are_quoted_for_every_shell() -> None:
     files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md"), *(ROOT / "ovir").rglob("*.py")]
     for path in files:
         for line in path.read_text(encoding="utf-8").splitlines():
             if re.search(r"pip install\b.*\[\w", line):
                 assert re.search(r'pip install [^`]*"[\w.]+\[[\w,{}.]+\]"', line), f"{path.name}: {line}"
-
-
-def test_ci_counts_warnings() -> None:
-    # mkdocs counts only the warnings that it prints.
-    (command,) = re.findall(
-        r"^ *run (mkdocs build .*)$", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE
-    )
-    assert command == "mkdocs build --strict"
 
 
 def test_the_site_is_built(config: Any, tmp_path: Path) -> None:

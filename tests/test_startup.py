@@ -1,7 +1,5 @@
 """What the command line pays on each call, however small the file: the modules that are imported."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -51,15 +49,8 @@ def test_help_imports_the_commands_but_not_what_they_do() -> None:
     modules = loaded("from ovir.cli.main import main; main(['--help'])")
     assert "ovir.cli.commands.generate" in modules
     assert not modules & {
-        "importlib.metadata",
-        "jinja2",
-        "logging",
-        "multiprocessing",
-        "numpy.fft",
-        "numpy.random",
-        "onnx",
-        "openvino",
-        "plotly",
+        *("importlib.metadata", "jinja2", "logging", "multiprocessing", "numpy.fft", "numpy.random", "onnx"),
+        *("openvino", "plotly"),
     }
     assert not modules & {"ovir.generation.generate", "ovir.lowering.constructs", "ovir.cli.commands.run_many"}
 

@@ -1,7 +1,5 @@
 """The wheel is small, fits every system, and works without a checkout."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -38,17 +36,8 @@ def test_it_holds_the_package_alone(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "ovir").rglob("*") if path.is_file()}
-    assert {Path(name).suffix for name in names} <= {
-        ".py",
-        ".pyi",
-        ".typed",
-        ".md",
-        ".html",
-        ".css",
-        ".js",
-        ".json",
-        "",
-    }
+    suffixes = {"", ".py", ".pyi", ".typed", ".md", ".html", ".css", ".js", ".json"}
+    assert {Path(name).suffix for name in names} <= suffixes
     assert {name for name in files if "__pycache__" not in name} <= names
     assert all(name.startswith("ovir/") for name in names)
 

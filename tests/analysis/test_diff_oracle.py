@@ -1,7 +1,5 @@
 """A file and its copy saved by OpenVINO are equal for `ovir.diff`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Random graphs, edited at random: `ovir.diff` reports exactly the edits."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

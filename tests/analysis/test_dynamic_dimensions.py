@@ -1,7 +1,5 @@
 """Why dimensions are dynamic, held against what happens when one dimension of an input changes."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any

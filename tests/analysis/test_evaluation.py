@@ -1,7 +1,5 @@
 """Metrics of labeled inputs, by hand and against scikit-learn; confidence intervals, against published examples."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Sizes that are chosen for dynamic inputs: windows lie inside their tensors, and comparisons see what they compute."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The profile: seconds by layer, those in bodies not counted twice."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

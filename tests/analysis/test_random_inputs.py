@@ -1,7 +1,5 @@
 """Sizes and values for a model without inputs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

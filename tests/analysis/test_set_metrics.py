@@ -1,7 +1,5 @@
 """Metrics of all inputs together: the mAP of boxes, as pycocotools computes it for whole files, and the mean IoU."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

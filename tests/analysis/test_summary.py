@@ -1,7 +1,5 @@
 """The numbers of a model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

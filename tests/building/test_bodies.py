@@ -1,7 +1,5 @@
 """If, Loop and TensorIterator, built with the methods that OpenVINO's layers have."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models made of layers that the functions of an opset created."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Code that ``ovir.to_python`` writes builds the same model again, and reads well."""
 
-from __future__ import annotations
-
 import runpy
 import subprocess
 import sys
@@ -195,15 +193,8 @@ def test_repeated_tensor_names_get_a_number(tmp_path: Path) -> None:
 
 def test_names_of_variables() -> None:
     texts = [
-        "conv1/weights",
-        "MatMul_12",
-        "for",
-        "abs",
-        "1st",
-        "",
-        "__module.model.layers.0.self_attn/aten::add/Add_1",
-        "żółw",
-        "Conv2D",
+        *("conv1/weights", "MatMul_12", "for", "abs", "1st", ""),
+        *("__module.model.layers.0.self_attn/aten::add/Add_1", "żółw", "Conv2D"),
     ]
     assert [identifier(text) for text in texts] == [
         "conv1_weights", "mat_mul_12", "for_", "abs_", "_1st", "layer", "model_layers_0_self_attn_aten_add_add_1", "w", "conv2d"

@@ -1,7 +1,5 @@
 """Random models built with the functions: they run, and the code that is written for them builds them again."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

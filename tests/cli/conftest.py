@@ -1,7 +1,5 @@
 """Running the command line in this process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

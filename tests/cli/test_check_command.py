@@ -1,13 +1,12 @@
 """`ovir check`: diagnostics, formats, exit status."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.builder import Net
 
@@ -94,28 +93,24 @@ def test_sarif_does_not_overwrite_a_model(cli: Any, faulty: Path, suffix: str) -
     assert other.read_bytes() == b"whole"
 
 
-@pytest.mark.parametrize("code", ["OVIR9", "OVIR801", "OVIR999"])
-def test_codes_that_no_check_gives(cli: Any, faulty: Path, code: str) -> None:
-    result = cli("check", faulty, "--select", code)
-    assert result.status == 2
-    assert f"--select {code}: no diagnostic has this code" in result.err
-
-
-def test_weights_and_none(cli: Any, faulty: Path) -> None:
-    result = cli("check", faulty, "--weights", faulty.with_suffix(".bin"), "--no-weights")
-    assert result.status == 2
-    assert "--weights and --no-weights exclude each other" in result.err
-
-
-def test_sarif_into_no_directory(cli: Any, faulty: Path, tmp_path: Path) -> None:
-    result = cli("check", faulty, "--sarif", tmp_path / "nowhere" / "x.sarif")
-    assert result.status == 2
-    assert "there is no directory" in result.err
-    assert result.out == ""
-
-
-def test_weights_are_for_one_model(cli: Any, faulty: Path) -> None:
-    assert cli("check", faulty, faulty, "--weights", "x.bin").status == 2
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        *(
+            (f"--select {code}", f"--select {code}: no diagnostic has this code")
+            for code in ("OVIR9", "OVIR801", "OVIR999")
+        ),
+        ("--weights {faulty}.bin --no-weights", "--weights and --no-weights exclude each other"),
+        ("--sarif {folder}/nowhere/x.sarif", "there is no directory"),
+        ("{faulty}.xml --weights x.bin", "--weights"),
+        ("{folder} --weights x.bin", "--weights"),
+    ],
+)
+def test_wrong_usage(cli: Any, faulty: Path, arguments: str, message: str) -> None:
+    words = arguments.format(faulty=faulty.with_suffix(""), folder=faulty.parent).split()
+    result = cli("check", faulty, *words)
+    assert (result.status, result.out) == (2, "")
+    assert message in result.err
 
 
 # --------------------------------------------------------------------------- folders, and several processes
@@ -214,10 +209,6 @@ def test_an_unknown_release(cli: Any, faulty: Path, release: str, message: str) 
     assert message in refused.err
     with pytest.raises(ovir.InputError, match="'next' is not an OpenVINO release"):
         ovir.check(faulty, runtime="next")
-
-
-def test_weights_are_for_no_folder(cli: Any, folder: Path) -> None:
-    assert cli("check", folder, "--weights", "x.bin").status == 2
 
 
 # --------------------------------------------------------------------------- workers
@@ -382,3 +373,35 @@ def test_shapes_that_mean_nothing_are_refused(cli: Any, products: Path, shapes: 
     result = cli("check", products, *(part for text in shapes for part in ("--shape", text)))
     assert result.status == 2
     assert expected in result.err
+
+
+# --------------------------------------------------------------------------- untrusted files
+
+
+def written(folder: Path, rest: bytes = b"") -> Path:
+    net = Net()
+    net.result(net.op("Add", net.parameter("data", "3"), net.const(np.float32([1, 2, 3]))))
+    (folder / "model.xml").write_text(net.xml(), encoding="utf-8")
+    (folder / "model.bin").write_bytes(bytes(net.blob) + rest)
+    return folder / "model.xml"
+
+
+# --------------------------------------------------------------------------- the command
+
+
+def test_the_command(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, b"payload")
+    (tmp_path / "ovir.toml").write_text('[check]\nignore = ["OVIR"]\n', encoding="utf-8")
+    (tmp_path / "numpy.py").write_text("raise SystemExit\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    result = cli("check", "--untrusted", ".", "--json", "--sarif", "log.sarif")
+    assert result.status == 1
+    assert [found["code"] for found in json.loads(result.out)] == ["OVIR508"]
+    (rule,) = json.loads(Path("log.sarif").read_text(encoding="utf-8"))["runs"][0]["tool"]["driver"]["rules"]
+    assert rule["properties"]["security-severity"] == "5.0"
+    assert cli("check", "--untrusted", ".", "--ignore", "OVIR508").status == 0
+
+
+@pytest.mark.parametrize("options", [["--timeout", "5"], ["--untrusted", "--timeout", "0"], ["--memory", "100"]])
+def test_wrong_options(options: list[str], tmp_path: Path, cli: Any) -> None:
+    assert cli("check", written(tmp_path), *options).status == 2

@@ -1,7 +1,5 @@
 """`ovir check`: configuration files, baselines, and forms of output."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -272,11 +270,6 @@ def test_what_would_have_no_effect_is_refused(cli: Any, project: Path, name: str
     assert result.status == 2
     assert message in result.err
     assert result.out == ""
-
-
-def test_tables_of_other_tools_do_not_matter(cli: Any, project: Path) -> None:
-    configure(project, '[project]\nname = "x"\n[tool.other]\ncheck = 1\n[tool.ovir.check]\nignore = ["OVIR2"]\n')
-    assert "OVIR203" not in cli("check", "models").out
 
 
 def test_what_is_not_requested_is_not_missed_in_the_baseline(cli: Any, project: Path) -> None:

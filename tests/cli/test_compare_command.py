@@ -1,7 +1,5 @@
 """The command ``ovir compare``: exit statuses and what it prints."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

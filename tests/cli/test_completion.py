@@ -1,7 +1,5 @@
 """Completion of command lines: what argcomplete answers, and shells that ask it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -26,14 +24,7 @@ sys.exit(command())
 def folder(tmp_path: Path) -> Path:
     """Return a folder with files of many kinds, and the console script in ``bin``."""
     for name in (
-        "model.xml",
-        "model.bin",
-        "more.xml",
-        "inputs.npz",
-        "photo.jpg",
-        "ops.py",
-        ".hidden.xml",
-        "report.json",
+        *("model.xml", "model.bin", "more.xml", "inputs.npz", "photo.jpg", "ops.py", ".hidden.xml", "report.json"),
     ):
         (tmp_path / name).touch()
     (tmp_path / "models").mkdir()

@@ -3,8 +3,6 @@
 OVIR_TEST_MOMENTS sets the number of moments for each command; with 50, they are 20 ms apart in the first second.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,7 +1,5 @@
 """``ovir check --device`` and ``--ask``: what a user reads, and the exit status."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -65,17 +63,18 @@ def test_the_device_in_json_and_in_the_configuration(cli: Any, tmp_path: Path, m
     assert "device: there are no rules for the device 'VPU'" in cli("check", "model.xml").err
 
 
-def test_wrong_options(cli: Any, plain: Path) -> None:
-    assert (
-        "there are no rules for the device 'TPU': known are CPU, GPU, NPU" in cli("check", plain, "--device", "TPU").err
-    )
-    assert "--ask asks a device: give it with --device" in cli("check", plain, "--ask").err
-
-
-def test_a_device_needs_weights(cli: Any, plain: Path) -> None:
-    refused = cli("check", plain, "--device", "CPU", "--ask", "--no-weights")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--device TPU", "there are no rules for the device 'TPU': known are CPU, GPU, NPU"),
+        ("--ask", "--ask asks a device: give it with --device"),
+        ("--device CPU --ask --no-weights", "--ask and --no-weights exclude each other"),
+    ],
+)
+def test_wrong_options(cli: Any, plain: Path, options: str, message: str) -> None:
+    refused = cli("check", plain, *options.split())
     assert refused.status == 2
-    assert "--ask and --no-weights exclude each other" in refused.err
+    assert message in refused.err
 
 
 # --------------------------------------------------------------------------- the device itself

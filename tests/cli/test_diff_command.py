@@ -1,7 +1,5 @@
 """`ovir diff`: what it prints, its JSON, its exit status."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``ovir eval``: accuracies and errors with their intervals, and the difference of two models on the same inputs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

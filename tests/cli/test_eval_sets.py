@@ -1,7 +1,5 @@
 """``ovir eval`` with metrics of all inputs together: boxes and class maps."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

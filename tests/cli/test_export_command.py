@@ -1,7 +1,5 @@
 """``ovir export``: the file, the comparison, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`--extension`: modules that register operations."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -173,11 +171,3 @@ class Swirl(ReLU):
     done = cli("run", swirling, "--extension", module)
     assert done.status == 1
     assert f"it fails in {module}, line 6" in done.err
-
-
-def test_a_module_that_fails_is_named_with_the_line(cli: Any, swirling: Path, tmp_path: Path) -> None:
-    module = tmp_path / "swirl.py"
-    module.write_text("import ovir\n\novir.nothing\n")
-    done = cli("run", swirling, "--extension", module)
-    assert done.status == 2
-    assert f"--extension {module}: the module fails in line 3: AttributeError" in done.err

@@ -1,7 +1,5 @@
 """`ovir infer` and `ovir show` of models that are at fault, or that have no weights."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -58,10 +56,6 @@ def test_what_depends_on_missing_weights_is_marked_as_declared(cli: Any, tmp_pat
     assert "(only declared)" not in table["product"]  # it follows from the shapes of its inputs
     layers = {layer["name"]: layer for layer in json.loads(cli("infer", path, "--no-weights", "--json").out)["layers"]}
     assert (layers["split"]["inferred"], layers["product"]["inferred"]) == (False, True)
-
-
-def test_with_weights_nothing_is_only_declared(cli: Any, tmp_path: Path) -> None:
-    assert "(only declared)" not in cli("infer", write_declared(reshaping_net(), tmp_path)).out
 
 
 @pytest.mark.parametrize("command", ["infer", "show"])

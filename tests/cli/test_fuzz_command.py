@@ -1,7 +1,5 @@
 """``ovir fuzz``: options, files and the exit status."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

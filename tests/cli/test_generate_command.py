@@ -1,7 +1,5 @@
 """``ovir generate`` prints the text as it comes, and says how fast it came."""
 
-from __future__ import annotations
-
 import io
 import json
 import runpy

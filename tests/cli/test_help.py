@@ -1,7 +1,5 @@
 """Help: it fits into 80 columns, has the options in groups, and the commands by what they are for."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

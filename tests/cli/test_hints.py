@@ -1,7 +1,5 @@
 """Hints name what is at fault, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,24 +26,24 @@ def hints(text: str) -> list[str]:
 OF_CONSTANT = "hint: the values are not from the random inputs, but from layer 0 'where' (Const, opset1)"
 
 
-def test_a_constant_is_at_fault(cli: Any, tmp_path: Path) -> None:
-    net = Net()
-    failed = cli("run", gathered(net, net.const(np.array([9]), name="where")).write(tmp_path))
-    assert failed.status == 1
-    assert hints(failed.err) == [OF_CONSTANT]
-
-
-def test_a_constant_is_at_fault_after_other_layers(cli: Any, tmp_path: Path) -> None:
-    net = Net()
+def converted(net: Net) -> Net:
     where = net.op("Convert", net.const(np.array([9.0], np.float32), name="where"), destination_type="i64")
-    assert hints(cli("run", gathered(net, where).write(tmp_path)).err) == [OF_CONSTANT]
+    return gathered(net, where)
 
 
-def test_a_layer_of_constants_only(cli: Any, tmp_path: Path) -> None:
-    net = Net()
+def inverted(net: Net) -> Net:
     inverse = net.op("Inverse", net.const(np.zeros((3, 3), np.float32), name="where"), opset=14, adjoint="false")
     net.result(net.op("Add", net.parameter("x", "3,3"), inverse, auto_broadcast="numpy"))
-    assert hints(cli("run", net.write(tmp_path)).err) == [OF_CONSTANT]
+    return net
+
+
+@pytest.mark.parametrize(
+    "build", [lambda net: gathered(net, net.const(np.array([9]), name="where")), converted, inverted]
+)
+def test_a_constant_is_at_fault(cli: Any, tmp_path: Path, build: Callable[[Net], Net]) -> None:
+    failed = cli("run", build(Net()).write(tmp_path))
+    assert failed.status == 1
+    assert hints(failed.err) == [OF_CONSTANT]
 
 
 def test_chosen_sizes_may_be_at_fault_too(cli: Any, tmp_path: Path) -> None:

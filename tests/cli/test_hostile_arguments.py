@@ -1,7 +1,5 @@
 """untrusted files as arguments: each is one clear message, at once, and never a fault of ovir."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

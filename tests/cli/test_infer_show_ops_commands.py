@@ -1,7 +1,5 @@
 """`ovir infer`, `ovir show`, `ovir ops`."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -49,19 +47,6 @@ def test_infer_with_another_shape_as_json(cli: Any, model: Path) -> None:
     assert layers["rows"]["outputs"] == [{"name": "rows", "shape": "[4,3]", "type": "f32", "names": ["rows"]}]
     assert [port["name"] for port in document["outputs"]] == ["probabilities", "rows"]
     assert document["diagnostics"] == []
-
-
-def test_infer_follows_sizes_through_shape_arithmetic(cli: Any, tmp_path: Path) -> None:
-    net = Net()
-    x = net.parameter("x", "?,4")
-    shape = net.op("ShapeOf", x, opset=3, output_type="i64")
-    batch = net.op("Gather", shape, net.const([0], "i64"), net.const(0, "i64"), opset=8)
-    pattern = net.op("Concat", batch, net.const([2, 2], "i64"), axis=0)
-    net.result(net.op("Reshape", x, pattern, name="split", special_zero="false"))
-    result = cli("infer", net.write(tmp_path))
-    row = next(line for line in result.out.splitlines() if " split " in line)
-    assert "f32[?,2,2]" in row
-    assert "[0] is x[0]" in row
 
 
 def test_infer_reports_what_the_file_states_wrongly(cli: Any, tmp_path: Path) -> None:

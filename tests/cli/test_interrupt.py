@@ -1,7 +1,5 @@
 """Ctrl-C at any time: exit status 130, one word on stderr, no traceback."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -28,14 +26,8 @@ runpy.run_module("ovir", run_name="__main__")
 @pytest.mark.parametrize(
     "module",
     [
-        "ovir.cli.main",
-        "ovir.cli",
-        "argparse",
-        "numpy",
-        "ml_dtypes",
-        "ovir.cli.commands.check",
-        "lxml",
-        "ovir.checks.rules.graph",
+        *("ovir.cli.main", "ovir.cli", "argparse", "numpy", "ml_dtypes", "ovir.cli.commands.check"),
+        *("lxml", "ovir.checks.rules.graph"),
     ],
 )
 def test_wherever_it_arrives(model: Path, module: str) -> None:

@@ -1,7 +1,5 @@
 """``ovir join``, and the preprocessing of ``ovir edit``: what they write and report."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The tables of JSON fields in the documents are those that the commands print."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """`--no-weights`: commands that look at the topology alone, where the .bin is absent or a pointer of git-LFS."""
 
-from __future__ import annotations
-
 import runpy
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``--node-data``: what commands write for Model Explorer."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -50,12 +48,6 @@ def test_check_of_what_cannot_be_read(cli: Cli, tmp_path: Path) -> None:
     assert not target.exists()
 
 
-def test_check_of_several_models(cli: Cli, tmp_path: Path) -> None:
-    outcome = cli("check", DIGITS, XML / "swirl.xml", "--node-data", tmp_path / "data.json")
-    assert outcome.status == 2
-    assert "--node-data is for one model" in outcome.err
-
-
 def test_run_writes_magnitudes(cli: Cli, tmp_path: Path) -> None:
     target = tmp_path / "data.json"
     assert cli("run", DIGITS, "--input", XML / "digits_input.npz", "--node-data", target).status == 0
@@ -73,12 +65,6 @@ def test_run_writes_times(cli: Cli, tmp_path: Path) -> None:
     assert graph["results"]["conv1"]["value"] > 0
 
 
-def test_run_with_an_engine_that_joins_layers(cli: Cli, tmp_path: Path) -> None:
-    outcome = cli("run", DIGITS, "--engine", "onnxruntime", "--node-data", tmp_path / "data.json")
-    assert outcome.status == 2
-    assert "--node-data is about each layer" in outcome.err
-
-
 def test_compare_writes_errors(cli: Cli, tmp_path: Path) -> None:
     model = ovir.read_model(DIGITS)
     weights = model.layer("conv2/weights")
@@ -91,11 +77,20 @@ def test_compare_writes_errors(cli: Cli, tmp_path: Path) -> None:
     assert found["conv2"]["bgColor"] == RED
 
 
-@pytest.mark.parametrize("command", [("check", DIGITS), ("run", DIGITS), ("compare", DIGITS, DIGITS)])
-def test_a_file_that_cannot_be_written(cli: Cli, tmp_path: Path, command: tuple[object, ...]) -> None:
-    outcome = cli(*command, "--node-data", tmp_path / "missing" / "data.json")
+@pytest.mark.parametrize(
+    ("command", "name", "message"),
+    [
+        (("check", DIGITS), "missing/data.json", "there is no directory"),
+        (("run", DIGITS), "missing/data.json", "there is no directory"),
+        (("compare", DIGITS, DIGITS), "missing/data.json", "there is no directory"),
+        (("check", DIGITS, XML / "swirl.xml"), "data.json", "--node-data is for one model"),
+        (("run", DIGITS, "--engine", "onnxruntime"), "data.json", "--node-data is about each layer"),
+    ],
+)
+def test_wrong_usage(cli: Cli, tmp_path: Path, command: tuple[object, ...], name: str, message: str) -> None:
+    outcome = cli(*command, "--node-data", tmp_path / name)
     assert (outcome.status, outcome.out) == (2, "")
-    assert "there is no directory" in outcome.err
+    assert message in outcome.err
 
 
 def test_two_options_cannot_write_the_same_file(cli: Cli, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """`ovir ops OPERATION`: what ovir knows of each version."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

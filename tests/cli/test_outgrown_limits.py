@@ -1,7 +1,5 @@
 """Models that outgrow a limit of Python or NumPy: a clear finding or a result, at once, and never a fault of ovir."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable

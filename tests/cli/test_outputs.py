@@ -1,7 +1,5 @@
 """What commands write: complete or not at all, and never in place of what they read."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """`ovir precision`: tables, JSON, the saved model and wrong usage."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

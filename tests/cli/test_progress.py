@@ -1,7 +1,5 @@
 """Progress: nothing for a short command, the stage and its count on terminals for a long one, and nothing elsewhere."""
 
-from __future__ import annotations
-
 import shlex
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """``ovir reduce`` on the command line."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """`ovir run`: values written out, images, saved inputs, scores, repeated runs, taps by tensor name."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``ovir run --inputs``: every input has exactly one correct result, whatever happens meanwhile."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`ovir run --record`: the results of all layers in a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +110,6 @@ def test_what_has_run_before_an_error_is_kept(cli: Any, tmp_path: Path) -> None:
     result = cli("run", path, "--input", "x=0,1,-9", "--record", tmp_path / "all.npz", "--strict")
     assert result.status == 1
     assert list(load_npz(tmp_path / "all.npz")) == ["x", "abs"]
-
-
-def test_two_results_cannot_have_one_file(cli: Any, model: Path, tmp_path: Path) -> None:
-    result = cli("run", model, "--output", tmp_path / "a.npz", "--record", tmp_path / "a.npz")
-    assert result.status == 2
-    assert "--output writes the same file" in result.err
 
 
 @pytest.mark.parametrize("key", ["datta", "rows"])

@@ -1,7 +1,5 @@
 """Strings go into the command line and come out of it as text."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

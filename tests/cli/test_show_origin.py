@@ -1,7 +1,5 @@
 """`ovir show`: who made a model, which release reads it, what a run takes, and states of a fixed shape."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from pathlib import Path

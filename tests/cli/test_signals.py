@@ -1,7 +1,5 @@
 """Commands that are asked to end: the processes that they have started end, too, and no temporary file remains."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Tables: in full for programs and files, and readable in terminals of 80 columns and more."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``ovir --version`` prints what is installed, as reports of faults need it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``ovir view``: a server that runs until it is interrupted."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

@@ -1,7 +1,5 @@
 """The bytes of tensors in a .bin."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Conversion between float16 and float32 gives what NumPy's gives."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ovir.core import float16

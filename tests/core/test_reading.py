@@ -1,7 +1,5 @@
 """One place opens the files that others name: ``ovir/core/reading.py``."""
 
-from __future__ import annotations
-
 import ast
 import os
 import socket

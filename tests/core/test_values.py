@@ -1,7 +1,5 @@
 """Bounds of contents: what they say is true, and where they meet they are exactly what a run gives."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Messages: names and values of any length and content, in one short line."""
 
-from __future__ import annotations
-
 import pytest
 
 from ovir.diagnostics.codes import BAD_ATTRIBUTE

@@ -1,8 +1,5 @@
 """Constants with other data, folded constants, decompressed weights."""
 
-from __future__ import annotations
-
-import copy
 import re
 from pathlib import Path
 from typing import Any
@@ -207,13 +204,6 @@ def test_a_layer_that_only_a_folded_one_reads_is_removed() -> None:
     model = net.model()
     model.fold_constants()
     assert types(model) == ["Parameter", "Const", "Result"]
-
-
-def test_copies_share_the_data() -> None:
-    model = sample()
-    operator = model.set_constant("target", np.array([1, 6])).operator
-    assert copy.deepcopy(operator).data is operator.data
-    assert model.clone().layer("target").operator.data is operator.data
 
 
 @pytest.mark.parametrize("text", ["word", ["several", "words"]])

@@ -1,7 +1,5 @@
 """A part of a model computes what the whole computes there."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Layers that are replaced, inserted, removed; dead layers and runtime information."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.builder import Net
@@ -38,25 +36,6 @@ def test_the_names_of_an_output_go_with_the_output() -> None:
     model.remove("negative")
     assert product.names == {"product"}
     assert set(ovir.compile_model(model)(ONES)["product"].flat) == {2}
-
-
-def test_other_names_stay_with_their_tensor() -> None:
-    model = sample()
-    relu = model.layer("relu").outputs[0]
-    model.insert_after("relu", layer("negative", operation("Negative"), 1))
-    assert relu.names == {"relu"}
-    model.remove("relu")
-    assert model.layer("add").outputs[0].names == {"add"}
-
-
-def test_some_readers_read_the_inserted_layer() -> None:
-    model = sample()
-    target = model.layer("flat").inputs[0]
-    new = model.insert_after("add", layer("negative", operation("Negative"), 1), readers=[target])
-    assert [reader.layer.name for reader in model.layer("add").outputs[0].readers] == ["relu", "negative"]
-    assert target.source is new.outputs[0]
-    other = model.insert_before(target, layer("abs", operation("Abs"), 1, number=model.next_id))
-    assert target.source is other.outputs[0]
 
 
 def test_layers_in_bodies_infer_the_model_around_them() -> None:

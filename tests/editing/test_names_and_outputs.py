@@ -1,7 +1,5 @@
 """Renamed layers and tensors, and further outputs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.edited import everything, run, sample, with_body
@@ -80,12 +78,6 @@ def test_an_added_output_without_a_name_gets_that_of_its_layer() -> None:
     added = model.add_outputs([model.layer("add"), ("split", 0)])
     assert [set(port.names) for port in added] == [{"add_2"}, {"split"}]
     assert [port.layer.name for port in added] == ["add_2/sink_port_0", "split/sink_port_0"]
-
-
-def test_a_dead_layer_lives_as_an_output() -> None:
-    model = sample()
-    model.add_outputs(["dead"])
-    assert not model.layer("dead").is_dead
 
 
 def nested() -> tuple[Model, Model]:

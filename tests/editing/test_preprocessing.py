@@ -1,7 +1,5 @@
 """``Model.preprocess`` and ``ovir.join``: the models that they make, and what they refuse."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """fix_input, fold_constants and simplify: what is rewritten, and what only looks as if it could be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """States become inputs and outputs, and these become states again; both compute the same in calls in a row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

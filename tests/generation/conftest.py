@@ -1,7 +1,5 @@
 """The folder of a small language model, which the example writes."""
 
-from __future__ import annotations
-
 import runpy
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The chat template of a folder makes the prompt, in a sandbox, and as the package transformers makes it."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path
@@ -93,9 +91,7 @@ def test_no_template(config: Any, of_tokenizer: Any, tmp_path: Path) -> None:
 
 
 def test_texts_of_tokens_that_no_file_has(tmp_path: Path) -> None:
-    with pytest.raises(
-        ovir.InputError, match=r"uses bos_token, whose text tokenizer_config\.json has, which is missing"
-    ):
+    with pytest.raises(ovir.InputError, match=r"uses bos_token, whose .* tokenizer_config\.json has, which is missing"):
         ChatTemplate(tmp_path, TURNS)
     (tmp_path / "special_tokens_map.json").write_text(json.dumps(TOKENS), encoding="utf-8")
     assert ChatTemplate(tmp_path, TURNS).render("a").startswith("<s>")

@@ -1,7 +1,5 @@
 """Tokens are chosen from logits: the best one, or one that is drawn."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Text appears token by token, and never in the middle of a character."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

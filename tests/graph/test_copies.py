@@ -1,7 +1,5 @@
 """Models can be copied and pickled: the copies infer, reshape and run like the original, and share nothing with it."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys

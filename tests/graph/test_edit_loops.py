@@ -1,7 +1,5 @@
 """Loops of edits: the order of layers and the refusal of cycles stay right without sorting after each edit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.builder import Net

@@ -1,7 +1,5 @@
 """Edits of a model: what is derived from connections stays right, and an edit that fails changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -193,19 +191,6 @@ def test_what_is_refused_changes_nothing(case: str) -> None:
     require_consistent(model)
 
 
-def test_names_are_exchanged() -> None:
-    model = sample()
-    model.rename_layers({"x": "y", "y": "x"})
-    model.rename_tensors({"x": "y", "y": "x"})
-    assert [(port.layer.name, set(port.names)) for port in model.inputs] == [("y", {"y"}), ("x", {"x"})]
-
-
-def test_layers_in_bodies_follow_the_name_of_the_layer_around_them() -> None:
-    model = with_body()
-    model.rename_layers({"n1": "loop"})
-    assert {inner.scope for inner in model.layer("loop").bodies["body"].layers} == {"loop/body/"}
-
-
 def test_a_body_keeps_its_parameters_and_results() -> None:
     body = with_body().layer("n1").bodies["body"]
     with pytest.raises(ovir.InputError, match="the port map would no longer match"):
@@ -227,3 +212,50 @@ def test_long_chains() -> None:
     model.move_readers(first.outputs[0], model.inputs[0])
     assert len([layer for layer in model.layers if layer.is_dead]) == 1
     require_consistent(model)
+
+
+# --------------------------------------------------------------------------- incomplete models
+
+
+XML = "examples/xml/digits.xml"
+
+
+@pytest.mark.parametrize("layer", ["conv2", "relu2", "conv1/add_bias", "result"])
+def test_inputs_without_a_source_are_errors(layer: str) -> None:
+    model = ovir.read_model(XML)
+    model.disconnect(model.layer(layer).inputs[0])
+    with pytest.raises(ovir.ModelError, match=r"OVIR210.*no edge leads to input port"):
+        ovir.compile_model(model)
+    with pytest.raises(ovir.ModelError, match=r"OVIR210.*no edge leads to input port"):
+        model.infer_shapes()
+
+
+def test_a_layer_without_its_operator_is_an_error() -> None:
+    model = ovir.read_model(XML)
+    layer = ovir.Layer(model.next_id, "tanh", "Tanh", "opset1")
+    layer.inputs = [ovir.Port(layer, 0, 0, False)]
+    layer.outputs = [ovir.Port(layer, 0, 1, True)]
+    with pytest.raises(ovir.ModelError, match=r"the layer has no operator, but Tanh of opset1 is a known operation"):
+        model.insert_after(model.layer("relu1").outputs[0], layer)
+
+
+@pytest.mark.parametrize(
+    ("edit", "text"),
+    [
+        (lambda m: m.connect(m.layer("relu1"), m.layer("conv2")), "expected an output port, got <layer"),
+        (lambda m: m.remove_layer("relu2"), "expected a layer, got 'relu2'"),
+        (lambda m: m.rename_tensors(["photo"]), "expected a mapping of old to new tensor names"),
+        (lambda m: m.rename_tensors({"image": 5}), "expected a mapping of old to new tensor names"),
+        (lambda m: m.add_layer(ovir.Layer(m.next_id, 5, None, "opset1")), "must be texts"),
+    ],
+)
+def test_arguments_of_wrong_types(edit: Callable[[Model], Any], text: str) -> None:
+    model = ovir.read_model(XML)
+    with pytest.raises(ovir.InputError, match=text):
+        edit(model)
+
+
+def test_shapes_and_releases_of_other_types() -> None:
+    assert str(ovir.PartialShape("12")) == "[12]"
+    assert str(ovir.PartialShape("[1,?]")) == "[1,?]"
+    assert ovir.check(XML, runtime=2022.3) == []  # type: ignore[arg-type]

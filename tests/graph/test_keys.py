@@ -1,7 +1,5 @@
 """Keys of layers: unique in a model with its bodies, and accepted wherever a layer is named."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.builder import ITERATOR, Net

@@ -1,18 +1,14 @@
 """What a caller reads of a model cannot be changed by mistake."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 from support.edited import sample
 
 import ovir
-from ovir.ops.infrastructure import Const
 from ovir.ops.unary import Abs
 
 LISTS = ("layers", "inputs", "outputs")
@@ -89,12 +85,3 @@ def test_attributes_can_be_set_until_the_layer_is_in_a_model() -> None:
     model.reshape({"x": [2, 3]})
     with pytest.raises(ovir.InputError):
         model.layer("x").attributes["shape"] = [4, 4]
-
-
-def test_a_constant_made_of_an_array_keeps_its_own_copy() -> None:
-    array = np.float32([[1, 2]])
-    const = Const.of(array)
-    array[:] = 9
-    assert (str(const.element_type), const.shape, const.data.tolist()) == ("f32", (1, 2), [[1.0, 2.0]])
-    assert not const.data.flags.writeable
-    assert pickle.loads(pickle.dumps(const)).data.tolist() == [[1.0, 2.0]]

@@ -1,7 +1,5 @@
 """Runtime information: read as plain data, looked up by name, written back as it was."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Bounds of integers hold for whatever a run computes: of data at the ends of its type, and of sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -45,24 +43,13 @@ SAMPLES = 24
 STEPS = 8
 UNARY = [Abs(), Negative(), Sign(), activation.ReLU(), activation.Clamp(min=-3.0, max=100.0)]
 REDUCTIONS = [getattr(reduction, f"Reduce{kind}") for kind in ("Sum", "Prod", "L1", "L2", "Mean", "Max", "Min")]
-BINARY = [
-    getattr(arithmetic, kind)()
-    for kind in [
-        "Add",
-        "Subtract",
-        "Multiply",
-        "Divide",
-        "FloorMod",
-        "Mod",
-        "Maximum",
-        "Minimum",
-        "SquaredDifference",
-        "Power",
-    ]
-]
-COMPARISONS = [
-    getattr(comparison, kind)() for kind in ["Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"]
-]
+_KINDS = (
+    *("Add", "Subtract", "Multiply", "Divide", "FloorMod", "Mod", "Maximum", "Minimum"),
+    *("SquaredDifference", "Power"),
+)
+BINARY = [getattr(arithmetic, kind)() for kind in _KINDS]
+_RELATIONS = (*("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"),)
+COMPARISONS = [getattr(comparison, kind)() for kind in _RELATIONS]
 
 
 class Known(NamedTuple):
@@ -74,21 +61,8 @@ class Known(NamedTuple):
 
 def extremes(element_type: ElementType) -> list[int]:
     least, greatest = (int(end) for end in value_range(element_type))
-    numbers = [
-        least,
-        least + 1,
-        least // 2,
-        -7,
-        -1,
-        0,
-        1,
-        2,
-        5,
-        greatest // 2,
-        greatest // 2 + 1,
-        greatest - 1,
-        greatest,
-    ]
+    middle = -7, -1, 0, 1, 2, 5
+    numbers = [least, least + 1, least // 2, *middle, greatest // 2, greatest // 2 + 1, greatest - 1, greatest]
     return [number for number in numbers if least <= number <= greatest]
 
 

@@ -1,7 +1,5 @@
 """Inference for chosen sizes gives the shapes of a whole inference, though it infers few layers."""
 
-from __future__ import annotations
-
 import contextlib
 from unittest import mock
 

@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
-from support import inference_contract
 from support.builder import Net
-from support.inference_contract import watched_infer
 
 import ovir
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import TensorType
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL
 from ovir.ops.unary import Sqrt
@@ -46,19 +43,6 @@ def test_symbols_show_that_two_unknown_sizes_are_equal() -> None:
     source, target = model.inputs[0].shape[0], model.layer("sum").outputs[0].shape[0]
     assert source.symbol
     assert model.layer("zeros").outputs[0].shape[0].symbol == source.symbol == target.symbol
-
-
-@pytest.mark.parametrize(
-    ("kind", "other", "shape"),
-    [("Add", 2, "[5..8]"), ("Subtract", 1, "[2..5]"), ("Multiply", 3, "[9..18]"), ("Divide", 2, "[1..3]"),
-     ("Maximum", 5, "[5..6]"), ("Minimum", 4, "[3..4]")],
-)  # fmt: skip
-def test_bounds_through_arithmetic(kind: str, other: int, shape: str) -> None:
-    net = Net()
-    size = picked(net, net.parameter("data", "3..6"), 0)
-    target = net.op(kind, size, net.const(np.int64([other])), auto_broadcast="numpy")
-    net.result(net.op("Broadcast", net.const(np.float32(1)), target, opset=3, mode="numpy", name="out"))
-    assert str(net.model().layer("out").outputs[0].shape) == shape
 
 
 def test_reshape_of_the_model() -> None:
@@ -119,21 +103,6 @@ def test_a_fault_in_a_dead_layer_is_no_error() -> None:
     model = net.model()
     assert model.layer("dead").is_dead
     assert [str(d.severity) for d in model.diagnostics] == ["warning"]
-
-
-def test_wrong_number_of_inputs() -> None:
-    net = Net()
-    a = net.parameter("a", "2,3")
-    net.result(net.op("Add", a, name="sum"))
-    with pytest.raises(ovir.ModelError, match=r"takes 2 inputs \(.*\), got 1"):
-        net.model()
-
-
-def test_large_outputs_are_not_folded_by_inference() -> None:
-    net = Net()
-    big = net.op("Broadcast", net.const(np.float32(1)), net.const(np.int64([10**6, 10**6])), opset=3, mode="numpy")
-    net.result(net.op("ReduceSum", big, net.const(np.int64([0, 1])), keep_dims="false"))
-    assert net.model().outputs[0].shape == PartialShape([])
 
 
 def test_a_reshape_keeps_what_reading_found() -> None:
@@ -245,13 +214,6 @@ class Reader(Operator):
 
     def infer(self, data: TensorType, shape: TensorType) -> TensorType:
         return data.with_value(data.value)
-
-
-def test_a_value_that_is_read_and_not_declared_is_a_fault() -> None:
-    known = constant_type(np.zeros(2, np.float32))
-    watched_infer(Reader.infer)(Reader(), known, known)
-    assert inference_contract.faults == ["Reader-1 reads the value of input 0: value_inputs is (1,)"]
-    inference_contract.faults.clear()
 
 
 def test_declared_value_inputs() -> None:

@@ -1,7 +1,5 @@
 """Known values and sizes: computed when they are asked for, at any depth, at little cost, in types that may not hold them."""
 
-from __future__ import annotations
-
 import gc
 import time
 import tracemalloc
@@ -13,7 +11,6 @@ import pytest
 from support.builder import Net, output
 
 import ovir
-from ovir.cli import main
 from ovir.core.values import MAX_ELEMENTS
 from ovir.ops import import_all
 from ovir.ops.arithmetic import Add
@@ -74,32 +71,6 @@ def test_chains_longer_than_the_stack_is_deep(kind: str) -> None:
         shape = net.op(kind, shape, *constants, opset=8 if kind == "Slice" else 1, **attributes)
     net.result(net.op("Reshape", net.parameter("data", "?"), shape, special_zero="false"))
     assert str(net.model().outputs[0].shape) == "[?,4]"
-
-
-@pytest.mark.parametrize(
-    ("kind", "opset", "attributes"),
-    [
-        ("Convolution", 1, {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}),
-        (
-            "GroupConvolutionBackpropData",
-            1,
-            {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"},
-        ),
-    ],
-)
-def test_kernels_that_may_take_long_are_not_run(
-    monkeypatch: pytest.MonkeyPatch, kind: str, opset: int, attributes: dict[str, str]
-) -> None:
-    cls = ovir.ops.find(kind, opset)
-    assert cls is not None
-    calls = count_calls(monkeypatch, cls, "run")
-    net = Net()
-    filters = np.ones((1, 1, 1, 1, 1) if kind.startswith("Group") else (1, 1, 1, 1), np.float32)
-    net.result(
-        net.op(kind, net.const(np.ones((1, 1, 2, 2), np.float32)), net.const(filters), opset=opset, **attributes)
-    )
-    assert net.model().outputs[0].type.value is None
-    assert not calls
 
 
 def test_values_of_large_tensors_are_not_computed() -> None:
@@ -310,12 +281,6 @@ def test_what_is_cheap_is_folded() -> None:
     scaled = net.op("Multiply", converted, net.const(np.float32(2)))
     net.result(net.op("MatMul", net.parameter("x", "1,512"), scaled))
     assert [step.layer.type for step in net.compiled().plan().steps] == ["MatMul"]
-
-
-def test_exact_shapes_of_few_boxes() -> None:
-    net = Net()
-    net.result(_suppression(net, "NonMaxSuppression", 9, 3, 1, *FIVE))
-    assert net.model().outputs[0].shape.is_static
 
 
 Port = tuple[int, int]
@@ -556,10 +521,3 @@ def test_reshape(reshape: Callable[[ovir.Model], None]) -> None:
 def test_reshape_to_what_no_memory_holds() -> None:
     with pytest.raises(ovir.ModelError, match=SIZE):
         _parameter("...").model().reshape([HUGE, 0])
-
-
-@pytest.mark.parametrize(("shape", "message"), [(",".join(["1"] * 65), RANK), (f"{HUGE},0", SIZE)])
-def test_the_option_shape(tmp_path, capsys: pytest.CaptureFixture[str], shape: str, message: str) -> None:
-    path = _parameter("...").write(tmp_path)
-    assert main.main(["infer", str(path), "--shape", shape]) != 0
-    assert message in "".join(capsys.readouterr())

@@ -1,7 +1,5 @@
 """`model.weights()`: which inputs are weights, what compresses them, and the arrays they stand for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Constants that fix a size which an input leaves open: which layers are named, and which are not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

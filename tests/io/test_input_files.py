@@ -1,7 +1,5 @@
 """Sets of input files: which are found, what they are called, and the arrays that they hold for a model."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

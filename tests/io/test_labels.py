@@ -1,7 +1,5 @@
 """Labels: tables with and without headings, arrays, folders, and which label is of which input."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

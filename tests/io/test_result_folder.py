@@ -1,7 +1,5 @@
 """A folder of results: what a resumed run keeps, and what it refuses; faults at every point of writing."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

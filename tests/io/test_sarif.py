@@ -1,7 +1,5 @@
 """SARIF logs fit the schema of SARIF 2.1.0, and say what the diagnostics say."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -27,13 +25,6 @@ def log_of(*diagnostics: Diagnostic) -> dict[str, Any]:
     return log
 
 
-def test_the_schema_refuses_what_is_no_log() -> None:
-    log = log_of()
-    log["runs"][0]["results"] = [{"message": "a text where an object is asked for"}]
-    with pytest.raises(jsonschema.ValidationError):
-        VALIDATOR.validate(log)
-
-
 def test_a_log_of_findings_of_every_kind() -> None:
     diagnostics = [d for path in sorted((DATA / "bad").glob("*.xml")) for d in ovir.check(path)]
     run = log_of(*diagnostics)["runs"][0]
@@ -47,11 +38,6 @@ def test_a_log_of_findings_of_every_kind() -> None:
         (location,) = result["locations"]
         region = location["physicalLocation"].get("region", {})
         assert (region.get("startLine"), region.get("startColumn")) == (found.line, found.column)
-
-
-def test_no_findings() -> None:
-    (run,) = log_of()["runs"]
-    assert run["results"] == run["tool"]["driver"]["rules"] == []
 
 
 @pytest.mark.parametrize(

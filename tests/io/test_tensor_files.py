@@ -1,7 +1,5 @@
 """Tensors in .npy and .npz files."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import zipfile

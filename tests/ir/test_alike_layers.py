@@ -1,7 +1,5 @@
 """What stands in many layers is parsed once; each layer still has what is its own, however the file is written."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

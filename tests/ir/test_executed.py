@@ -1,7 +1,5 @@
 """Executed graphs: what a file says, and which layers of a model its layers stand for."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,14 +1,10 @@
 """Broken files, files of other kinds, and models that are given as open files."""
 
-from __future__ import annotations
-
 import io
 import os
-import pickle
 import re
 import tempfile
 import zipfile
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -185,12 +181,6 @@ def test_reshape_takes_bounds_and_refuses_what_is_no_shape() -> None:
         with pytest.raises(ovir.InputError, match="dimension"):
             model.reshape({"x": shape})  # type: ignore[dict-item]
     assert str(model.outputs[0].shape) == "[1..5,8]"
-
-
-def test_models_are_pickled_and_copied() -> None:
-    model = ovir.read_model(XML.replace("<rt_info/>", ""), BLOB)
-    for other in (pickle.loads(pickle.dumps(model)), deepcopy(model)):
-        assert ovir.compile_model(other)([X])[0].tolist() == [2, 3, 4]
 
 
 @pytest.fixture

@@ -54,11 +54,7 @@ def test_a_mean_image_for_each_channel() -> None:
         ('><channel id="0"><mean value="x"/></channel>', "1,2", "attribute 'value': 'x' is not a number"),
         ('><channel id="0"/><channel id="0"/>', "1,2", "channel 0 occurs twice"),
         ('><channel><mean offset="0" size="8"/></channel>', "1,1,3,1", r"8 bytes at offset 0: .*f32\[3, 1\], takes 12"),
-        (
-            '><channel><mean offset="4" size="12"/></channel>',
-            "1,1,3,1",
-            r"needs bytes \[4, 16\) of weights, which has 12",
-        ),
+        ('><channel><mean offset="4" size="12"/></channel>', "1,1,3,1", r"needs bytes \[4, .* weights, which has 12"),
         (
             '><channel><mean offset="0" size="4"/></channel><channel><mean value="1"/></channel>',
             "1,2,1,1",
@@ -121,9 +117,7 @@ def test_names_that_collide() -> None:
     net = Net(version=10)
     source = net.op("Parameter", name="in", names=["tensor"], shape="2", element_type="f32")
     net.result(net.op("ReLU", source, name="tensor", names=["out"]))
-    with pytest.raises(
-        ovir.ModelError, match=r"'tensor' is a name both of this layer's tensor and of a tensor of layer 0 'in'"
-    ):
+    with pytest.raises(ovir.ModelError, match=r"'tensor' is .* of this layer's tensor and of a tensor of layer 0 'in'"):
         net.model()
     net.version = 11
     net.model()

@@ -1,7 +1,5 @@
 """Reading: models of good files, and the diagnostics of faults, each on its line."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re
@@ -168,9 +166,7 @@ def test_the_type_of_a_constant_is_its_own(version: int, count: int) -> None:
 def test_truncated_bin(tmp_path: Path) -> None:
     path = with_constant().write(tmp_path)
     (tmp_path / "model.bin").write_bytes(b"\0" * 8)
-    with pytest.raises(
-        ovir.ModelError, match=r"bytes \[0, 12\) of .*model\.bin, which has 8 bytes: the file is truncated"
-    ):
+    with pytest.raises(ovir.ModelError, match=r"bytes \[0, .*model\.bin, which has 8 bytes: the file is truncated"):
         ovir.read_model(path)
 
 

@@ -1,7 +1,5 @@
 """Saved models: the contents of the .xml, and that reading gives back the model that was saved."""
 
-from __future__ import annotations
-
 import tempfile
 import zlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The files that ``ovir.to_python`` writes: both or none, and what the code says of version 10."""
 
-from __future__ import annotations
-
 import errno
 import os
 import runpy

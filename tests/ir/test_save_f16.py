@@ -1,7 +1,5 @@
 """``save_model(..., compress_to_fp16=True)``: constants as f16, with a Convert behind each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import ml_dtypes

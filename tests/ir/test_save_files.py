@@ -1,7 +1,5 @@
 """The files of saved models: both are replaced or none, and the .bin holds equal constants once."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Weights: reading a .bin, and the size and checksum by which a saved .xml names it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

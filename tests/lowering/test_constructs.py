@@ -1,7 +1,5 @@
 """Constructs that releases fail at are rewritten for these releases, and compute the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -374,15 +372,6 @@ def test_the_check_lists_what_an_edit_refuses(make: Callable[[], ovir.Model], re
     assert newest == []
 
 
-def test_variables_of_unknown_sizes_are_refused_where_they_fail() -> None:
-    x = opset8.parameter([-1, 3], "f32", name="x")
-    read = opset8.read_value(x, "v", "f32", [-1, 3], name="read")
-    model = ovir.Model([opset8.relu(read)], [x], sinks=[opset8.assign(read, "v")])
-    with pytest.raises(ovir.ExportError, match="variable of unknown sizes"):
-        model.lower("2022.3")
-    assert model.lower("2023.3") == []
-
-
 @pytest.mark.parametrize(("kind", "opset"), OPERATIONS_SINCE)
 def test_an_operation_comes_later_than_its_opset(kind: str, opset: int) -> None:
     assert release_of_opset(opset) < OPERATIONS_SINCE[kind, opset]
@@ -425,9 +414,7 @@ def test_sizes_that_only_a_run_shows_are_refused_in_version_10(tmp_path: Path) -
     x = opset8.parameter([2, 3], "f32", name="x")
     model = ovir.Model([opset8.relu(opset8.convert(opset8.non_zero(x, "i64", name="found"), "f32"))], [x])
     model.lower("2021.4")
-    with pytest.raises(
-        ovir.ModelError, match=r"'found'.*exact sizes only, and this layer gives the shape \[2,"
-    ) as error:
+    with pytest.raises(ovir.ModelError, match=r"'found'.*exact sizes only, .* this layer gives the shape \[2") as error:
         ovir.save_model(model, tmp_path / "old.xml", version=10)
     assert len(error.value.diagnostics) == 1
     assert not any(tmp_path.iterdir())

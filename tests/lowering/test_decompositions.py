@@ -1,7 +1,5 @@
 """Decompositions compute the same as the operations, on random models of every operation version."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Model.lower: names, bodies, what is refused, and what remains unchanged."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +50,6 @@ def test_new_layers_say_what_they_were() -> None:
     assert model.layer("attn/SoftMax").version == "opset1"
 
 
-def test_a_sink_takes_part_in_the_sum_only() -> None:
-    query, key, sink = (ops.parameter(shape, "f32") for shape in ([2, 3, 4], [2, 5, 4], [2, 3, 1]))
-    mask = ops.constant(0.0, "f32")
-    inputs = [query, key, key, mask, ops.constant(1.0, "f32"), sink]
-    attended = ovir.create_layer("ScaledDotProductAttention", inputs, {"causal": False}, version="opset13")
-    model = ovir.Model([attended], [query, key, sink])
-    feeds = list(ovir.random_inputs(model).values())
-    before = ovir.compile_model(model)(feeds)[0]
-    model.lower("2022.3")
-    np.testing.assert_allclose(ovir.compile_model(model)(feeds)[0], before, atol=1e-6)
-
-
 def test_images_of_unknown_sizes_are_resized_as_by_pillow() -> None:
     image = ops.parameter([1, 2, -1, -1], "f32")
     resized = ops.interpolate(image, np.array([20, 5]), "bilinear_pillow", "sizes", axes=np.array([2, 3]))
@@ -85,14 +71,6 @@ def test_runtime_information_is_kept() -> None:
     model = ovir.Model([ops.softmax(x, -1, name="soft", rt_info={"fused_names": "a,b"})], [x])
     model.lower("2021.4")
     assert model.layer("soft").rt_info.to_dict() == {"fused_names": "a,b", LOWERED_FROM: "SoftMax-8"}
-
-
-def test_lowering_twice_changes_nothing() -> None:
-    model = attention()
-    model.lower("2022.3")
-    before = list(model.layers)
-    assert model.lower("2022.3") == []
-    assert list(model.layers) == before
 
 
 def test_a_model_that_needs_nothing_is_saved_as_before(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Activation functions: known values, types, shapes, blocks and what is refused."""
 
-from __future__ import annotations
-
 from math import erfc, sqrt
 from typing import Any
 
@@ -127,17 +125,6 @@ def test_prelu_of_any_slopes(slopes: tuple[float, float]) -> None:
 
 def test_clamp_bounds_meet_unsigned_types() -> None:
     np.testing.assert_array_equal(applied(act.Clamp(min=-1.5, max=300), [0, 7, 255], dtype=np.uint8), [0, 7, 255])
-
-
-@pytest.mark.parametrize("shape", [(), (0, 3), (5,), (70, 33), (3, 50, 7)])
-def test_orders_in_memory_do_not_show(shape: tuple[int, ...]) -> None:
-    data = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    slope = np.linspace(0, 1, shape[-1] if shape else 1, dtype=np.float32)
-    expected = data / (1 + np.exp(-data))
-    for x in (data, np.asfortranarray(data), np.broadcast_to(data, (2, *shape))[1]):
-        np.testing.assert_allclose(act.Swish().run(x), expected, rtol=1e-5)
-    if len(shape) != 1:
-        np.testing.assert_array_equal(PReLU().run(data, slope), np.where(data < 0, data * slope, data))
 
 
 def test_shapes_and_symbols_pass() -> None:

@@ -1,7 +1,5 @@
 """Texts of attributes: what ``format`` writes, ``parse`` reads."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,18 +1,15 @@
 """Conversion between NV12 or I420 and RGB or BGR."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from support.tensors import tensor
+from support.tensors import assert_refused, tensor
 
 from ovir.core.element_types import f32, f64, i8, nf4, u8
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.errors import OperatorError
 from ovir.ops.color import BGRtoNV12, I420toBGR, I420toRGB, NV12toBGR, NV12toRGB, RGBtoNV12
 
 Array = np.ndarray[Any, Any]
@@ -172,11 +169,7 @@ def test_inference_of_two_planes() -> None:
         (NV12toRGB(), (tensor("1,4,4,1"), tensor("1,2,2,2", f64)), "Y is f32 and UV is f64"),
         (NV12toRGB(), (tensor("1,6,4,1", i8),), "data must be u8 or of a floating-point type, got i8"),
         (NV12toRGB(), (tensor("1,6,4,1", nf4),), "data must be u8 or of a floating-point type, got nf4"),
-        (
-            I420toRGB(),
-            (tensor("1,4,4,1"), tensor("1,2,2,1")),
-            "expected 1 input with all planes or 3 with Y, U and V, got 2",
-        ),
+        (I420toRGB(), (tensor("1,4,4,1"), tensor("1,2,2,1")), "expected 1 input with all planes or 3 with Y, U and V"),
         (I420toRGB(), (tensor("1,4,4,1"), tensor("1,2,2,1"), tensor("2,2,2,1")), "V [2,2,2,1] does not match an image"),
         (RGBtoNV12(), (tensor("1,3,4,3"),), "the height of an image must be even, got 3 of [1,3,4,3]"),
         (RGBtoNV12(), (tensor("1,4,4,4"),), "data must have 3 channels, got [1,4,4,4]"),
@@ -184,6 +177,4 @@ def test_inference_of_two_planes() -> None:
     ],
 )
 def test_errors(op: Any, planes: tuple[TensorType, ...], message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        op.infer(*planes)
-    assert message in error.value.message
+    assert_refused(message, op, *planes)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.builder import Net, output
+from support.tensors import const, tensor
 
 import ovir
 from ovir.core.element_types import boolean, f32, i32, i64
@@ -19,10 +20,6 @@ from ovir.ops.base.bodies import BackEdge, BodyMap, InputMap, OutputMap
 from ovir.ops.control_flow import If, Loop, TensorIterator
 
 Array = np.ndarray[Any, Any]
-
-
-def typed(shape: str, element_type: Any = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 @dataclass
@@ -80,7 +77,7 @@ def iterator(item: InputMap, output: OutputMap | None = None) -> TensorIterator:
 )
 def test_slicing(slicing: dict[str, int], parts: list[str]) -> None:
     op = iterator(InputMap(0, 0, axis=0, **slicing))
-    (out,) = op.infer(typed("6"), bodies={"body": Body([typed("?")], lambda x: [x])})
+    (out,) = op.infer(tensor("6"), bodies={"body": Body([tensor("?")], lambda x: [x])})
     seen = []
 
     def body(given: Sequence[Array]) -> list[Array]:
@@ -107,20 +104,20 @@ def test_slicing(slicing: dict[str, int], parts: list[str]) -> None:
 )
 def test_number_of_iterations_of_an_unknown_axis(slicing: dict[str, int], axis: str, count: str) -> None:
     op = iterator(InputMap(0, 0, axis=0, **slicing))
-    (out,) = op.infer(typed(f"{axis},5"), bodies={"body": Body([typed("...")], lambda x: [x])})
+    (out,) = op.infer(tensor(f"{axis},5"), bodies={"body": Body([tensor("...")], lambda x: [x])})
     assert str(out.shape) == f"[{count},5]"
 
 
 def test_a_whole_axis_keeps_its_symbol() -> None:
     op = iterator(InputMap(0, 0, axis=1), OutputMap(0, 0, axis=1))
     data = TensorType(f32, PartialShape([2, Dimension(0, None, 77)]))
-    (out,) = op.infer(data, bodies={"body": Body([typed("...")], lambda x: [x])})
+    (out,) = op.infer(data, bodies={"body": Body([tensor("...")], lambda x: [x])})
     assert out.shape[1].symbol == 77
 
 
 def test_negative_axis_and_reversed_output() -> None:
     op = iterator(InputMap(0, 0, axis=-1), OutputMap(0, 0, axis=-1, stride=-1))
-    op.infer(typed("2,3"), bodies={"body": Body([typed("2,1")], lambda x: [x])})
+    op.infer(tensor("2,3"), bodies={"body": Body([tensor("2,1")], lambda x: [x])})
     data = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.testing.assert_array_equal(op.run(data, bodies={"body": list})[0], data[:, ::-1])
 
@@ -140,40 +137,38 @@ def test_negative_axis_and_reversed_output() -> None:
 def test_slicing_that_cannot_be(slicing: dict[str, int], shape: str, message: str) -> None:
     op = iterator(InputMap(0, 0, **slicing))
     with pytest.raises(OperatorError, match=message):
-        op.infer(typed(shape), bodies={"body": Body([typed("...")], lambda x: [x])})
+        op.infer(tensor(shape), bodies={"body": Body([tensor("...")], lambda x: [x])})
 
 
 def test_sliced_inputs_must_have_the_same_number_of_parts() -> None:
     op = TensorIterator()
     op.wiring = {"body": BodyMap((InputMap(0, 0, axis=0), InputMap(1, 1, axis=0)), (OutputMap(0, 0, axis=0),), (), 2)}
-    body = {"body": Body([typed("?"), typed("?")], lambda a, b: [a])}
+    body = {"body": Body([tensor("?"), tensor("?")], lambda a, b: [a])}
     with pytest.raises(OperatorError, match="input 1 has 4 parts to iterate over, but another sliced input has 3"):
-        op.infer(typed("3"), typed("4"), bodies=body)
-    assert shapes(op.infer(typed("?"), typed("4"), bodies=body)) == ["[4]"]
+        op.infer(tensor("3"), tensor("4"), bodies=body)
+    assert shapes(op.infer(tensor("?"), tensor("4"), bodies=body)) == ["[4]"]
     with pytest.raises(OperatorError, match=r"differ in their number of parts: \{0: 3, 1: 4\}"):
         op.run(np.zeros(3), np.zeros(4), bodies={"body": list})
 
 
 def test_parts_must_have_the_size_that_the_output_says() -> None:
     op = iterator(InputMap(0, 0, axis=0), OutputMap(0, 0, axis=0))
-    with pytest.raises(
-        OperatorError, match=r"concatenates parts of part_size 1 along axis 0, but the body's result has length 2 there"
-    ):
-        op.infer(typed("3"), bodies={"body": Body([typed("?")], lambda x: [typed("2")])})
+    with pytest.raises(OperatorError, match=r"concatenates parts of part_size 1 along axis 0, but the body's .* there"):
+        op.infer(tensor("3"), bodies={"body": Body([tensor("?")], lambda x: [tensor("2")])})
 
 
 def test_types_of_inputs_and_body_must_be_equal() -> None:
     op = iterator(InputMap(0, 0, axis=0))
     with pytest.raises(OperatorError, match="input 0 is f32, but parameter 0 of the body, which it feeds, is declared"):
-        op.infer(typed("3"), bodies={"body": Body([typed("1", i32)], lambda x: [x])})
+        op.infer(tensor("3"), bodies={"body": Body([tensor("1", i32)], lambda x: [x])})
 
 
 def test_no_part_at_all() -> None:
     op = TensorIterator()
     maps = (InputMap(0, 0, axis=0), InputMap(1, 1))
     op.wiring = {"body": BodyMap(maps, (OutputMap(0, 0, axis=0), OutputMap(1, 0)), (BackEdge(0, 1),), 2)}
-    inputs = typed("?,2"), typed("1,2")
-    outputs = op.infer(*inputs, bodies={"body": Body([typed("...")] * 2, lambda x, h: [h])})
+    inputs = tensor("?,2"), tensor("1,2")
+    outputs = op.infer(*inputs, bodies={"body": Body([tensor("...")] * 2, lambda x, h: [h])})
     assert shapes(outputs) == ["[?,2]", "[1,2]"]
     start = np.ones((1, 2), np.float32)
     joined, last = op.applied(inputs, outputs).run(np.empty((0, 2), np.float32), start, bodies={"body": list})
@@ -199,40 +194,36 @@ def loop(*, axis: int | None = 0) -> Loop:
     return op
 
 
-TRUE, FALSE, UNKNOWN = constant_type(np.array(True)), constant_type(np.array(False)), typed("", boolean)
-
-
-def count(value: int) -> TensorType:
-    return constant_type(np.array(value, np.int64))
+TRUE, FALSE, UNKNOWN = constant_type(np.array(True)), constant_type(np.array(False)), tensor("", boolean)
 
 
 @pytest.mark.parametrize(
     ("trip_count", "condition", "again", "joined"),
     [
-        (count(3), TRUE, TRUE, "[6,5]"),
-        (count(3), TRUE, UNKNOWN, "[2..6,5]"),
-        (count(3), UNKNOWN, UNKNOWN, "[..6,5]"),
-        (count(3), UNKNOWN, TRUE, "[..6,5]"),
-        (count(3), TRUE, FALSE, "[2,5]"),
-        (count(0), TRUE, TRUE, "[0,5]"),
-        (count(3), FALSE, TRUE, "[0,5]"),
-        (count(3), UNKNOWN, FALSE, "[..2,5]"),
-        (count(0), UNKNOWN, UNKNOWN, "[0,5]"),
-        (count(0), TRUE, FALSE, "[0,5]"),
-        (typed("", i64), TRUE, FALSE, "[..2,5]"),
-        (count(-1), TRUE, UNKNOWN, "[2..,5]"),
-        (count(-1), TRUE, TRUE, "[2..,5]"),
-        (count(-1), UNKNOWN, TRUE, "[?,5]"),
-        (count(-1), UNKNOWN, UNKNOWN, "[?,5]"),
-        (typed("", i64), TRUE, TRUE, "[?,5]"),
-        (typed("", i64), UNKNOWN, TRUE, "[?,5]"),
+        (const(3), TRUE, TRUE, "[6,5]"),
+        (const(3), TRUE, UNKNOWN, "[2..6,5]"),
+        (const(3), UNKNOWN, UNKNOWN, "[..6,5]"),
+        (const(3), UNKNOWN, TRUE, "[..6,5]"),
+        (const(3), TRUE, FALSE, "[2,5]"),
+        (const(0), TRUE, TRUE, "[0,5]"),
+        (const(3), FALSE, TRUE, "[0,5]"),
+        (const(3), UNKNOWN, FALSE, "[..2,5]"),
+        (const(0), UNKNOWN, UNKNOWN, "[0,5]"),
+        (const(0), TRUE, FALSE, "[0,5]"),
+        (tensor("", i64), TRUE, FALSE, "[..2,5]"),
+        (const(-1), TRUE, UNKNOWN, "[2..,5]"),
+        (const(-1), TRUE, TRUE, "[2..,5]"),
+        (const(-1), UNKNOWN, TRUE, "[?,5]"),
+        (const(-1), UNKNOWN, UNKNOWN, "[?,5]"),
+        (tensor("", i64), TRUE, TRUE, "[?,5]"),
+        (tensor("", i64), UNKNOWN, TRUE, "[?,5]"),
     ],
 )
 def test_number_of_iterations_of_a_loop(
     trip_count: TensorType, condition: TensorType, again: TensorType, joined: str
 ) -> None:
-    body = Body([typed("", i64), typed("...")], lambda number, carried: [again, carried])
-    outputs = loop().infer(trip_count, condition, typed("2,5"), bodies={"body": body})
+    body = Body([tensor("", i64), tensor("...")], lambda number, carried: [again, carried])
+    outputs = loop().infer(trip_count, condition, tensor("2,5"), bodies={"body": body})
     assert shapes(outputs) == ["[2,5]", joined]
 
 
@@ -244,14 +235,14 @@ def grown(number: TensorType, carried: TensorType) -> list[TensorType]:
     ("body", "expected"),
     [
         (grown, "[2..,5]"),
-        (lambda number, carried: [TRUE, typed("5,5")], "[5,5]"),
+        (lambda number, carried: [TRUE, tensor("5,5")], "[5,5]"),
         (lambda number, carried: [TRUE, TensorType(f32, carried.shape + PartialShape([1]))], "[...]"),
-        (lambda number, carried: [TRUE, typed("...")], "[...]"),
+        (lambda number, carried: [TRUE, tensor("...")], "[...]"),
         (lambda number, carried: [TRUE, carried], "[1,5]"),
     ],
 )
 def test_shapes_through_back_edges_reach_what_holds_in_every_iteration(body: Any, expected: str) -> None:
-    outputs = loop().infer(count(4), TRUE, typed("1,5"), bodies={"body": Body([typed("", i64), typed("...")], body)})
+    outputs = loop().infer(const(4), TRUE, tensor("1,5"), bodies={"body": Body([tensor("", i64), tensor("...")], body)})
     assert str(outputs[0].shape) == expected
 
 
@@ -263,7 +254,7 @@ def test_a_carried_value_is_known_only_if_it_stays() -> None:
         return [TRUE, constant_type(np.float32([1]))]
 
     start = constant_type(np.float32([0]))
-    loop().infer(count(2), TRUE, start, bodies={"body": Body([typed("", i64), typed("...")], body)})
+    loop().infer(const(2), TRUE, start, bodies={"body": Body([tensor("", i64), tensor("...")], body)})
     assert seen[0] is not None
     assert seen[-1] is None
 
@@ -274,7 +265,7 @@ def test_a_carried_value_is_known_only_if_it_stays() -> None:
 )
 def test_runs_of_a_loop(trip_count: int, condition: bool, expected: list[float]) -> None:
     op = loop()
-    inputs, parameters = (typed("", i64), UNKNOWN, typed("1")), [typed("1", i64), typed("1")]
+    inputs, parameters = (tensor("", i64), UNKNOWN, tensor("1")), [tensor("1", i64), tensor("1")]
     outputs = op.infer(*inputs, bodies={"body": Body(parameters, lambda number, carried: [UNKNOWN, carried])})
     numbers = []
 
@@ -293,8 +284,8 @@ def test_runs_of_a_loop(trip_count: int, condition: bool, expected: list[float])
 
 def test_scalars_are_joined_to_a_vector() -> None:
     op = loop()
-    body = Body([typed("", i64), typed("")], lambda number, carried: [TRUE, carried])
-    assert shapes(op.infer(count(2), TRUE, typed(""), bodies={"body": body})) == ["[]", "[2]"]
+    body = Body([tensor("", i64), tensor("")], lambda number, carried: [TRUE, carried])
+    assert shapes(op.infer(const(2), TRUE, tensor(""), bodies={"body": body})) == ["[]", "[2]"]
     again = np.array(True)
     running = RunningBody(lambda given: [again, given[1].copy()], body.parameters)
     _, joined = op.run(np.int64(2), again, np.array(3, np.float32), bodies={"body": running})
@@ -302,43 +293,37 @@ def test_scalars_are_joined_to_a_vector() -> None:
 
 
 def test_faults_of_loops() -> None:
-    body = {"body": Body([typed("", i64), typed("?")], lambda number, carried: [TRUE, carried])}
+    body = {"body": Body([tensor("", i64), tensor("?")], lambda number, carried: [TRUE, carried])}
     with pytest.raises(OperatorError, match="trip_count must be of an integer type, got f32"):
-        loop().infer(typed(""), TRUE, typed("1"), bodies=body)
+        loop().infer(tensor(""), TRUE, tensor("1"), bodies=body)
     with pytest.raises(OperatorError, match=r"condition must have rank 0 or 1, got shape \[1,1\]"):
-        loop().infer(count(1), typed("1,1", boolean), typed("1"), bodies=body)
+        loop().infer(const(1), tensor("1,1", boolean), tensor("1"), bodies=body)
     with pytest.raises(OperatorError, match=r"trip_count must have one element, got shape \[2\]"):
-        loop().infer(constant_type(np.int64([1, 2])), TRUE, typed("1"), bodies=body)
-    wrong = Body(body["body"].parameters, lambda number, carried: [TRUE, typed("1", i32)])
-    with pytest.raises(
-        OperatorError,
-        match="a back edge connects result 1 of type i32 to parameter 1 of type f32: their element types must be equal",
-    ):
-        loop().infer(count(1), TRUE, typed("1"), bodies={"body": wrong})
+        loop().infer(constant_type(np.int64([1, 2])), TRUE, tensor("1"), bodies=body)
+    wrong = Body(body["body"].parameters, lambda number, carried: [TRUE, tensor("1", i32)])
+    with pytest.raises(OperatorError, match="a back edge connects result 1 of type i32 to parameter 1 of type f32"):
+        loop().infer(const(1), TRUE, tensor("1"), bodies={"body": wrong})
     unmarked = loop()
     unmarked.wiring = {"body": BodyMap(unmarked.wiring["body"].inputs, (OutputMap(0, 1),), (), 2)}
     with pytest.raises(OperatorError, match=r'needs exactly one output with purpose="execution_condition" .* got 0'):
-        unmarked.infer(count(1), TRUE, typed("1"), bodies=body)
+        unmarked.infer(const(1), TRUE, tensor("1"), bodies=body)
 
 
 def test_a_fault_of_a_connection_is_told_on_its_line_with_the_ids_of_the_file() -> None:
     op = loop()
     wiring = op.wiring["body"]
     op.wiring = {"body": replace(wiring, back_edges=(BackEdge(1, 1, line=34, ids=(6, 4)),))}
-    body = Body([typed("", i64), typed("1")], lambda number, carried: [TRUE, typed("1", i32)])
-    with pytest.raises(
-        OperatorError,
-        match="a back edge connects result 6 of type i32 to parameter 4 of type f32: their element types must be equal",
-    ) as caught:
-        op.infer(count(1), TRUE, typed("1"), bodies={"body": body})
+    body = Body([tensor("", i64), tensor("1")], lambda number, carried: [TRUE, tensor("1", i32)])
+    with pytest.raises(OperatorError, match="a back edge connects result 6 of type i32 to parameter 4 of") as caught:
+        op.infer(const(1), TRUE, tensor("1"), bodies={"body": body})
     assert caught.value.line == 34
 
 
 def test_faults_of_runs() -> None:
     op = loop()
-    body = {"body": Body([typed("", i64), typed("1")], lambda number, carried: [TRUE, carried])}
+    body = {"body": Body([tensor("", i64), tensor("1")], lambda number, carried: [TRUE, carried])}
     start = np.zeros(1, np.float32)
-    op.infer(typed("", i64), TRUE, typed("?"), bodies=body)
+    op.infer(tensor("", i64), TRUE, tensor("?"), bodies=body)
 
     def growing(given: Sequence[Array]) -> list[Array]:
         return [np.array(True), np.zeros((1, len(given[1]) + 1), np.float32)]
@@ -350,13 +335,13 @@ def test_faults_of_runs() -> None:
         op.run(np.int64(2), np.array([True, True]), start, bodies={"body": list})
 
 
-@pytest.mark.parametrize("trip_count", [count(-1), typed("", i64)])
+@pytest.mark.parametrize("trip_count", [const(-1), tensor("", i64)])
 def test_outputs_of_a_loop_that_does_not_run(trip_count: TensorType) -> None:
     op = loop()
     wiring = op.wiring["body"]
     op.wiring = {"body": replace(wiring, outputs=(*wiring.outputs, OutputMap(2, 2)))}
-    body = Body([typed("", i64), typed("1,2")], lambda number, carried: [TRUE, carried, typed("2..3,4,?", i32)])
-    inputs = trip_count, UNKNOWN, typed("1,2")
+    body = Body([tensor("", i64), tensor("1,2")], lambda number, carried: [TRUE, carried, tensor("2..3,4,?", i32)])
+    inputs = trip_count, UNKNOWN, tensor("1,2")
     outputs = op.infer(*inputs, bodies={"body": body})
     op = op.applied(inputs, outputs)
     assert shapes(outputs)[1] == "[?,2]"
@@ -375,10 +360,8 @@ def test_a_loop_that_outruns_its_sliced_input() -> None:
     op = Loop()
     maps = (InputMap(2, 0, axis=0),)
     op.wiring = {"body": BodyMap(maps, (OutputMap(0, 0), OutputMap(-1, 1, purpose="execution_condition")), (), 1)}
-    op.infer(count(5), TRUE, typed("3"), bodies={"body": Body([typed("?")], lambda x: [x, TRUE])})
-    with pytest.raises(
-        OperatorError, match=r"iteration 3 reads \[3, 4\) of axis 0 of input 2, outside of its shape \[3\]"
-    ):
+    op.infer(const(5), TRUE, tensor("3"), bodies={"body": Body([tensor("?")], lambda x: [x, TRUE])})
+    with pytest.raises(OperatorError, match=r"iteration 3 reads \[3, .* axis 0 of input 2, outside of its shape \[3\]"):
         op.run(np.int64(5), np.array(True), np.zeros(3), bodies={"body": lambda g: [g[0], np.array(True)]})
 
 
@@ -437,9 +420,9 @@ def test_the_size_of_what_a_loop_joins(trip_count: int | None, condition: bool |
 
 
 def test_the_last_value_may_be_the_first() -> None:
-    body = Body([typed("", i64), typed("...")], lambda number, carried: [TRUE, typed("5,5")])
+    body = Body([tensor("", i64), tensor("...")], lambda number, carried: [TRUE, tensor("5,5")])
     for condition, expected in ((TRUE, "[5,5]"), (UNKNOWN, "[2..5,5]"), (FALSE, "[2,5]")):
-        assert shapes(loop().infer(count(4), condition, typed("2,5"), bodies={"body": body}))[0] == expected
+        assert shapes(loop().infer(const(4), condition, tensor("2,5"), bodies={"body": body}))[0] == expected
 
 
 def test_an_iterator_over_nothing() -> None:
@@ -469,8 +452,8 @@ def branches(then: str, other: str, cond: TensorType, types: Any = (f32, f32)) -
     op = If()
     op.wiring = {"then": BodyMap(outputs=(OutputMap(0, 0),)), "else": BodyMap(outputs=(OutputMap(0, 0),))}
     bodies = {
-        "then": Body([], lambda: [typed(then, types[0])]),
-        "else": Body([], lambda: [typed(other, types[1])]),
+        "then": Body([], lambda: [tensor(then, types[0])]),
+        "else": Body([], lambda: [tensor(other, types[1])]),
     }
     return op, op.infer(cond, bodies=bodies)
 
@@ -500,13 +483,13 @@ def test_a_constant_condition_chooses_the_branch() -> None:
 
 def test_faults_of_if() -> None:
     with pytest.raises(
-        OperatorError, match="output 0 of the then branch is f32 and output 0 of the else branch is i32"
+        OperatorError, match=r"output 0 of .* then branch is f32 and output 0 of the else branch is i32"
     ):
         branches("2", "2", UNKNOWN, (f32, i32))
     with pytest.raises(OperatorError, match="cond must be boolean or of an integer type, got f32"):
-        branches("2", "2", typed(""))
+        branches("2", "2", tensor(""))
     with pytest.raises(OperatorError, match=r"cond must have rank 0 or 1, got shape \[1,1\]"):
-        branches("2", "2", typed("1,1", boolean))
+        branches("2", "2", tensor("1,1", boolean))
 
 
 def test_a_scalar_stands_for_a_vector_of_one() -> None:

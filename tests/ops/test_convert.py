@@ -1,7 +1,5 @@
 """Convert, ConvertLike, ConvertPromoteTypes: every pair of types, what does not fit, the common type, known content."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

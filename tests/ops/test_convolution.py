@@ -1,7 +1,5 @@
 """Convolutions: known answers, equality with sums of single products, inference, and error texts."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 
@@ -9,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.binding import bound_results
-from support.tensors import tensor
+from support.tensors import assert_refused, tensor
 
 from ovir.core.element_types import boolean, f32, i32, i64, u1
 from ovir.core.shapes import Dimension, PartialShape, new_symbol
@@ -119,16 +117,6 @@ def test_taps_that_read_only_zeros_take_no_memory() -> None:
     assert bound_results(op, (data, filters), [data], {1}) is None
 
 
-def test_groups_and_depthwise() -> None:
-    data = np.arange(1, 5, dtype=np.float32).reshape(1, 4, 1)
-    two_groups = np.array([[[[1], [10]]], [[[1], [100]]]], np.float32)
-    np.testing.assert_array_equal(GroupConvolution().run(data, two_groups).ravel(), [21, 403])
-    depthwise = np.array([1, 10, 100, 1000], np.float32).reshape(4, 1, 1, 1)
-    np.testing.assert_array_equal(GroupConvolution().run(data, depthwise).ravel(), [1, 20, 300, 4000])
-    multiplied = np.array([[1, 2], [3, 4], [5, 6], [7, 8]], np.float32).reshape(4, 2, 1, 1)
-    np.testing.assert_array_equal(GroupConvolution().run(data, multiplied).ravel(), [1, 2, 6, 8, 15, 18, 28, 32])
-
-
 def test_integers_are_exact_and_wrap_around() -> None:
     data = np.array([[[2**62, 2**62 + 1]]], np.int64)
     assert Convolution().run(data, np.ones((1, 1, 2), np.int64)).item() == 2**63 + 1 - 2**64
@@ -195,29 +183,17 @@ def test_infer_groups(data: str, filters: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("op", "data", "filters", "message"),
     [
-        (
-            Convolution(),
-            "1,3,5",
-            "8,4,3",
-            "data of shape [1,3,5] and filters of shape [8,4,3] must have the same number of channels",
-        ),
+        (Convolution(), "1,3,5", "8,4,3", "data of shape [1,3,5] and filters of shape [8,4,3] must have the same"),
         (Convolution(), "1,3,5,5", "8,3,3", "data [1,3,5,5] has 2 spatial axes, but filters [8,3,3] have 1"),
         (Convolution(), "1,3", "8,3", "data must have rank 3 or 4 or 5, got shape [1,3]"),
         (Convolution(strides=(1, 1)), "1,3,5", "8,3,3", "strides [1,1] must have 1 items"),
         (Convolution(dilations=(3,)), "1,3,5", "8,3,3", "it covers 7 (kernel 3, dilation 3)"),
-        (
-            GroupConvolution(),
-            "1,6,5",
-            "2,4,2,3",
-            "data [1,6,5] has 6 channels, but filters [2,4,2,3] need 2 groups of 2",
-        ),
+        (GroupConvolution(), "1,6,5", "2,4,2,3", "data [1,6,5] has 6 channels, but filters [2,4,2,3] need 2 groups"),
         (BinaryConvolution(), "1,8,5,5", "8,8,3,3", "filters must be u1, got f32"),
     ],
 )
 def test_inference_errors(op: ForwardConvolutionBase, data: str, filters: str, message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        op.infer(tensor(data), tensor(filters))
-    assert message in error.value.message
+    assert_refused(message, op, tensor(data), tensor(filters))
 
 
 def test_type_errors() -> None:
@@ -323,19 +299,13 @@ def test_backprop_infer_groups() -> None:
 @pytest.mark.parametrize(
     ("attributes", "inputs", "message"),
     [
-        (
-            {},
-            ("1,3,5", "2,3,3"),
-            "data of shape [1,3,5] and filters of shape [2,3,3] must have the same number of channels",
-        ),
+        ({}, ("1,3,5", "2,3,3"), "data of shape [1,3,5] and filters of shape [2,3,3] must have the same number"),
         ({"output_padding": (1, 1)}, ("1,2,5", "2,3,3"), "output_padding [1,1] must have 1 items"),
         ({"pads_begin": (9,)}, ("1,2,5", "2,3,3"), "pads 9 and 0 are too large for data 5"),
     ],
 )
 def test_backprop_inference_errors(attributes: dict[str, Any], inputs: tuple[str, str], message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        ConvolutionBackpropData(**attributes).infer(*map(tensor, inputs))
-    assert message in error.value.message
+    assert_refused(message, ConvolutionBackpropData(**attributes), *map(tensor, inputs))
 
 
 @pytest.mark.parametrize(
@@ -347,6 +317,4 @@ def test_backprop_inference_errors(attributes: dict[str, Any], inputs: tuple[str
     ],
 )
 def test_output_shape_errors(sizes: TensorType, message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        ConvolutionBackpropData().infer(tensor("1,2,5"), tensor("2,3,3"), sizes)
-    assert message in error.value.message
+    assert_refused(message, ConvolutionBackpropData(), tensor("1,2,5"), tensor("2,3,3"), sizes)

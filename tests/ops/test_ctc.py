@@ -1,7 +1,5 @@
 """CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss."""
 
-from __future__ import annotations
-
 from itertools import groupby, product
 from typing import Any
 

@@ -1,13 +1,11 @@
 """Operations of Detectron's detectors: known answers, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from math import log
 from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import tensor
+from support.tensors import assert_refused, tensor
 
 from ovir.core.element_types import dynamic, f16, i32, nf4
 from ovir.core.shapes import Dimension, PartialShape
@@ -84,10 +82,7 @@ def test_grid_shapes(priors: str, feature_map: str, flat: str, apart: str) -> No
         (["[3,5]", "[1,2,2,3]", "[1,2,8,9]"], r"priors must have 4 numbers each, got shape \[3,5\]"),
         (["[3,4]", "[2,2,3]", "[1,2,8,9]"], r"feature_map must have rank 4, got shape \[2,2,3\]"),
         (["[3,4]", "[1,2,2,3]", "[2,8,9]"], r"im_data must have rank 4, got shape \[2,8,9\]"),
-        (
-            ["[3,4]", "[1,2,2,3]", "[2,2,8,9]"],
-            r"feature_map .* and im_data of shape \[2,2,8,9\] must have the same number of images",
-        ),
+        (["[3,4]", "[1,2,2,3]", "[2,2,8,9]"], r"feature_map .* and im_data of shape \[2,2,8,9\] must have the same"),
         (["[3,4]", "[1,2,1,3]", "[1,2,8,9]"], r"h 2 exceeds the number of points of feature_map \[1,2,1,3\]"),
     ],
 )
@@ -181,10 +176,7 @@ def test_extractor_shapes() -> None:
         (["[3,5]", "[1,2,8,8]"], r"rois must have 4 numbers for each region, got shape \[3,5\]"),
         (["[3,4]", "[1,2,8,8]", "[2,8,8]"], r"feature map 1 must have rank 4, got shape \[2,8,8\]"),
         (["[3,4]", "[2,2,8,8]"], r"feature map 0 must hold one image, got shape \[2,2,8,8\]"),
-        (
-            ["[3,4]", "[1,2,8,8]", "[1,3,8,8]"],
-            r"feature map 1 of shape \[1,3,8,8\] must have the same number of channels",
-        ),
+        (["[3,4]", "[1,2,8,8]", "[1,3,8,8]"], r"feature map 1 of .* \[1,3,8,8\] must have the same number of channels"),
         (["[3,4]", *["[1,2,8,8]"] * 4], r"pyramid_scales \[4,8,16\] must have one item for each of the 4 feature maps"),
     ],
 )
@@ -215,15 +207,10 @@ def test_top_k_shapes_and_errors() -> None:
     op = ExperimentalDetectronTopKROIs(max_rois=3)
     found = op.infer(tensor("[...]", dynamic), tensor("[?]", f16))
     assert (str(found.shape), found.element_type) == ("[3,4]", f16)
-    with pytest.raises(
-        OperatorError,
-        match=r"rois of shape \[4,4\] and probabilities of shape \[5\] must have the same number of regions",
-    ):
+    with pytest.raises(OperatorError, match=r"rois of shape \[4,4\] and .* \[5\] must have the same number of regions"):
         op.infer(tensor("[4,4]"), tensor("[5]"))
-    with pytest.raises(OperatorError, match=r"rois must have 4 numbers for each region, got shape \[4,5\]"):
-        op.infer(tensor("[4,5]"), tensor("[4]"))
-    with pytest.raises(OperatorError, match=r"probabilities must have rank 1, got shape \[4,1\]"):
-        op.infer(tensor("[4,4]"), tensor("[4,1]"))
+    assert_refused("rois must have 4 numbers for each region, got shape [4,5]", op, tensor("[4,5]"), tensor("[4]"))
+    assert_refused("probabilities must have rank 1, got shape [4,1]", op, tensor("[4,4]"), tensor("[4,1]"))
 
 
 # ----- DetectionOutput
@@ -328,19 +315,10 @@ def test_detector_shapes() -> None:
     [
         (["[4]", "[4,8]", "[4,2]", "[1,3]"], r"rois must have rank 2, got shape \[4\]"),
         (["[4,5]", "[4,8]", "[4,2]", "[1,3]"], r"rois must have 4 numbers for each region, got shape \[4,5\]"),
-        (
-            ["[4,4]", "[4,9]", "[4,2]", "[1,3]"],
-            r"deltas, for num_classes 2, must have 8 numbers for each region, got .*9",
-        ),
-        (
-            ["[4,4]", "[4,8]", "[4,3]", "[1,3]"],
-            r"scores, for num_classes 2, must have 2 numbers for each region, got .*3",
-        ),
+        (["[4,4]", "[4,9]", "[4,2]", "[1,3]"], r"deltas, for num_classes 2, must have 8 numbers for each region, .*9"),
+        (["[4,4]", "[4,8]", "[4,3]", "[1,3]"], r"scores, for num_classes 2, must have 2 numbers for each region, .*3"),
         (["[4,4]", "[4,8]", "[4,2]", "[1,4]"], r"im_info must have the shape \[1,3\], got \[1,4\]"),
-        (
-            ["[4,4]", "[...]", "[5,2]", "[1,3]"],
-            r"rois of shape \[4,4\] and scores of shape \[5,2\] must have the same number of regions",
-        ),
+        (["[4,4]", "[...]", "[5,2]", "[1,3]"], r"rois of shape \[4,4\] and scores of shape \[5,2\] must have the same"),
     ],
 )
 def test_what_the_detector_refuses(shapes: list[str], message: str) -> None:
@@ -352,8 +330,7 @@ def test_detector_types_and_attributes_that_are_refused() -> None:
     unknown = tensor("[...]")
     with pytest.raises(OperatorError, match="rois is f32 and scores is f16: their element types must be equal"):
         detector().infer(unknown, unknown, tensor("[...]", f16), unknown)
-    with pytest.raises(OperatorError, match="rois must be of a floating-point type, got i32"):
-        detector().infer(*[tensor("[...]", i32)] * 4)
+    assert_refused("rois must be of a floating-point type, got i32", detector(), *[tensor("[...]", i32)] * 4)
     with pytest.raises(OperatorError, match=r"deltas_weights must be 4 numbers, got \[1\.0, 2\.0\]"):
         detector(deltas_weights=(1.0, 2.0)).infer(*[unknown] * 4)
     with pytest.raises(ValueError, match="attribute 'max_detections_per_image': -1 is below 0"):

@@ -1,15 +1,13 @@
 """DFT, IDFT, RDFT, IRDFT, STFT and ISTFT."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from support.tensors import tensor
+from support.tensors import assert_refused, const, tensor
 
-from ovir.core.element_types import ElementType, bf16, f16, f64, i16, i32, i64, u8
+from ovir.core.element_types import f16, i16, i32, i64, u8
 from ovir.core.shapes import Dimension
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_bounds, from_dimensions
@@ -17,10 +15,6 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.ops.fourier import DFT, IDFT, IRDFT, ISTFT, RDFT, STFT
 
 Array = np.ndarray[Any, Any]
-
-
-def const(*values: int) -> TensorType:
-    return constant_type(np.array(values, np.int64))
 
 
 def pairs(numbers: Any, dtype: Any = np.float32) -> Array:
@@ -41,14 +35,6 @@ def slow_dft(signal: Array, axis: int, sign: int = -1) -> Array:
     n = np.arange(signal.shape[axis])
     matrix = np.exp(sign * 2j * np.pi * np.outer(n, n) / len(n))
     return np.moveaxis(np.tensordot(matrix, signal, (1, axis)), 0, axis)
-
-
-def test_dft_of_an_impulse_and_of_a_wave() -> None:
-    one = pairs([0, 1, 0, 0])
-    np.testing.assert_allclose(numbers(DFT().run(one, np.array([0]))), [1, -1j, -1, 1j], atol=1e-7)
-    np.testing.assert_allclose(numbers(IDFT().run(one, np.array([-1]))), np.array([1, 1j, -1, -1j]) / 4, atol=1e-7)
-    wave = np.cos(2 * np.pi * np.arange(8) / 8).astype(np.float32)
-    np.testing.assert_allclose(numbers(RDFT().run(wave, np.array([0]))), [0, 4, 0, 0, 0], atol=1e-6)
 
 
 @pytest.mark.parametrize("axes", [[1], [0, 2], [2, 0], [-1, 1], [0, 1, 2]])
@@ -156,7 +142,7 @@ def test_empty_and_trivial_signals() -> None:
     ],
 )
 def test_inference(op: Any, data: str, sizes: tuple[int, ...] | None, expected: str) -> None:
-    inputs = [tensor(data), const(1, 0)] + ([] if sizes is None else [const(*sizes)])
+    inputs = [tensor(data), const([1, 0])] + ([] if sizes is None else [const(sizes)])
     assert str(op.infer(*inputs).shape) == expected
 
 
@@ -166,50 +152,40 @@ def test_inference(op: Any, data: str, sizes: tuple[int, ...] | None, expected: 
 )
 def test_inference_with_unknown_axes(op: Any, without_sizes: str, with_sizes: str) -> None:
     assert str(op.infer(tensor("4,6,2"), tensor("?", i64)).shape) == without_sizes
-    assert str(op.infer(tensor("4,6,2"), tensor("2", i32), const(3, 4)).shape) == with_sizes
+    assert str(op.infer(tensor("4,6,2"), tensor("2", i32), const([3, 4])).shape) == with_sizes
 
 
 def test_sizes_that_are_known_in_part() -> None:
     value = from_dimensions(i64, [Dimension(3, 5, 7), Dimension()])
     sizes = tensor("2", i64).with_value(value)
-    result = DFT().infer(tensor("4,6,2"), const(0, 1), sizes).shape
+    result = DFT().infer(tensor("4,6,2"), const([0, 1]), sizes).shape
     assert str(result) == "[3..5,?,2]"
     assert result[0].symbol == 7
-    assert str(DFT().infer(tensor("4,6,2"), const(0, 1), tensor("2", i64)).shape) == "[?,?,2]"
-    assert str(RDFT().infer(tensor("4,6"), const(0, 1), sizes).shape) == "[3..5,?,2]"
+    assert str(DFT().infer(tensor("4,6,2"), const([0, 1]), tensor("2", i64)).shape) == "[?,?,2]"
+    assert str(RDFT().infer(tensor("4,6"), const([0, 1]), sizes).shape) == "[3..5,?,2]"
 
 
 @pytest.mark.parametrize(
     ("op", "inputs", "message"),
     [
-        (DFT(), (tensor("4,6,2"), const(2)), "axis 2 is outside [-2, 1] of a tensor of rank 2"),
-        (RDFT(), (tensor("4,6,2"), const(-4)), "axis -4 is outside [-3, 2]"),
-        (IRDFT(), (tensor("4,6,2"), const(0, -2)), "axes [0,-2] are not distinct"),
-        (DFT(), (tensor("4,6,3"), const(0)), "the last dimension of data must be 2, for complex numbers; got [4,6,3]"),
-        (DFT(), (tensor("2"), const(0)), "data must have rank 2 or more, got shape [2]"),
-        (RDFT(), (tensor(""), const(0)), "data must have rank 1 or more, got shape []"),
-        (
-            DFT(),
-            (tensor("4,2"), tensor("2", i64)),
-            "axes has 2 elements, but data of shape [4,2] has only 1 transformable axis",
-        ),
+        (DFT(), (tensor("4,6,2"), const([2])), "axis 2 is outside [-2, 1] of a tensor of rank 2"),
+        (RDFT(), (tensor("4,6,2"), const([-4])), "axis -4 is outside [-3, 2]"),
+        (IRDFT(), (tensor("4,6,2"), const([0, -2])), "axes [0,-2] are not distinct"),
+        (DFT(), (tensor("4,6,3"), const([0])), "last dimension of data must be 2, for complex numbers; got"),
+        (DFT(), (tensor("2"), const([0])), "data must have rank 2 or more, got shape [2]"),
+        (RDFT(), (tensor(""), const([0])), "data must have rank 1 or more, got shape []"),
+        (DFT(), (tensor("4,2"), tensor("2", i64)), "axes has 2 elements, but data of shape [4,2] has only 1"),
         (DFT(), (tensor("4,2"), tensor("", i64)), "axes must have rank 1, got shape []"),
         (DFT(), (tensor("4,2"), tensor("1", u8)), "axes must be i32 or i64, got u8"),
-        (DFT(), (tensor("4,2", u8), const(0)), "data must be f16, bf16, f32 or f64, got u8"),
-        (
-            DFT(),
-            (tensor("..."), const(0), const(1, 2)),
-            "axes of shape [1] and signal_size of shape [2] must have the same number of elements",
-        ),
-        (DFT(), (tensor("4,2"), const(0), const(-2)), "signal_size must not be below -1, got [-2]"),
-        (DFT(), (tensor("4,2"), const(0), tensor("1")), "signal_size must be i32 or i64, got f32"),
-        (RDFT(), (tensor("4,2"), const()), "axes must name at least one axis, got none"),
+        (DFT(), (tensor("4,2", u8), const([0])), "data must be f16, bf16, f32 or f64, got u8"),
+        (DFT(), (tensor("..."), const([0]), const([1, 2])), "axes of shape [1] and signal_size of shape [2] must have"),
+        (DFT(), (tensor("4,2"), const([0]), const([-2])), "signal_size must not be below -1, got [-2]"),
+        (DFT(), (tensor("4,2"), const([0]), tensor("1")), "signal_size must be i32 or i64, got f32"),
+        (RDFT(), (tensor("4,2"), const([])), "axes must name at least one axis, got none"),
     ],
 )
 def test_errors(op: Any, inputs: tuple[TensorType, ...], message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        op.infer(*inputs)
-    assert message in error.value.message
+    assert_refused(message, op, *inputs)
 
 
 def test_errors_that_only_the_run_finds() -> None:
@@ -220,19 +196,10 @@ def test_errors_that_only_the_run_finds() -> None:
         DFT().run(data, np.array([0]), np.array([3, 3]))
 
 
-@pytest.mark.parametrize("element_type", [f16, bf16, f64])
-def test_the_type_is_that_of_data(element_type: ElementType) -> None:
-    assert RDFT().infer(tensor("4", element_type), const(0)).element_type == element_type
-
-
 # --------------------------------------------------------------------------- short frames
 
 
 RNG = np.random.default_rng(0)
-
-
-def constant_length(value: int) -> TensorType:
-    return constant_type(np.array(value, np.int64))
 
 
 def scalar(lower: float, upper: float) -> TensorType:
@@ -326,29 +293,16 @@ def test_istft_without_windows_or_frames_is_zero() -> None:
     assert istft(np.ones((0, 3, 2, 2), np.float32), np.ones(4, np.float32), 4, 2).shape == (0, 6)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float16, 1e-2), (ml_dtypes.bfloat16, 0.1)])
-def test_short_types_are_rounded_once(dtype: Any, tolerance: float) -> None:
-    signal = RNG.standard_normal(32).astype(dtype)
-    window = np.ones(8, dtype)
-    data = stft(signal, window, 8, 4, transpose_frames=True)
-    assert data.dtype == dtype
-    exact = stft(signal.astype(np.float32), window.astype(np.float32), 8, 4, transpose_frames=True)
-    np.testing.assert_array_equal(data, exact.astype(dtype))
-    result = istft(data, window, 8, 4)
-    assert result.dtype == dtype
-    np.testing.assert_allclose(result.astype(np.float32), signal.astype(np.float32), atol=tolerance)
-
-
 @pytest.mark.parametrize(
     ("signal", "size", "step", "expected"),
     [
-        ("56", constant_length(11), constant_length(3), "[16,6,2]"),
-        ("3,56", constant_length(11), constant_length(3), "[3,16,6,2]"),
-        ("?,15..18", constant_length(8), constant_length(4), "[?,2..3,5,2]"),
-        ("?", constant_length(8), constant_length(4), "[1..,5,2]"),
-        ("...", constant_length(8), constant_length(4), "[...]"),
-        ("20", tensor("", i64), constant_length(4), "[1..5,1..11,2]"),
-        ("20", constant_length(8), tensor("", i32), "[1..13,5,2]"),
+        ("56", const(11), const(3), "[16,6,2]"),
+        ("3,56", const(11), const(3), "[3,16,6,2]"),
+        ("?,15..18", const(8), const(4), "[?,2..3,5,2]"),
+        ("?", const(8), const(4), "[1..,5,2]"),
+        ("...", const(8), const(4), "[...]"),
+        ("20", tensor("", i64), const(4), "[1..5,1..11,2]"),
+        ("20", const(8), tensor("", i32), "[1..13,5,2]"),
         ("20", scalar(8, 10), scalar(2, 4), "[3..7,5..6,2]"),
     ],
 )
@@ -362,13 +316,13 @@ def test_stft_inference(signal: str, size: TensorType, step: TensorType, expecte
 @pytest.mark.parametrize(
     ("data", "size", "step", "plain", "centered"),
     [
-        ("6,16,2", constant_length(10), constant_length(3), "[55]", "[45]"),
-        ("6,16,2", constant_length(11), constant_length(3), "[56]", "[46]"),
-        ("?,?,2..5,?", constant_length(8), constant_length(4), "[?,12..24]", "[?,4..16]"),
-        ("5,..3,2", constant_length(8), constant_length(4), "[8..16]", "[..8]"),
-        ("5,4,2", scalar(8, 9), constant_length(4), "[20..21]", "[12..13]"),
-        ("5,4,2", tensor("", i64), constant_length(4), "[13..]", "[12..13]"),
-        ("...", constant_length(8), constant_length(4), "[...]", "[...]"),
+        ("6,16,2", const(10), const(3), "[55]", "[45]"),
+        ("6,16,2", const(11), const(3), "[56]", "[46]"),
+        ("?,?,2..5,?", const(8), const(4), "[?,12..24]", "[?,4..16]"),
+        ("5,..3,2", const(8), const(4), "[8..16]", "[..8]"),
+        ("5,4,2", scalar(8, 9), const(4), "[20..21]", "[12..13]"),
+        ("5,4,2", tensor("", i64), const(4), "[13..]", "[12..13]"),
+        ("...", const(8), const(4), "[...]", "[...]"),
     ],
 )
 def test_istft_inference(data: str, size: TensorType, step: TensorType, plain: str, centered: str) -> None:
@@ -377,8 +331,8 @@ def test_istft_inference(data: str, size: TensorType, step: TensorType, plain: s
 
 
 def test_the_length_that_is_given() -> None:
-    inputs = tensor("2,5,?,2"), tensor("8"), constant_length(8), constant_length(4)
-    assert str(ISTFT().infer(*inputs, constant_length(30)).shape) == "[2,30]"
+    inputs = tensor("2,5,?,2"), tensor("8"), const(8), const(4)
+    assert str(ISTFT().infer(*inputs, const(30)).shape) == "[2,30]"
     assert str(ISTFT().infer(*inputs, tensor("1", i32)).shape) == "[2,?]"
     assert ISTFT().infer(*inputs, scalar(3, 7)).shape[1] == Dimension(3, 7)
 
@@ -386,68 +340,37 @@ def test_the_length_that_is_given() -> None:
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        (
-            (tensor("10"), tensor("8"), constant_length(11), constant_length(3)),
-            "frame_size 11 is longer than the signal [10]",
-        ),
-        (
-            (tensor("1,2,30"), tensor("8"), constant_length(11), constant_length(3)),
-            "signal must have rank 1 or 2, got shape [1,2,30]",
-        ),
-        (
-            (tensor("30"), tensor("2,4"), constant_length(11), constant_length(3)),
-            "window must have rank 1, got shape [2,4]",
-        ),
-        (
-            (tensor("30"), tensor("12.."), constant_length(11), constant_length(3)),
-            "it has 12.. elements, but a frame has 11",
-        ),
-        ((tensor("30"), tensor("0"), constant_length(11), constant_length(3)), "window must have at least one element"),
-        ((tensor("30"), tensor("8"), constant_length(0), constant_length(3)), "frame_size must be above 0, got 0"),
-        ((tensor("30"), tensor("8"), constant_length(11), constant_length(-3)), "frame_step must be above 0, got -3"),
-        (
-            (tensor("30"), tensor("8"), tensor("1", i64), constant_length(3)),
-            "frame_size must have rank 0, got shape [1]",
-        ),
-        ((tensor("30"), tensor("8"), constant_length(11), tensor("", i16)), "frame_step must be i32 or i64, got i16"),
-        ((tensor("30", f16), tensor("8"), constant_length(11), constant_length(3)), "signal is f16 and window is f32"),
-        (
-            (tensor("30", i32), tensor("8", i32), constant_length(11), constant_length(3)),
-            "signal must be of a floating-point type, got i32",
-        ),
+        ((tensor("10"), tensor("8"), const(11), const(3)), "frame_size 11 is longer than"),
+        ((tensor("1,2,30"), tensor("8"), const(11), const(3)), "signal must have rank 1 or 2, got"),
+        ((tensor("30"), tensor("2,4"), const(11), const(3)), "window must have rank 1, got shape"),
+        ((tensor("30"), tensor("12.."), const(11), const(3)), "has 12.. elements, but a frame"),
+        ((tensor("30"), tensor("0"), const(11), const(3)), "window must have at least one element"),
+        ((tensor("30"), tensor("8"), const(0), const(3)), "frame_size must be above 0, got 0"),
+        ((tensor("30"), tensor("8"), const(11), const(-3)), "frame_step must be above 0, got -3"),
+        ((tensor("30"), tensor("8"), tensor("1", i64), const(3)), "frame_size must have rank 0, got shape"),
+        ((tensor("30"), tensor("8"), const(11), tensor("", i16)), "frame_step must be i32 or i64, got i16"),
+        ((tensor("30", f16), tensor("8"), const(11), const(3)), "signal is f16 and window is f32"),
+        ((tensor("30", i32), tensor("8", i32), const(11), const(3)), "signal must be of a floating-point type, got"),
     ],
 )
 def test_stft_errors(inputs: tuple[TensorType, ...], message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        STFT().infer(*inputs)
-    assert message in error.value.message
+    assert_refused(message, STFT(), *inputs)
 
 
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ((tensor("6,16"), constant_length(11)), "data must have rank 3 or 4, got shape [6,16]"),
-        (
-            (tensor("2,5,?,2"), constant_length(11)),
-            "dimension 1 of data [2,5,?,2] must be 6, which is frame_size // 2 + 1 for fra",
-        ),
-        (
-            (tensor("6,16,3"), constant_length(11)),
-            "the last dimension of data must be 2, for complex numbers; got [6,16,3]",
-        ),
-        (
-            (tensor("6,16,2"), constant_length(11), constant_type(np.array([3, 4]))),
-            "signal_length must be a scalar or have one element, got shape [2]",
-        ),
-        ((tensor("6,16,2"), constant_length(11), constant_length(-1)), "signal_length must not be negative, got -1"),
-        ((tensor("6,16,2"), constant_length(11), tensor("")), "signal_length must be i32 or i64, got f32"),
+        ((tensor("6,16"), const(11)), "data must have rank 3 or 4, got shape [6,16]"),
+        ((tensor("2,5,?,2"), const(11)), "dimension 1 of data [2,5,?,2] must be 6, which is frame_size // 2"),
+        ((tensor("6,16,3"), const(11)), "last dimension of data must be 2, for complex numbers; got"),
+        ((tensor("6,16,2"), const(11), constant_type(np.array([3, 4]))), "signal_length must be a scalar or"),
+        ((tensor("6,16,2"), const(11), const(-1)), "signal_length must not be negative, got -1"),
+        ((tensor("6,16,2"), const(11), tensor("")), "signal_length must be i32 or i64, got f32"),
     ],
 )
 def test_istft_errors(inputs: tuple[TensorType, ...], message: str) -> None:
     data, size, *length = inputs
-    with pytest.raises(OperatorError) as error:
-        ISTFT().infer(data, tensor("7"), size, constant_length(3), *length)
-    assert message in error.value.message
+    assert_refused(message, ISTFT(), data, tensor("7"), size, const(3), *length)
 
 
 def test_errors_of_the_run() -> None:

@@ -1,13 +1,11 @@
 """Gather-1, -7, -8 and GatherElements-6: inference, values, reports and errors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 from support.builder import Net
-from support.tensors import tensor
+from support.tensors import assert_refused, tensor
 
 import ovir
 from ovir import opset8 as ops
@@ -117,14 +115,8 @@ def test_empty(shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     ("feeds", "message"),
     [
-        (
-            [np.ones((4, 3), np.float32), np.zeros((2, 2), np.int64)],
-            r"data \[4,3\] and indices \[2,2\] must be equal in the first 1",
-        ),
-        (
-            [np.ones((2,), np.float32), np.zeros((2, 2), np.int64)],
-            r"axis 1 is outside \[-1, 0\] for data of shape \[2\]",
-        ),
+        ([np.ones((4, 3), np.float32), np.zeros((2, 2), np.int64)], r"data \[4,3\] and indices \[2,2\] .* the first 1"),
+        ([np.ones((2,), np.float32), np.zeros((2, 2), np.int64)], r"axis 1 is outside \[-1, 0\] for .* of shape \[2\]"),
     ],
 )
 def test_sizes_seen_only_in_the_run_are_checked(feeds: list[np.ndarray], message: str) -> None:
@@ -255,26 +247,14 @@ def test_gather_nd_shapes(op: Any, data: str, indices: str, expected: str) -> No
 @pytest.mark.parametrize(
     ("op", "data", "indices", "message"),
     [
-        (
-            GatherND8(),
-            "[2,3]",
-            "[1,3]",
-            "indices [1,3] holds tuples of 3 indices, but data [2,3] has only 2 dimensions after 0 batch dimensions",
-        ),
-        (
-            GatherND8(batch_dims=1),
-            "[2,3]",
-            "[3,1]",
-            "data [2,3] and indices [3,1] must be equal in the first 1 dimension (batch_dims)",
-        ),
+        (GatherND8(), "[2,3]", "[1,3]", "indices [1,3] holds tuples of 3 indices, but data [2,3] has only 2"),
+        (GatherND8(batch_dims=1), "[2,3]", "[3,1]", "data [2,3] and indices [3,1] must be equal in the first 1"),
         (GatherND8(batch_dims=2), "[2,3]", "[2,3,1]", "data must have rank 3 or more, got shape [2,3]"),
         (GatherND8(), "[2,3]", "[]", "indices must have rank 1 or more, got shape []"),
     ],
 )
 def test_what_gather_nd_refuses(op: Any, data: str, indices: str, message: str) -> None:
-    with pytest.raises(OperatorError) as caught:
-        op.infer(tensor(data), tensor(indices, i64))
-    assert str(caught.value) == message
+    assert_refused(message, op, tensor(data), tensor(indices, i64))
 
 
 STEPS = np.array([[[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]]])

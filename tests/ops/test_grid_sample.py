@@ -1,20 +1,15 @@
 """GridSample."""
 
-from __future__ import annotations
-
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
-from support.tensors import tensor
+from support.tensors import assert_refused, tensor
 
 from ovir.core.element_types import f16, i32, nf4, u8
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.grid_sample import GridSample
-
-Array = np.ndarray[Any, Any]
 
 
 def sampled(data: Any, xs: list[float], dtype: Any = np.float32, **attributes: Any) -> list[Any]:
@@ -124,16 +119,6 @@ def test_integers_saturate_and_booleans_are_rounded() -> None:
     assert sampled([True, False], [-0.5, -0.1, 0.1, 0.5], np.bool_) == [True, True, False, False]
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_short_types_are_rounded_once(dtype: Any) -> None:
-    rng = np.random.default_rng(0)
-    data = rng.standard_normal((1, 2, 5, 6)).astype(dtype)
-    grid = rng.uniform(-1.1, 1.1, (1, 3, 4, 2)).astype(dtype)
-    result = GridSample(mode="bicubic").run(data, grid)
-    exact = GridSample(mode="bicubic").run(data.astype(np.float32), grid.astype(np.float32))
-    np.testing.assert_array_equal(result, exact.astype(dtype))
-
-
 def test_strings_have_a_nearest_one() -> None:
     row = np.array([["a", "b"]], np.dtypes.StringDType()).reshape(1, 1, 1, 2)
     grid = np.array([[[[-0.5, 0], [0.4, 0], [3, 0]]]], np.float32)
@@ -174,11 +159,7 @@ def test_inference(data: str, grid: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("data", "grid", "message"),
     [
-        (
-            tensor("2,3,4,5"),
-            tensor("1,3,3,2"),
-            "data of shape [2,3,4,5] and grid of shape [1,3,3,2] must have the same number of images",
-        ),
+        (tensor("2,3,4,5"), tensor("1,3,3,2"), "data of shape [2,3,4,5] and grid of shape [1,3,3,2] must have"),
         (tensor("2,4,5"), tensor("2,3,3,2"), "data must have rank 4, got shape [2,4,5]"),
         (tensor("2,3,4,5"), tensor("2,3,2"), "grid must have rank 4, got shape [2,3,2]"),
         (tensor("2,3,4,5"), tensor("2,3,3,3"), "the last dimension of grid must be 2, for x and y; got [2,3,3,3]"),
@@ -187,9 +168,7 @@ def test_inference(data: str, grid: str, expected: str) -> None:
     ],
 )
 def test_errors(data: TensorType, grid: TensorType, message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        GridSample().infer(data, grid)
-    assert message in error.value.message
+    assert_refused(message, GridSample(), data, grid)
 
 
 def test_unknown_modes() -> None:

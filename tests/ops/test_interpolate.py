@@ -1,30 +1,24 @@
 """Interpolate in its three versions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.builder import Net
-from support.tensors import tensor
+from support.tensors import const, tensor
 
 import ovir
 from ovir import opset13 as ops
-from ovir.core.element_types import ElementType, bf16, boolean, dynamic, f16, f32, i64, u8
+from ovir.core.element_types import bf16, boolean, dynamic, f16, f32, i64, u8
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_bounds
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.fast.base import resamples
 from ovir.kernels.resample import COORDINATES, NEAREST, Method, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate11
-
-
-def const(values: Any, element_type: ElementType = i64) -> TensorType:
-    return constant_type(np.array(values, element_type.to_dtype()), element_type)
 
 
 def floats(values: Any) -> np.ndarray[Any, Any]:
@@ -342,11 +336,7 @@ def test_sizes_of_another_tensor_keep_their_symbols(tmp_path: Path) -> None:
     ("attributes", "inputs", "message"),
     [
         ({}, (tensor("3,4"), const([5])), r"scales_or_sizes must have one element for each of the axes \[0,1\], got 1"),
-        (
-            {},
-            (tensor("3,4"), const([5, 6, 7])),
-            r"scales_or_sizes must have one element for each of the axes \[0,1\], got 3",
-        ),
+        ({}, (tensor("3,4"), const([5, 6, 7])), r"scales_or_sizes must .* element for each of the axes \[0,1\], got 3"),
         ({}, (tensor("3,4"), const([[5, 6]])), r"scales_or_sizes must have rank 1, got shape \[1,2\]"),
         ({}, (tensor("3,4"), const([5, -6])), r"scales_or_sizes must not be negative, got \[5,-6\]"),
         ({}, (tensor("3,4"), const([5]), const([2])), r"axes \[2\] must be in \[0, 1\], because image has rank 2"),
@@ -357,16 +347,8 @@ def test_sizes_of_another_tensor_keep_their_symbols(tmp_path: Path) -> None:
         ({}, (tensor("3"), const([5], f32)), "scales_or_sizes must be of an integer type, got f32"),
         ({"by": "scales"}, (tensor("3"), const([5])), "scales_or_sizes must be of a floating-point type, got i64"),
         ({"by": "scales"}, (tensor("3"), const([0], f32)), r"scales_or_sizes must be positive and finite, got \[0.0\]"),
-        (
-            {"by": "scales"},
-            (tensor("3"), const([np.inf], f32)),
-            r"scales_or_sizes must be positive and finite, got \[inf\]",
-        ),
-        (
-            {"mode": "bicubic_pillow"},
-            (tensor("3,4,5"), const([1, 1, 1])),
-            r"mode bicubic_pillow needs two axes, height and width, got \[0,1,2\]",
-        ),
+        ({"by": "scales"}, (tensor("3"), const([np.inf], f32)), r"scales_or_sizes must be positive and .* got \[inf\]"),
+        ({"mode": "bicubic_pillow"}, (tensor("3,4,5"), const([1, 1, 1])), r"mode .* height and width, got \[0,1,2\]"),
     ],
 )
 def test_faults(attributes: dict[str, str], inputs: tuple[TensorType, ...], message: str) -> None:
@@ -378,9 +360,7 @@ def test_faults(attributes: dict[str, str], inputs: tuple[TensorType, ...], mess
 
 def test_faults_of_the_run() -> None:
     data = np.zeros((3, 4), np.float32)
-    with pytest.raises(
-        OperatorError, match=r"scales_or_sizes must have one element for each of the axes \[1\], got shape \[2\]"
-    ):
+    with pytest.raises(OperatorError, match=r"scales_or_sizes .* element for each of the axes \[1\], got shape \[2\]"):
         Interpolate11().run(data, np.array([1, 2]), np.array([1]))
     with pytest.raises(OperatorError, match=r"scales_or_sizes must not be negative, got \[-2\]"):
         Interpolate11().run(data, np.array([-2]), np.array([1]))

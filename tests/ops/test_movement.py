@@ -1,10 +1,8 @@
 """Concat, Split, VariadicSplit and Pad."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from support.tensors import const, tensor
+from support.tensors import assert_refused, const, tensor
 
 from ovir.core.element_types import i32, i64, string
 from ovir.core.shapes import Dimension, PartialShape
@@ -42,25 +40,15 @@ def test_concat_shape(shapes: list[str], axis: int, result: str) -> None:
 @pytest.mark.parametrize(
     ("inputs", "axis", "message"),
     [
-        (
-            [tensor("2,3"), tensor("4,4")],
-            0,
-            "input 1 has shape [4,4], which differs from [?,3] in a dimension other than axis 0",
-        ),
-        (
-            [tensor("2,3"), tensor("2")],
-            0,
-            "input 1 has shape [2], which differs from [?,3] in a dimension other than axis 0",
-        ),
+        ([tensor("2,3"), tensor("4,4")], 0, "input 1 has shape [4,4], which differs from [?,3] in a dimension other"),
+        ([tensor("2,3"), tensor("2")], 0, "input 1 has shape [2], which differs from [?,3] in a dimension other than"),
         ([tensor("2"), tensor("2", i32)], 0, "input 0 is f32 and input 1 is i32: their element types must be equal"),
         ([tensor("")], 0, "input 0 is a scalar, which has no axis to concatenate along"),
         ([tensor("2,3")], 2, "axis 2 is outside [-2, 1] of a tensor of rank 2"),
     ],
 )
 def test_concat_errors(inputs: list[TensorType], axis: int, message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        Concat(axis=axis).infer(*inputs)
-    assert error.value.message == message
+    assert_refused(message, Concat(axis=axis), *inputs)
 
 
 def test_concat() -> None:
@@ -88,9 +76,7 @@ def test_split_shape() -> None:
     ],
 )
 def test_split_errors(data: str, axis: TensorType, message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        Split(num_splits=4).infer(tensor(data), axis)
-    assert error.value.message == message
+    assert_refused(message, Split(num_splits=4), tensor(data), axis)
 
 
 def test_parts_are_views() -> None:
@@ -138,9 +124,7 @@ def test_variadic_split_by_partly_known_lengths() -> None:
     ],
 )
 def test_variadic_split_errors(data: str, lengths: list[int], message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        VariadicSplit().infer(tensor(data), const(0), const(lengths))
-    assert error.value.message == message
+    assert_refused(message, VariadicSplit(), tensor(data), const(0), const(lengths))
 
 
 # ----- Pad
@@ -208,9 +192,7 @@ def test_pad_shape(data: str, begin: TensorType, end: TensorType, result: str) -
     ],
 )  # fmt: skip
 def test_pad_errors(mode: str, inputs: list[TensorType], message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        Pad12(pad_mode=mode).infer(*inputs)
-    assert error.value.message == message
+    assert_refused(message, Pad12(pad_mode=mode), *inputs)
 
 
 def test_pad_checks_at_run_time() -> None:

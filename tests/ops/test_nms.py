@@ -1,13 +1,10 @@
 """NonMaxSuppression of all versions and NMSRotated: what is selected, in which order, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
-from support.tensors import tensor
+from support.tensors import assert_refused, tensor
 
 from ovir.core.element_types import ElementType, bf16, boolean, dynamic, f16, f32, f64, i32, i64, nf4
 from ovir.core.shapes import PartialShape
@@ -122,15 +119,6 @@ def test_soft_nms_lowers_scores() -> None:
 def test_only_version_5_removes_boxes_in_soft_nms() -> None:
     assert selected(sigma=0.5, cls=NonMaxSuppression5) == ([[0, 0, 1], [0, 0, 2]], [0.9, 0.7159])
     assert selected(sigma=0.5, iou=0.7, cls=NonMaxSuppression5) == selected(sigma=0.5, iou=0.7)
-
-
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_small_types_are_computed_in_f32(dtype: Any) -> None:
-    boxes, scores = BOXES.astype(dtype), SCORES.astype(dtype)
-    inputs = np.array([9]), np.array([0.5], dtype), np.array([0], dtype)
-    indices, found, _ = NonMaxSuppression9(output_type=i32).run(boxes, scores, *inputs)
-    assert (indices.dtype, indices[:, 2].tolist()) == (np.int32, [1, 2])
-    assert found[:, 2].tolist() == [float(dtype(0.9)), float(dtype(0.8))]
 
 
 @pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0)])
@@ -272,8 +260,7 @@ def test_of_constants_the_number_of_rows_is_known() -> None:
 def test_rotated_shapes_and_types() -> None:
     inputs = tensor("[2,6,5]", f64), tensor("[2,3,6]", f16), constant([2]), HALF, constant([0.5], np.float64)
     assert [str(t) for t in NMSRotated().infer(*inputs)] == ["i64[..12,3]", "f32[..12,3]", "i64[1]"]
-    with pytest.raises(OperatorError, match=r"a box must have 5 coordinates, got boxes \[2,6,4\]"):
-        NMSRotated().infer(tensor("[2,6,4]"), *inputs[1:])
+    assert_refused("a box must have 5 coordinates, got boxes [2,6,4]", NMSRotated(), tensor("[2,6,4]"), *inputs[1:])
 
 
 @pytest.mark.parametrize("cls", [NonMaxSuppression4, NonMaxSuppression9])
@@ -291,23 +278,11 @@ def test_accepted_types(cls: Any, element_type: ElementType) -> None:
         (0, tensor("[1,6,4]", i32), "boxes must be (f32, f16 or bf16|of a floating-point type), got i32"),
         (0, tensor("[1,6,4]", nf4), "boxes must be (f32, f16 or bf16|of a floating-point type), got nf4"),
         (1, tensor("[2,6]"), r"scores must have rank 3, got shape \[2,6\]"),
-        (
-            1,
-            tensor("[2,2,6]"),
-            r"boxes of shape \[1,6,4\] and scores of shape \[2,2,6\] must have the same number of batches",
-        ),
-        (
-            1,
-            tensor("[1,2,5]"),
-            r"boxes .* and scores of shape \[1,2,5\] must have the same number of boxes \(dimensions 1 and 2\)",
-        ),
+        (1, tensor("[2,2,6]"), r"boxes of shape \[1,6,4\] and scores of shape \[2,2,6\] must have the same number"),
+        (1, tensor("[1,2,5]"), r"boxes .* and scores of shape \[1,2,5\] must have the .* boxes \(dimensions 1 and 2\)"),
         (1, tensor("[1,2,6]", boolean), "scores must be (f32, f16 or bf16|of a floating-point type), got boolean"),
         (2, tensor("[]", f32), "max_output_boxes_per_class must be of an integer type, got f32"),
-        (
-            2,
-            tensor("[2]", i64),
-            r"max_output_boxes_per_class must (have rank 0|be a scalar or have one element), got shape \[2\]",
-        ),
+        (2, tensor("[2]", i64), r"max_output_boxes_per_class must (have rank 0|be a scalar or have one element), got"),
         (3, tensor("[]", i64), "iou_threshold must be (f32, f16 or bf16|of a floating-point type), got i64"),
         (4, tensor("[1,1]"), r"score_threshold must (have rank 0|be a scalar or have one element), got shape \[1,1\]"),
     ],
@@ -325,11 +300,9 @@ def test_what_versions_refuse() -> None:
     with pytest.raises(OperatorError, match=r"max_output_boxes_per_class must have rank 0, got shape \[1\]"):
         NonMaxSuppression3().infer(*inputs, tensor("[1]", i64))
     NonMaxSuppression9().infer(*inputs, tensor("[1]", i64))
-    with pytest.raises(OperatorError, match="boxes must be f32, f16 or bf16, got f64"):
-        NonMaxSuppression9().infer(tensor("[1,6,4]", f64), inputs[1])
+    assert_refused("boxes must be f32, f16 or bf16, got f64", NonMaxSuppression9(), tensor("[1,6,4]", f64), inputs[1])
     NonMaxSuppression4().infer(tensor("[1,6,4]", f64), inputs[1])
-    with pytest.raises(OperatorError, match="output_type must be i32 or i64, got f32"):
-        NonMaxSuppression9(output_type=f32).infer(*inputs)
+    assert_refused("output_type must be i32 or i64, got f32", NonMaxSuppression9(output_type=f32), *inputs)
     with pytest.raises(ValueError, match="'box_encoding': 'edges' is not one of corner, center"):
         NonMaxSuppression9(box_encoding="edges")
     with pytest.raises(ValueError, match="has no attribute 'output_type'"):

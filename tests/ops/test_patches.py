@@ -1,13 +1,11 @@
 """ExtractImagePatches, Col2Im and DeformableConvolution."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 from support.binding import bound_results
-from support.tensors import tensor
+from support.tensors import assert_refused, tensor
 
 from ovir.core.element_types import i32, i64
 from ovir.core.tensor_types import constant_type
@@ -82,13 +80,9 @@ def test_col2im_inference() -> None:
         ("3,12,224", "an image of [16,16] has [15,15] windows of kernel [2,2], but data has 224 blocks"),
         ("3,12,15,15", "data must have rank 2 or 3"),
     ):
-        with pytest.raises(OperatorError) as error:
-            Col2Im().infer(tensor(data), sizes, kernel)
-        assert message in error.value.message
-    with pytest.raises(OperatorError, match="output_size must be i32 or i64, got f32"):
-        Col2Im().infer(tensor("3,12,225"), tensor("2"), kernel)
-    with pytest.raises(OperatorError, match="output_size is i32 and kernel_size is i64"):
-        Col2Im().infer(tensor("3,12,225"), tensor("2", i32), kernel)
+        assert_refused(message, Col2Im(), tensor(data), sizes, kernel)
+    assert_refused("output_size must be i32 or i64, got f32", Col2Im(), tensor("3,12,225"), tensor("2"), kernel)
+    assert_refused("output_size is i32 and kernel_size is i64", Col2Im(), tensor("3,12,225"), tensor("2", i32), kernel)
 
 
 @pytest.mark.parametrize("group", [1, 2])
@@ -144,18 +138,13 @@ def test_deformable_inference(inputs: tuple[str, ...], expected: str) -> None:
     [
         (("1,4,5,5", "1,17,3,3", "2,4,3,3"), "offsets [1,17,3,3] has 17 channels"),
         (("1,4,5,5", "1,18,4,3", "2,4,3,3"), "does not match the output [1,2,3,3]"),
-        (
-            ("1,4,5,5", "1,18,3,3", "2,3,3,3"),
-            "data [1,4,5,5] has 4 channels, but filters [2,3,3,3] with group 1 need 3",
-        ),
+        (("1,4,5,5", "1,18,3,3", "2,3,3,3"), "data [1,4,5,5] has 4 channels, but filters [2,3,3,3] with group 1 need"),
         (("1,4,5,5", "1,18,3,3", "2,4,3,3", "1,8,3,3"), "mask [1,8,3,3] has 8 channels"),
         (("1,4,5", "1,18,3,3", "2,4,3,3"), "data must have rank 4"),
     ],
 )
 def test_deformable_errors(inputs: tuple[str, ...], message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        DeformableConvolution8(group=1, deformable_group=1).infer(*map(tensor, inputs))
-    assert message in error.value.message
+    assert_refused(message, DeformableConvolution8(group=1, deformable_group=1), *map(tensor, inputs))
 
 
 def test_each_deformable_image_has_its_own_offsets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,11 @@
 """PriorBox and PriorBoxClustered: known answers, how many boxes there are, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 from support.builder import Net
+from support.tensors import assert_refused
 
 from ovir.core.element_types import ElementType, dynamic, f32, i64
 from ovir.core.shapes import PartialShape
@@ -220,37 +219,15 @@ def test_the_grid_may_be_a_computed_shape(shape: str, expected: str) -> None:
         (PriorBox1(), (tensor("[2]", f32), tensor("[2]")), "output_size must be of an integer type, got f32"),
         (PriorBox1(), (tensor("[2]"), tensor("[2]", f32)), "image_size must be of an integer type, got f32"),
         (PriorBox1(), (tensor("[1,2]"), tensor("[2]")), "output_size must have rank 1, got shape [1,2]"),
-        (
-            PriorBox1(),
-            (tensor("[3]"), tensor("[2]")),
-            "output_size must hold two numbers, height and width, got shape [3]",
-        ),
-        (
-            PriorBox1(),
-            (tensor("[2]"), tensor("[4..5]")),
-            "image_size must hold two numbers, height and width, got shape [4..5]",
-        ),
-        (
-            PriorBox1(variance=(1, 2)),
-            (tensor("[2]"), tensor("[2]")),
-            "variance must have 0, 1 or 4 numbers, got 2: [1,2]",
-        ),
-        (
-            PriorBox8(aspect_ratio=(2.5, 0.0)),
-            (tensor("[2]"), tensor("[2]")),
-            "aspect_ratio must hold positive, finite numbers, got [2.5, 0.0]",
-        ),
-        (
-            PriorBoxClustered(width=(1.5, 2.5)),
-            (tensor("[2]"), tensor("[2]")),
-            "width and height must have the same number of items, got 2: [1.5, 2.5] and 1: [1.0]",
-        ),
+        (PriorBox1(), (tensor("[3]"), tensor("[2]")), "output_size must hold two numbers, height and width, got shape"),
+        (PriorBox1(), (tensor("[2]"), tensor("[4..5]")), "image_size must hold two numbers, height and width, got"),
+        (PriorBox1(variance=(1, 2)), (tensor("[2]"), tensor("[2]")), "variance must have 0, 1 or 4 numbers, got 2"),
+        (PriorBox8(aspect_ratio=(2.5, 0.0)), (tensor("[2]"), tensor("[2]")), "aspect_ratio must hold positive, finite"),
+        (PriorBoxClustered(width=(1.5, 2.5)), (tensor("[2]"), tensor("[2]")), "got 2: [1.5, 2.5] and 1: [1.0]"),
     ],
 )
 def test_refuses(op: Any, inputs: tuple[TensorType, TensorType], message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        op.infer(*inputs)
-    assert error.value.message == message
+    assert_refused(message, op, *inputs)
 
 
 def test_dense_boxes_need_a_density() -> None:

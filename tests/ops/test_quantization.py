@@ -1,13 +1,11 @@
 """FakeQuantize and FakeConvert: known answers, ranges out of order, broadcasting, shapes, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from support.tensors import tensor
+from support.tensors import assert_refused, tensor
 
 from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32
 from ovir.core.shapes import PartialShape
@@ -79,17 +77,6 @@ def test_as_the_formula_says(seed: int) -> None:
     np.testing.assert_allclose(quantized(x, ranges, levels), by_the_formula(x, *full, levels), rtol=3e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, BF16, np.float64])
-def test_narrow_types_are_rounded_once(dtype: Any) -> None:
-    x = np.linspace(-2, 2, 301).astype(dtype)
-    ranges = [np.asarray(v, dtype) for v in (-1.1, 1.3, -0.7, 0.9)]
-    result = quantized(x, ranges, 255, dtype)
-    wide = np.float64 if dtype == np.float64 else np.float32
-    expected = quantized(x.astype(wide), [r.astype(wide) for r in ranges], 255, wide).astype(dtype)
-    assert result.dtype == dtype
-    np.testing.assert_array_equal(result, expected)
-
-
 def test_channels_where_the_mode_puts_them() -> None:
     x = np.zeros((2, 3, 2), np.float32)
     ranges = (np.full(3, -4.0), np.full(3, 4.0), [1, 2, 3], [1, 2, 3])
@@ -97,15 +84,6 @@ def test_channels_where_the_mode_puts_them() -> None:
     equal = [np.broadcast_to(np.float32(r), x.shape) for r in (-1, 1, 0, 2)]
     assert quantized(x, equal, 3, auto_broadcast="none").tolist() == np.ones((2, 3, 2)).tolist()
     assert quantized(x[0], [np.full((1, 1, 1, 1), r) for r in (-1, 1, 0, 2)], 3).shape == (3, 2)
-
-
-def test_ranges_of_rows() -> None:
-    x = np.random.default_rng(0).uniform(-2, 2, (3, 1000)).astype(np.float32)
-    ranges = [np.float32([[-1], [0], [1]]), np.float32(1.5), np.float32(-1), np.float32([[1], [2], [3]])]
-    expected = np.concatenate([
-        quantized(row, [np.broadcast_to(r, (3, 1))[i] for r in ranges], 16) for i, row in enumerate(x)
-    ]).reshape(x.shape)  # fmt: skip
-    np.testing.assert_array_equal(FakeQuantize(levels=16).run(x, *ranges), expected)
 
 
 @pytest.mark.parametrize(
@@ -141,35 +119,20 @@ def test_symbols_pass() -> None:
         ("numpy", ["2,3", "2,3", "2,4", "1", "1"], "input_high of shape [2,4] cannot be broadcast to x of shape [2,3]"),
         ("numpy", ["1,3", "2,3", "1", "1", "1"], "input_low of shape [2,3] cannot be broadcast to x of shape [1,3]"),
         ("numpy", ["?,3", "2,3", "3,3", "1", "1"], "input_high of shape [3,3] cannot be broadcast to x of shape [2,3]"),
-        (
-            "numpy",
-            ["2,3", "1", "1", "4,2,3", "1"],
-            "output_low of shape [4,2,3] has more dimensions than x of shape [2,3]",
-        ),
-        (
-            "none",
-            ["2,3", "2,3", "2,3", "2,3", "1"],
-            "x of shape [2,3] and output_high of shape [1] cannot be broadcast together",
-        ),
-        (
-            "pdpd",
-            ["2,3", "2", "1", "1", "1"],
-            "x of shape [2,3] and input_low of shape [2] cannot be broadcast together",
-        ),
+        ("numpy", ["2,3", "1", "1", "4,2,3", "1"], "output_low of shape [4,2,3] has more dimensions than x of shape"),
+        ("none", ["2,3", "2,3", "2,3", "2,3", "1"], "x of shape [2,3] and output_high of shape [1] cannot"),
+        ("pdpd", ["2,3", "2", "1", "1", "1"], "x of shape [2,3] and input_low of shape [2] cannot be broadcast"),
     ],
 )
 def test_ranges_that_do_not_fit(mode: str, shapes: list[str], message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        FakeQuantize(levels=256, auto_broadcast=mode).infer(*map(tensor, shapes))
-    assert message in str(error.value)
+    assert_refused(message, FakeQuantize(levels=256, auto_broadcast=mode), *map(tensor, shapes))
 
 
 def test_types_and_levels_of_fake_quantize() -> None:
     op = FakeQuantize(levels=256)
     with pytest.raises(OperatorError, match="x is f32 and output_low is f16: their element types must be equal"):
         op.infer(*(tensor("1", t) for t in (f32, f32, f32, f16, f32)))
-    with pytest.raises(OperatorError, match="x must be of a floating-point type, got i32"):
-        op.infer(*[tensor("1", i32)] * 5)
+    assert_refused("x must be of a floating-point type, got i32", op, *[tensor("1", i32)] * 5)
     with pytest.raises(ValueError, match="attribute 'levels': 1 is below 2"):
         FakeQuantize(levels=1)
 
@@ -259,9 +222,7 @@ def test_shapes_of_fake_convert(shapes: list[str], expected: str) -> None:
     ],
 )
 def test_what_fake_convert_refuses(shapes: list[str], types: list[ElementType], message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        FakeConvert(destination_type="f8e4m3").infer(*map(tensor, shapes, types))
-    assert message in str(error.value)
+    assert_refused(message, FakeConvert(destination_type="f8e4m3"), *map(tensor, shapes, types))
 
 
 def test_destination_types() -> None:

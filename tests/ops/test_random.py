@@ -1,26 +1,20 @@
 """RandomUniform and Multinomial."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 from support.builder import Net
-from support.tensors import tensor
+from support.tensors import const, tensor
 
 from ovir.core.element_types import ElementType, bf16, dynamic, f16, f32, f64, i8, i32, i64, u64
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.random import Multinomial, RandomUniform, mersenne_words, philox_words
 
 Array = np.ndarray[Any, Any]
-
-
-def const(values: Any, element_type: ElementType = i64) -> TensorType:
-    return constant_type(np.array(values).astype(element_type.to_dtype()))
 
 
 # ----- the generators
@@ -177,11 +171,7 @@ def test_uniform_shapes(shape: TensorType, expected: str) -> None:
         ((const([2, -1]), tensor("[]"), tensor("[]")), f32, r"shape\[1\] must not be negative, got -1"),
         ((tensor("2,1", i64), tensor("[]"), tensor("[]")), f32, r"shape must have rank 1, got shape \[2,1\]"),
         ((tensor("2"), tensor("[]"), tensor("[]")), f32, "shape must be i32 or i64, got f32"),
-        (
-            (tensor("2", i64), tensor("2"), tensor("[]")),
-            f32,
-            r"minval must be a scalar or have one element, got shape \[2\]",
-        ),
+        ((tensor("2", i64), tensor("2"), tensor("[]")), f32, r"minval must be a scalar or have one .* got shape \[2\]"),
         ((tensor("2", i64), tensor("[]"), tensor("[]", f16)), f32, "maxval is f16 and output_type is f32"),
         ((tensor("2", i64), tensor("[]", u64), tensor("[]", u64)), u64, "output_type must be one of f16, .*, got u64"),
     ],
@@ -245,12 +235,7 @@ def test_every_call_gives_the_same_samples_unless_there_are_no_seeds() -> None:
     [
         ([[1.0, 1.0], [0.0, 0.0]], 1, {}, "row 1 of probs must hold probabilities, and at least one must be above 0"),
         ([[1.0, -1.0]], 1, {}, "row 0 of probs must hold probabilities"),
-        (
-            [[0.0, 1.0], [1.0, np.nan]],
-            1,
-            {"log_probs": True},
-            r"row 1 of probs must hold logarithms of probabilities that are not NaN or \+inf, and not all -inf",
-        ),
+        ([[0.0, 1.0], [1.0, np.nan]], 1, {"log_probs": True}, r"row 1 of probs must .* NaN or \+inf, and not all -inf"),
         ([[0.0, np.inf]], 1, {"log_probs": True}, r"row 0 of probs .* not NaN or \+inf, and not all -inf"),
         ([[-np.inf, -np.inf]], 1, {"log_probs": True}, r"row 0 of probs .* not NaN or \+inf, and not all -inf"),
         ([[1.0, 0.0, 2.0]], 3, {}, "num_samples is 3, but row 0 of probs has only 2 classes to draw"),

@@ -1,7 +1,5 @@
 """Operations that users add."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

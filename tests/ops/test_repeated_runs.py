@@ -1,7 +1,5 @@
 """Edge cases give one result, in the first run, which calls the reference, and in later ones, which are bound."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Operations that a plan puts in place of others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

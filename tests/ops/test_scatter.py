@@ -1,13 +1,11 @@
 """Scattering: known answers, reductions, knowledge of content, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from support.tensors import tensor
+from support.tensors import assert_refused, tensor
 
 from ovir.core.element_types import boolean, f32, i64
 from ovir.core.shapes import PartialShape
@@ -249,21 +247,9 @@ def test_bounds_of_reductions(reduction: str, expected: Any) -> None:
             (tensor("[3]"), tensor("[1]", i64), tensor("[1]"), constant_type(np.asarray(1))),
             "axis 1 is outside [-1, 0] for data of shape [3]",
         ),
-        (
-            ScatterNDUpdate4(),
-            (tensor("[4,3]"), tensor("[2,1]", i64), tensor("[2,4]")),
-            "updates [2,4] must have shape [2,3] for indices [2,1] and data [4,3]",
-        ),
-        (
-            ScatterNDUpdate4(),
-            (tensor("[4]"), tensor("[2,2]", i64), tensor("[2]")),
-            "indices [2,2] holds tuples of 2 indices, more than the rank of data [4]",
-        ),
-        (
-            ScatterNDUpdate4(),
-            (tensor("[4]"), tensor("[]", i64), tensor("[2]")),
-            "indices must have rank 1 or more, got shape []",
-        ),
+        (ScatterNDUpdate4(), (tensor("[4,3]"), tensor("[2,1]", i64), tensor("[2,4]")), "updates [2,4] must have shape"),
+        (ScatterNDUpdate4(), (tensor("[4]"), tensor("[2,2]", i64), tensor("[2]")), "indices [2,2] holds tuples of 2"),
+        (ScatterNDUpdate4(), (tensor("[4]"), tensor("[]", i64), tensor("[2]")), "indices must have rank 1 or more"),
         (
             ScatterNDUpdate4(),
             (tensor("[4]"), tensor("[1,1]", i64), tensor("[1]", i64)),
@@ -272,9 +258,7 @@ def test_bounds_of_reductions(reduction: str, expected: Any) -> None:
     ],
 )
 def test_what_is_refused(op: Any, inputs: tuple[TensorType, ...], message: str) -> None:
-    with pytest.raises(OperatorError) as caught:
-        op.infer(*inputs)
-    assert str(caught.value) == message
+    assert_refused(message, op, *inputs)
 
 
 def test_the_shape_is_that_of_data() -> None:

@@ -1,7 +1,5 @@
 """SegmentMax, the embedding bags and SparseFillEmptyRows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -102,10 +100,7 @@ def test_shapes(inputs: tuple[TensorType, ...], expected: str) -> None:
     [
         ((tensor("[]", f32), tensor("1")), "data must have rank 1 or more, got shape"),
         ((tensor("4", boolean), tensor("4")), "data must be of a numeric type, got boolean"),
-        (
-            (tensor("4,2", f32), tensor("3")),
-            r"data of shape \[4,2\] and segment_ids of shape \[3\] must have the same number of rows",
-        ),
+        ((tensor("4,2", f32), tensor("3")), r"data of shape \[4,2\] and segment_ids of shape \[3\] must have the same"),
         ((tensor("4", f32), tensor("4,1")), r"segment_ids must have rank 1, got shape \[4,1\]"),
         ((tensor("4", f32), tensor("4", f32)), "segment_ids must be i32 or i64, got f32"),
         ((tensor("4", f32), tensor("4"), tensor("1")), r"num_segments must have rank 0, got shape \[1\]"),
@@ -150,12 +145,6 @@ def test_sums_between_offsets(op: Operator) -> None:
     weights = np.array([0.5, 0.2, -2, 1], np.float32)
     close(op.run(TABLE, INDICES, offsets, np.array(-1), weights), [[-0.48, -0.66], [0, 0], [2.8, -3.7]])
     close(op.run(TABLE, INDICES, offsets), [[-2.1, -2.4], [0, 0], [-0.2, 0.8]])
-
-
-def test_means_between_offsets() -> None:
-    op = EmbeddingBagOffsets(reduction="mean")
-    close(op.run(TABLE, INDICES, np.array([0, 2, 2])), [[-1.05, -1.2], [0, 0], [-0.1, 0.4]])
-    close(op.run(TABLE, INDICES, np.array([0, 0]), np.array(1)), [[-0.1, -0.4], [-0.575, -0.4]])
 
 
 @pytest.mark.parametrize("op", [EmbeddingBagPackedSum(), EmbeddingBagPacked()])

@@ -137,15 +137,11 @@ def test_a_value_outside_the_declared_shape_is_refused_when_it_is_read() -> None
     [
         (np.zeros(2), "[2]", "variable 'v' holds a value of type float64, but is declared as f32"),
         (np.zeros(3, np.float32), "[2]", "variable 'v' holds a value of shape [3], but is declared as [2]"),
-        (
-            None,
-            "[...]",
-            "variable 'v' has neither init_value nor a known rank, so its initial value is undefined",
-        ),
+        (None, "[...]", "variable 'v' has neither init_value nor a known rank, so its initial value is undefined"),
     ],
 )
 def test_values_that_cannot_be_read(value: Array | None, shape: str, message: str) -> None:
     op = ReadValue6(variable_id="v").applied([], [TensorType(f32, PartialShape.parse(shape))])
     with pytest.raises(OperatorError) as caught:
         op.run(variable=SimpleNamespace(value=value))
-    assert caught.value.message == message
+    assert message in caught.value.message

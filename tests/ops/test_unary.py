@@ -1,7 +1,5 @@
 """Elementwise functions of one input, and the error function: values, integers, what is known, what is refused."""
 
-from __future__ import annotations
-
 from math import erf as exact_erf
 from typing import Any
 

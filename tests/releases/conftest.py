@@ -2,8 +2,6 @@
 
 `pytest -m releases` installs their packages; any other selection of tests uses only those that are installed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Old releases of OpenVINO run the models that are lowered for them, and refuse the models as they were."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

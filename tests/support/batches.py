@@ -1,7 +1,5 @@
 """Models whose batch a constant pins, and models that mix the items of a batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

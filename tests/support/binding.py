@@ -1,7 +1,5 @@
 """Binds one operation for tests, with arrays that show what is read before it is written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from typing import Any

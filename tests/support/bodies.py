@@ -1,7 +1,5 @@
 """A small model with bodies."""
 
-from __future__ import annotations
-
 import ovir
 from ovir import opset13 as ops
 

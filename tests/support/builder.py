@@ -1,7 +1,5 @@
 """Small IR files for tests, written as OpenVINO writes them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

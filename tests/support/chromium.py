@@ -1,7 +1,5 @@
 """A headless browser, for tests of pages; the fixture ``browser`` of tests/browser/conftest.py starts it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Literal

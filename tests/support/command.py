@@ -1,7 +1,5 @@
 """What the fixture ``cli`` returns, which runs the command line in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

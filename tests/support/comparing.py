@@ -1,7 +1,5 @@
 """A small model to compare with changed copies of itself."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import ovir

@@ -1,7 +1,5 @@
 """What a model derives from its connections, and long chains of layers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ovir.model import Model

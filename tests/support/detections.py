@@ -1,7 +1,5 @@
 """Random detections, and the labels of their images."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ovir.core.arrays import Array

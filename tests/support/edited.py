@@ -1,7 +1,5 @@
 """Models for tests of edits, and what an edit can change."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Comparison of an exported model with the model itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

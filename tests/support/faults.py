@@ -1,7 +1,5 @@
 """Faults that are planted into the text of a model."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable

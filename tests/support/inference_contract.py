@@ -4,8 +4,6 @@ The inference of all operations is wrapped. What a call breaks is noted and not 
 taken for the error that a test expects.
 """
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections.abc import Callable, Iterator

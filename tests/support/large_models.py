@@ -1,7 +1,5 @@
 """Models of a given number of layers, one of which may be replaced by a culprit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arrays of equal elements that lie in memory in different ways."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

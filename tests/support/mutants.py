@@ -5,8 +5,6 @@ checks, reads and runs each within limits of time and memory, and prints those t
 ``tests/checks/test_mutants.py`` does the same with a few hundred.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import random

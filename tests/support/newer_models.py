@@ -1,7 +1,5 @@
 """Models with operation versions that older releases do not know."""
 
-from __future__ import annotations
-
 import ovir
 from ovir import opset13 as ops
 

@@ -5,8 +5,6 @@ several outputs, constants of many types, shared and repeated sources, names wit
 bodies and variables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

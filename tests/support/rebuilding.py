@@ -1,7 +1,5 @@
 """Models that are built again by the code that ``ovir.to_python`` writes, compared with the original."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 from typing import Any

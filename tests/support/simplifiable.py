@@ -1,7 +1,5 @@
 """Models that are simpler than they look, and look-alikes that are not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

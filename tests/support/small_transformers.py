@@ -1,7 +1,5 @@
 """Small encoders whose attention is written out, for tests of precision."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import ovir

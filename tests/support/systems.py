@@ -1,7 +1,5 @@
 """What tests use that only POSIX systems have: elsewhere they are skipped, and say why."""
 
-from __future__ import annotations
-
 import re
 
 _LACKING = {

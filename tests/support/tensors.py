@@ -1,14 +1,14 @@
 """Types of tensors in few words, for tests of what operations infer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
+import pytest
 
-from ovir.core.element_types import ElementType, f32
+from ovir.core.element_types import ElementType, f32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.operator import Operator
 
 
@@ -17,9 +17,9 @@ def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
     return TensorType(element_type, PartialShape.parse(shape))
 
 
-def const(values: Any) -> TensorType:
-    """Return the type of a constant of i64."""
-    return constant_type(np.array(values, np.int64))
+def const(values: Any, element_type: ElementType = i64) -> TensorType:
+    """Return the type of a constant."""
+    return constant_type(np.array(values).astype(element_type.to_dtype()), element_type)
 
 
 def inferred(op: Operator, *inputs: TensorType) -> str:
@@ -27,3 +27,10 @@ def inferred(op: Operator, *inputs: TensorType) -> str:
     result = op.infer(*inputs)
     assert isinstance(result, TensorType)
     return str(result.shape)
+
+
+def assert_refused(message: str, op: Operator, *inputs: TensorType | None) -> None:
+    """Check that an operation refuses these inputs with a message that has this text."""
+    with pytest.raises(OperatorError) as error:
+        op.infer(*inputs)
+    assert message in error.value.message

@@ -1,7 +1,5 @@
 """Commands in a terminal of their own, and what they write to it."""
 
-from __future__ import annotations
-
 import os
 import struct
 import subprocess

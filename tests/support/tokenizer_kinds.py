@@ -1,7 +1,5 @@
 """Tokenizers of all kinds, trained on a few texts and converted by openvino_tokenizers, for tests and ``benchmarks.tokenizers``."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Texts in 25 scripts, with emoji, marks, odd spaces and special tokens; some are empty, some very long."""
 
-from __future__ import annotations
-
 import random
 import unicodedata
 from collections.abc import Callable
@@ -16,45 +14,10 @@ SCRIPTS = {
     "fullwidth": (0xFF01, 0xFF9F),
 }  # fmt: skip
 ENGLISH = [
-    "the",
-    "quick",
-    "brown",
-    "fox",
-    "jumps",
-    "over",
-    "a",
-    "lazy",
-    "dog",
-    "and",
-    "then",
-    "it's",
-    "gone",
-    "we'll",
-    "don't",
-    "they've",
-    "I'm",
-    "you'd",
-    "information",
-    "science",
-    "of",
-    "language",
-    "model",
-    "tokenization",
-    "Paris",
-    "London",
-    "2024",
-    "3.14",
-    "100",
-    "thousand",
-    "years",
-    "ago,",
-    "there",
-    "was;",
-    "a",
-    "house!",
-    "What?",
-    "(yes)",
-    "[no]",
+    *("the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "and", "then", "it's", "gone"),
+    *("we'll", "don't", "they've", "I'm", "you'd", "information", "science", "of", "language", "model"),
+    *("tokenization", "Paris", "London", "2024", "3.14", "100", "thousand", "years", "ago,", "there"),
+    *("was;", "a", "house!", "What?", "(yes)", "[no]"),
 ]
 EMOJI = ["😀", "👍🏽", "👨\u200d👩\u200d👧\u200d👦", "🇩🇪", "❤\ufe0f", "🤷🏿\u200d♀\ufe0f", "1\ufe0f\u20e3"]
 SPECIAL = [

@@ -1,7 +1,5 @@
 """Runs of single operations of openvino_tokenizers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ovir

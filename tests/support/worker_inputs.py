@@ -1,7 +1,5 @@
 """Inputs and models that the tests of workers share; workers import this module, too."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

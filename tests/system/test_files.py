@@ -1,7 +1,5 @@
 """Files appear when they are complete; links, pipes and devices keep what they are."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -1,7 +1,5 @@
 """Requests to end wait until locks are free."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
 from typing import Any

@@ -1,7 +1,5 @@
 """Processes that ovir starts: however one is ended, all that it has started ends with it."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Callable

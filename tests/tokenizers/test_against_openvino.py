@@ -1,7 +1,5 @@
 """Ids, masks and texts are equal to those of openvino_tokenizers."""
 
-from __future__ import annotations
-
 import pickle
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """The operations of openvino_tokenizers on small inputs made by hand."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SentencepieceTokenizer with ends and special tokens."""
 
-from __future__ import annotations
-
 import io
 import random
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """The adapter, as Model Explorer finds and calls it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

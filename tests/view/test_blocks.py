@@ -1,7 +1,5 @@
 """Repeated blocks are found in sequences of kinds of layers."""
 
-from __future__ import annotations
-
 import pytest
 
 from ovir.view.groups import Block, find_blocks

@@ -1,7 +1,5 @@
 """The nodes and edges that Model Explorer draws for a model."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Layers are grouped by the scopes in their names, or by repeated blocks."""
 
-from __future__ import annotations
-
 import pytest
 
 import ovir

@@ -1,7 +1,5 @@
 """Data on nodes: from diagnostics, runs, comparisons and differences."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

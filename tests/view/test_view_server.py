@@ -1,7 +1,5 @@
 """The server of ``ovir view``: what it answers, and to whom."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import re
