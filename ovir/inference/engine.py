@@ -1,13 +1,12 @@
 """Infers the layers of a model and its bodies in order: element type and shape of every output port.
 
-The engine infers one layer at a time. An error policy decides what happens if the file contradicts what is inferred, or
+The engine infers one layer at a time. Its subclasses decide what happens if the file contradicts what is inferred, or
 if inference fails; see ``ovir.inference.policy``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from ovir.core.element_types import dynamic
 from ovir.core.shapes import MAX_SIZE, Dimension, PartialShape, RankError, new_symbol
@@ -35,24 +34,30 @@ from ovir.system.progress import counted
 Types = tuple[TensorType, ...]
 
 
-class ErrorPolicy(Protocol):
-    """Decides how inference continues after an error; see ``ovir.inference.policy``."""
-
-    def infer_layer(self, engine: Engine, layer: Layer, *, is_body: bool) -> None:
-        """Infer a layer and set the types of its output ports."""
-
-    def inference_failed(self, engine: Engine, layer: Layer) -> None:
-        """Handle a layer that could not be inferred."""
-
-
 class Engine:
     """One inference of a model and its bodies."""
 
-    def __init__(self, policy: ErrorPolicy, diagnostics: Diagnostics, log: ValueLog) -> None:
+    def __init__(self, diagnostics: Diagnostics, *, follow_reported: bool = True) -> None:
+        """Without ``follow_reported``, values about which a kernel issues a warning are not used."""
         self.diagnostics = diagnostics
-        self._policy = policy
-        self._log = log
-        self._cache = log.cache = InferenceCache()
+        self._log = ValueLog(diagnostics, follow_reported=follow_reported)
+        self._cache = self._log.cache = InferenceCache()
+
+    def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
+        """Infer a layer and set the types of its output ports."""
+        raise NotImplementedError
+
+    def inference_failed(self, layer: Layer) -> None:
+        """Do nothing; a recovering engine looks for further faults in a layer that could not be inferred."""
+
+    def infer_whole(self, model: LayerGraph) -> None:
+        """Infer a model; known values that are computed later are not cached."""
+        self.infer(model)
+        self.end()
+
+    def end(self) -> None:
+        """Release what was cached."""
+        self._log.cache = None
 
     def infer(self, model: LayerGraph, given: Sequence[TensorType] | None = None) -> list[TensorType]:
         """Infer the layers in order and return the types of the results.
@@ -64,7 +69,7 @@ class Engine:
             if layer in fed:
                 set_outputs(layer, (_with_declared_type(layer, fed[layer]),))
             else:
-                self._policy.infer_layer(self, layer, is_body=given is not None)
+                self.infer_layer(layer, is_body=given is not None)
         check_variables(model, self.diagnostics)
         return [port.type for port in model.outputs]
 
@@ -78,7 +83,7 @@ class Engine:
             severity = Severity.WARNING if layer.is_dead else Severity.ERROR
             place = _place_of(error, layer)
             self.diagnostics.report(error.code or INFERENCE, error.message, place, error.hint, severity=severity)
-            self._policy.inference_failed(self, layer)
+            self.inference_failed(layer)
         except MemoryError:
             raise  # of the whole check, not of this layer
         except Exception as error:  # reported as a fault of ovir, not of the file
