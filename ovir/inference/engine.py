@@ -11,15 +11,8 @@ from collections.abc import Sequence
 from ovir.core.element_types import dynamic
 from ovir.core.shapes import MAX_SIZE, Dimension, PartialShape, RankError, new_symbol
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import (
-    INFERENCE,
-    INPUT_COUNT,
-    INTERNAL,
-    NO_READ_VALUE,
-    SIZE_OVERFLOW,
-    VARIABLE_TYPE,
-    Severity,
-)
+from ovir.diagnostics import codes
+from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, OperatorError
 from ovir.graph.layer_graph import LayerGraph
@@ -82,13 +75,13 @@ class Engine:
         except OperatorError as error:
             severity = Severity.WARNING if layer.is_dead else Severity.ERROR
             place = _place_of(error, layer)
-            self.diagnostics.report(error.code or INFERENCE, error.message, place, error.hint, severity=severity)
+            self.diagnostics.report(error.code or codes.INFERENCE, error.message, place, error.hint, severity=severity)
             self.inference_failed(layer)
         except MemoryError:
             raise  # of the whole check, not of this layer
         except Exception as error:  # reported as a fault of ovir, not of the file
             message = f"inference of this layer failed: {type(error).__name__}: {error}"
-            self.diagnostics.add(diagnose(INTERNAL, message, layer.place, hint=layer.fault_hint(error)))
+            self.diagnostics.add(diagnose(codes.INTERNAL, message, layer.place, hint=layer.fault_hint(error)))
         finally:
             found, self.diagnostics = self.diagnostics, outside
         return outputs, list(found)
@@ -102,7 +95,9 @@ class Engine:
         for index, tensor in enumerate(outputs):
             if _is_too_large(tensor) and not any(map(_is_too_large, inputs)):
                 hint = None if tensor.shape.least_size else "sizes other than 0 count even in an empty tensor"
-                too_large = OperatorError(f"output {index}, {tensor}, is larger than any memory", SIZE_OVERFLOW, hint)
+                too_large = OperatorError(
+                    f"output {index}, {tensor}, is larger than any memory", codes.SIZE_OVERFLOW, hint
+                )
                 too_large.line = layer.outputs[index].place.line if index < len(layer.outputs) else None
                 raise too_large
         return outputs
@@ -174,7 +169,7 @@ def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
         most = "or more " if variadic else f"to {len(names)} " if required < len(names) else ""
         listed = f" ({', '.join(names)})" if names else ""
         noun = "input" if required == 1 and not most else "inputs"
-        op.fail("takes {} {}{}{}, got {}", required, most, noun, listed, len(inputs), code=INPUT_COUNT)
+        op.fail("takes {} {}{}{}, got {}", required, most, noun, listed, len(inputs), code=codes.INPUT_COUNT)
     return keywords
 
 
@@ -211,10 +206,10 @@ def check_variables(model: LayerGraph, diagnostics: Diagnostics) -> None:
             continue
         if reader is None:
             message = f"no ReadValue reads the variable '{op.variable_id}'; ReadValue layers read {sorted(declared)}"
-            diagnostics.report(NO_READ_VALUE, message, layer.place)
+            diagnostics.report(codes.NO_READ_VALUE, message, layer.place)
             continue
         value, variable = layer.inputs[0].type, reader.outputs[0].type
         same_type = value.element_type.merged_with(variable.element_type) is not None
         if not same_type or not value.shape.compatible(variable.shape):
             message = f"assigns {value} to the variable '{op.variable_id}', which {reader.title} declares as {variable}"
-            diagnostics.report(VARIABLE_TYPE, message, layer.place)
+            diagnostics.report(codes.VARIABLE_TYPE, message, layer.place)
