@@ -7,7 +7,6 @@ diagnostic.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ovir import ops
 from ovir.core.tensor_types import TensorType
@@ -140,7 +139,6 @@ class StrictEngine(Engine):
         """Doubtful ports for which an error has been reported, or for which the file contradicts itself."""
         self.declared: set[Port] = set()
         """Output ports with a declared type instead of an inferred one; a strict engine has none."""
-        self._agreeing: dict[Any, object] = {}
 
     def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
         """Infer a layer and set the types of its output ports."""
@@ -210,20 +208,9 @@ class StrictEngine(Engine):
 
     # ----- comparison of declared and inferred types
 
-    def agrees(self, port: Port, tensor: TensorType) -> bool:
-        """Return ``declared.agrees``, cached by the declared and the inferred type."""
-        declared, shape = port.declared_shape, tensor.shape
-        key = id(declared), id(shape), port.declared_element_type, tensor.element_type
-        if key in self._agreeing:
-            return True
-        if not agrees(port, tensor):
-            return False
-        self._agreeing[key] = declared, shape  # keeps both alive, so that their ids stay unique
-        return True
-
     def all_agree(self, layer: Layer, outputs: Types) -> bool:
         """Return whether all outputs may have the types that the layer declares."""
-        return False not in [self.agrees(port, tensor) for port, tensor in zip(layer.outputs, outputs, strict=False)]
+        return False not in [agrees(port, tensor) for port, tensor in zip(layer.outputs, outputs, strict=False)]
 
     def _compare_inputs(self, layer: Layer, inputs: Sequence[TensorType], is_body: bool) -> tuple[bool, bool]:
         """Report inputs that declare other types than their tensors have.
@@ -237,7 +224,7 @@ class StrictEngine(Engine):
             if self.doubtful and source in self.doubtful:
                 is_doubtful = True
                 is_refused |= source in self.refused
-            elif source is not None and not is_body and not self.agrees(port, tensor):
+            elif source is not None and not is_body and not agrees(port, tensor):
                 differing.append((port, tensor))
         if differing:
             found = input_differences(differing, self.ir_version)

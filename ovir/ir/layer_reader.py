@@ -77,7 +77,6 @@ class LayerReader:
         self._ids = Ids()
         self._shapes: dict[tuple[str | None, ...], PartialShape] = {}
         self._precisions: dict[str | None, ElementType] = {}
-        self._names: dict[str, frozenset[str]] = {}
         self._values: dict[tuple[type[Operator], str, str], object] = {}
         self._operators: dict[tuple[object, ...], tuple[str, Operator, dict[str, Any]]] = {}
         """Type, operator and attributes of layers that share one operator, by class, type and attribute texts."""
@@ -177,18 +176,11 @@ class LayerReader:
             if not _PORT_KEYS.issuperset(item.keys()):
                 self._unknown_keys(item, _PORT_KEYS, layer)
             if names := item.get("names"):
-                port.names = self._names_of(names)
+                port.own_names = frozenset(split_names(names))
             precision = item.get("precision")
             port.declared_element_type = self._precisions.get(precision) or self._precision(precision, item, port)
             port.declared_shape = self._shape(item, port)
             ports.append(port)
-
-    def _names_of(self, text: str) -> frozenset[str]:
-        names = self._names.get(text)
-        if names is None:
-            is_one = "," not in text and "\\" not in text
-            names = self._names[text] = frozenset((text,) if is_one else split_names(text))
-        return names
 
     def _precision(self, text: str | None, element: etree._Element, port: Port) -> ElementType | None:
         """Return the element type that a port declares."""
