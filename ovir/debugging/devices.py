@@ -24,7 +24,7 @@ from ovir.diagnostics.errors import ModelError, ReadError, RunError
 from ovir.editing.transaction import infer_edited
 from ovir.graph.connections import set_scopes
 from ovir.graph.constant_layers import all_constant_layers
-from ovir.graph.copies import independent, restore
+from ovir.graph.copies import independent
 from ovir.graph.layers import Layer, Port, join
 from ovir.graph.order import trace_back
 from ovir.ir.executed import ExecutedGraph, Execution, read_executed
@@ -85,7 +85,7 @@ class LoneParts:
         """Copy a layer and the constants before it, and connect it."""
         found, _ = trace_back([part.layer], lambda port: port.layer in self._constants)
         before = sorted((layer for layer in found if layer is not part.layer), key=self._constants.__getitem__)
-        copies = restore(independent([*before, part.layer], {}))
+        copies = independent([*before, part.layer], {}).joined()
         prefix = len(self._layers)
         for copied in copies:
             copied.name = f"{prefix}/{copied.name}"

@@ -11,7 +11,7 @@ from support.derived import chain, derived_of
 from support.edited import everything, sample, with_body
 
 import ovir
-from ovir.graph.copies import flatten, restore
+from ovir.graph.copies import detached
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 from ovir.ops.activation import ReLU
@@ -27,7 +27,7 @@ def new_layer(model: Model, kind: str = "ReLU", inputs: int = 1, number: int | N
 
 
 def require_consistent(model: Model) -> None:
-    anew = Model.of_layers(restore(flatten(model._file_order)), name=model.name)
+    anew = Model.of_layers(detached(model._file_order).joined(), name=model.name)
     assert derived_of(model) == derived_of(anew)
     for layer in model.layers:
         assert layer.owner is model
