@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ovir.core.element_types import ElementType, f32, f64, i4, u1, u2, u3, u4, u6
@@ -63,7 +64,9 @@ def truncated(graph: Graph, data: Tensor) -> Tensor:
 
 def rounded_away(graph: Graph, data: Tensor) -> Tensor:
     """Return real numbers rounded to the nearest integer, and halves away from 0."""
-    return graph.Mul(graph.Sign(data), graph.Floor(graph.Add(graph.Abs(data), 0.5)))
+    # Adding 0.5 itself would round its predecessor up to 1.
+    half = 0.5 - float(ml_dtypes.finfo(data.element_type.to_dtype()).eps) / 4  # type: ignore[no-untyped-call]
+    return graph.Mul(graph.Sign(data), graph.Floor(graph.Add(graph.Abs(data), half)))
 
 
 # ----- inputs beside each other

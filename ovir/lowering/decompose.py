@@ -51,7 +51,7 @@ def decomposed(layer: Layer, opset: int, read: Collection[Port] | None = None) -
     return [replaced.get(port, port) for port in ports]
 
 
-_FOLDED = 1 << 16
+_FOLDED = 1 << 20
 """The number of elements up to which parts that depend on constants alone are computed at once."""
 
 

@@ -129,6 +129,13 @@ def swapped(item: LayerOrPort, axis: int, last: int) -> LayerOrPort:
     return ops.transpose(item, order)
 
 
+def multiplied(item: LayerOrPort, axis: int, last: int, matrix: LayerOrPort) -> LayerOrPort:
+    """Return a tensor with an axis multiplied by a matrix [size, new size]; the number of the last axis is given."""
+    if axis == last - 1:
+        return ops.matmul(ops.transpose(matrix, [1, 0]), item, False, False)
+    return swapped(ops.matmul(swapped(item, axis, last), matrix, False, False), axis, last)
+
+
 def from_front(indices: Port, length: Dimension | None, length_of_axis: Callable[[], LayerOrPort]) -> LayerOrPort:
     """Return indices with the negative ones counted from the front.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ovir.core.element_types import f32, f64, i8
 from ovir.export.exporters import exports, exports_parts
-from ovir.export.nodes import of_reals, saturated, wrapped
+from ovir.export.nodes import of_reals, rounded_away, saturated, wrapped
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.kernels.erf import ERF_FAR, ERF_NEAR
 from ovir.kernels.precision import integer_range
@@ -81,17 +81,12 @@ def floor_or_ceiling(graph: Graph, op: RoundingBase, data: Tensor) -> Tensor:
     return graph.Floor(data) if isinstance(op, Floor) else graph.Ceil(data)
 
 
-@exports(Round, to="Round; half_away_from_zero: Abs, Floor, Where, Mul")
+@exports(Round, to="Round; half_away_from_zero: Abs, Add, Floor, Mul")
 def rounded(graph: Graph, op: Round, data: Tensor) -> Tensor:
-    """Export as Round, or as the floor of the magnitude, plus 1 from a half on, with the sign of data."""
+    """Export as Round, or as the floor of the magnitude plus a half, with the sign of data."""
     if not data.element_type.is_real:
         return data
-    if op.mode == "half_to_even":
-        return graph.Round(data)
-    size = graph.Abs(data)
-    whole = graph.Floor(size)
-    is_up = graph.GreaterOrEqual(graph.Sub(size, whole), 0.5)
-    return graph.Mul(graph.Where(is_up, graph.Add(whole, 1), whole), graph.Sign(data))
+    return graph.Round(data) if op.mode == "half_to_even" else rounded_away(graph, data)
 
 
 exports_parts(Identity, to="Identity")
