@@ -55,21 +55,22 @@ _of_codes: dict[type[Operator], tuple[int, Callable[..., Tensor | None]]] = {}
 _OPERATIONS = "ovir.ops."
 
 
-def exports(*operations: type[Operator], to: str, limits: str = "") -> Callable[[E], E]:
+def exports(*operations: type[Operator], to: str = "{}", limits: str = "") -> Callable[[E], E]:
     """Register a function as the exporter of operation versions.
 
     The function is called as ``function(graph, op, *inputs)``: a ``Graph``, the operation as it is applied
     (``Operator.applied``), and a ``Tensor`` for each input, None for an optional input that is left out. It returns the
     tensors of the outputs, or None to leave the layer to its decomposition (``ovir.lowering``), whose parts are then
     exported. A keyword ``bodies`` in its signature asks for the bodies of the layer. It raises ``NotExportable``
-    (``graph.require``, ``graph.fail``) for what cannot be exported. ``to`` and ``limits`` are written to docs/onnx.md.
+    (``graph.require``, ``graph.fail``) for what cannot be exported. ``to`` and ``limits`` are written to docs/onnx.md;
+    ``{}`` in ``to`` stands for the type of the operation.
     """
 
     def add(function: E) -> E:
         for operation in operations:
             if operation in _exporters:
                 raise ValueError(f"{operation.type}-{operation.opset} has two exporters")
-            _exporters[operation] = Exporter(function, to, limits)
+            _exporters[operation] = Exporter(function, to.replace("{}", operation.type), limits)
         return function
 
     return add

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ovir.core.element_types import ElementType, f32, f64, i4, u1, u2, u3, u4, u6
+from ovir.core.element_types import ElementType, boolean, f32, f64, i4, i32, u1, u2, u3, u4, u6
 from ovir.core.shapes import PartialShape
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.kernels.precision import integer_range
@@ -36,6 +36,13 @@ def of_reals(graph: Graph, data: Tensor, function: Function) -> Tensor:
 def real_type(tensor: Tensor) -> ElementType:
     """Return the type in which the real numbers of a tensor are computed: f64 stays, all others become f32."""
     return f64 if tensor.element_type == f64 else f32
+
+
+def summed_in(tensor: Tensor) -> ElementType:
+    """Return the type in which numbers are summed: narrow ones are rounded or wrap around once, at the end."""
+    if tensor.element_type.is_real:
+        return real_type(tensor)
+    return i32 if tensor.element_type.bits < 8 or tensor.element_type == boolean else tensor.element_type
 
 
 def saturated(graph: Graph, data: Tensor, element_type: ElementType) -> Tensor:

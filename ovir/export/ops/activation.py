@@ -33,8 +33,6 @@ from ovir.ops.activation import (
     UnaryActivationBase,
 )
 
-_OPERATORS = {Sigmoid: "Sigmoid", Tanh: "Tanh"}
-
 
 @exports(ReLU, to="Relu; u64 and i64: Max")
 def relu(graph: Graph, op: ReLU, data: Tensor) -> Tensor:
@@ -55,11 +53,10 @@ def clamp(graph: Graph, op: Clamp, data: Tensor) -> Tensor:
     return graph.Clip(data, low, high)
 
 
-@exports(Sigmoid, to="Sigmoid")
-@exports(Tanh, to="Tanh")
+@exports(Sigmoid, Tanh)
 def activation(graph: Graph, op: UnaryActivationBase, data: Tensor) -> Tensor:
     """Export as the operator that means the same; integers are computed in f64 and rounded."""
-    return of_reals(graph, data, lambda x: graph.node(_OPERATORS[type(op)], x)[0])
+    return of_reals(graph, data, lambda x: graph.node(op.type, x)[0])
 
 
 # ----- piecewise linear functions

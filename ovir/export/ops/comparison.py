@@ -18,23 +18,15 @@ from ovir.ops.comparison import (
     NotEqual,
 )
 
-_OPERATORS = {
-    Equal: "Equal",
-    Greater: "Greater",
-    GreaterEqual: "GreaterOrEqual",
-    Less: "Less",
-    LessEqual: "LessOrEqual",
-}
+_OPERATORS = {"GreaterEqual": "GreaterOrEqual", "LessEqual": "LessOrEqual"}
 
 
-@exports(Equal, to="Equal")
-@exports(Greater, to="Greater")
+@exports(Equal, Greater, Less)
 @exports(GreaterEqual, to="GreaterOrEqual")
-@exports(Less, to="Less")
 @exports(LessEqual, to="LessOrEqual")
 def comparison(graph: Graph, op: ComparisonBase, a: Tensor, b: Tensor) -> Tensor:
     """Export as the operator that means the same."""
-    return graph.node(_OPERATORS[type(op)], a, aligned(graph, op, a, b))[0]
+    return graph.node(_OPERATORS.get(op.type, op.type), a, aligned(graph, op, a, b))[0]
 
 
 @exports(NotEqual, to="Equal and Not")

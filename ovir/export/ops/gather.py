@@ -19,7 +19,6 @@ from ovir.export.sizes import (
     size_of,
     sizes_of,
     vector,
-    with_axis_first,
 )
 from ovir.export.support import data_type
 from ovir.ops.compressed import Codes
@@ -96,7 +95,8 @@ def _gathered_in_batches(graph: Graph, data: Tensor, indices: Tensor, axis: int,
     """Return the slices that GatherND picks after the batch dimensions, moved to the gathered axis."""
     rank, count = graph.rank(data), graph.rank(indices) - batch_dims
     if axis > batch_dims:
-        order, _ = with_axis_first(rank, axis, batch_dims)
+        order = [i for i in range(rank) if i != axis]
+        order.insert(batch_dims, axis)
         data = graph.Transpose(data, perm=order)
     found = graph.GatherND(data, graph.Unsqueeze(indices, [-1]), batch_dims=batch_dims)
     if axis == batch_dims:

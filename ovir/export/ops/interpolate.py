@@ -13,7 +13,7 @@ from ovir.core.element_types import f32, f64, i8, i32, i64, u8, value_range
 from ovir.export.exporters import exports
 from ovir.export.nodes import rounded_away, saturated
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import positions_below, scalar_size_of
+from ovir.export.sizes import Size, as_scalar, positions_below, scalar_size_of, vector
 from ovir.kernels.resample import Method, Taps, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate11, InterpolateBase
 
@@ -197,25 +197,20 @@ class _Resizing:
         if None not in every:
             return graph.constant(np.array(every, np.int64)), None
         numbers = sorted(lengths)
-        wanted = [self._length(axis) for axis in sorted(self.axes, key=lambda axis: axis.number)]
-        parts = [graph.Reshape(length, [1]) for length in wanted]
-        if None not in lengths.values():
-            chosen = graph.constant(np.array([lengths[a] for a in numbers], np.int64))
-        else:
-            chosen = graph.Concat(*parts, axis=0)
+        chosen = vector(graph, [self._length(axis) for axis in sorted(self.axes, key=lambda axis: axis.number)])
         if graph.opset >= 18:
             return chosen, numbers
         return graph.ScatterElements(graph.Shape(self.data), numbers, chosen), None
 
-    def _length(self, axis: _Axis) -> Tensor:
-        """Return the new size of an axis as a scalar."""
+    def _length(self, axis: _Axis) -> Size:
+        """Return the new size of an axis."""
         graph = self.graph
         if axis.length is not None:
-            return graph.constant(axis.length)
-        target = graph.Gather(self.target, graph.constant(axis.place))
+            return axis.length
+        target = graph.Gather(self.target, [axis.place])
         if not self.op.by_scales:
             return graph.cast(target, i64)
-        size = graph.cast(graph.Gather(graph.Shape(self.data), graph.constant(axis.number)), f32)
+        size = graph.cast(graph.Gather(graph.Shape(self.data), [axis.number]), f32)
         return graph.cast(graph.Floor(graph.Mul(size, graph.Add(graph.cast(target, f32), np.float32(1e-6)))), i64)
 
     def _by_axes(self, data: Tensor) -> Tensor:
@@ -242,9 +237,8 @@ class _Resizing:
             shrinks = [graph.Less(self._scale(axis), 1.0) for axis in self.axes]
         else:
             sizes = graph.Shape(self.data)
-            shrinks = [
-                graph.Less(self._length(axis), graph.Gather(sizes, graph.constant(axis.number))) for axis in self.axes
-            ]
+            lengths = ((axis, vector(graph, [self._length(axis)])) for axis in self.axes)
+            shrinks = [graph.Less(length, graph.Gather(sizes, [axis.number])) for axis, length in lengths]
         return reduce(graph.Or, shrinks)
 
 
@@ -277,15 +271,15 @@ def _resampled_in_run(
     method: Method,
     data: Tensor,
     axis: int,
-    length: Tensor,
+    new_size: Size,
     scale: Tensor | None,
     merges: Tensor | None = None,
 ) -> Tensor:
-    """Return data with an axis resized to a length that is known in a run only.
+    """Return data with an axis resized to a size that is known in a run only.
 
     ``merges`` is true where antialias applies; None leaves this to the method.
     """
-    size = scalar_size_of(graph, data, axis)
+    size, length = scalar_size_of(graph, data, axis), as_scalar(graph, new_size)
     if scale is None:
         scale = graph.Div(graph.cast(length, f32), graph.cast(size, f32))
     outputs = graph.cast(positions_below(graph, length), f32)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from math import prod
 
-from ovir.core.element_types import boolean, f32, i32, i64
-from ovir.core.shapes import PartialShape
+from ovir.core.element_types import f32, i32, i64
 from ovir.export.block_quantized import in_blocks, product
 from ovir.export.exporters import exports, exports_codes
-from ovir.export.loops import SLOW_LOOP
+from ovir.export.loops import LoopStep, loop
 from ovir.export.nodes import saturated, swapped
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import LAST, positions_below, scalar_size_of
+from ovir.export.sizes import LAST, Size, positions_below, size_of, vector
 from ovir.ops.compressed import Codes
 from ovir.ops.matmul import Einsum, GroupedMatMul, Inverse, MatMul
 
@@ -106,27 +107,23 @@ def _filled_up(graph: Graph, x: Tensor, subscript: str, hidden: int) -> Tensor:
 @exports(Inverse, to="Loop of elimination steps", limits="the result for a singular matrix is infinite or NaN")
 def inverse(graph: Graph, op: Inverse, data: Tensor) -> Tensor:
     """Export as a Loop, with the largest element of a column as its pivot; the decomposition needs known sizes."""
-    graph.leave_to_numpy(SLOW_LOOP)
     rank = graph.rank(data)
-    size = scalar_size_of(graph, data, rank - 1)
+    size = size_of(graph, data, rank - 1)
     sides = graph.Shape(data, start=rank - 2)
     matrices = graph.Reshape(graph.cast(data, f32), graph.Concat([-1], sides, axis=0))
     identity = graph.EyeLike(graph.ConstantOfShape(sides, element_type=f32), element_type=f32)
     beside = graph.Concat(matrices, graph.Expand(identity, graph.Shape(matrices)), axis=2)
-    solved = _eliminated(graph, beside, size)
-    right = graph.Slice(solved, graph.Unsqueeze(size, [0]), [LAST], [2])
+    (solved,) = loop(graph, size, [graph.shaped(beside, [-1, -1, -1])], partial(_eliminated, size))
+    right = graph.Slice(solved, vector(graph, [size]), [LAST], [2])
     found = graph.Reshape(right, graph.Shape(data))
     if op.adjoint:
         found = swapped(graph, graph.shaped(found, data.shape))
     return graph.cast(found, data.element_type)
 
 
-def _eliminated(graph: Graph, matrices: Tensor, size: Tensor) -> Tensor:
-    """Return matrices of shape [batch, n, 2n] after row operations that make their left halves the identity."""
-    body = graph.child()
-    step = body.input(i64, PartialShape([]))
-    condition = body.input(boolean, PartialShape([]))
-    state = body.input(f32, PartialShape([-1, -1, -1]))
+def _eliminated(size: Size, body: Graph, step: Tensor, states: Sequence[Tensor]) -> LoopStep:
+    """Return matrices of shape [batch, n, 2n] after the row operations that make a column of the identity."""
+    (state,) = states
     rows = body.Unsqueeze(positions_below(body, size), [0])
     column = body.Gather(state, step, axis=2)
     candidates = body.Where(body.Less(rows, step), -1, body.Abs(column))
@@ -140,6 +137,4 @@ def _eliminated(graph: Graph, matrices: Tensor, size: Tensor) -> Tensor:
     factors = body.Unsqueeze(body.Gather(swapped_rows, step, axis=2), [2])
     reduced = body.Sub(swapped_rows, body.Mul(factors, scaled))
     is_step = body.Unsqueeze(body.Equal(rows, step), [2])
-    result = body.Where(is_step, scaled, reduced)
-    code = body.body([step, condition, state], [body.Identity(condition), result], "elimination")
-    return graph.node("Loop", size, None, matrices, body=code, element_type=f32)[0]
+    return LoopStep([body.Where(is_step, scaled, reduced)])

@@ -299,29 +299,11 @@ def _reshaped(graph: Graph, parameter: Tensor, sizes: tuple[int, ...]) -> Tensor
 # --------------------------------------------------------------------------- given statistics
 
 
-@exports(BatchNormInference5, to="BatchNormalization")
-def batch_norm(
-    graph: Graph,
-    op: BatchNormInference1 | BatchNormInference5,
-    data: Tensor,
-    gamma: Tensor,
-    beta: Tensor,
-    mean: Tensor,
-    variance: Tensor,
-) -> Tensor:
-    """Export as BatchNormalization."""
+@exports(BatchNormInference1, BatchNormInference5, to="BatchNormalization")
+def batch_norm(graph: Graph, op: BatchNormInference1 | BatchNormInference5, *inputs: Tensor) -> Tensor:
+    """Export as BatchNormalization; in version 1, data comes third."""
+    if isinstance(op, BatchNormInference1):
+        gamma, beta, data, mean, variance = inputs
+    else:
+        data, gamma, beta, mean, variance = inputs
     return graph.BatchNormalization(data, gamma, beta, mean, variance, epsilon=op.epsilon)
-
-
-@exports(BatchNormInference1, to="BatchNormalization")
-def batch_norm_1(
-    graph: Graph,
-    op: BatchNormInference1,
-    gamma: Tensor,
-    beta: Tensor,
-    data: Tensor,
-    mean: Tensor,
-    variance: Tensor,
-) -> Tensor:
-    """Export as BatchNormalization, whose data comes first."""
-    return batch_norm(graph, op, data, gamma, beta, mean, variance)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i32
+from ovir.core.element_types import bf16, f16, f32
 from ovir.export.exporters import exports
+from ovir.export.nodes import summed_in
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import (
     Size,
@@ -100,7 +101,7 @@ def _summed_at_places(graph: Graph, op: Col2Im, data: Tensor, image_size: Array,
     taps = int(np.prod(kernel_size))
     planes = product(graph, [*batch, compute(graph, "Div", blocks, taps)])
     places = _places_in_image(op, (height, width), kernel_size)
-    computed = _summed_in(data.element_type)
+    computed = summed_in(data)
     parts = reshaped(graph, graph.cast(data, computed), [planes, places.size])
     zero = graph.constant(np.zeros((1, 1), computed.to_dtype()), computed)
     zeros = expanded(graph, zero, [planes, height * width + 1])
@@ -121,9 +122,3 @@ def _places_in_image(op: Col2Im, sizes: Sequence[int], kernel_size: Array) -> Ar
     rows, columns = per_axis[0][:, np.newaxis, :, np.newaxis], per_axis[1][np.newaxis, :, np.newaxis, :]
     inside = (rows >= 0) & (rows < sizes[0]) & (columns >= 0) & (columns < sizes[1])
     return np.where(inside, rows * sizes[1] + columns, sizes[0] * sizes[1]).astype(np.int64)
-
-
-def _summed_in(element_type: ElementType) -> ElementType:
-    if element_type == boolean:
-        return i32
-    return f32 if element_type.is_real and element_type != f64 else element_type

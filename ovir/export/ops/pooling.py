@@ -33,9 +33,15 @@ _NAN = "NaN wins or loses depending on its place in a window"
 
 
 @exports(MaxPool1, to="MaxPool", limits=_NAN)
-def max_pool(graph: Graph, op: MaxPool1, data: Tensor) -> Tensor:
+def max_pool(graph: Graph, op: MaxPoolBase, data: Tensor) -> Tensor:
     """Export as MaxPool; 64-bit integers as Max of the taps."""
-    return _values(graph, op, data)
+    windows = PoolWindows(graph, op, data)
+    pooled = _pooled_as(data.element_type)
+    held = graph.cast(data, pooled)
+    if pooled != i64:
+        return graph.cast(_pooled(graph, windows, held)[0], data.element_type)
+    around = windows.around(held, _lowest(graph, held))
+    return graph.cast(windows.cut(windows.combined(around, "Max"), data), data.element_type)
 
 
 @exports(MaxPool8, MaxPool14, to="MaxPool", limits=_NAN)
@@ -44,7 +50,7 @@ def max_pool_with_indices(graph: Graph, op: MaxPool8, data: Tensor) -> list[Tens
     windows = PoolWindows(graph, op, data)
     pooled = _pooled_as(data.element_type)
     if pooled == i64:
-        values = _values(graph, op, data)
+        values = max_pool(graph, op, data)
         _, places = _pooled(graph, windows, graph.cast(data, f64))
     else:
         values, places = _pooled(graph, windows, graph.cast(data, pooled))
@@ -54,16 +60,6 @@ def max_pool_with_indices(graph: Graph, op: MaxPool8, data: Tensor) -> list[Tens
     if axis := op.normalize_axis(op.axis, graph.rank(data)):
         places = graph.Mod(places, _size_from(graph, data, axis))
     return [graph.cast(values, data.element_type), graph.cast(places, op.index_element_type)]
-
-
-def _values(graph: Graph, op: MaxPoolBase, data: Tensor) -> Tensor:
-    windows = PoolWindows(graph, op, data)
-    pooled = _pooled_as(data.element_type)
-    held = graph.cast(data, pooled)
-    if pooled != i64:
-        return graph.cast(_pooled(graph, windows, held)[0], data.element_type)
-    around = windows.around(held, _lowest(graph, held))
-    return graph.cast(windows.cut(windows.combined(around, "Max"), data), data.element_type)
 
 
 def _pooled(graph: Graph, windows: PoolWindows, data: Tensor) -> list[Tensor]:

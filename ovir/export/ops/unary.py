@@ -155,24 +155,6 @@ def _polynomial(graph: Graph, coefficients: tuple[float, ...], x: Tensor) -> Ten
 
 # ----- exporters of real functions
 
-_OPERATORS: dict[type[UnaryBase], str] = {
-    Sqrt: "Sqrt",
-    Exp: "Exp",
-    Log: "Log",
-    Sin: "Sin",
-    Cos: "Cos",
-    Tan: "Tan",
-    Asin: "Asin",
-    Acos: "Acos",
-    Atan: "Atan",
-    Sinh: "Sinh",
-    Cosh: "Cosh",
-    Asinh: "Asinh",
-    Acosh: "Acosh",
-    Erf: "Erf",
-    Atanh: "Atanh",
-}
-
 _IN_F64: dict[type[UnaryBase], Callable[[Graph, Tensor], Tensor]] = {
     Tan: _tangent,
     Sinh: _hyperbolic_sine,
@@ -188,20 +170,11 @@ _SMALL = (Asin, Acos, Atan, Erf)
 """Functions whose integral results are the same if they are computed in f32."""
 
 
-@exports(Sqrt, to="Sqrt")
-@exports(Exp, to="Exp")
-@exports(Log, to="Log")
-@exports(Sin, to="Sin")
-@exports(Cos, to="Cos")
-@exports(Tan, to="Tan; f64: Div of Sin and Cos")
-@exports(Asin, to="Asin")
-@exports(Acos, to="Acos")
-@exports(Atan, to="Atan")
-@exports(Sinh, to="Sinh; f64: a formula with Exp")
-@exports(Cosh, to="Cosh; f64: a formula with Exp")
-@exports(Asinh, to="Asinh; f64: a formula with Log and Sqrt")
-@exports(Acosh, to="Acosh; f64: a formula with Log and Sqrt")
-@exports(Erf, to="Erf; f64: polynomials and Exp")
+@exports(Sqrt, Exp, Log, Sin, Cos, Asin, Acos, Atan)
+@exports(Tan, to="{}; f64: Div of Sin and Cos")
+@exports(Sinh, Cosh, to="{}; f64: a formula with Exp")
+@exports(Asinh, Acosh, to="{}; f64: a formula with Log and Sqrt")
+@exports(Erf, to="{}; f64: polynomials and Exp")
 def unary(graph: Graph, op: UnaryBase, data: Tensor) -> Tensor:
     """Export as the operator that means the same; integers are computed in f64, and rounded or truncated."""
     function = partial(_real_function, graph, type(op))
@@ -218,7 +191,7 @@ def unary(graph: Graph, op: UnaryBase, data: Tensor) -> Tensor:
 def _real_function(graph: Graph, operation: type[UnaryBase], x: Tensor) -> Tensor:
     if x.element_type == f64 and operation in _IN_F64:
         return _IN_F64[operation](graph, x)
-    return graph.node(_OPERATORS[operation], x)[0]
+    return graph.node(operation.type, x)[0]
 
 
 @exports(Atanh, to="Atanh; f64: a formula with Log; integers: Where")
