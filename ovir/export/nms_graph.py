@@ -61,17 +61,12 @@ def group_counts(graph: Graph, groups: Tensor, count: Size) -> Tensor:
     return graph.ReduceSum(graph.cast(same, i64), [1], keepdims=0)
 
 
-def group_starts(graph: Graph, counts: Tensor) -> Tensor:
-    """Return the number of elements that precede each group."""
-    return graph.CumSum(counts, graph.constant(0, i64), exclusive=1)
-
-
 def ranks(graph: Graph, groups: Tensor, count: Size) -> Tensor:
     """Return the position of each element in its group; the numbers of the groups do not decrease."""
     numbers = positions_below(graph, graph.Shape(groups))
     if count == 1:
         return numbers
-    starts = group_starts(graph, group_counts(graph, groups, count))
+    starts = graph.CumSum(group_counts(graph, groups, count), graph.constant(0, i64), exclusive=1)
     return graph.Sub(numbers, graph.Gather(starts, groups, axis=0))
 
 

@@ -128,12 +128,9 @@ def split_evenly(graph: Graph, data: Tensor, count: int, axis: int) -> list[Tens
     return graph.node("Split", data, outputs=count, axis=axis, **given)
 
 
-def reduced(
-    graph: Graph, op_type: str, data: Tensor, axes: Sequence[int] | Tensor, *, keep: bool = True, since: int = 18
-) -> Tensor:
-    """Return a reduction along axes, which are an attribute before the opset ``since``, and an input from it on."""
-    if op_type == "ReduceSum":
-        since = 13
+def reduced(graph: Graph, op_type: str, data: Tensor, axes: Sequence[int] | Tensor, *, keep: bool = True) -> Tensor:
+    """Return a reduction along axes, which are an input in newer opsets, and an attribute before."""
+    since = 13 if op_type == "ReduceSum" else 18
     if graph.opset >= since:
         listed: Tensor | list[int] = axes if isinstance(axes, Tensor) else list(axes)
         return graph.node(op_type, data, listed, keepdims=int(keep), noop_with_empty_axes=1)[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -123,10 +123,6 @@ def new_layers(ports: Iterable[Port | None]) -> Iterator[Layer]:
             order.setdefault(layer)
             continue
         opened.add(layer)
-        pending += _new_sources(layer)
+        sources = (port.source for port in layer.inputs)
+        pending += [source.layer for source in sources if source is not None and source.layer.owner is None]
     yield from order
-
-
-def _new_sources(layer: Layer) -> Sequence[Layer]:
-    sources = [port.source for port in layer.inputs]
-    return [source.layer for source in sources if source is not None and source.layer.owner is None]

@@ -15,7 +15,7 @@ from ovir.export.nodes import rounded_away, saturated
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import Size, as_scalar, positions_below, scalar_size_of, vector
 from ovir.kernels.resample import Method, Taps, taps
-from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate11, InterpolateBase
+from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate4Base, Interpolate11, InterpolateBase
 
 _TO = "Resize; Gather and MatMul for what it lacks"
 _LIMITS = "axes must be constant; mode cubic of dynamic sizes needs two spatial axes"
@@ -23,27 +23,18 @@ _LIMITS = "axes must be constant; mode cubic of dynamic sizes needs two spatial 
 
 @exports(Interpolate1, to=_TO, limits=_LIMITS)
 def interpolate_1(graph: Graph, op: Interpolate1, data: Tensor, target: Tensor) -> Tensor:
-    """Export as Resize."""
     return _Resizing(graph, op, op.method(graph.rank(data)), data, sorted(op.axes), target).export()
 
 
-@exports(Interpolate4, to=_TO, limits=_LIMITS)
-def interpolate_4(
-    graph: Graph, op: Interpolate4, data: Tensor, sizes: Tensor, scales: Tensor, axes: Tensor | None = None
-) -> Tensor:
-    """Export as Resize."""
-    target = scales if op.by_scales else sizes
-    return _Resizing(graph, op, op.method(), data, _axes(graph, data, axes), target).export()
-
-
-@exports(Interpolate11, to=_TO, limits=_LIMITS)
-def interpolate_11(
-    graph: Graph, op: Interpolate11, data: Tensor, target: Tensor, axes: Tensor | None = None
-) -> Tensor | None:
+@exports(Interpolate4, Interpolate11, to=_TO, limits=_LIMITS)
+def interpolate(graph: Graph, op: Interpolate4Base, data: Tensor, *inputs: Tensor) -> Tensor | None:
     """Export as Resize; the decomposition does what Pillow does, but its products take three times as long as few
     taps, which are gathered where the sizes are known."""
     if op.method().is_pillow and not (data.shape.is_static and op.output_shapes[0].is_static):
         return None
+    *targets, axes = inputs if len(inputs) > (2 if isinstance(op, Interpolate4) else 1) else (*inputs, None)
+    target = targets[-1 if op.by_scales else 0]
+    assert target is not None
     return _Resizing(graph, op, op.method(), data, _axes(graph, data, axes), target).export()
 
 
@@ -65,10 +56,6 @@ class _Axis:
     scale: float | None
     stays: bool
     """Whether the scale is known to be 1, so that the elements stay, whatever the size is."""
-
-    @property
-    def keeps(self) -> bool:
-        return self.size is not None and self.size == self.length
 
 
 _COORDINATES = frozenset(("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"))
@@ -99,7 +86,7 @@ class _Resizing:
         self.merges = self._merges() if antialias and not shrinks else None
         """Whether antialias applies, if that is known in a run only."""
         if not antialias:
-            self.axes = [axis for axis in self.axes if not axis.keeps]
+            self.axes = [axis for axis in self.axes if axis.size is None or axis.size != axis.length]
 
     def export(self) -> Tensor:
         """Return the resized data."""
@@ -273,7 +260,7 @@ def _resampled_in_run(
     axis: int,
     new_size: Size,
     scale: Tensor | None,
-    merges: Tensor | None = None,
+    merges: Tensor | None,
 ) -> Tensor:
     """Return data with an axis resized to a size that is known in a run only.
 

@@ -32,20 +32,19 @@ _RANGE = "shifts by less than 0 or by more places than the type has are undefine
 @exports(BitwiseOr, to="{}; boolean: Or")
 @exports(BitwiseXor, to="{}; boolean: Xor")
 def logical(graph: Graph, op: LogicalBase | BitwiseBase, a: Tensor, b: Tensor) -> Tensor:
-    """Export as the operator that means the same."""
-    operator = op.type.removeprefix("Bitwise" if a.element_type == boolean else "Logical")
+    operator = op.type.removeprefix("Logical")
+    if a.element_type == boolean:
+        operator = operator.removeprefix("Bitwise")
     return graph.node(operator, a, aligned(graph, op, a, b))[0]
 
 
 @exports(LogicalNot, to="Not")
 def logical_not(graph: Graph, op: LogicalNot, data: Tensor) -> Tensor:
-    """Export as Not."""
     return graph.Not(data)
 
 
 @exports(BitwiseNot, to="BitwiseNot; boolean: Not; before opset 18, and for narrow types: Sub")
 def bitwise_not(graph: Graph, op: BitwiseNot, data: Tensor) -> Tensor:
-    """Export as BitwiseNot, or as the difference from the number whose bits are all set."""
     element_type = op.output_types[0]
     if element_type == boolean:
         return graph.Not(data)

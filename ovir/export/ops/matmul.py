@@ -8,7 +8,7 @@ from math import prod
 
 from ovir.core.element_types import f32, i32, i64
 from ovir.export.block_quantized import in_blocks, product
-from ovir.export.exporters import exports, exports_codes
+from ovir.export.exporters import exports
 from ovir.export.loops import LoopStep, loop
 from ovir.export.nodes import saturated, swapped
 from ovir.export.onnx_graph import Graph, Tensor
@@ -18,8 +18,10 @@ from ovir.ops.matmul import Einsum, GroupedMatMul, Inverse, MatMul
 
 
 @exports(MatMul, to="MatMul, with Transpose where an input is transposed")
-def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor) -> Tensor:
+def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor, *, codes: Sequence[Codes | None]) -> Tensor:
     """Export as MatMul; products of integers of at most 8 bits are summed in 32 bits and saturate."""
+    if (found := _of_codes(graph, op, a, codes[1])) is not None:
+        return found
     element_type = op.output_types[0]
     if element_type.is_integral and element_type.bits <= 16:
         wide = i32 if element_type.bits <= 8 else i64
@@ -30,10 +32,11 @@ def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor) -> Tensor:
     return graph.cast(product, element_type)
 
 
-@exports_codes(MatMul, of=1)
-def matmul_of_codes(graph: Graph, op: MatMul, codes: Codes, a: Tensor, b: None) -> Tensor | None:
-    """Export as MatMulNBits, where that may be used; for the engine, only where it is faster."""
-    blocks = in_blocks(codes) if graph.contrib and op.transpose_b and a.element_type.is_real else None
+def _of_codes(graph: Graph, op: MatMul, a: Tensor, codes: Codes | None) -> Tensor | None:
+    """Return a product with a compressed matrix by MatMulNBits, where that may be used; for the engine, only where it
+    is faster."""
+    is_possible = codes is not None and graph.contrib and op.transpose_b and a.element_type.is_real
+    blocks = in_blocks(codes) if codes is not None and is_possible else None
     if blocks is None or not a.rank:
         return None
     is_faster = blocks.rows * blocks.columns > _LEAST_CODES and (graph.rounds_products or _rows(op, a) <= _MOST_ROWS)

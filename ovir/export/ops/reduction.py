@@ -88,7 +88,6 @@ def extremum(graph: Graph, op: ReduceMax | ReduceMin, data: Tensor, axes: Tensor
 @exports(ReduceLogicalAnd, to="ReduceMin", limits=_DYNAMIC_NOTHING)
 @exports(ReduceLogicalOr, to="ReduceMax", limits=_DYNAMIC_NOTHING)
 def logical(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Tensor:
-    """Export as the least or the largest boolean."""
     if _reduces_nothing(op, data):
         return _filled(graph, op, isinstance(op, ReduceLogicalAnd))
     return _reduced(graph, op, data, _axes(graph, op, data, axes))

@@ -41,7 +41,6 @@ _NEGATIVE = "negative indices that depend on the run count from the end"
 def embedding_bag_packed(
     graph: Graph, op: EmbeddingBagPackedSum, table: Tensor, indices: Tensor, weights: Tensor | None = None
 ) -> Tensor:
-    """Export as Gather and ReduceSum over the rows of each bag."""
     computed = summed_in(table)
     rows = graph.cast(graph.Gather(table, indices), computed)
     if weights is not None:
@@ -60,17 +59,11 @@ exports_parts(EmbeddingBagPacked, to="Gather, ReduceSum; Div for the mean", limi
     limits=f"{_NEGATIVE}; offsets that are negative or decrease are not an error",
 )
 def embedding_bag_offsets(
-    graph: Graph,
-    op: EmbeddingBagBase,
-    table: Tensor,
-    indices: Tensor,
-    offsets: Tensor,
-    default_index: Tensor | None = None,
-    weights: Tensor | None = None,
+    graph: Graph, op: EmbeddingBagBase, table: Tensor, indices: Tensor, offsets: Tensor, *others: Tensor | None
 ) -> Tensor:
     """Export as Gather and ReduceSum over the rows of each bag, padded with zeros."""
     limits = graph.Concat(as_list(graph, offsets), graph.Shape(indices), axis=0)
-    return _bags(graph, op.reduction, table, indices, limits, default_index, weights)
+    return _bags(graph, op.reduction, table, indices, limits, *others)
 
 
 @exports(
@@ -86,14 +79,13 @@ def embedding_segments_sum(
     indices: Tensor,
     segment_ids: Tensor,
     num_segments: Tensor,
-    default_index: Tensor | None = None,
-    weights: Tensor | None = None,
+    *others: Tensor | None,
 ) -> Tensor:
     """Export as Gather and ReduceSum over the rows of each segment, padded with zeros."""
     count = graph.cast(as_scalar(graph, num_segments), i64)
     ids = graph.shaped(graph.cast(segment_ids, i64), segment_ids.shape if segment_ids.rank == 1 else [-1])
     limits = positions(graph, ids, positions_below(graph, graph.Add(count, 1)), graph.Less)
-    return _bags(graph, "sum", table, indices, limits, default_index, weights)
+    return _bags(graph, "sum", table, indices, limits, *others)
 
 
 def _bags(
@@ -102,8 +94,8 @@ def _bags(
     table: Tensor,
     indices: Tensor,
     limits: Tensor,
-    default_index: Tensor | None,
-    weights: Tensor | None,
+    default_index: Tensor | None = None,
+    weights: Tensor | None = None,
 ) -> Tensor:
     """Return the sum or the mean of the rows of each bag, and the default row for empty bags.
 

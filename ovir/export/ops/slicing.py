@@ -16,7 +16,6 @@ from ovir.ops.slicing import Slice, SliceScatter, StridedSlice
 def slice_(
     graph: Graph, op: Slice, data: Tensor, start: Tensor, stop: Tensor, step: Tensor, axes: Tensor | None = None
 ) -> Tensor:
-    """Export as Slice."""
     if axes is None and start.shape.size().is_static:
         axes = graph.constant(np.arange(start.shape.size().length))
     along = None if axes is None else as_list(graph, axes)

@@ -49,13 +49,11 @@ from ovir.ops.unary import (
 
 @exports(Abs, to="Abs")
 def absolute(graph: Graph, op: Abs, data: Tensor) -> Tensor:
-    """Export as Abs."""
     return graph.Abs(_above_least(graph, data))
 
 
 @exports(Negative, to="Neg; unsigned integers: Sub")
 def negative(graph: Graph, op: Negative, data: Tensor) -> Tensor:
-    """Export as Neg; unsigned integers as a difference from 0."""
     if data.element_type.kind == "unsigned":
         difference = graph.Sub(np.zeros((), data.element_type.to_dtype()), data)
         return wrapped(graph, difference, op.output_types[0])
@@ -68,7 +66,6 @@ def _above_least(graph: Graph, data: Tensor) -> Tensor:
 
 @exports(Sign, to="Sign")
 def sign(graph: Graph, op: Sign, data: Tensor) -> Tensor:
-    """Export as Sign."""
     return graph.Sign(data)
 
 
@@ -127,21 +124,13 @@ def _inverse_hyperbolic_tangent(graph: Graph, x: Tensor) -> Tensor:
 def erf(graph: Graph, x: Tensor) -> Tensor:
     """Return the error function of each element."""
     size = graph.Clip(graph.Abs(x), 0, 6)
-    return graph.Mul(graph.Sign(x), _erf_of_size(graph, size, _complement(graph, size)))
-
-
-def _erf_of_size(graph: Graph, size: Tensor, complement: Tensor) -> Tensor:
-    above, below = ERF_NEAR
     square = graph.Mul(size, size)
+    above, below = ERF_NEAR
     near = graph.Div(graph.Mul(size, _polynomial(graph, above, square)), _polynomial(graph, below, square))
-    return graph.Where(graph.Less(size, 1), near, graph.Sub(1, complement))
-
-
-def _complement(graph: Graph, x: Tensor) -> Tensor:
-    """Return 1 - erf(x) of numbers from 1 to 6."""
     above, below = ERF_FAR
-    quotient = graph.Div(_polynomial(graph, above, x), _polynomial(graph, below, x))
-    return graph.Mul(graph.Exp(graph.Neg(graph.Mul(x, x))), quotient)
+    quotient = graph.Div(_polynomial(graph, above, size), _polynomial(graph, below, size))
+    far = graph.Sub(1, graph.Mul(graph.Exp(graph.Neg(square)), quotient))
+    return graph.Mul(graph.Sign(x), graph.Where(graph.Less(size, 1), near, far))
 
 
 def _polynomial(graph: Graph, coefficients: tuple[float, ...], x: Tensor) -> Tensor:

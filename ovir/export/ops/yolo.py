@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import LAST, product, scalar_size_of, sizes_of, vector
+from ovir.export.sizes import LAST, compute, product, reshaped, scalar_size_of, sizes_of, vector
 from ovir.ops.yolo import RegionYolo, ReorgYolo
 
 
@@ -77,9 +77,8 @@ def reorg_yolo(graph: Graph, op: ReorgYolo, data: Tensor) -> Tensor:
         sizes = graph.sizes(data)
         places = op.run(np.arange(prod(sizes)).reshape(sizes))
         return graph.Gather(graph.Reshape(data, [-1]), graph.constant(np.asarray(places, np.int64)))
-    height, width = graph.Shape(data, start=2, end=3), graph.Shape(data, start=3)
-    one = graph.constant([stride])
-    spread = graph.Concat(graph.constant([0, channels.length // area]), height, one, width, one, axis=0)
-    blocks = graph.Transpose(graph.Reshape(data, spread), perm=[0, 3, 5, 1, 2, 4])
-    smaller = graph.Div(graph.Concat(height, width, axis=0), [stride, stride])
-    return graph.Reshape(blocks, graph.Concat(graph.constant([0, channels.length * area]), smaller, axis=0))
+    images, _, height, width = sizes_of(graph, data)
+    spread = [images, channels.length // area, height, stride, width, stride]
+    blocks = graph.Transpose(reshaped(graph, data, spread), perm=[0, 3, 5, 1, 2, 4])
+    smaller = (compute(graph, "Div", size, stride) for size in (height, width))
+    return reshaped(graph, blocks, [images, channels.length * area, *smaller])
