@@ -84,6 +84,11 @@ def signature_of(model: Model, fault: Fault) -> str:
     return " ".join(f"{fault.kind}: {' '.join(operations_of(model))}: {what}".split()).rstrip(": ")
 
 
+def alike(one: Fault, other: Fault) -> bool:
+    """Return whether faults are of the same kind, and have the same message where messages name a cause."""
+    return one.kind == other.kind and (one.kind not in _WORDED or pattern(one.message) == pattern(other.message))
+
+
 def reduce_fault(model: Model, inputs: Sequence[Array], fault: Fault, judge: Judge) -> Reduced:
     """Return the smallest model that has a fault of the same kind."""
     best, end, runs = Reduced(model, inputs, fault), monotonic() + _SECONDS, 0
@@ -100,9 +105,7 @@ def reduce_fault(model: Model, inputs: Sequence[Array], fault: Fault, judge: Jud
             raise
         except OvirError:
             return False
-        if found is None or found.kind != fault.kind or (found.known is not None and fault.known is None):
-            return False
-        if fault.kind in _WORDED and pattern(found.message) != pattern(fault.message):
+        if found is None or not alike(found, fault) or (found.known is not None and fault.known is None):
             return False
         best = Reduced(candidate.model, arrays, found)
         return True
