@@ -12,13 +12,13 @@ from typing import Any
 from ovir.core.arrays import Array
 from ovir.debugging.candidates import Candidate
 from ovir.debugging.engines.process import EngineMissingError
+from ovir.debugging.layerwise_run import ENDS
 from ovir.debugging.reduce import ReductionSearch
 from ovir.diagnostics.errors import OvirError
 from ovir.fuzzing.judging import Fault, Judge
 from ovir.graph.layers import Layer
 from ovir.model import Model
 
-_ENDS = ("Parameter", "Result", "Const")
 _WORDED = ("refusal", "ovir")
 """The kinds of faults whose messages name a cause."""
 _SECONDS = 15.0
@@ -70,7 +70,7 @@ def pattern(message: str) -> str:
 
 def operations_of(model: Model) -> list[str]:
     """Return the operation versions of a model."""
-    return sorted({version_of(layer) for layer in model.walk() if layer.type not in _ENDS})
+    return sorted({version_of(layer) for layer in model.walk() if layer.type not in ENDS})
 
 
 def version_of(layer: Layer) -> str:

@@ -20,6 +20,7 @@ from ovir.core.arrays import Array
 from ovir.core.reading import read_text
 from ovir.debugging.candidates import count as count_layers
 from ovir.debugging.engines.process import UnsupportedError
+from ovir.debugging.layerwise_run import ENDS
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, OvirError
@@ -36,7 +37,6 @@ _NOT_AGAIN = "not seen again in a new process: an earlier model may have harmed 
 STATE = "fuzz.json"
 """The file of a folder of findings with what a later call needs to go on."""
 _TIMEOUT = 20.0
-_ENDS = ("Parameter", "Result", "Const")
 
 
 @dataclass
@@ -288,7 +288,7 @@ class _Session:
 
     def _exercise(self, model: Model) -> None:
         for layer in model.walk():
-            if layer.type not in _ENDS:
+            if layer.type not in ENDS:
                 port = (*layer.inputs, *layer.outputs)[0] if layer.inputs or layer.outputs else None
                 kind = "-" if port is None else str(port.element_type)
                 self.found.exercised.setdefault(version_of(layer), Counter())[kind] += 1
