@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from ovir.building.creation import new_constant, new_operation, new_parameter, new_result
 from ovir.core.arrays import Array
@@ -203,12 +201,7 @@ class EngineDevice:
                 for suffix in (".xml", ".bin"):
                     os.unlink(path.with_suffix(suffix))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self.engine.close()
         self._stack.close()
 
@@ -239,12 +232,7 @@ class OvirDevice:
     def release(self) -> None:
         self._compiled = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self.release()
 
 
@@ -460,14 +448,10 @@ class DeviceSide(Side):
         results = self._device.run_whole(self.partners.inputs(inputs))
         return [None if index is None else results[index] for index in self.partners.outputs]
 
-    def __enter__(self) -> Self:
-        self._device.__enter__()
+    def open(self) -> None:
         self._device.open()
         a, b = self.partners.a, self.partners.b
         self.description = self._device.description if a is b else f"{b.path} on {self._device.description}"
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._device.__exit__(kind, error, trace)
+    def close(self) -> None:
+        self._device.close()

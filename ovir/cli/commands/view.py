@@ -16,7 +16,7 @@ from ovir.cli.terminal.display import last_line
 from ovir.cli.terminal.output import DONE, print_diagnostics, print_message, say
 from ovir.cli.terminal.signals import Terminated
 from ovir.debugging.compare import compare
-from ovir.debugging.device_graph_run import execute
+from ovir.debugging.device_queries import execute
 from ovir.diagnostics.codes import CODES
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.wording import plural
