@@ -55,7 +55,11 @@ class ScaledDotProductAttention(Operator):
         scale: TensorType | None = None,
         sink: TensorType | None = None,
     ) -> TensorType:
-        element_type = self._types(query, key, value, attention_mask, scale, sink)
+        numbers = None if attention_mask is None or attention_mask.element_type == boolean else attention_mask
+        element_type = self.shared_type(
+            query=query, key=key, value=value, attention_mask=numbers, scale=scale, sink=sink
+        )
+        self.require_real("query", element_type)
         tensors = {"query": query.shape, "key": key.shape, "value": value.shape}
         for name, shape in tensors.items():
             self.require_rank_at_least(name, shape, 3)
@@ -83,24 +87,9 @@ class ScaledDotProductAttention(Operator):
             self.require(fits, "sink of shape {} cannot be broadcast to {}, one number per row", sink.shape, per_row)
         return TensorType(element_type, batch + PartialShape([rows, value.shape[-1]]))
 
-    def _types(
-        self, query: TensorType, key: TensorType, value: TensorType, mask: TensorType | None, *rest: TensorType | None
-    ) -> ElementType:
-        types = {"query": query.element_type, "key": key.element_type, "value": value.element_type}
-        if mask is not None and mask.element_type != boolean:
-            types["attention_mask"] = mask.element_type
-        types |= {name: t.element_type for name, t in zip(("scale", "sink"), rest, strict=True) if t is not None}
-        merged = self.merge_types(*types.values(), names=list(types))
-        self.require_real("query", merged)
-        return merged
-
     def _broadcast(self, batch: PartialShape, other: PartialShape, name: str) -> PartialShape:
-        both = batch.broadcast_with(other)
-        if both is None:
-            self.fail(
-                "the batch dimensions {} of {} cannot be broadcast with {} of the other inputs", other, name, batch
-            )
-        return both
+        message = "the batch dimensions {} of {} cannot be broadcast with {} of the other inputs"
+        return self.require_known(batch.broadcast_with(other), message, other, name, batch)
 
     def run(self, *inputs: Array) -> Array:
         return self.run_in_steps(lambda name, place, block: block, *inputs)

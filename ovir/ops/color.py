@@ -32,9 +32,8 @@ class ColorBase(Operator):
 
     def _even(self, name: str, dim: Dimension, shape: PartialShape) -> Dimension:
         """Return the dimension restricted to even sizes; raise if it is odd."""
-        half_sizes = dim.exact_div(2)
-        if half_sizes is None:
-            self.fail("the {} of an image must be even, got {} of {}", name, dim, shape)
+        message = "the {} of an image must be even, got {} of {}"
+        half_sizes = self.require_known(dim.exact_div(2), message, name, dim, shape)
         return dim.merged_with(half_sizes * 2) or dim
 
     def _require_channels(self, name: str, shape: PartialShape, channels: int) -> None:
@@ -81,20 +80,16 @@ class YuvToRgbBase(ColorBase):
         return TensorType(element_type, PartialShape([image[0], height, width, 3]))
 
     def _image_height(self, luma: PartialShape) -> Dimension:
-        thirds = luma[1].exact_div(3)
-        if thirds is None:
-            self.fail("the height of all planes in one tensor must be a multiple of 3, got {} of {}", luma[1], luma)
+        message = "the height of all planes in one tensor must be a multiple of 3, got {} of {}"
+        thirds = self.require_known(luma[1].exact_div(3), message, luma[1], luma)
         return thirds * 2
 
     def _merged(self, image: PartialShape, name: str, chroma: PartialShape) -> PartialShape:
         doubled = PartialShape(None)
         if chroma.rank is not None:
             doubled = PartialShape([chroma[0], chroma[1] * 2, chroma[2] * 2])
-        merged = image.merged_with(doubled)
-        if merged is None:
-            message = "{} {} does not match an image of {} (batch, height, width): expected half its height and width"
-            self.fail(message, name, chroma, image)
-        return merged
+        message = "{} {} does not match an image of {} (batch, height, width): expected half its height and width"
+        return self.require_known(image.merged_with(doubled), message, name, chroma, image)
 
     def planes(self, *inputs: Array) -> tuple[Array, Array, Array]:
         """Return Y [batch, height, width], and U and V, which are half as high and wide."""
@@ -223,7 +218,7 @@ class RgbToNv12Base(ColorBase):
 
     def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:
         allowed = (u8, f16, bf16, f32, f64)
-        self.require_type("data", data.element_type, lambda t: t in allowed, "u8, f16, bf16, f32 or f64")
+        self.require_type("data", data, lambda t: t in allowed, "u8, f16, bf16, f32 or f64")
         self._require_channels("data", data.shape, 3)
         batch, height, width = data.shape[0], data.shape[1], data.shape[2]
         height, width = self._even("height", height, data.shape), self._even("width", width, data.shape)

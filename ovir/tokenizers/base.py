@@ -67,7 +67,7 @@ class TokenizerOperator(Operator):
 
     def _require_one(self, inputs: Sequence[TensorType], index: int, name: str, element_type: Any) -> None:
         words = f"input {index} ({name})"
-        self.require_type(words, inputs[index].element_type, lambda t: t == element_type, str(element_type))
+        self.require_type(words, inputs[index], lambda t: t == element_type, str(element_type))
 
     # ----- kernels
 

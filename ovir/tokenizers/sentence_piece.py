@@ -56,12 +56,12 @@ class SentencepieceTokenizer(_SentencePiece):
         self.require_inputs(inputs)
         self.require_bytes(inputs, 0, "model")
         if len(inputs) in (2, 6):
-            self.require_type("strings", inputs[1].element_type, lambda t: t == string, "string")
+            self.require_type("strings", inputs[1], lambda t: t == string, "string")
         else:
             self.require_strings(inputs, 1)
         if len(inputs) > 4:
             self.require_strings(inputs, len(inputs) - 4)
-            self.require_integers("ids of special tokens", inputs[-1].element_type)
+            self.require_integers("ids of special tokens", inputs[-1])
         two = as_dimension(2)
         return (
             TensorType(i64, PartialShape([UNKNOWN, two])),
@@ -177,8 +177,7 @@ class _Detokenizer(_SentencePiece):
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
         self.require_bytes(inputs, 0, "model")
-        self.require_integers("ids", inputs[1].element_type)
-        self.require_rank("ids", inputs[1].shape, 2)
+        self.require_integers("ids", inputs[1], 2)
         return string_types(PartialShape([inputs[1].shape[0]]))
 
     def run(self, model: Array, ids: Array) -> tuple[Array, ...]:

@@ -128,7 +128,7 @@ class RaggedToDense(TokenizerOperator):
     def infer(self, *inputs: TensorType) -> tuple[TensorType, TensorType]:
         self.require_inputs(inputs)
         self.require_rows(inputs, 0)
-        self.require_integers("the length", inputs[3].element_type)
+        self.require_integers("the length", inputs[3])
         self.require_one_element("the length", inputs[3].shape)
         rows = inputs[0].shape
         length = UNKNOWN if rows.size() == 0 else self.count_of("the length", inputs[3])
