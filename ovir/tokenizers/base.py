@@ -141,7 +141,9 @@ def packed(strings: Iterable[bytes], shape: tuple[int, ...]) -> tuple[Array, Arr
 
 def begins_of(ends: Array) -> Array:
     """Return where parts begin that follow each other without gaps, from where they end."""
-    return np.concatenate([np.zeros(min(ends.size, 1), ends.dtype), ends.ravel()[:-1]]).reshape(ends.shape)
+    begins = np.zeros_like(ends)
+    begins.reshape(-1)[1:] = ends.reshape(-1)[:-1]
+    return begins
 
 
 def rows_until(row_ends: Sequence[int], rows_begin: Array, rows_end: Array) -> tuple[Array, Array]:
@@ -155,6 +157,13 @@ def ranges(begins: Array, ends: Array) -> Iterable[tuple[int, int]]:
     if begins.size != ends.size:
         raise OperatorError(f"{begins.size} begins and {ends.size} ends of rows do not fit")
     return zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
+
+
+def sums(counts: Array) -> Array:
+    """Return the sums of the first counts: of none, of one, and so on."""
+    result = np.zeros(counts.size + 1, np.int64)
+    np.cumsum(counts, out=result[1:])
+    return result
 
 
 def as_i32(numbers: Sequence[int] | Array, shape: tuple[int, ...] = (-1,)) -> Array:
