@@ -1,3 +1,4 @@
+import gc
 import inspect
 import os
 import signal
@@ -33,6 +34,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             what = lacking_elsewhere(inspect.getsource(item.function))
             if what is not None:
                 item.add_marker(pytest.mark.skip(reason=f"this system lacks {what}"))
+
+
+def pytest_collection_finish() -> None:
+    """Leave all tests and modules out of later collections of garbage, which tests cause, and some of them measure."""
+    gc.collect()
+    gc.freeze()
 
 
 def _names_used_by(item: pytest.Function) -> list[str]:

@@ -78,7 +78,13 @@ def test_a_device_that_fails(fault: str, problem: str, device: pytest.MonkeyPatc
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("second", "fault", "failing", "wrong"),
-    [(False, "die", 9, 4), (True, "die", 4, 9), (False, "refuse", 9, 7), (True, "refuse", 9, 4), (False, "refuse", 4, 9)],
+    [
+        (False, "die", 9, 4),
+        (True, "die", 4, 9),
+        (False, "refuse", 9, 7),
+        (True, "refuse", 9, 4),
+        (False, "refuse", 4, 9),
+    ],
 )
 def test_a_failure_counts_before_a_difference(
     second: bool,
@@ -401,7 +407,9 @@ def test_a_second_model_that_fails_at_a_layer_of_its_own(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("maker", "share"), [*zip(MAKERS, (0.1, 0.3, 0.7)), *zip(MAKERS, (0.7, 0.1, 0.3))])
+@pytest.mark.parametrize(
+    ("maker", "share"), [("chain", 0.1), ("branches", 0.3), ("transformer", 0.1), ("transformer", 0.7)]
+)
 def test_the_layer_at_fault_is_a_suspect_whatever_was_recorded(maker: str, share: float) -> None:
     model, rng = MAKERS[maker](40, {}), random.Random(2)
     feeds = ovir.random_inputs(model)
