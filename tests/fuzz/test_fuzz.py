@@ -49,9 +49,9 @@ def test_faults_of_one_signature_are_one_finding(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [["--only", "--seconds", "90"], ["--unchanged", "--seconds", "20"]])
+@pytest.mark.parametrize("options", [[], ["--unchanged"]])
 def test_planted_faults_are_found_and_nothing_else(options: list[str]) -> None:
-    """A search finds them within two minutes each; it runs in a process of its own, where nothing watches kernels."""
+    """The search runs in a process of its own, where nothing watches kernels."""
     command = [sys.executable, "-m", "tests.fuzz.faulty", *options]
     run = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300)
     assert len(FAULTS) >= 60
