@@ -42,5 +42,10 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Let plugins see all objects: hypothesis warns of random generators that nothing seems to hold."""
+    gc.unfreeze()
+
+
 def _names_used_by(item: pytest.Function) -> list[str]:
     return [item.originalname, *item.fixturenames]
