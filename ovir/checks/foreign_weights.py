@@ -10,8 +10,35 @@ import numpy as np
 
 from ovir.checks.rule import Context, means_open_end
 from ovir.core.element_types import i64, u64
-from ovir.diagnostics import codes
-from ovir.diagnostics.codes import Code, Severity
+from ovir.diagnostics.codes import (
+    AXIS,
+    BODY,
+    BOOLEAN_BYTES,
+    CANCELLED,
+    DECLARED_SHAPE,
+    DUPLICATE_CONSTANT,
+    F16_OVERFLOW,
+    FOREIGN_WEIGHTS,
+    INDEX_RANGE,
+    INFERENCE,
+    INPUT_SHAPE,
+    NARROWED,
+    NEGATIVE_INDEX,
+    NO_OP,
+    NON_FINITE,
+    PAST_END,
+    RANK,
+    SIZE_OVERFLOW,
+    STRING_DATA,
+    TOO_LARGE,
+    UNUSED_BYTES,
+    VARIABLE_TYPE,
+    ZERO_DIVISOR,
+    ZERO_SCALE,
+    ZERO_WEIGHTS,
+    Code,
+    Severity,
+)
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics
 from ovir.diagnostics.wording import plural
@@ -22,39 +49,21 @@ from ovir.ir.weights import WeightsMark
 from ovir.ops.infrastructure import Const
 
 
-def _ids(*kinds: Code) -> frozenset[str]:
-    return frozenset(kind.id for kind in kinds)
+def _ids(*codes: Code) -> frozenset[str]:
+    return frozenset(code.id for code in codes)
 
 
-_OF_CONSTANTS = _ids(codes.NON_FINITE, codes.BOOLEAN_BYTES, codes.STRING_DATA)
+_OF_CONSTANTS = _ids(NON_FINITE, BOOLEAN_BYTES, STRING_DATA)
 """Diagnostics of a constant whose bytes may belong to another one."""
-_OF_READERS = _ids(codes.AXIS, codes.INFERENCE, codes.SIZE_OVERFLOW, codes.INDEX_RANGE)
+_OF_READERS = _ids(AXIS, INFERENCE, SIZE_OVERFLOW, INDEX_RANGE)
 """Diagnostics of a layer that may read such a constant as an integer."""
-_OF_SHAPES = _ids(codes.DECLARED_SHAPE, codes.TOO_LARGE)
+_OF_SHAPES = _ids(DECLARED_SHAPE, TOO_LARGE)
 """Diagnostics of a layer to which such an integer gives a size."""
 _FOLLOWING = (
     _OF_CONSTANTS
     | _OF_READERS
-    | _ids(
-        codes.DECLARED_SHAPE,
-        codes.INPUT_SHAPE,
-        codes.RANK,
-        codes.TOO_LARGE,
-        codes.BODY,
-        codes.VARIABLE_TYPE,
-        codes.PAST_END,
-        codes.UNUSED_BYTES,
-    )
-    | _ids(
-        codes.F16_OVERFLOW,
-        codes.ZERO_DIVISOR,
-        codes.NARROWED,
-        codes.ZERO_SCALE,
-        codes.NO_OP,
-        codes.NEGATIVE_INDEX,
-        codes.DUPLICATE_CONSTANT,
-        codes.CANCELLED,
-    )
+    | _ids(DECLARED_SHAPE, INPUT_SHAPE, RANK, TOO_LARGE, BODY, VARIABLE_TYPE, PAST_END, UNUSED_BYTES)
+    | _ids(F16_OVERFLOW, ZERO_DIVISOR, NARROWED, ZERO_SCALE, NO_OP, NEGATIVE_INDEX, DUPLICATE_CONSTANT, CANCELLED)
 )
 """Diagnostics that depend on the values of constants."""
 
@@ -74,11 +83,11 @@ def report_foreign_weights(context: Context, mark: WeightsMark | None, diagnosti
             name = Path(context.weights.name).name
             message = f"{name} has the size, but not the checksum of the weights that the .xml was saved with"
             place = Place(context.file, line_of(context.root))
-            diagnostics.add(diagnose(codes.FOREIGN_WEIGHTS, f"{message}{following}", place, hint=SAVED_APART))
+            diagnostics.add(diagnose(FOREIGN_WEIGHTS, f"{message}{following}", place, hint=SAVED_APART))
         return
     if not any(d.code in _FOLLOWING for d in diagnostics):
         return
-    if context.has_only_zeros and (zeros := [d for d in diagnostics if d.code == codes.ZERO_WEIGHTS.id]):
+    if context.has_only_zeros and (zeros := [d for d in diagnostics if d.code == ZERO_WEIGHTS.id]):
         _leave_out_what_follows(zeros[0], diagnostics)
         return
     if mark is not None:
@@ -88,7 +97,7 @@ def report_foreign_weights(context: Context, mark: WeightsMark | None, diagnosti
     impossible = {layer: value for layer in constants if (value := _impossible_integer(layer)) is not None}
     suspicious = _suspicious_constants(constants, diagnostics, {*past_end, *impossible})
     misfits = len(past_end) + len(impossible) + len(suspicious)
-    differs = bool(past_end) or any(d.code == codes.UNUSED_BYTES.id for d in diagnostics)
+    differs = bool(past_end) or any(d.code == UNUSED_BYTES.id for d in diagnostics)
     if misfits < _least_misfits(constants, differs) or not (
         len(impossible) > 1
         or (differs and impossible)
@@ -110,12 +119,12 @@ def report_foreign_weights(context: Context, mark: WeightsMark | None, diagnosti
         f"do not fit ({listed}){_discard_following(diagnostics)}"
     )
     hint = "pass the .bin that was written with the .xml, then check again"
-    diagnostics.add(diagnose(codes.FOREIGN_WEIGHTS, message, Place(context.file, line_of(context.root)), hint=hint))
+    diagnostics.add(diagnose(FOREIGN_WEIGHTS, message, Place(context.file, line_of(context.root)), hint=hint))
 
 
 def _leave_out_what_follows(cause: Diagnostic, diagnostics: Diagnostics) -> None:
     """Keep one diagnostic of weights that hold nothing but zeros: an error if errors follow from them."""
-    following = [d for d in diagnostics if d.code in _FOLLOWING - {codes.PAST_END.id, codes.UNUSED_BYTES.id}]
+    following = [d for d in diagnostics if d.code in _FOLLOWING - {PAST_END.id, UNUSED_BYTES.id}]
     if not following:
         return
     for found in (cause, *following):
@@ -151,7 +160,7 @@ def _hint_at_bytes(impossible: Mapping[Layer, int], diagnostics: Diagnostics) ->
         for found in related:
             diagnostics.discard(found)
             diagnostics.add(replace(found, hint=hint))
-        for found in [d for d in diagnostics if d.layer == layer.title and d.code == codes.NARROWED.id and related]:
+        for found in [d for d in diagnostics if d.layer == layer.title and d.code == NARROWED.id and related]:
             diagnostics.discard(found)  # the range of i32 does not matter then
 
 
