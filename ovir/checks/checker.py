@@ -15,8 +15,21 @@ from ovir.checks.rule import FOR_UNTRUSTED, NEED_WHOLE_GRAPH, OF_RUNS, RULES, Co
 from ovir.checks.untrusted.budget import Budget
 from ovir.core.html import html_table
 from ovir.core.shapes import ShapeLike
-from ovir.diagnostics import codes
-from ovir.diagnostics.codes import CODES, Severity
+from ovir.diagnostics.codes import (
+    CODES,
+    DECLARED_SHAPE,
+    DECLARED_TYPE,
+    EXCHANGED_INPUTS,
+    FOREIGN_WEIGHTS,
+    INPUT_SHAPE,
+    INPUT_TYPE,
+    INTERNAL,
+    OUTSIDE_SPEC,
+    OWN_SHAPE,
+    OWN_TYPE,
+    WRITTEN_TWICE,
+    Severity,
+)
 from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text
 from ovir.diagnostics.errors import OWN_FAULT, Diagnostics, InputError
 from ovir.graph.layers import Port
@@ -125,14 +138,14 @@ def _collect(model: Source, weights: Any, options: CheckOptions, clock: Clock | 
             else:
                 _infer_reshaped(document.model, options.shapes, diagnostics)
                 # WRITTEN_TWICE compares the shapes of Parameters with declared ones.
-                options = replace(options, skip=(*options.skip, codes.WRITTEN_TWICE.id))
+                options = replace(options, skip=(*options.skip, WRITTEN_TWICE.id))
             if document.model.version == 10:
                 check_names(document.model, diagnostics)
         with _timed("rules", clock):
             failing = frozenset(d.layer for d in diagnostics if d.layer is not None and _is_refusal(d))
             context = Context(document.root, document.file, document.weights, document.model, options, failing)
             _apply_rules(context, diagnostics)
-            if codes.FOREIGN_WEIGHTS.id not in options.skip:
+            if FOREIGN_WEIGHTS.id not in options.skip:
                 report_foreign_weights(context, document.mark, diagnostics)
             fold_constant_types(context, diagnostics)
             if options.untrusted:
@@ -170,7 +183,7 @@ def infer_recovering(
     blame_constants(document.model, diagnostics)
     contradictions = [d for d in diagnostics if d.code in _CONTRADICTIONS]
     for contradiction in contradictions:
-        if contradiction.code == codes.OUTSIDE_SPEC.id:
+        if contradiction.code == OUTSIDE_SPEC.id:
             diagnostics.discard(contradiction)  # rules report it for constants, runs for computed values
     if has_read_errors or not contradictions:
         return
@@ -181,7 +194,7 @@ def infer_recovering(
         if failing or declared is not None:
             for port, tensor in types.items():
                 port.inferred = tensor
-    differing = [d for d in contradictions if d.code != codes.OUTSIDE_SPEC.id]
+    differing = [d for d in contradictions if d.code != OUTSIDE_SPEC.id]
     report_refusals(document.model, refusals, differing, failing, diagnostics)
 
 
@@ -189,21 +202,21 @@ def _infer_reshaped(model: Model, shapes: Mapping[Any, ShapeLike] | ShapeLike, d
     """Infer in other shapes of the inputs; declared shapes belong to those of the file, and are not compared."""
     set_parameters(reshaped_parameters(model, shapes))
     infer_into(model, found := Diagnostics())
-    about_shapes = {code.id for code in (*SHAPES, codes.EXCHANGED_INPUTS)}
+    about_shapes = {code.id for code in (*SHAPES, EXCHANGED_INPUTS)}
     diagnostics.extend(d for d in found if d.code not in about_shapes)
 
 
 _CONTRADICTIONS = {
     code.id
     for code in (
-        codes.DECLARED_SHAPE,
-        codes.DECLARED_TYPE,
-        codes.EXCHANGED_INPUTS,
-        codes.INPUT_SHAPE,
-        codes.INPUT_TYPE,
-        codes.OUTSIDE_SPEC,
-        codes.OWN_SHAPE,
-        codes.OWN_TYPE,
+        DECLARED_SHAPE,
+        DECLARED_TYPE,
+        EXCHANGED_INPUTS,
+        INPUT_SHAPE,
+        INPUT_TYPE,
+        OUTSIDE_SPEC,
+        OWN_SHAPE,
+        OWN_TYPE,
     )
 }
 
@@ -239,4 +252,4 @@ def _apply_rules(context: Context, diagnostics: Diagnostics, *, of_runs: bool = 
             raise  # of the whole check, not of this rule
         except Exception as error:  # a fault of ovir itself must not hide other diagnostics
             message = f"ovir failed in the rule of {code}: {type(error).__name__}: {error}"
-            diagnostics.report(codes.INTERNAL, message, Place(context.file), OWN_FAULT, severity=Severity.WARNING)
+            diagnostics.report(INTERNAL, message, Place(context.file), OWN_FAULT, severity=Severity.WARNING)
