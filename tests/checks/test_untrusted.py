@@ -19,9 +19,9 @@ from support.hostile import HONEST, TRICKS
 import ovir
 from ovir import opset13 as ops
 from ovir.checks.options import CheckOptions
+from ovir.checks.rules import CODES
 from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.guard import Guard
-from ovir.diagnostics.codes import CODES
 
 pytestmark = pytest.mark.slow
 
