@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -100,7 +100,7 @@ def product(graph: Graph, a: Tensor, blocks: Blocks) -> Tensor:
 
 
 def _product(
-    graph: Graph, a: Tensor, blocks: Blocks, bits: int, shift: int, scale: Array, point: Array, **attributes: int
+    graph: Graph, a: Tensor, blocks: Blocks, bits: int, shift: int, scale: Array, point: Array, **attributes: Any
 ) -> Tensor:
     """Return the product with a matrix of some bits of each code, from ``shift`` on."""
     is_default = not (point != 1 << bits - 1).any()

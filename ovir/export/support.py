@@ -191,12 +191,8 @@ def computed_as(
     not known).
     """
     candidates = [t for t in (element_type, *_WIDER.get(element_type, ())) if spelling(t) in allowed]
-    if kernels is None:
-        return candidates[0] if candidates else None
-    for candidate in candidates:
-        if has_kernel(candidate, kernels):
-            return candidate
-    return candidates[0] if candidates else None
+    runnable = [t for t in candidates if kernels is None or has_kernel(t, kernels)]
+    return next(iter((*runnable, *candidates)), None)
 
 
 def has_kernel(element_type: ElementType, kernels: frozenset[str]) -> bool:

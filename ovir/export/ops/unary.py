@@ -125,10 +125,9 @@ def erf(graph: Graph, x: Tensor) -> Tensor:
     """Return the error function of each element."""
     size = graph.Clip(graph.Abs(x), 0, 6)
     square = graph.Mul(size, size)
-    above, below = ERF_NEAR
-    near = graph.Div(graph.Mul(size, _polynomial(graph, above, square)), _polynomial(graph, below, square))
-    above, below = ERF_FAR
-    quotient = graph.Div(_polynomial(graph, above, size), _polynomial(graph, below, size))
+    above, below = (_polynomial(graph, coefficients, square) for coefficients in ERF_NEAR)
+    near = graph.Div(graph.Mul(size, above), below)
+    quotient = graph.Div(*(_polynomial(graph, coefficients, size) for coefficients in ERF_FAR))
     far = graph.Sub(1, graph.Mul(graph.Exp(graph.Neg(square)), quotient))
     return graph.Mul(graph.Sign(x), graph.Where(graph.Less(size, 1), near, far))
 
