@@ -427,7 +427,3 @@ def test_bad_attributes() -> None:
     unknown = [tensor("[...]")] * 4
     assert_refused("nms_eta must be 1, got 0.9", proposals(nms_eta=0.9), *unknown)
     assert_refused("roi_num_type must be i32 or i64, got f32", proposals(roi_num_type=f32), *unknown)
-    with pytest.raises(ValueError, match="attribute 'pre_nms_count': -1 is below 0"):
-        proposals(pre_nms_count=-1)
-    with pytest.raises(ValueError, match="attribute 'post_nms_count' is missing"):
-        GenerateProposals(pre_nms_count=1)
