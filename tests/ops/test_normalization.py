@@ -160,21 +160,9 @@ def test_types(op: Operator, inputs: list[TensorType], result: str) -> None:
             r"data of shape \[1,3\] and beta of shape \[4\] must have the same number of channels \(dimensions 1 and 0\)",
         ),
         (norm.BatchNormInference5(), [tensor("3"), *[tensor("3")] * 4], r"data must have rank 2 or .* got shape \[3\]"),
-        (
-            norm.BatchNormInference5(),
-            [tensor("1,3"), tensor("3", f16), *[tensor("3")] * 3],
-            "data is f32 and gamma is f16",
-        ),
-        (
-            norm.GroupNormalization(num_groups=2),
-            [tensor("1,3"), tensor("3"), tensor("3")],
-            "3 channels .* into 2 equal",
-        ),
-        (
-            norm.GroupNormalization(num_groups=1),
-            [tensor("1,3"), tensor("3"), tensor("2")],
-            r"bias of shape \[2\] must have",
-        ),
+        (norm.BatchNormInference5(), [tensor("1,3"), tensor("3", f16), *[tensor("3")] * 3], "data is f32 and gamma"),
+        (norm.GroupNormalization(num_groups=2), [tensor("1,3"), tensor("3"), tensor("3")], "3 channels .* 2 equal"),
+        (norm.GroupNormalization(num_groups=1), [tensor("1,3"), tensor("3"), tensor("2")], r"bias of shape \[2\] must"),
     ],
 )
 def test_refused(op: Operator, inputs: list[TensorType], message: str) -> None:
