@@ -1,7 +1,5 @@
 """A headless browser for the tests of pages."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 

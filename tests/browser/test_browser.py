@@ -1,7 +1,5 @@
 """The fixture itself: what it says about a page is true, so that the other tests can rely on it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """``ovir view`` in a browser: Model Explorer draws the graph with its overlay, and finds layers."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reports in a browser: they load without errors and requests, are sorted and searched, and show details."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import time

@@ -1,7 +1,5 @@
 """The documentation site in a browser: pages load without errors and from nowhere else, and its search finds things."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from functools import partial

@@ -5,8 +5,6 @@ none, has a line ``expect: OVIR305 line 34`` for each diagnostic (no line: one o
 ``options: runtime 2022.3`` or ``options: device NPU``.
 """
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The rules of devices: each is broken by a model that is made for it, and by no other; a plain model breaks none."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """The weights of another model, and weights that are all zero: one report, and nothing that follows from it."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Callable

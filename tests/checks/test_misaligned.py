@@ -1,7 +1,5 @@
 """Constants that are not aligned are reported only if copying them costs something."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.builder import Net

@@ -1,7 +1,5 @@
 """Files that are broken at random neither hang nor crash ovir, and get diagnostics. See ``mutants``, which makes them."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A model of 500 layers with ten different faults at once: each is found, on its line, and nothing follows from it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """Faults in the computation of shapes, and the later layers that `read_model` would refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rules and consequences: what is reported once, and summed up, where files are wrong in several ways."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.builder import ITERATOR, RELU, RESULT, Net, document, layer_text

@@ -1,7 +1,5 @@
 """A device for comparisons: a stand-in for OpenVINO that has the faults of devices."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

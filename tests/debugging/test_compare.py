@@ -1,7 +1,5 @@
 """``ovir.compare`` with a device (a stand-in for OpenVINO, which is ovir with faults), a second model and recordings."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

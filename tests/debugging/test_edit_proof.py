@@ -1,7 +1,5 @@
 """The proof of edits: models that compute the same pass, others are refused with the first layer that differs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """ovir.precision: which layers must stay in f32."""
 
-from __future__ import annotations
-
 import json
 import math
 from contextlib import nullcontext

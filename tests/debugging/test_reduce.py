@@ -1,7 +1,5 @@
 """Reduction of models: the search for the smallest one, and the commands that check candidates."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A difference between a model and its export is called rounding only where that is proven."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

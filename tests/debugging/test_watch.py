@@ -1,7 +1,5 @@
 """ovir.Watch: the first layers that make NaN, infinities and values out of range."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

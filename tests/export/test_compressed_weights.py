@@ -1,7 +1,5 @@
 """Weights of 4 and 8 bits: products and gathers that read them compressed, with operators that onnxruntime has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory

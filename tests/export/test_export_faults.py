@@ -1,7 +1,5 @@
 """Exports that once failed, or that computed something else than ovir: rare attributes, empty tensors, odd shapes."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

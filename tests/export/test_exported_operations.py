@@ -1,7 +1,5 @@
 """Random models of every operation version are exported and compute what ovir computes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from fuzz.cases import VERSIONS, make_case

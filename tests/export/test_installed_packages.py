@@ -1,7 +1,5 @@
 """What an export takes from the installed packages: the default opset, and the types of the kernels of onnxruntime."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 

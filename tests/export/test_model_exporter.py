@@ -1,7 +1,5 @@
 """Export of models: names, dynamic dimensions, state, refusals, files."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

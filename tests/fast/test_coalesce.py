@@ -1,7 +1,5 @@
 """Views with as few axes as possible."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

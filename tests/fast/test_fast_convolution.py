@@ -1,7 +1,5 @@
 """Convolutions of integers, which are computed in f64 where that is exact, and of bits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Gather and GatherElements, by the reference and in all their fast forms, against plain loops over random shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fast forms of recurrent operations against their kernels, over kinds, directions, activations and layouts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Embedding bags in blocks: the sums of many bags against those of the reference."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.binding import bound_results

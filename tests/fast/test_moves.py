@@ -1,7 +1,5 @@
 """The fast forms of operations that move elements: few copies, and the elements that ``run`` moves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Elementwise functions of small numbers by tables, and in blocks of f16 and bf16: the same as the kernel gives."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

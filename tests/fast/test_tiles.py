@@ -1,7 +1,5 @@
 """Convolutions that are computed by tiles of 2x2 outputs, with limits so small that small ones have several blocks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

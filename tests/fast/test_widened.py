@@ -1,7 +1,5 @@
 """f16 and bf16 in the fast forms for f32: results are rounded once, and inputs stay as they are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Models of one operation each, made of a seed: most of them legal, the others nearly so."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -8,8 +8,6 @@ model with the changed one, and, with ``--device openvino:CPU``, of the changed 
 device, isolated and cumulative. Layers that differ without a fault, too, do not count as named unless they differ more.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

@@ -1,7 +1,5 @@
 """One trial of the fuzzer: check, infer and run a model, and say what ovir does wrong with it."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import resource

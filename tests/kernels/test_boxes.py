@@ -1,7 +1,5 @@
 """How much boxes overlap: known areas, and boxes that share corners, edges or everything."""
 
-from __future__ import annotations
-
 from math import pi, sqrt
 
 import numpy as np

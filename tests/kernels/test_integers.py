@@ -1,7 +1,5 @@
 """Real numbers as integers: one result on every processor, also for NaN and numbers beyond the type."""
 
-from __future__ import annotations
-
 from math import isfinite, isnan, trunc
 from typing import Any
 

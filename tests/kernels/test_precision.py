@@ -1,7 +1,5 @@
 """Where results are computed, and that they come out once, contiguous and in the type asked for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Sums and maxima of chosen pixels: rows too long to be fetched together, groups, and corners of places."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Rounding: halves, their neighbors, numbers so large that none has a fraction, and what is not a number."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

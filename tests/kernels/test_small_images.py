@@ -1,8 +1,6 @@
 """A batch of many small images is computed together: the results are those of the images one by one, and as fast as
 those of fewer, larger images."""
 
-from __future__ import annotations
-
 from time import process_time
 from typing import Any
 

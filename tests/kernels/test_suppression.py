@@ -3,8 +3,6 @@
 The reference and the fast form give the same ones.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,6 @@
 """Texts of attributes: what ``format`` writes, ``parse`` reads."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,42 @@ def test_defaults_and_choices_are_read_as_they_are_written() -> None:
             except ValueError:
                 continue  # the default stands for a missing attribute, which is not written
             assert spec.parse(spec.format(value)) == value, (cls, spec)
+
+
+def sample(spec: Attribute) -> Any:
+    """Return a value that an attribute may have."""
+    number = max(1, spec.minimum or 1)
+    values = {
+        int: number,
+        float: float(number),
+        bool: True,
+        str: "a",
+        ElementType: f32,
+        PartialShape: PartialShape([1]),
+    }
+    values |= {tuple[int, ...]: (number,), tuple[float, ...]: (float(number),), tuple[str, ...]: ("a",)}
+    return spec.choices[0] if spec.choices else values[spec.type]
+
+
+def test_limits_of_attributes_hold_for_every_operation() -> None:
+    for cls in CLASSES:
+        required = {spec.field: sample(spec) for spec in cls.required_attributes}
+        for spec in cls.attributes.values():
+            others = {field: value for field, value in required.items() if field != spec.field}
+            for choice in spec.choices:
+                assert getattr(cls(**others, **{spec.field: choice.upper()}), spec.field) == choice
+            wrong = [("none of them", "is not one of")] * bool(spec.choices)
+            if spec.minimum is not None:
+                below = spec.minimum - 1
+                wrong.append((below if spec.type in (int, float) else (below,), f"is below {spec.minimum}"))
+            for value, message in wrong:
+                with pytest.raises(ValueError, match=rf"attribute '{spec.name}': .*{re.escape(message)}"):
+                    cls(**others, **{spec.field: value})
+            if spec.required:
+                with pytest.raises(ValueError, match=f"attribute '{spec.name}' is missing"):
+                    cls(**others)
+        with pytest.raises(ValueError, match="has no attribute 'unheard_of'"):
+            cls(**required, unheard_of=1)
 
 
 @pytest.mark.parametrize(

@@ -333,8 +333,6 @@ def test_detector_types_and_attributes_that_are_refused() -> None:
     assert_refused("rois must be of a floating-point type, got i32", detector(), *[tensor("[...]", i32)] * 4)
     with pytest.raises(OperatorError, match=r"deltas_weights must be 4 numbers, got \[1\.0, 2\.0\]"):
         detector(deltas_weights=(1.0, 2.0)).infer(*[unknown] * 4)
-    with pytest.raises(ValueError, match="attribute 'max_detections_per_image': -1 is below 0"):
-        detector(max_detections_per_image=-1)
 
 
 def test_codes_are_no_numbers() -> None:

@@ -169,9 +169,3 @@ def test_inference(data: str, grid: str, expected: str) -> None:
 )
 def test_errors(data: TensorType, grid: TensorType, message: str) -> None:
     assert_refused(message, GridSample(), data, grid)
-
-
-def test_unknown_modes() -> None:
-    with pytest.raises(ValueError, match="'cubic' is not one of bilinear, bicubic, nearest"):
-        GridSample(mode="cubic")
-    assert GridSample(padding_mode="BORDER").padding_mode == "border"

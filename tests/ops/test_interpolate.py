@@ -251,8 +251,6 @@ def test_version_1_takes_axes_in_ascending_order() -> None:
 
 
 def test_version_1_faults() -> None:
-    with pytest.raises(ValueError, match="attribute 'axes' is missing"):
-        Interpolate1(mode="nearest")
     for mode, message in (("area", "mode 'area' is not defined by the specification"), ("", "'mode' is missing")):
         attributes = {"mode": mode} if mode else {}
         with pytest.raises(OperatorError, match=message):
@@ -364,16 +362,3 @@ def test_faults_of_the_run() -> None:
         Interpolate11().run(data, np.array([1, 2]), np.array([1]))
     with pytest.raises(OperatorError, match=r"scales_or_sizes must not be negative, got \[-2\]"):
         Interpolate11().run(data, np.array([-2]), np.array([1]))
-
-
-@pytest.mark.parametrize(
-    ("attributes", "message"),
-    [
-        ({"mode": "lanczos"}, "attribute 'mode': 'lanczos' is not one of nearest, linear, linear_onnx, cubic"),
-        ({"mode": "bilinear_pillow"}, "attribute 'mode': 'bilinear_pillow' is not one of nearest"),
-        ({"pads_begin": (0, -1)}, "attribute 'pads_begin': -1 is below 0"),
-    ],
-)
-def test_attributes_are_checked(attributes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Interpolate4(**attributes)

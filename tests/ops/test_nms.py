@@ -303,10 +303,6 @@ def test_what_versions_refuse() -> None:
     assert_refused("boxes must be f32, f16 or bf16, got f64", NonMaxSuppression9(), tensor("[1,6,4]", f64), inputs[1])
     NonMaxSuppression4().infer(tensor("[1,6,4]", f64), inputs[1])
     assert_refused("output_type must be i32 or i64, got f32", NonMaxSuppression9(output_type=f32), *inputs)
-    with pytest.raises(ValueError, match="'box_encoding': 'edges' is not one of corner, center"):
-        NonMaxSuppression9(box_encoding="edges")
-    with pytest.raises(ValueError, match="has no attribute 'output_type'"):
-        NonMaxSuppression1(output_type=i32)
 
 
 def test_shapes_that_do_not_fit_are_found_in_a_run() -> None:

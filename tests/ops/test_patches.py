@@ -45,8 +45,6 @@ def test_extract_image_patches_inference() -> None:
     assert str(op.infer(tensor("...")).shape) == "[?,?,?,?]"
     with pytest.raises(OperatorError, match=r"sizes must have an item for rows and one for columns, got \[3\]"):
         ExtractImagePatches(sizes=(3,), strides=(5, 5), rates=(1, 1), auto_pad="valid").infer(tensor("1,1,5,5"))
-    with pytest.raises(ValueError, match="attribute 'auto_pad' is missing"):
-        ExtractImagePatches(sizes=(3, 3), strides=(5, 5), rates=(1, 1))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
@@ -159,8 +157,3 @@ def test_each_deformable_image_has_its_own_offsets(monkeypatch: pytest.MonkeyPat
         results = bound_results(op, (data, moves, filters, mask), [one_by_one], {2})
         assert results is not None
         np.testing.assert_allclose(results[0], one_by_one, rtol=1e-12)
-
-
-def test_deformable_needs_its_groups() -> None:
-    with pytest.raises(ValueError, match="attribute 'group' is missing"):
-        DeformableConvolution1(deformable_group=1)

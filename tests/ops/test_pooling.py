@@ -208,15 +208,6 @@ def test_windows_of_padding_are_refused_at_run_time_too() -> None:
         AvgPool1(kernel=(2,), strides=(1,), pads_begin=(2,)).run(np.ones((1, 1, 5), np.float32))
 
 
-def test_bad_attributes() -> None:
-    with pytest.raises(ValueError, match="attribute 'strides': 0 is below 1"):
-        MaxPool8(kernel=(2,), strides=(0,))
-    with pytest.raises(ValueError, match="attribute 'rounding_type': 'ceil_torch' is not one of floor, ceil"):
-        MaxPool8(kernel=(2,), strides=(1,), rounding_type="ceil_torch")
-    with pytest.raises(ValueError, match="attribute 'kernel' is missing"):
-        AvgPool16(strides=(1,))
-
-
 # ----- adaptive pooling
 
 

@@ -146,11 +146,7 @@ def test_shapes(op: Any, inputs: tuple[TensorType, ...], expected: str) -> None:
     ("op", "inputs", "message"),
     [
         (Reverse(), (tensor("[2,3]"), items(2)), "axis 2 is outside [-2, 1] of a tensor of rank 2"),
-        (
-            BatchToSpace(),
-            (tensor("[4,1]"), items(1, 2), tensor("[2]", i32), items(0, 0)),
-            "block_shape is i64 and crops_begin is i32: their element types must be equal",
-        ),
+        (BatchToSpace(), (tensor("[4,1]"), items(1, 2), tensor("[2]", i32), items(0, 0)), "block_shape is i64"),
         (Reverse(mode="mask"), (tensor("[2,3]"), tensor("[3]", boolean)), "mask has shape [3], but data [2,3] has"),
         (Reverse(mode="mask"), (tensor("[2,3]"), tensor("[2]", i64)), "axes must be boolean in mode mask, got i64"),
         (ReverseSequence(), (tensor("[2,3]"), tensor("[3]")), "data of shape [2,3] and seq_lengths of shape [3] must"),
@@ -165,12 +161,7 @@ def test_shapes(op: Any, inputs: tuple[TensorType, ...], expected: str) -> None:
         (SpaceToBatch(), (tensor("[2,3]"), items(1, 2), items(0, 1), items(0, 1)), "dimension 1 of data of shape"),
         (SpaceToBatch(), (tensor("[2,3]"), items(2, 3), items(0, 0), items(0, 0)), "block_shape [2,3] must begin"),
         (BatchToSpace(), (tensor("[2,3]"), items(1, 2), items(1, 0), items(0, 0)), "crops_begin [1,0] must begin"),
-        (
-            SpaceToBatch(),
-            (tensor("[2,3]"), items(1, 2, 1), items(0, 1), items(0, 1)),
-            "block_shape of shape [3], pads_begin of shape [2], pads_end of shape [2] must have an item for each "
-            "dimension of data of shape [2,3]",
-        ),
+        (SpaceToBatch(), (tensor("[2,3]"), items(1, 2, 1), items(0, 1), items(0, 1)), "block_shape of shape [3]"),
     ],
 )
 def test_what_is_refused(op: Any, inputs: tuple[TensorType, ...], message: str) -> None:

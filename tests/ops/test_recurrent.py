@@ -328,18 +328,3 @@ def test_type_errors() -> None:
         (GRUSequence(), sequence, "sequence_lengths must be of an integer type, got f32"),
     ):
         assert_refused(message, op, *given)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: RNNCell(hidden_size=0), "attribute 'hidden_size': 0 is below 1"),
-        (lambda: LSTMCell1(), "attribute 'hidden_size' is missing"),
-        (lambda: LSTMCell1(hidden_size=1, weights_format="abcd"), "attribute 'weights_format': 'abcd' is not one"),
-        (lambda: RNNSequence(direction="both"), "attribute 'direction': 'both' is not one of forward, reverse"),
-    ],
-)
-def test_attribute_errors(make: Any, message: str) -> None:
-    with pytest.raises(ValueError) as error:
-        make()
-    assert message in str(error.value)

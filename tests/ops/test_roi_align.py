@@ -203,19 +203,6 @@ def test_what_is_refused(data: TensorType, rois: TensorType, numbers: TensorType
         op.infer(data, rois, numbers)
 
 
-@pytest.mark.parametrize(
-    ("attribute", "value", "message"),
-    [
-        ("pooled_h", -1, "-1 is below 0"),
-        ("sampling_ratio", -2, "-2 is below 0"),
-        ("mode", "min", "not one of avg, max"),
-    ],
-)
-def test_bad_attributes(attribute: str, value: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=f"attribute '{attribute}': .*{message}"):
-        ROIAlign3(**{attribute: value})
-
-
 def test_what_a_run_refuses() -> None:
     op = ROIAlign3(pooled_h=1, pooled_w=1, sampling_ratio=0, spatial_scale=1.0)
     with pytest.raises(OperatorError, match=r"region 1 refers to image 3, outside \[0, 0\]"):

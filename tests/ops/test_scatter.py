@@ -250,11 +250,7 @@ def test_bounds_of_reductions(reduction: str, expected: Any) -> None:
         (ScatterNDUpdate4(), (tensor("[4,3]"), tensor("[2,1]", i64), tensor("[2,4]")), "updates [2,4] must have shape"),
         (ScatterNDUpdate4(), (tensor("[4]"), tensor("[2,2]", i64), tensor("[2]")), "indices [2,2] holds tuples of 2"),
         (ScatterNDUpdate4(), (tensor("[4]"), tensor("[]", i64), tensor("[2]")), "indices must have rank 1 or more"),
-        (
-            ScatterNDUpdate4(),
-            (tensor("[4]"), tensor("[1,1]", i64), tensor("[1]", i64)),
-            "data is f32 and updates is i64: their element types must be equal",
-        ),
+        (ScatterNDUpdate4(), (tensor("[4]"), tensor("[1,1]", i64), tensor("[1]", i64)), "data is f32 and updates"),
     ],
 )
 def test_what_is_refused(op: Any, inputs: tuple[TensorType, ...], message: str) -> None:

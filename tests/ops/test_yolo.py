@@ -140,8 +140,3 @@ def test_reorg_shapes(stride: tuple[int, ...], shape: str, expected: str) -> Non
 )
 def test_reorg_refuses(stride: tuple[int, ...], shape: str, message: str) -> None:
     assert_refused(message, ReorgYolo(stride=stride), tensor(shape))
-
-
-def test_a_stride_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="attribute 'stride': 0 is below 1"):
-        ReorgYolo(stride=(0,))

@@ -5,8 +5,6 @@ exports the IR, onnxruntime (or onnx.reference) runs the export, and OpenVINO re
 test a line of JSON is appended to REPORT: its number and name before, and what became of it after.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Models with another batch compute in OpenVINO what ovir computes, which other tests compare with single calls."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``ovir.bisect`` with the real OpenVINO: it names faults of the CPU plugin in the middle of a model, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path

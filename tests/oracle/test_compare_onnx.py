@@ -1,7 +1,5 @@
 """``ovir compare --against onnx:``: IRs that OpenVINO has converted, and the models that they were made from."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

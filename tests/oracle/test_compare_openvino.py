@@ -1,7 +1,5 @@
 """``ovir.compare`` with the real OpenVINO: faults of its CPU plugin show at their layer."""
 
-from __future__ import annotations
-
 import math
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The full circle: ONNX's node tests, converted to IR by OpenVINO and exported again, compute what ONNX expects, and
 OpenVINO reads the exported files and computes the same."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

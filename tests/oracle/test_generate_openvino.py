@@ -1,7 +1,5 @@
 """A prompt becomes the same text as with OpenVINO: by its decoder, and by tokenizers that openvino-tokenizers makes."""
 
-from __future__ import annotations
-
 import json
 import runpy
 import subprocess

@@ -1,7 +1,5 @@
 """Code written for random models of one operation means the same to OpenVINO's functions as to ovir's."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

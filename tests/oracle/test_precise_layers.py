@@ -1,7 +1,5 @@
 """OpenVINO's CPU plugin computes the layers in f32 that ovir has marked, with INFERENCE_PRECISION_HINT=bf16."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Preprocessing that becomes part of a model computes what OpenVINO's PrePostProcessor computes."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

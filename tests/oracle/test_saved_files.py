@@ -1,7 +1,5 @@
 """OpenVINO reads saved models as it reads the originals, and compresses the same constants to f16."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

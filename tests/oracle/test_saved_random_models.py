@@ -1,7 +1,5 @@
 """OpenVINO reads saved random models with the names, types and shapes that they have, and computes the same."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

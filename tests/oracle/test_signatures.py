@@ -1,7 +1,5 @@
 """The functions of every opset take the arguments of OpenVINO's, in its order and with its defaults."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Simplified models compute in OpenVINO what the models before compute there, call after call."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

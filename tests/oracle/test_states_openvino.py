@@ -1,7 +1,5 @@
 """Models whose states have become inputs, and states again, give the same results in OpenVINO, call after call."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

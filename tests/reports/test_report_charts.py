@@ -1,7 +1,5 @@
 """Charts: labels are texts, and distributions count every finite value."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the report of each command says."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

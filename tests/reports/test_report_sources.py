@@ -1,7 +1,5 @@
 """The lines of files that reports show."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The file of a report: it has all that it needs, runs no script but its own, and appears at once or not at all."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """Bound plans give what a run step by step gives, in every later call."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A model that one thread changes while others run what was compiled from it."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

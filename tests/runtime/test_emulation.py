@@ -1,7 +1,5 @@
 """Emulation of f16 and bf16: what is rounded and what is not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """The C library keeps the memory that kernels free, so that their temporaries need no new pages."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Large inputs, which steps read where the caller has them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

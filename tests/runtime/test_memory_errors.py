@@ -1,7 +1,5 @@
 """Memory that the system does not grant gives an error with layer and size, wherever a run allocates."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

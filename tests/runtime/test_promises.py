@@ -1,7 +1,5 @@
 """What inference has promised of a tensor holds in every run, however often its shapes have been seen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

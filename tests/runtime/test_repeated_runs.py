@@ -1,7 +1,5 @@
 """What a request gives in its first run, it gives in every later one, whatever it has run in between."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

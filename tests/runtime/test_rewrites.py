@@ -1,7 +1,5 @@
 """Rewrites of a plan give what the operations give, in every run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rounding to f16 and bf16 against the conversions of NumPy and ml_dtypes."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Outputs that belong to the request, fed back to it: what recurrent users do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Steps of bound plans whose shapes only a run shows: they bind themselves to shapes that come again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The variables of a request: listed before the first run, the caller's when read or set, and safe from failed runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``ovir.map`` with the executors of dask, loky and mpi4py."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """``ovir.map`` runs a model on many inputs, with any executor."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Compiled models are restored in other processes from their pickles."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

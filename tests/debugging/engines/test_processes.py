@@ -1,7 +1,5 @@
 """Engines in processes of their own, with a stand-in for OpenVINO that has the faults of devices."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

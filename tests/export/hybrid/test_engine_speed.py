@@ -1,7 +1,5 @@
 """What the engine onnxruntime does for speed leaves results as they are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

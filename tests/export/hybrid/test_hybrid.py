@@ -1,7 +1,5 @@
 """The engine onnxruntime, with NumPy for what ONNX cannot express."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
