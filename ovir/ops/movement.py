@@ -51,13 +51,8 @@ class Concat(Operator):
                 both = merged.merged_with(shape.with_dim(axis, UNKNOWN))
                 if both is None:
                     others = merged.with_dim(axis, UNKNOWN) if merged.rank == shape.rank else merged
-                    self.fail(
-                        "input {} has shape {}, which differs from {} in a dimension other than axis {}",
-                        i,
-                        shape,
-                        others,
-                        axis,
-                    )
+                    message = "input {} has shape {}, which differs from {} in a dimension other than axis {}"
+                    self.fail(message, i, shape, others, axis)
                 merged = both
         if merged.rank is not None:
             merged = merged.with_dim(self.normalize_axis(self.axis, merged.rank), length)

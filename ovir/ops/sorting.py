@@ -290,11 +290,8 @@ class SearchSorted(SearchSortedBase):
             # A single row can be searched for values of any shape.
             known = rows.rank is not None and rows.rank > 1
             return TensorType(self.output_type, rows.with_dim(-1, UNKNOWN) if known else shape)
-        self.require(
-            shape.rank != 0 or rows.rank in (None, 1),
-            "sorted {} must have one dimension, because values is a scalar",
-            rows,
-        )
+        message = "sorted {} must have one dimension, because values is a scalar"
+        self.require(shape.rank != 0 or rows.rank in (None, 1), message, rows)
         if rows.rank is None or rows.rank == 1:
             return TensorType(self.output_type, shape)
         message = "sorted {} and values {} must have equal dimensions except the last"
