@@ -21,7 +21,6 @@ from ovir.tokenizers.base import (
     ranges,
     rows_until,
     sums,
-    text_of,
     unpacked,
 )
 from ovir.tokenizers.cache import Memo
@@ -88,7 +87,7 @@ class SpecialTokensSplit(_Split):
 
     def splitter(self, pattern: Array) -> Splitter:
         """Return the parts of strings at the special tokens that a pattern describes."""
-        compiled = pcre(text_of(pattern).decode())
+        compiled = pcre(pattern.tobytes().decode())
 
         def split(text: bytes) -> Pieces:
             seen, places = searched(text)
@@ -148,7 +147,7 @@ class RegexSplit(_Split):
         return None if classes is None or kept or merges or self.max_splits > 0 else _ClassSplitter(self, classes)
 
     def _pattern(self, pattern: Array) -> str:
-        text = text_of(pattern).decode()
+        text = pattern.tobytes().decode()
         return f"({text})+" if self.behaviour == "contiguous" and not text.endswith("+") else text
 
     def splitter(self, pattern: Array, *kept: Array) -> Splitter:
