@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import boolean, i32, u8
+from ovir.core.element_types import i32, u8
 from ovir.core.shapes import UNKNOWN, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
@@ -116,11 +116,6 @@ def type_of(tensor: TensorType) -> TensorType:
     return TensorType(tensor.element_type, tensor.shape)
 
 
-def is_boolean(tensor: TensorType) -> bool:
-    """Return whether a tensor says which strings are left as they are."""
-    return tensor.element_type == boolean
-
-
 # --------------------------------------------------------------------------- strings
 
 
@@ -169,8 +164,3 @@ def sums(counts: Array) -> Array:
 def as_i32(numbers: Sequence[int] | Array, shape: tuple[int, ...] = (-1,)) -> Array:
     """Return numbers as a tensor of i32."""
     return np.array(numbers, np.int32).reshape(shape)
-
-
-def text_of(symbols: Array) -> bytes:
-    """Return the text that a tensor of bytes holds, such as a pattern."""
-    return symbols.tobytes()

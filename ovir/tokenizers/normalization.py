@@ -6,10 +6,11 @@ from collections.abc import Callable
 from functools import partial
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import boolean
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import TokenizerOperator, is_boolean, packed, string_types, text_of, type_of, unpacked
+from ovir.tokenizers.base import TokenizerOperator, packed, string_types, type_of, unpacked
 from ovir.tokenizers.characters import CharacterTexts, code_points
 from ovir.tokenizers.charsmap import CharacterMap, CompiledMap, Normalizer, unicode_map
 from ovir.tokenizers.patterns import Replacement, pcre, replaced, replaced_alone, runs_of_classes
@@ -22,7 +23,7 @@ class _Normalization(TokenizerOperator):
         self.require_inputs(inputs)
         self.require_strings(inputs, 0)
         outputs = string_types(inputs[0].shape)
-        return (*outputs, type_of(inputs[3])) if len(inputs) > 3 and is_boolean(inputs[3]) else outputs
+        return (*outputs, type_of(inputs[3])) if len(inputs) > 3 and inputs[3].element_type == boolean else outputs
 
     def _normalized(self, inputs: tuple[Array, ...], normalize: Callable[[bytes], bytes]) -> tuple[Array, ...]:
         """Return the strings that are the first inputs, normalized, and which were left as they are."""
@@ -67,9 +68,9 @@ class RegexNormalization(_Normalization):
 
     def normalizer(self, pattern: Array, template: Array) -> Callable[[bytes], bytes]:
         """Return the function that replaces the matches of a pattern in a string."""
-        search = text_of(pattern).decode()
+        search = pattern.tobytes().decode()
         search = _REWRITTEN.get(search, search)
-        compiled, replacement = pcre(search), Replacement(text_of(template).decode())
+        compiled, replacement = pcre(search), Replacement(template.tobytes().decode())
         count = None if self.global_replace else 1
         classes = runs_of_classes(search)
         each = CharacterTexts(partial(replaced_alone, compiled, replacement))
@@ -122,7 +123,7 @@ class CharsMapNormalization(_Normalization):
         if self.normalization_form:
             mapping = unicode_map(self.normalization_form, self.case_fold)
         else:
-            mapping = CompiledMap(text_of(compiled[0]))
+            mapping = CompiledMap(compiled[0].tobytes())
         return Normalizer(mapping, self.add_dummy_prefix, self.remove_extra_whitespaces, self.escape_whitespaces)
 
 

@@ -21,7 +21,6 @@ from ovir.tokenizers.base import (
     ranges,
     rows_until,
     sums,
-    text_of,
     unpacked,
 )
 from ovir.tokenizers.cache import Memo
@@ -88,7 +87,7 @@ class SpecialTokensSplit(_Split):
 
     def splitter(self, pattern: Array) -> Splitter:
         """Return the parts of strings at the special tokens that a pattern describes."""
-        compiled = pcre(text_of(pattern).decode())
+        compiled = pcre(pattern.tobytes().decode())
 
         def split(text: bytes) -> Pieces:
             seen, places = searched(text)
@@ -142,14 +141,13 @@ class RegexSplit(_Split):
         return outputs if has_skips else outputs[:5]
 
     def class_splitter(self, pattern: Array, *kept: Array) -> _ClassSplitter | None:
-        """Return what splits all strings at once, if all words are matches, or what is between them."""
+        """Return what splits all strings at once, if the pattern is a choice of classes and nothing else is asked."""
         classes = runs_of_classes(self._pattern(pattern))
-        if classes is None or kept or self.max_splits > 0 or self.behaviour.startswith("merged"):
-            return None
-        return _ClassSplitter(classes, (not self.invert) if self.behaviour == "remove" else None)
+        merges = self.behaviour == "mergedwithprevious" or (self.behaviour == "mergedwithnext" and self.invert)
+        return None if classes is None or kept or merges or self.max_splits > 0 else _ClassSplitter(self, classes)
 
     def _pattern(self, pattern: Array) -> str:
-        text = text_of(pattern).decode()
+        text = pattern.tobytes().decode()
         return f"({text})+" if self.behaviour == "contiguous" and not text.endswith("+") else text
 
     def splitter(self, pattern: Array, *kept: Array) -> Splitter:
@@ -190,16 +188,13 @@ class RegexSplit(_Split):
 
 
 class _ClassSplitter:
-    """Splits all strings at once, at characters of classes or at runs of them.
+    """Splits all strings at once, at characters of classes or at runs of them."""
 
-    ``removed`` says which parts are no words: matches if it is True, what is between them if it is False.
-    """
-
-    def __init__(self, classes: list[tuple[str, bool]], removed: bool | None) -> None:
+    def __init__(self, op: RegexSplit, classes: list[tuple[str, bool]]) -> None:
+        self._op = op
         self._patterns = [pcre(text) for text, _ in classes]
         self._repeats = np.array([False, True, *(repeats for _, repeats in classes), False])
         self._several = len(classes) + 2
-        self._removed = removed
         self._classes = CharacterTable(self._numbers_of_classes)
 
     def _numbers_of_classes(self, characters: str) -> list[int]:
@@ -235,22 +230,37 @@ class _ClassSplitter:
         classes = self._classes(codes)
         if (classes == self._several).any() or (places[first] != begins).any() or (places[last] != ends).any():
             return None
-        is_word = np.ones(codes.size, np.bool_) if self._removed is None else (classes == 1) == self._removed
         is_bound = np.ones(codes.size + 1, np.bool_)
         is_bound[1:-1] = (classes[1:] != classes[:-1]) | ~self._repeats[classes[1:]]
         for number in np.flatnonzero(are_left).tolist():
             is_bound[first[number] : last[number]] = False
-            is_word[first[number]] = True
         is_bound[first] = is_bound[last] = True
         depths = np.bincount(first, minlength=codes.size + 1) - np.bincount(last, minlength=codes.size + 1)
-        is_word &= np.cumsum(depths)[:-1] > 0  # inside a string
         bounds = np.flatnonzero(is_bound)
-        chosen = is_word[bounds[:-1]]
-        starts, stops = bounds[:-1][chosen], bounds[1:][chosen]
-        counts = np.searchsorted(starts, last) - np.searchsorted(starts, first)
-        before = sums(counts)
+        is_inside = np.cumsum(depths)[bounds[:-1]] > 0
+        starts, stops = bounds[:-1][is_inside], bounds[1:][is_inside]
+        before = sums(np.searchsorted(starts, last) - np.searchsorted(starts, first))
+        left = np.repeat(are_left, np.diff(before))
+        is_word = self._merge((classes != 1)[starts], left, starts, before)
+        before = sums(is_word)[before]
         rows = as_i32(before[rows_begin], rows_begin.shape), as_i32(before[rows_end], rows_end.shape)
-        return *rows, as_i32(places[starts]), as_i32(places[stops]), symbols, np.repeat(are_left, counts)
+        return *rows, as_i32(places[starts[is_word]]), as_i32(places[stops[is_word]]), symbols, left[is_word]
+
+    def _merge(self, matches: Array, left: Array, starts: Array, before: Array) -> Array:
+        """Return which parts are words, after those that are merged with the one before them start with it.
+
+        ``before`` has the number of parts before each string.
+        """
+        if self._op.behaviour == "remove":
+            return np.where(left, True, matches == self._op.invert)
+        if self._op.behaviour != "mergedwithnext" or not starts.size:
+            return np.ones_like(left)
+        merges = np.append(False, matches[:-1] & ~matches[1:])
+        merges[before[before < starts.size]] = False
+        starts[merges] = starts[np.flatnonzero(merges) - 1]
+        is_word = left | ~matches
+        is_word[before[1:] - 1] = True  # the last part of a string
+        return is_word
 
 
 def _parts(text: bytes, pattern: Any) -> list[tuple[int, int, bool]]:

@@ -243,7 +243,8 @@ def long_text(seed: int) -> str:
 
 
 @pytest.mark.parametrize("pattern", CLASSES)
-@pytest.mark.parametrize("attributes", [{"behaviour": "isolate"}, {"behaviour": "contiguous"}, {}, {"invert": "true"}])
+@pytest.mark.parametrize("attributes", [{"behaviour": "isolate"}, {"behaviour": "contiguous"}, {}, {"invert": "true"},
+                                        {"behaviour": "mergedwithnext"}, {"behaviour": "mergedwithprevious"}])  # fmt: skip
 def test_splits_at_classes_of_characters(pattern: str, attributes: dict[str, str]) -> None:
     """Other patterns are searched in each string; ``(?=)`` makes a pattern such a one and changes no match."""
     pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
