@@ -120,9 +120,9 @@ def test_many_edges_into_a_port_are_one_diagnostic(edge: str) -> None:
     )
     end = layer_text(2, "Result", f"<input>{port}</input>")
     content = document(relu, end, edges="0.0-1.0 1.1-2.0 " + f"{edge} " * 30_000)
-    start = time.perf_counter()
+    start = time.process_time()
     assert 1 <= len(ovir.check(content)) <= 4
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_names_that_many_want_take_linear_time() -> None:
