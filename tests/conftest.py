@@ -5,6 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
+import hypothesis  # noqa: F401 - before the freeze: it looks for the owners of what packages register with it
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `builder` and the like

@@ -442,14 +442,27 @@ UNREAD: dict[str, Callable[[Path], object]] = {
 }
 
 
+SKIPPED = tuple(code for code in CODES if code < "OVIR8")
+
+
+@pytest.fixture(scope="module")
+def ignorant() -> Iterator[Guard]:
+    with Guard(CheckOptions(skip=SKIPPED), Budget()) as opened:
+        yield opened
+
+
 @pytest.mark.parametrize("name", UNREAD)
-def test_nobody_can_ignore_that_a_file_is_not_read(name: str, tmp_path: Path) -> None:
+def test_nobody_can_ignore_that_a_file_is_not_read(name: str, ignorant: Guard, tmp_path: Path) -> None:
     path = written(tmp_path)
     UNREAD[name](path)
-    codes = tuple(code for code in CODES if code < "OVIR8")
-    assert errors(ovir.check(path, untrusted=True, skip=codes))
-    with Guard(CheckOptions(skip=codes), Budget()) as opened:
-        assert errors(opened.check(str(path)).diagnostics)
+    assert errors(ignorant.check(str(path)).diagnostics)
+
+
+@pytest.mark.parametrize("name", ["truncated", "sparse weights"])
+def test_nor_can_who_calls_check(name: str, tmp_path: Path) -> None:
+    path = written(tmp_path)
+    UNREAD[name](path)
+    assert errors(ovir.check(path, untrusted=True, skip=SKIPPED))
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ def names_that_skip(path: Path) -> frozenset[str] | None:
 
     The result is None if the file itself makes such a call, which skips all of its tests.
     """
+    text = path.read_text(encoding="utf-8")
     uses: dict[str, set[str]] = {}
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in ast.parse(text).body if _SKIPS in text else ():
         used = {part for item in ast.walk(node) for part in _names_of(item)}
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             uses[node.name] = used
