@@ -9,6 +9,8 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from ovir.core.arrays import Array
 from ovir.core.html import html_table
 from ovir.graph.layers import Layer
@@ -28,11 +30,7 @@ class RunTimes:
 
     def percentile(self, percent: float) -> float:
         """Return the time in which so many percent of the runs have ended, between two runs in proportion."""
-        ordered = sorted(self.seconds)
-        position = (len(ordered) - 1) * percent / 100
-        below = int(position)
-        above = min(below + 1, len(ordered) - 1)
-        return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
+        return float(np.percentile(self.seconds, percent))
 
     def __str__(self) -> str:
         """Return the median, the least and the most in milliseconds."""

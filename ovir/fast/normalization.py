@@ -19,7 +19,6 @@ from ovir.ops.normalization import (
     LRN,
     MVN2,
     MVN6,
-    BatchNormBase,
     BatchNormInference1,
     BatchNormInference5,
     GroupNormalization,
@@ -249,7 +248,7 @@ def batch_norm_inference5(op: BatchNormInference5, binder: Binder, *inputs: Arra
     return _bind_batch_norm(op, binder, 0)
 
 
-def _bind_batch_norm(op: BatchNormBase, binder: Binder, position: int) -> bool:
+def _bind_batch_norm(op: BatchNormInference5, binder: Binder, position: int) -> bool:
     """Bind the normalization of the input at ``position`` by all other inputs, which must be constant."""
     data = binder.inputs[position]
     others = [index for index in range(len(binder.inputs)) if index != position]

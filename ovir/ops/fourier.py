@@ -310,8 +310,7 @@ class STFT(ShortTimeFourierBase):
         return TensorType(element_type, PartialShape([*signal.shape.dims[:-1], *inner, 2]))
 
     def run(self, signal: Array, window: Array, frame_size: Array, frame_step: Array) -> Array:
-        given = (constant_type(a) for a in (frame_size, frame_step))
-        self.infer(constant_type(signal), constant_type(window), *given)
+        self.infer(*map(constant_type, (signal, window, frame_size, frame_step)))
         size, step = int(frame_size.item()), int(frame_step.item())
         samples = signal.astype(compute_dtype(signal.dtype), copy=False)
         frames = np.lib.stride_tricks.sliding_window_view(samples, size, axis=-1)[..., ::step, :]
@@ -382,16 +381,9 @@ class ISTFT(ShortTimeFourierBase):
             ends = Dimension(size.lower % 2, size.lower % 2) if size.is_static else Dimension(0, 1)
         return frames.map(lambda count: count - 1) * step + ends
 
-    def run(
-        self,
-        data: Array,
-        window: Array,
-        frame_size: Array,
-        frame_step: Array,
-        signal_length: Array | None = None,
-    ) -> Array:
-        given = [constant_type(a) for a in (frame_size, frame_step, signal_length) if a is not None]
-        shape = self.infer(constant_type(data), constant_type(window), *given).shape.to_tuple()
+    def run(self, *inputs: Array) -> Array:
+        shape = self.infer(*map(constant_type, inputs)).shape.to_tuple()
+        data, window, frame_size, frame_step = inputs[:4]
         size, step = int(frame_size.item()), int(frame_step.item())
         spectra = as_complex(data.astype(compute_dtype(data.dtype), copy=False)).swapaxes(-1, -2)
         count, weight = spectra.shape[-2], framed(window, size)

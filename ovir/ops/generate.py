@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from math import ceil, isfinite, trunc
 
 import numpy as np
@@ -181,9 +180,12 @@ class Eye(Operator):
             batch = PartialShape(self._sizes("batch_shape", batch_shape) if known else None)
         return TensorType(self.output_type, batch + matrix)
 
-    def run(self, num_rows: Array, num_columns: Array, diagonal_index: Array, *batch_shape: Array) -> Array:
+    def run(
+        self, num_rows: Array, num_columns: Array, diagonal_index: Array, batch_shape: Array | None = None
+    ) -> Array:
         rows, columns, diagonal = (int(array.item()) for array in (num_rows, num_columns, diagonal_index))
-        shape = (*chain.from_iterable(array.tolist() for array in batch_shape), rows, columns)
+        batch = [] if batch_shape is None else batch_shape.tolist()
+        shape = (*batch, rows, columns)
         self.require(min(shape) >= 0, "batch_shape, num_rows and num_columns must not be negative, got {}", list(shape))
         ones = np.eye(rows, columns, diagonal, np.bool_)
         return np.broadcast_to(ones, shape).astype(self.output_type.to_dtype())

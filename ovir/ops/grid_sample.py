@@ -56,9 +56,8 @@ class GridSample(Operator):
     padding_mode: str = attribute(default="zeros", choices=("zeros", "border", "reflection"))
 
     def infer(self, data: TensorType, grid: TensorType) -> TensorType:
-        self.require_real("grid", grid)
         self.require_rank("data", data.shape, 4)
-        self.require_rank("grid", grid.shape, 4)
+        self.require_real("grid", grid, 4)
         pair = grid.shape[3]
         self.require(pair.contains(2), "the last dimension of grid must be 2, for x and y; got {}", grid.shape)
         batch = self.merge_dims("images", data=(data.shape, 0), grid=(grid.shape, 0))

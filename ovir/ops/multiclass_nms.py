@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -18,17 +16,15 @@ from ovir.ops.base.domains import Domain, Inputs, by_input, size_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import (
-    BoxSelectionBase,
+    ClassNmsBase,
     box_counts,
     infer_exact_shapes,
     min_dimension,
     require_narrow_real,
-    suppression_time,
 )
-from ovir.ops.base.traits import ALL
 
 
-class ImageNmsBase(BoxSelectionBase):
+class ImageNmsBase(ClassNmsBase):
     """Base of operations that select the best boxes of each image after suppressing overlapping boxes in each class.
 
     boxes are [images, boxes, 4] as x, y, x, y of two corners, the smaller coordinates first; scores are [images,
@@ -54,8 +50,6 @@ class ImageNmsBase(BoxSelectionBase):
     background_class: int = attribute(default=-1, minimum=-1)
     normalized: bool = attribute(default=True)
 
-    value_inputs = ALL
-
     @property
     def last_pixel(self) -> float:
         """Return the number that is added to the difference of two coordinates to get a length."""
@@ -71,9 +65,6 @@ class ImageNmsBase(BoxSelectionBase):
         raise NotImplementedError
 
     # ----- inference
-
-    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
-        return suppression_time(inputs[1])
 
     def infer(self, boxes: TensorType, scores: TensorType) -> tuple[TensorType, ...]:
         return self.infer_outputs(*box_counts(self, boxes.shape, scores.shape), boxes, scores)
@@ -265,8 +256,7 @@ class MatrixNms(ImageNmsBase):
     gaussian_sigma: float = attribute(default=2.0)
     post_threshold: float = attribute(default=0.0)
 
-    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
-        return suppression_time(inputs[1], per_pair=100)
+    pair_time = 100
 
     def passes_threshold(self, scores: Array) -> Array:
         return scores > np.float32(self.score_threshold)

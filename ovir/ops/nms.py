@@ -5,8 +5,6 @@ NonMaxSuppression-9 comes before version 5, which is derived from it and differs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -22,7 +20,6 @@ from ovir.ops.base.suppression import (
     class_limit,
     min_dimension,
     require_narrow_real,
-    suppression_time,
 )
 
 
@@ -161,9 +158,7 @@ class NMSRotated(SuppressionBase):
     clockwise: bool = attribute(default=True)
 
     coordinates = 5
-
-    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
-        return suppression_time(inputs[1], per_pair=500)
+    pair_time = 500
 
     def infer(
         self,

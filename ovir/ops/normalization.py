@@ -26,9 +26,6 @@ class NormalizationBase(Operator):
 
     inplace = (0,)
 
-    def require_numbers(self, data: TensorType) -> None:
-        self.require_numeric("data", data)
-
     def check_axes(self, data: TensorType, axes: TensorType, *ranks: int) -> None:
         """Raise unless ``axes`` has an allowed rank and, if it is known, names axes of the data."""
         self.require_integers("axes", axes, *ranks)
@@ -66,7 +63,7 @@ class AlongAxisBase(NormalizationBase):
     axis: int
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require_numbers(data)
+        self.require_numeric("data", data)
         self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
         return TensorType(data.element_type, data.shape)
 
@@ -158,7 +155,7 @@ class MVN2(NormalizationBase):
     reduction_axes: tuple[int, ...] = attribute(default=())
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require_numbers(data)
+        self.require_numeric("data", data)
         self.normalize_axes(self.reduction_axes, data.shape.rank, "reduction_axes")
         return TensorType(data.element_type, data.shape)
 
@@ -188,7 +185,7 @@ class MVN6(NormalizationBase):
     value_inputs = (1,)
 
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
-        self.require_numbers(data)
+        self.require_numeric("data", data)
         self.check_axes(data, axes, 1)
         count, rank = axes.shape[0], data.shape.rank
         message = "axes of shape {} has more elements than data of shape {} has dimensions"
@@ -222,7 +219,7 @@ class NormalizeL2(NormalizationBase):
     value_inputs = (1,)
 
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
-        self.require_numbers(data)
+        self.require_numeric("data", data)
         self.check_axes(data, axes, 0, 1)
         return TensorType(data.element_type, data.shape)
 
@@ -247,8 +244,7 @@ class GRN(NormalizationBase):
     bias: float = attribute(default=1.0, specified=True)
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require_numbers(data)
-        self.require_rank("data", data.shape, 2, 3, 4)
+        self.require_numeric("data", data, 2, 3, 4)
         return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array) -> Array:
@@ -321,7 +317,7 @@ class LRN(NormalizationBase):
     value_inputs = (1,)
 
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
-        self.require_numbers(data)
+        self.require_numeric("data", data)
         self.check_axes(data, axes, 1)
         return TensorType(data.element_type, data.shape)
 
@@ -341,14 +337,20 @@ class LRN(NormalizationBase):
 # --------------------------------------------------------------------------- given statistics
 
 
-class BatchNormBase(NormalizationBase):
-    """Base of BatchNormInference, with types and kernel for inputs in either order."""
+@operator("BatchNormInference", opset=5)
+class BatchNormInference5(NormalizationBase):
+    """gamma * (x - mean) / sqrt(variance + epsilon) + beta, with one value of each per channel, the second dimension.
+
+    Source: BatchNormInference-5
+    """
 
     arguments = "data gamma beta mean variance epsilon"
     epsilon: float = attribute(default=0.0, minimum=0, specified=True)
 
-    def normalized_type(self, data: TensorType, *channels: TensorType) -> TensorType:
-        parameters = dict(zip(("gamma", "beta", "mean", "variance"), channels, strict=True))
+    def infer(
+        self, data: TensorType, gamma: TensorType, beta: TensorType, mean: TensorType, variance: TensorType
+    ) -> TensorType:
+        parameters = {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance}
         element_type = self.shared_type(data=data, **parameters)
         self.require_real("data", element_type)
         shape = data.shape
@@ -360,14 +362,14 @@ class BatchNormBase(NormalizationBase):
         self.require(count.upper != 0, "data of shape {} must have at least one channel", shape)
         return TensorType(element_type, shape.with_dim(1, count))
 
-    def normalized(self, data: Array, parameters: Sequence[Array]) -> Array:
+    def run(self, data: Array, *parameters: Array) -> Array:
         gamma, beta, mean, variance = (per_channel(_computed(p), data.ndim) for p in parameters)
         scale = gamma / np.sqrt(variance + self.epsilon)
         return rounded((_computed(data) - mean) * scale + beta, data.dtype)
 
 
 @operator("BatchNormInference", opset=1)
-class BatchNormInference1(BatchNormBase):
+class BatchNormInference1(BatchNormInference5):
     """BatchNormInference-5 with the data as third input.
 
     Source: BatchNormInference-1
@@ -375,26 +377,11 @@ class BatchNormInference1(BatchNormBase):
 
     inplace = (2,)
 
-    def infer(
+    def infer(  # type: ignore[override]
         self, gamma: TensorType, beta: TensorType, data: TensorType, mean: TensorType, variance: TensorType
     ) -> TensorType:
-        return self.normalized_type(data, gamma, beta, mean, variance)
+        return super().infer(data, gamma, beta, mean, variance)
 
-    def run(self, gamma: Array, beta: Array, data: Array, mean: Array, variance: Array) -> Array:
-        return self.normalized(data, (gamma, beta, mean, variance))
-
-
-@operator("BatchNormInference", opset=5)
-class BatchNormInference5(BatchNormBase):
-    """gamma * (x - mean) / sqrt(variance + epsilon) + beta, with one value of each per channel, the second dimension.
-
-    Source: BatchNormInference-5
-    """
-
-    def infer(
-        self, data: TensorType, gamma: TensorType, beta: TensorType, mean: TensorType, variance: TensorType
-    ) -> TensorType:
-        return self.normalized_type(data, gamma, beta, mean, variance)
-
-    def run(self, data: Array, gamma: Array, beta: Array, mean: Array, variance: Array) -> Array:
-        return self.normalized(data, (gamma, beta, mean, variance))
+    def run(self, *inputs: Array) -> Array:
+        gamma, beta, data, mean, variance = inputs
+        return super().run(data, gamma, beta, mean, variance)

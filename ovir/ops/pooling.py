@@ -41,9 +41,8 @@ class PoolBase(UndilatedWindowBase):
 
     def pooled(self, tensor: TensorType) -> PartialShape:
         """Return the shape of the output."""
-        self.require_numeric("data", tensor)
+        self.require_numeric("data", tensor, 3, 4, 5)
         data, axes = tensor.shape, len(self.kernel)
-        self.require_rank("data", data, 3, 4, 5)
         message = "kernel {} has {} items, but data {} has {} spatial axes"
         self.require(data.rank in (None, axes + 2), message, list(self.kernel), axes, data, (data.rank or 0) - 2)
         self.require(len(self.strides) == axes, "strides {} must have {} items", list(self.strides), axes)
@@ -266,10 +265,8 @@ class AdaptivePoolBase(Operator):
 
     def pooled(self, data: TensorType, output_shape: TensorType) -> PartialShape:
         """Return the shape of the output."""
-        self.require_real("data", data)
-        self.require_index_type("output_shape", output_shape)
-        self.require_rank("data", data.shape, 3, 4, 5)
-        self.require_rank("output_shape", output_shape.shape, 1)
+        self.require_real("data", data, 3, 4, 5)
+        self.require_index_type("output_shape", output_shape, 1)
         if data.shape.rank is None:
             return PartialShape(None)
         axes = data.shape.rank - 2

@@ -194,10 +194,9 @@ class Multinomial(RandomBase):
     value_inputs = (1,)
 
     def infer(self, probs: TensorType, num_samples: TensorType) -> TensorType:
-        self.require_real("probs", probs)
+        self.require_real("probs", probs, 2)
         self.require_integers("num_samples", num_samples)
         self.require_index_type("convert_type", self.convert_type, known=True)
-        self.require_rank("probs", probs.shape, 2)
         self.require_one_element("num_samples", num_samples.shape)
         count = self.count_of("num_samples", num_samples)
         return TensorType(self.convert_type, PartialShape([probs.shape[0], count]))

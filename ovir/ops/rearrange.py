@@ -68,9 +68,8 @@ class ReverseSequence(Operator):
     seq_axis: int = attribute(default=1)
 
     def infer(self, data: TensorType, seq_lengths: TensorType) -> TensorType:
-        self.require_numeric("seq_lengths", seq_lengths)
+        self.require_numeric("seq_lengths", seq_lengths, 1)
         self.require_rank_at_least("data", data.shape, 2)
-        self.require_rank("seq_lengths", seq_lengths.shape, 1)
         rank = data.shape.rank
         batch = self.normalize_axis(self.batch_axis, rank, "batch_axis", of=data.shape)
         seq = self.normalize_axis(self.seq_axis, rank, "seq_axis", of=data.shape)

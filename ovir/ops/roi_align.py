@@ -42,10 +42,9 @@ class RoiAlignBase(RegionBase):
     def infer(self, data: TensorType, rois: TensorType, batch_indices: TensorType) -> TensorType:
         element_type = self.shared_type(data=data, rois=rois)
         self.require_real("data", element_type)
-        self.require_integers("batch_indices", batch_indices)
+        self.require_integers("batch_indices", batch_indices, 1)
         self.require_rank("data", data.shape, 4)
         self.require_numbers("rois", rois.shape, self.columns)
-        self.require_rank("batch_indices", batch_indices.shape, 1)
         count = self.merge_dims("regions", rois=(rois.shape, 0), batch_indices=(batch_indices.shape, 0))
         return TensorType(element_type, PartialShape([count, data.shape[1], self.pooled_h, self.pooled_w]))
 

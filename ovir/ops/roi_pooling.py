@@ -26,9 +26,8 @@ class RoiPoolingBase(RegionBase):
     spatial_scale: float
 
     def require_inputs(self, data: TensorType, rois: TensorType) -> None:
-        self.require_real("data", data)
+        self.require_real("data", data, 4)
         self.require_real("rois", rois)
-        self.require_rank("data", data.shape, 4)
         self.require_numbers("rois", rois.shape, 5)
 
     def require_scale(self) -> None:

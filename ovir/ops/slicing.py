@@ -7,6 +7,7 @@ dimension from bounds of its size and of the two positions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from itertools import product as combinations
 from typing import NamedTuple
 
@@ -294,22 +295,15 @@ class StridedSlice(SlicingBase):
         steps = count.length
         begins, ends = positions(begin, steps), positions(end, steps)
         dims: list[Dimension] = []
-        axis = 0
-        for i, role in enumerate(self.position_roles(steps, data.shape.rank)):
-            dim = data.shape[axis] if role in ("slice", "shrink") else UNKNOWN
+        for role, i, axis in self._roles(steps, data.shape.rank):
             if role == "slice":
                 step = 1 if stride is None else self.known_step("stride", stride, i)
-                dims.append(sliced(dim, *self._ends(i, step, begins[i], ends[i]), step))
+                dims.append(sliced(data.shape[axis], *self._ends(i, step, begins[i], ends[i]), step))
             elif role == "shrink":
-                self._check_shrunk(i, axis, dim, begins[i])
-            elif role == "new axis":
-                dims.append(Dimension(1, 1))
+                self._check_shrunk(i, axis, data.shape[axis], begins[i])
             else:
-                hidden = self.hidden_count(steps, data.shape.rank)
-                dims += data.shape.dims[axis : axis + hidden]
-                axis += hidden
-            axis += role in ("slice", "shrink")
-        return TensorType(data.element_type, PartialShape(dims) + data.shape.slice(axis))
+                dims.append(data.shape[axis] if role == "whole" else Dimension(1, 1))
+        return TensorType(data.element_type, PartialShape(dims))
 
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
         if any(self.new_axis_mask) or any(self.shrink_axis_mask):
@@ -319,26 +313,19 @@ class StridedSlice(SlicingBase):
     def run(self, data: Array, begin: Array, end: Array, stride: Array | None = None) -> Array:
         strides = [1] * len(begin) if stride is None else stride.tolist()
         index: list[Index] = []
-        axis = 0
-        for i, role in enumerate(self.position_roles(len(begin), data.ndim)):
-            if role == "new axis":
-                index.append(None)
-            elif role == "ellipsis":
-                hidden = self.hidden_count(len(begin), data.ndim)
-                index += [slice(None)] * hidden
-                axis += hidden
-            elif role == "shrink":
-                place = int(begin[i])
-                self._check_shrunk(i, axis, as_dimension(data.shape[axis]), Position(place, place))
-                index.append(place)
-                axis += 1
-            else:
+        for role, i, axis in self._roles(len(begin), data.ndim):
+            if role == "slice":
                 step = int(strides[i])
                 self.require(step != 0, "stride[{}] must not be 0", i)
                 first = None if _is_set(self.begin_mask, i) else clamped(int(begin[i]), step, data.shape[axis])
                 last = None if _is_set(self.end_mask, i) else int(end[i])
                 index.append(slice(first, last, step))
-                axis += 1
+            elif role == "shrink":
+                place = int(begin[i])
+                self._check_shrunk(i, axis, as_dimension(data.shape[axis]), Position(place, place))
+                index.append(place)
+            else:
+                index.append(slice(None) if role == "whole" else None)
         return data[(*index, ...)]  # with the ellipsis, a single element is a view too
 
     def _check_masks(self) -> None:
@@ -348,23 +335,24 @@ class StridedSlice(SlicingBase):
         ellipses = sum(self.ellipsis_mask)
         self.require(ellipses <= 1, "ellipsis_mask must have at most one 1, got {}", list(self.ellipsis_mask))
 
-    def position_roles(self, count: int, rank: int) -> list[str]:
-        """Return the action of each position of the inputs: "slice", "shrink", "new axis" or "ellipsis"."""
+    def _roles(self, count: int, rank: int) -> list[tuple[str, int, int]]:
+        """Return what is done with each dimension, "slice", "shrink", "whole" or "new axis", with the position of the
+        inputs that asks for it and the axis of the data."""
         roles = []
         for i in range(count):
             if _is_set(self.ellipsis_mask, i):
-                roles.append("ellipsis")
+                roles.append("whole")
             elif _is_set(self.new_axis_mask, i):
                 roles.append("new axis")
             else:
                 roles.append("shrink" if _is_set(self.shrink_axis_mask, i) else "slice")
         taken = len([role for role in roles if role in ("slice", "shrink")])
         self.require(taken <= rank, "begin and end slice {:dimension}, but data has {}", taken, rank)
-        return roles
-
-    def hidden_count(self, count: int, rank: int) -> int:
-        """Return the number of dimensions that the ellipsis stands for."""
-        return rank - len([role for role in self.position_roles(count, rank) if role in ("slice", "shrink")])
+        if "whole" not in roles:
+            roles.append("whole")  # dimensions that no position names
+        each = [(role, i) for i, role in enumerate(roles) for _ in range(rank - taken if role == "whole" else 1)]
+        axes = accumulate((role != "new axis" for role, _ in each), initial=0)
+        return [(role, i, axis) for (role, i), axis in zip(each, axes, strict=False)]
 
     def _ends(self, index: int, step: int | None, begin: Position, end: Position) -> tuple[Position, Position]:
         """Return the positions with the masks applied."""

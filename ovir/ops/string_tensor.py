@@ -52,8 +52,7 @@ class StringTensorPack(Operator):
         for name, tensor in (("begins", begins), ("ends", ends)):
             self.require_index_type(name, tensor)
         self.shared_type(begins=begins, ends=ends)
-        self.require_type("symbols", symbols, lambda t: t == u8, "u8")
-        self.require_rank("symbols", symbols.shape, 1)
+        self.require_type("symbols", symbols, lambda t: t == u8, "u8", 1)
         message = "begins {} and ends {} must have equal shapes"
         shape = self.require_known(begins.shape.merged_with(ends.shape), message, begins, ends)
         return TensorType(string, shape)

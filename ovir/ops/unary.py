@@ -61,15 +61,11 @@ class UnaryBase(Operator):
 
 
 class ExactUnaryBase(UnaryBase):
-    """Base of functions that map integers to integers."""
+    """Base of functions that map integers to integers, so that ``compute`` takes any type that NumPy computes in."""
 
     def run(self, data: Array) -> Array:
         require_plain(self)
         return stored(np.asarray(self.compute(as_native(data))), data.dtype)
-
-    def compute(self, x: Array) -> Array:
-        """Return the result for a type that NumPy computes in."""
-        return super().compute(x)
 
 
 class RoundingBase(ExactUnaryBase):

@@ -20,7 +20,7 @@ from ovir.analysis.evaluation import (
     wilson,
 )
 from ovir.analysis.metrics import Top
-from ovir.analysis.named_metrics import metric_of
+from ovir.analysis.set_metrics import metric_of
 
 ROWS = np.float32([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3], [0.2, 0.2, 0.6]])
 

@@ -9,8 +9,7 @@ import pytest
 from support.detections import random_detections
 
 from ovir.analysis.evaluation import ModelEvaluation, jackknife, jackknife_interval, mean_interval
-from ovir.analysis.named_metrics import metric_of
-from ovir.analysis.set_metrics import MeanIou, parse_columns
+from ovir.analysis.set_metrics import MeanIou, metric_of, parse_columns
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.io.coco import read_boxes

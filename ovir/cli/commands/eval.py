@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.evaluation import CONFIDENCE, Interval, ModelEvaluation, ScoreDifference
 from ovir.analysis.metrics import FunctionMetric, MetricBase
-from ovir.analysis.named_metrics import NAMES, metric_of
-from ovir.analysis.set_metrics import AveragePrecision, SetMetric, parse_columns
+from ovir.analysis.set_metrics import NAMES, AveragePrecision, SetMetric, metric_of, parse_columns
 from ovir.cli.options.arguments import (
     add_command,
     add_json,

@@ -62,18 +62,8 @@ def infer_exact_shapes(
     return tuple(TensorType(t, PartialShape(array.shape)) for t, array in zip(types, arrays, strict=True))
 
 
-def suppression_time(scores: TensorType, per_pair: float = 20) -> float:
-    """Return an estimate of the time in nanoseconds of suppressing boxes with scores [images, classes, boxes].
-
-    Each box of a class is a step in Python, and each pair of them takes ``per_pair`` nanoseconds, if all boxes are
-    kept.
-    """
-    rows, boxes = scores.shape.slice(0, -1).size().upper, scores.shape[-1].upper
-    return inf if rows is None or boxes is None else rows * boxes * (_STEP + boxes * per_pair)
-
-
 _STEP = 3e4
-"""Nanoseconds of a step in Python."""
+"""Nanoseconds of a step in Python, which each box of a class is."""
 
 
 # --------------------------------------------------------------------------- NMS of each class
@@ -86,7 +76,21 @@ class BoxSelectionBase(Operator):
     """The steps that these operations share, which their fast form replaces."""
 
 
-class SuppressionBase(BoxSelectionBase):
+class ClassNmsBase(BoxSelectionBase):
+    """Base of operations that suppress boxes in each class, given as boxes and scores [images, classes, boxes]."""
+
+    value_inputs = ALL
+
+    pair_time: ClassVar[float] = 20
+    """The time for each pair of boxes of a class in nanoseconds, if all boxes are kept."""
+
+    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        scores = inputs[1].shape
+        rows, boxes = scores.slice(0, -1).size().upper, scores[-1].upper
+        return inf if rows is None or boxes is None else rows * boxes * (_STEP + boxes * self.pair_time)
+
+
+class SuppressionBase(ClassNmsBase):
     """Base of operations that keep the boxes with the highest scores among overlapping ones, for each class and batch
     separately.
 
@@ -112,11 +116,6 @@ class SuppressionBase(BoxSelectionBase):
     """Whether iou_threshold applies to Soft-NMS too."""
 
     # ----- inference
-
-    value_inputs = ALL
-
-    def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
-        return suppression_time(inputs[1])
 
     def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, max_boxes: Dimension) -> Dimension:
         """Return the number of triplets; ``max_boxes`` is the limit per class."""
