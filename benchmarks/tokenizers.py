@@ -3,7 +3,7 @@
     python -m benchmarks.tokenizers [--only REGEX] [--rounds N] [--write]
 
 Each text is new to both sides, so caches have only words of earlier texts. ``words`` are words of many scripts with
-spaces, ``unbroken`` the same without spaces.
+spaces, ``unbroken`` the same without spaces, and ``random Han`` any characters of U+4E00 to U+9FFF.
 """
 
 from __future__ import annotations
@@ -29,9 +29,12 @@ from tests.support.tokenizer_texts import ENGLISH, WORDS
 HEAD = ["tokenizer, texts, characters", "ovir, ms", "OpenVINO, ms", "ratio"]
 
 
-def text(draw: random.Random, size: int, joint: str) -> str:
-    """Return a text of so many characters: words of several scripts, with ``joint`` between them."""
+def text(draw: random.Random, size: int, form: str) -> str:
+    """Return a text of so many characters."""
+    if form == "random Han":
+        return "".join(chr(draw.randint(0x4E00, 0x9FFF)) for _ in range(size))
     scripts = [*WORDS.values(), *[ENGLISH] * len(WORDS)]
+    joint = " " if form == "words" else ""
     return joint.join(draw.choice(draw.choice(scripts)) for _ in range(size))[:size]
 
 
@@ -48,9 +51,9 @@ def measure(options: argparse.Namespace) -> Rows:
             path = Path(folder) / "tokenizer.xml"
             openvino.save_model(KINDS[kind]()[0], path, compress_to_fp16=False)
             ours, theirs = ovir.compile_model(path), openvino.Core().compile_model(path, "CPU")
-        for joint, form in ((" ", "words"), ("", "unbroken")):
+        for form in ("words", "unbroken", "random Han"):
             for size in (100, 10_000, 1_000_000):
-                samples = [text(draw, size, joint) for _ in range(options.rounds + (10 if size < 1000 else 1))]
+                samples = [text(draw, size, form) for _ in range(options.rounds + (10 if size < 1000 else 1))]
                 times = [
                     (seconds(ours, [np.array([sample], object)]), seconds(theirs, [openvino.Tensor([sample])]))
                     for sample in samples

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from ovir.building.stubs import stub
+from ovir.checks.rules import CODES
 from ovir.checks.rules.devices import LIMITS
 from ovir.cli.pages.operation_markdown import operations_page
 from ovir.cli.pages.operation_pages import entries
@@ -105,6 +106,11 @@ def with_limits(text: str) -> str:
     return _between(text, "limits", rows)
 
 
+def with_codes(text: str) -> str:
+    """Return docs/diagnostics.md with a section for each code."""
+    return _between(text, "codes", "\n\n".join(code.section for code in CODES.values()).splitlines())
+
+
 def _between(text: str, name: str, lines: list[str]) -> str:
     """Return a page with these lines between its comments ``begin: name`` and ``end: name``."""
     before, _, rest = text.partition(f"<!-- begin: {name} -->\n")
@@ -122,6 +128,7 @@ FILES: dict[str, Callable[[str], str]] = {
     INDEX: _only(index),
     **{f"ovir/opset{opset}.py": _only(partial(opset_module, opset)) for opset in range(1, NEWEST_OPSET + 1)},
     **{f"ovir/opset{opset}.pyi": _only(partial(stub, opset)) for opset in range(1, NEWEST_OPSET + 1)},
+    "docs/diagnostics.md": with_codes,
     "docs/operations.md": _only(operations_page),
     "docs/old-releases.md": with_releases,
     "docs/devices.md": with_limits,

@@ -1,16 +1,18 @@
+import gc
 import inspect
 import os
 import signal
 import sys
-from functools import cache
 from pathlib import Path
 
+import hypothesis  # noqa: F401 - before the freeze: it looks for the owners of what packages register with it
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `builder` and the like
 
 from support.inference_contract import _inference_keeps_its_contract, _watched_inference  # noqa: F401 - fixtures of all tests
 from support.kernel_contract import _kernels_keep_their_contract, _watched_kernels  # noqa: F401 - fixtures of all tests
+from support.packages import names_that_skip
 from support.systems import lacking_elsewhere
 
 import ovir.tokenizers  # noqa: F401 - so that no test registers its operations in a registry that is put back
@@ -22,9 +24,10 @@ OF_OTHER_PROGRAMS = ("oracle", "browser", "cluster", "documents", "releases")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that start other programs as slow, and those in files that skip tests where a package is missing."""
+    """Mark tests that start other programs as slow, and those that are skipped where a package is missing."""
     for item in items:
-        if _may_lack_packages(item.path):
+        skipping = names_that_skip(item.path)
+        if skipping is None or (isinstance(item, pytest.Function) and not skipping.isdisjoint(_names_used_by(item))):
             item.add_marker(pytest.mark.packages)
         if any(item.get_closest_marker(name) for name in OF_OTHER_PROGRAMS):
             item.add_marker(pytest.mark.slow)
@@ -34,6 +37,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=f"this system lacks {what}"))
 
 
-@cache
-def _may_lack_packages(path: Path) -> bool:
-    return "importorskip" in path.read_text(encoding="utf-8")
+def pytest_collection_finish() -> None:
+    """Leave all tests and modules out of later collections of garbage, which tests cause, and some of them measure."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Let plugins see all objects: hypothesis warns of random generators that nothing seems to hold."""
+    gc.unfreeze()
+
+
+def _names_used_by(item: pytest.Function) -> list[str]:
+    return [item.originalname, *item.fixturenames]

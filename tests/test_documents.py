@@ -74,7 +74,7 @@ def test_options_are_those_of_the_parser(text: str) -> None:
 
 
 def test_codes_exist() -> None:
-    from ovir.diagnostics.codes import CODES
+    from ovir.checks.rules import CODES
 
     named = set(re.findall(r"OVIR\d+", IN_CI + DIAGNOSTICS))
     assert all(any(code.startswith(name) for code in CODES) for name in named)

@@ -37,27 +37,28 @@ def modules() -> dict[str, Path]:
     return {name.removesuffix(".__init__"): path for name, path in names.items()}
 
 
-def imported(tree: ast.AST, *, run_time_only: bool = False) -> Iterator[str]:
-    """Yield the modules that a file imports, those inside of functions included, and those that its strings name.
+def imported(tree: ast.AST) -> Iterator[tuple[str, bool]]:
+    """Yield the modules that a file imports, those inside of functions included, and those that its strings name, and
+    whether it does so at run time, and not for type checkers only.
 
     A string such as ``"ovir.building.creation"`` is an argument of ``import_module``, here or where it is handed on.
     """
-    pending = [tree]
+    pending = [(tree, True)]
     while pending:
-        node = pending.pop()
-        if run_time_only and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            pending += node.orelse
+        node, at_run_time = pending.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            pending += [(child, False) for child in node.body] + [(child, at_run_time) for child in node.orelse]
             continue
-        pending += ast.iter_child_nodes(node)
+        pending += [(child, at_run_time) for child in ast.iter_child_nodes(node)]
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, at_run_time) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.module is not None, "relative imports are not used"
             for alias in node.names:
                 name = f"{node.module}.{alias.name}"
-                yield name if name in modules() else node.module
+                yield name if name in modules() else node.module, at_run_time
         elif (name := named_module(node)) is not None:
-            yield name
+            yield name, at_run_time
 
 
 def named_module(node: ast.AST) -> str | None:
@@ -69,13 +70,17 @@ def named_module(node: ast.AST) -> str | None:
 
 
 @cache
-def imports(*, run_time_only: bool = False) -> frozenset[tuple[str, str]]:
-    """Return the pairs of a module of ovir and a module that it imports."""
+def _all_imports() -> frozenset[tuple[str, str, bool]]:
     found = set()
     for name, path in modules().items():
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        found.update((name, target) for target in imported(tree, run_time_only=run_time_only))
+        found.update((name, target, at_run_time) for target, at_run_time in imported(tree))
     return frozenset(found)
+
+
+def imports(*, run_time_only: bool = False) -> set[tuple[str, str]]:
+    """Return the pairs of a module of ovir and a module that it imports."""
+    return {(name, target) for name, target, at_run_time in _all_imports() if at_run_time or not run_time_only}
 
 
 def package(module: str) -> str:
@@ -168,10 +173,9 @@ def test_references_have_neither_threads_nor_lists_of_calls(name: str) -> None:
     ],
 )
 def test_imports_are_found(text: str, expected: list[str]) -> None:
-    assert list(imported(ast.parse(text))) == expected
+    assert [name for name, _ in imported(ast.parse(text))] == expected
 
 
 def test_imports_for_type_checkers_are_told_apart() -> None:
     tree = ast.parse("import ovir.core.values\nif TYPE_CHECKING:\n    import ovir.core.shapes")
-    assert set(imported(tree)) == {"ovir.core.values", "ovir.core.shapes"}
-    assert set(imported(tree, run_time_only=True)) == {"ovir.core.values"}
+    assert set(imported(tree)) == {("ovir.core.values", True), ("ovir.core.shapes", False)}

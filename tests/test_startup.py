@@ -1,5 +1,7 @@
 """What the command line pays on each call, however small the file: the modules that are imported."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 from pathlib import Path

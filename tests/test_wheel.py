@@ -3,12 +3,14 @@
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
 import ovir
+from ovir.ops.base.opsets import NEWEST_OPSET
 
 pytest.importorskip("hatchling", reason="hatchling, which builds wheels, is not installed")
 pytestmark = pytest.mark.slow
@@ -39,7 +41,20 @@ def test_it_holds_the_package_alone(wheel: Path) -> None:
     suffixes = {"", ".py", ".pyi", ".typed", ".md", ".html", ".css", ".js", ".json"}
     assert {Path(name).suffix for name in names} <= suffixes
     assert {name for name in files if "__pycache__" not in name} <= names
+    assert {f"ovir/opset{opset}.pyi" for opset in range(1, NEWEST_OPSET + 1)} <= names
     assert all(name.startswith("ovir/") for name in names)
+
+
+def test_a_source_distribution_has_no_stubs_and_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
+    subprocess.run([*build, "-t", "sdist"], cwd=ROOT, check=True, capture_output=True, timeout=120)
+    with tarfile.open(tmp_path / f"ovir-{ovir.__version__}.tar.gz") as archive:
+        assert not [name for name in archive.getnames() if name.endswith(".pyi")]
+        archive.extractall(tmp_path, filter="data")
+    folder = tmp_path / f"ovir-{ovir.__version__}"
+    subprocess.run([*build, "-t", "wheel"], cwd=folder, check=True, capture_output=True, timeout=120)
+    with zipfile.ZipFile(tmp_path / wheel.name) as one, zipfile.ZipFile(wheel) as other:
+        assert sorted(one.namelist()) == sorted(other.namelist())
 
 
 def test_it_says_how_it_may_be_used(wheel: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from numbers import Real
@@ -340,14 +340,17 @@ class _Comparison:
             changes = list(own_changes(first, second))
             changes += data_changes(first, second, self.options)
             changes += self._wiring_changes(i, j)
-            changes += map(self._input_change, self.connections.changed_inputs(i, j))
+            for changed in self.connections.changed_inputs(i, j):
+                old, new = _source_text(self.a, changed.old), _source_text(self.b, changed.new)
+                changes.append(Change("input", str(changed.index), old, new))
             types = list(type_changes(first, second))
             versions = self.a.model.version, self.b.model.version
             labels = label_changes(first, second, versions, self.options)
         if changes:
             changes += types
         else:
-            self._affect(first, second, types)
+            affected = (Affected(first, second, int(x.name), x.old, x.new) for x in types)
+            self.result.affected += affected
         changes += labels
         if group is not None:
             sources, readers = self._around(self.b, j)
@@ -358,7 +361,8 @@ class _Comparison:
             if all(map(is_renumbering, changes)):
                 status = "renumbered"
             yield LayerDiff(status, first, second, tuple(changes))
-        yield from self._body_entries(i, j)
+        for key in self._common_bodies(i, j):
+            yield from self._body(i, j, key).entries()
 
     def _decompression(self, side: GraphSignatures, start: int) -> list[Layer]:
         """Return the layers that decompress a constant, the one that is read first."""
@@ -369,13 +373,6 @@ class _Comparison:
             pending += sources
             found += sorted(sources)
         return [side.layers[k] for k in dict.fromkeys(found)]
-
-    def _affect(self, a: Layer, b: Layer, types: Iterable[Change]) -> None:
-        self.result.affected += [Affected(a, b, int(change.name), change.old, change.new) for change in types]
-
-    def _input_change(self, changed: ChangedInput) -> Change:
-        old, new = _source_text(self.a, changed.old), _source_text(self.b, changed.new)
-        return Change("input", str(changed.index), old, new)
 
     # ----- layers of one model
 
@@ -394,10 +391,8 @@ class _Comparison:
 
     # ----- bodies
 
-    def _body_entries(self, i: int, j: int) -> Iterator[LayerDiff]:
-        first, second = self.a.bodies[i], self.b.bodies[j]
-        for key in [key for key in first if key in second]:
-            yield from self._body(i, j, key).entries()
+    def _common_bodies(self, i: int, j: int) -> list[str]:
+        return [key for key in self.a.bodies[i] if key in self.b.bodies[j]]
 
     def _body(self, i: int, j: int, key: str) -> _Comparison:
         """Return the comparison of the bodies of a matched layer."""
@@ -409,7 +404,7 @@ class _Comparison:
 
     def _wiring_changes(self, i: int, j: int) -> Iterator[Change]:
         """Yield the changes of port maps and back edges; bodies may list their parameters in another order."""
-        for key in [key for key in self.a.bodies[i] if key in self.b.bodies[j]]:
+        for key in self._common_bodies(i, j):
             matching = self._body(i, j, key).matching
             names = {layer: name for name, layer in enumerate(matching.a.layers)}
             partner = {layer: matching.to_a[k] for k, layer in enumerate(matching.b.layers)}
@@ -432,7 +427,7 @@ def _wiring(layer: Layer, key: str, names: dict[Layer, int]) -> Wiring:
     if wiring is None:
         return result
     body = layer.bodies[key]
-    parameters, results = _layers_of(body.inputs), _layers_of(body.outputs)
+    parameters, results = ([port.layer for port in ports] for ports in (body.inputs, body.outputs))
     for entry in wiring.inputs:
         end = parameters[entry.parameter]
         text = f"input {entry.external} to '{end.name}'{_slicing_text(entry.axis, slicing_of(entry))}"
@@ -446,10 +441,6 @@ def _wiring(layer: Layer, key: str, names: dict[Layer, int]) -> Wiring:
         item = names.get(source, NONE), names.get(target, NONE)
         result["back edges"][item] = f"'{source.name}' to '{target.name}'"
     return result
-
-
-def _layers_of(ports: Sequence[Any]) -> list[Layer]:
-    return [port.layer for port in ports]
 
 
 def _slicing_text(axis: int | None, slicing: Sequence[object]) -> str:
@@ -533,24 +524,12 @@ class Connections:
             return (old is None or self.is_gone(old[0])) and (new is None or self.is_new(new[0]))
         if self.matching.to_b[old[0]] == new[0]:
             return old[1] == new[1]
-        if self.is_new(new[0]):
-            return not self._is_elsewhere(old, new)
-        return self.is_gone(old[0]) and self._leads_back(old[0], new[0])
-
-    def _is_elsewhere(self, old: LayerOutput, new: LayerOutput) -> bool:
-        """Return whether a layer in its place now reads a layer that has moved, but not in between its old source."""
+        if not self.is_new(new[0]):  # layers that are gone may have led from one to the other
+            return self.is_gone(old[0]) and self.matching.to_a[new[0]] in _ends(self.a, old[0], self.is_gone)
         if self.matching.to_a[new[0]] == NONE or self.is_gone(old[0]):
-            return False
-        return not self._passes_through(new[0], self.matching.to_b[old[0]])
-
-    def _leads_back(self, start: int, end: int) -> bool:
-        """Return whether layers that are gone, from ``start`` on, read the partner of ``end``."""
-        wanted = self.matching.to_a[end]
-        return wanted in _ends(self.a, start, self.is_gone)
-
-    def _passes_through(self, start: int, end: int) -> bool:
-        """Return whether new layers, from ``start`` on, read ``end``."""
-        return end in _ends(self.b, start, self.is_new)
+            return True
+        # It reads a layer that has moved; is this one between it and its old source?
+        return self.matching.to_b[old[0]] in _ends(self.b, new[0], self.is_new)
 
     # ----- replaced layers
 

@@ -100,19 +100,23 @@ def dependences(
     own = {v: samples[v] for v in _variables(inputs) if v in samples}
     # After many layers, for example convolutions without padding, samples may be too small; then new ones are used.
     for tried in (own, _anew(inputs, own)):
-        search = _Search(_Probe(op, inputs, tried, ranks), tried)
+        search = _Search(op, inputs, tried, ranks)
         if search.world is not None:
             return {place: search.at(place) for place in places}
     return None
 
 
 class _Search:
-    """A search for what the outputs of one layer depend on."""
+    """A search for what the outputs of one layer depend on, by inference with some variables fixed."""
 
-    def __init__(self, probe: _Probe, samples: Mapping[int, Sample]) -> None:
-        self._probe = probe
+    def __init__(
+        self, op: Operator, inputs: Sequence[Given], samples: Mapping[int, Sample], ranks: Sequence[int]
+    ) -> None:
+        self._op = op
+        self._inputs = inputs
         self._samples = samples
-        self._bases = [probe.outputs((), world) for world in range(len(SAMPLES))]
+        self._ranks = ranks
+        self._bases = [self._outputs((), world) for world in range(len(SAMPLES))]
         self.world = next((i for i, outputs in enumerate(self._bases) if outputs is not None), None)
         """The first of ``SAMPLES`` that inference accepts."""
         roots = dict.fromkeys(root for sample in samples.values() for root in sample.roots)
@@ -122,7 +126,7 @@ class _Search:
     def _with_changed(self, root: str) -> Outputs | None:
         """Return the outputs with one root changed; None if inference rejects the change or the numbers are unknown."""
         known = self.world == 0 and all(root in s.changed for s in self._samples.values() if root in s.roots)
-        return self._probe.outputs((), root) if known else None
+        return self._outputs((), root) if known else None
 
     def at(self, place: PlaceInOutputs) -> Dependence:
         assert self.world is not None
@@ -150,26 +154,14 @@ class _Search:
         found = []
         for variable in self._samples:
             if variable not in self._open:
-                self._open[variable] = self._probe.outputs((variable,), self.world)
+                self._open[variable] = self._outputs((variable,), self.world)
             outputs = self._open[variable]
             if outputs is not None and not _is_known(outputs, place):
                 found.append(variable)
         # Sizes that must be equal determine each other, so that none of them alone makes the result unknown.
-        return found or self._probe.needed(place, self._samples, self.world)
+        return found or self._needed(place, self.world)
 
-
-class _Probe:
-    """Inference of one operation with some variables fixed."""
-
-    def __init__(
-        self, op: Operator, inputs: Sequence[Given], samples: Mapping[int, Sample], ranks: Sequence[int]
-    ) -> None:
-        self._op = op
-        self._inputs = inputs
-        self._samples = samples
-        self._ranks = ranks
-
-    def outputs(self, free: Collection[int], world: int | str) -> Outputs | None:
+    def _outputs(self, free: Collection[int], world: int | str) -> Outputs | None:
         """Return the outputs with the variables ``free`` left open; None if inference fails or a rank changes."""
         types = [_fixed(given, self._samples, free, world) for given in self._inputs]
         try:
@@ -181,12 +173,12 @@ class _Probe:
         )
         return outputs if alike else None
 
-    def needed(self, place: PlaceInOutputs, variables: Iterable[int], world: int) -> list[int]:
+    def _needed(self, place: PlaceInOutputs, world: int) -> list[int]:
         """Return a minimal set of variables that together leave a place open."""
-        free = list(variables)
+        free = list(self._samples)
         for variable in list(free):
             others = [v for v in free if v != variable]
-            outputs = self.outputs(others, world)
+            outputs = self._outputs(others, world)
             if outputs is not None and not _is_known(outputs, place):
                 free = others
         return free
@@ -346,17 +338,17 @@ class SizeOrigins:
 
     def _look_at(self, layer: Layer) -> None:
         open_sizes = [(port, axis) for port in layer.outputs for axis in self._open_axes(port)]
-        if layer.type == "Parameter":
-            self._all(open_sizes, Cause.INPUT)
-        elif is_only_declared(layer):
-            self._all(open_sizes, Cause.DECLARED)
-        elif layer.type == "ReadValue":
-            self._all(open_sizes, Cause.STATE)
-        elif layer.bodies:
-            for port, axis in open_sizes:
-                self._leave(layer, port, axis)
-        else:
+        cause = {"Parameter": Cause.INPUT, "ReadValue": Cause.STATE}.get(layer.type)
+        if layer.type != "Parameter" and is_only_declared(layer):
+            cause = Cause.DECLARED
+        if cause is None and not layer.bodies:
             self._compute(layer, open_sizes)
+            return
+        for port, axis in open_sizes:
+            if cause is None:
+                self._leave(layer, port, axis)
+            else:
+                self._set(port, axis, cause)
 
     def _open_axes(self, port: Port) -> list[int]:
         """Return the axes of sizes whose origin is still unknown, each size once."""
@@ -364,10 +356,6 @@ class SizeOrigins:
             return []
         symbols = [0 if dim.is_static or dim.symbol in self._origins else dim.symbol for dim in port.shape]
         return [axis for axis, symbol in enumerate(symbols) if symbol and symbol not in symbols[:axis]]
-
-    def _all(self, sizes: Iterable[tuple[Port, int]], cause: Cause) -> None:
-        for port, axis in sizes:
-            self._set(port, axis, cause)
 
     def _set(
         self, port: Port, axis: int, cause: Cause, variables: Iterable[int] = (), sample: Sample | None = None
@@ -406,7 +394,7 @@ class SizeOrigins:
             places += [PlaceInOutputs(port.index, i, True) for i in range(port.shape.size().length)]
         ranks = [-1 if port.shape.rank is None else port.shape.rank for port in layer.outputs]
         found = dependences(op, inputs, self._samples, places, ranks)
-        known = [v for v in self._given_variables(layer) if v in self._origins]
+        known = [v for v in _variables(Given(port.type, None) for port in layer.inputs) if v in self._origins]
         for port, axis in open_sizes:
             if found is None:
                 self._set(port, axis, Cause.COMPUTED if known else Cause.DATA, known)
@@ -428,10 +416,6 @@ class SizeOrigins:
             self._samples[port.shape[axis].symbol] = sample_of(port.shape[axis], origin.roots[0])
         else:
             self._set(port, axis, Cause.DATA)
-
-    def _given_variables(self, layer: Layer) -> list[int]:
-        shapes = [port.shape for port in layer.inputs if port.shape.rank is not None]
-        return list(dict.fromkeys(dim.symbol for shape in shapes for dim in shape if not dim.is_static))
 
     def _ids(self, port: Port) -> Ids | None:
         """Return the variables of the elements of an input; None if none is known."""

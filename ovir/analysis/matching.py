@@ -11,7 +11,7 @@ from hashlib import blake2b
 from heapq import heappop, heappush
 from itertools import chain
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -378,8 +378,8 @@ class Matching:
         self._match_ends(lambda i, j: self.a.exact[i] == self.b.exact[j])
         for radius in _RADII:
             if not self._is_done():
-                around_a = self.a.neighborhoods(self._anchors(self.to_b), radius)
-                around_b = self.b.neighborhoods(self._anchors_of_b(), radius)
+                around_a = self.a.neighborhoods(self._anchors(), radius)
+                around_b = self.b.neighborhoods(self.to_a, radius)
                 self._match_unique(around_a, around_b)
         self._match_unique(*(_large_constants(side) for side in (self.a, self.b)))
         self._worst = _ROUGH + _UNSURE
@@ -394,18 +394,9 @@ class Matching:
         """Return whether one of the models has no layer left."""
         return NONE not in self.to_b or NONE not in self.to_a
 
-    def _anchors(self, partners: Sequence[int]) -> list[int]:
-        """Return a number for each matched layer of the first model, which its partner shares."""
-        return [i if partner != NONE else NONE for i, partner in enumerate(partners)]
-
-    def _anchors_of_b(self) -> list[int]:
-        return self.to_a
-
-    def _colors(self, of_a: Sequence[int], of_b: Sequence[int], *, rough: bool) -> _Colors:
-        return _Colors(
-            *self.a.colors(of_a, self._anchors(self.to_b), rough=rough),
-            *self.b.colors(of_b, self._anchors_of_b(), rough=rough),
-        )
+    def _anchors(self) -> list[int]:
+        """Return a number for each matched layer of the first model; ``to_a`` has it for the partner."""
+        return [i if partner != NONE else NONE for i, partner in enumerate(self.to_b)]
 
     def _match_contexts(self, colors: _Colors) -> None:
         """Match layers that have the same layers before and after them; if there are several, match layers of one
@@ -482,25 +473,13 @@ class Matching:
             before = self.to_b.count(NONE)
             if self._is_done():
                 return
-            colors = self._colors(of_a, of_b, rough=rough)
-            self._match_unique(
-                list(zip(colors.up_a, colors.down_a, strict=True)), list(zip(colors.up_b, colors.down_b, strict=True))
-            )
-            self._match_unique(*self._informed(colors.up_a, colors.up_b))
-            self._match_unique(*self._informed(colors.down_a, colors.down_b, is_down=True))
+            up_a, down_a = self.a.colors(of_a, self._anchors(), rough=rough)
+            up_b, down_b = self.b.colors(of_b, self.to_a, rough=rough)
+            self._match_unique(list(zip(up_a, down_a, strict=True)), list(zip(up_b, down_b, strict=True)))
+            self._match_unique(_informed(up_a, self.a.sources), _informed(up_b, self.b.sources))
+            self._match_unique(_informed(down_a, self.a.readers), _informed(down_b, self.b.readers))
             if self.to_b.count(NONE) == before:
                 return
-
-    def _informed(
-        self, of_a: Sequence[int], of_b: Sequence[int], *, is_down: bool = False
-    ) -> tuple[list[Hashable], list[Hashable]]:
-        """Return the colors of the layers that have sources (``is_down``: readers); None for other layers."""
-        sides = (self.a, of_a), (self.b, of_b)
-        result: list[list[Hashable]] = []
-        for side, colors in sides:
-            around: Sequence[Sequence[object]] = side.readers if is_down else side.sources
-            result.append([color if near else None for color, near in zip(colors, around, strict=True)])
-        return result[0], result[1]
 
     def _match_unique(self, of_a: Sequence[Hashable], of_b: Sequence[Hashable]) -> None:
         """Match unmatched layers whose color no other unmatched layer of their model has; None is not a color."""
@@ -569,11 +548,18 @@ class Matching:
                     self._deferred.append((rank, i, j))
 
 
-class _Colors:
+class _Colors(NamedTuple):
     """The surroundings before and after each layer of both models, as numbers."""
 
-    def __init__(self, up_a: list[int], down_a: list[int], up_b: list[int], down_b: list[int]) -> None:
-        self.up_a, self.down_a, self.up_b, self.down_b = up_a, down_a, up_b, down_b
+    up_a: list[int]
+    down_a: list[int]
+    up_b: list[int]
+    down_b: list[int]
+
+
+def _informed(colors: Sequence[int], around: Sequence[Sequence[object]]) -> list[Hashable]:
+    """Return the colors of the layers that have others around them, sources or readers; None for other layers."""
+    return [color if near else None for color, near in zip(colors, around, strict=True)]
 
 
 def _unique_names(a: GraphSignatures, b: GraphSignatures) -> dict[int, int]:

@@ -157,12 +157,16 @@ def score_rows(output: Array) -> Array:
 
     Raise InputError for an output that has none.
     """
-    shape = list(output.shape)
-    while len(shape) > 1 and shape[-1] == 1:
-        shape.pop()
-    if not shape or shape[-1] < 2 or not output.size:
+    classes = _row_length(output)
+    if classes is None:
         refuse(f"the output of shape {shown(output.shape)} has no rows of scores by class")
-    return numbers_of("output", output).reshape(-1, shape[-1])
+    return numbers_of("output", output).reshape(-1, classes)
+
+
+def _row_length(array: Array) -> int | None:
+    """Return the length of the last axis, without axes of size 1 at the end; None if it is no row of scores."""
+    length = next((size for size in reversed(array.shape) if size != 1), 1)
+    return length if length > 1 and array.size else None
 
 
 def _classes(label: Array, rows: Array) -> Array:
@@ -205,12 +209,10 @@ def top_scores(array: Array, count: int) -> list[list[Score]] | None:
     """
     if array.dtype.kind in "TUSOb":
         return None
-    shape = list(array.shape)
-    while len(shape) > 1 and shape[-1] == 1:
-        shape.pop()
-    if not shape or shape[-1] < 2 or not array.size:
+    length = _row_length(array)
+    if length is None:
         return None
-    rows = as_numbers(array).reshape(-1, shape[-1])
+    rows = as_numbers(array).reshape(-1, length)
     if rows.dtype.kind not in "fiu":
         return None
     keys = -rows if rows.dtype.kind == "f" else np.invert(rows)  # -rows of integers may overflow

@@ -9,6 +9,7 @@ from ovir.core.arrays import Array
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import distinct_names
 from ovir.model import Model
+from ovir.runtime.listeners import ResultListener
 
 
 def record_keys(model: Model) -> dict[str, Port]:
@@ -36,7 +37,7 @@ def _recorded_ports(model: Model) -> Iterator[Port]:
             yield from layer.outputs
 
 
-class Recorder:
+class Recorder(ResultListener):
     """A listener that hands each tensor to ``write`` as soon as it is final, and keeps none.
 
     A layer in a body runs several times; its last result counts. It is kept until the layer around the body has run.
@@ -57,14 +58,6 @@ class Recorder:
                 continue
             self._keys.setdefault(layer, []).append((port.index, key))
             self.wanted_steps.add(layer.key)
-
-    def see_inputs(self, model: Model, arrays: Sequence[Array]) -> None:
-        """Record the inputs of the model."""
-        for port, array in zip(model.inputs, arrays, strict=True):
-            self.did_run(port.layer, (), (array,))
-
-    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
-        """Do nothing before a layer."""
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         for index, key in self._keys.get(layer, ()):

@@ -10,7 +10,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.graph.layers import Layer
-from ovir.model import Model
+from ovir.runtime.listeners import ResultListener
 
 
 @dataclass(frozen=True)
@@ -110,19 +110,11 @@ class Range:
         self.maximum = found.maximum if self.maximum is None else max(self.maximum, found.maximum)
 
 
-class Ranges:
+class Ranges(ResultListener):
     """A listener of a run; afterwards ``ranges`` has the range of each layer, also of the inputs of the model."""
 
     def __init__(self) -> None:
         self._ranges: dict[Layer, Range] = {}
-
-    def see_inputs(self, model: Model, arrays: Sequence[Array]) -> None:
-        """Add the inputs of the model."""
-        for port, array in zip(model.inputs, arrays, strict=True):
-            self.did_run(port.layer, (), (array,))
-
-    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
-        """Do nothing before a layer."""
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         found = self._ranges.setdefault(layer, Range())

@@ -33,9 +33,7 @@ from ovir.diagnostics.diagnostic import caller, diagnose
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
 from ovir.graph.layers import Layer, Port, attach, set_arithmetic
 from ovir.graph.rt_info import RtElement, RtInfo
-from ovir.inference.engine import Engine
-from ovir.inference.known_values import ValueLog
-from ovir.inference.policy import Policy
+from ovir.inference.policy import StrictEngine
 from ovir.ops.base import opsets
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL, input_names
@@ -154,10 +152,9 @@ def add_input(layer: Layer, source: Port) -> None:
 def infer(layer: Layer, call: Call) -> None:
     """Infer the outputs of a layer; ModelError at the line of the caller."""
     found = Diagnostics()
-    log = ValueLog(found)
-    policy = Policy(found, 11)
-    policy.infer_layer(Engine(policy, found, log), layer, is_body=False)
-    log.cache = None
+    engine = StrictEngine(found, 11)
+    engine.infer_layer(layer, is_body=False)
+    engine.end()
     for port in layer.outputs:
         port.id = len(layer.inputs) + port.index
     if errors := found.fatal:

@@ -8,8 +8,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from ovir.checks.consequences import blame_constants, fold_constant_types, report_refusals, sum_up
-from ovir.checks.foreign_weights import report_foreign_weights
+from ovir.checks.consequences import blame_constants, report_refusals, sum_up
 from ovir.checks.options import CheckOptions
 from ovir.checks.rule import FOR_UNTRUSTED, NEED_WHOLE_GRAPH, OF_RUNS, RULES, Context
 from ovir.checks.untrusted.budget import Budget
@@ -27,7 +26,6 @@ from ovir.diagnostics.codes import (
     OUTSIDE_SPEC,
     OWN_SHAPE,
     OWN_TYPE,
-    WRITTEN_TWICE,
     Severity,
 )
 from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text
@@ -128,6 +126,10 @@ DEVICES = ("CPU", "GPU", "NPU")
 
 def _collect(model: Source, weights: Any, options: CheckOptions, clock: Clock | None) -> Diagnostics:
     """Read the file, infer it and apply the rules; dispose of the model before returning."""
+    from ovir.checks.constant_types import fold_constant_types  # these import the rules, which only a check needs
+    from ovir.checks.foreign_weights import report_foreign_weights
+    from ovir.checks.rules.constants import WRITTEN_TWICE
+
     diagnostics = Diagnostics()
     with _timed("reading", clock):
         document = load(model, weights, Model, diagnostics, need_weights=options.need_weights)
@@ -237,8 +239,6 @@ _INCOMPLETE = (*GAP_CODES, "OVIR5", "OVIR6")
 
 
 def _apply_rules(context: Context, diagnostics: Diagnostics, *, of_runs: bool = False) -> None:
-    import ovir.checks.rules  # noqa: F401  # registers them; only here are they needed
-
     is_incomplete = any(d.severity is Severity.ERROR and d.code.startswith(_INCOMPLETE) for d in diagnostics)
     for code, rule in counted("applying rules", RULES.items()):
         if code in context.options.skip or (is_incomplete and code in NEED_WHOLE_GRAPH):

@@ -70,12 +70,12 @@ def _ending_by_condition(layer: Layer, body: Model) -> Ending:
     again = facts[layer.operator.condition().result]
     if again.high <= 0:
         return Ending(1)
-    if again.low > 0:
-        message = "the loop never ends: its condition is always true, and no trip count of at most"
-        return Ending(1, f"{message} {MOST_ITERATIONS:,} ends it")
-    if not again.varies:
-        message = "the loop never ends: its condition is the same in each iteration, and no trip count of at most"
-        return Ending(1, f"{message} {MOST_ITERATIONS:,} ends it")
+    if again.low > 0 or not again.varies:
+        why = "always true" if again.low > 0 else "the same in each iteration"
+        message = (
+            f"the loop never ends: its condition is {why}, and no trip count of at most {MOST_ITERATIONS:,} ends it"
+        )
+        return Ending(1, message)
     if again.if_true is None:
         return Ending(1, is_limited=False)
     return Ending(int(again.if_true) if isfinite(again.if_true) else 1)

@@ -4,29 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from math import prod
 
-from ovir.checks.rule import Context
-from ovir.diagnostics.codes import (
-    AXIS,
-    BOOLEAN_BYTES,
-    CODES,
-    DOUBLE,
-    ELEMENT_TYPE,
-    EXCHANGED_INPUTS,
-    F16_OVERFLOW,
-    INDEX_RANGE,
-    INFERENCE,
-    INPUT_TYPE,
-    NARROWED,
-    NON_FINITE,
-    OWN_TYPE,
-    TOO_MANY_BYTES,
-    TYPES_DIFFER,
-    ZERO_DIVISOR,
-    ZERO_SCALE,
-    Severity,
-)
+from ovir.diagnostics.codes import CODES, EXCHANGED_INPUTS, OWN_TYPE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import Diagnostics
 from ovir.diagnostics.wording import plural
@@ -124,72 +103,6 @@ def _joined(error: Diagnostic, causes: Sequence[Diagnostic], others: Sequence[Di
 
 def _place(cause: Diagnostic) -> str:
     return f"{cause.layer}{'' if cause.line is None else f' on line {cause.line}'}"
-
-
-_OF_VALUES = {
-    code.id
-    for code in (BOOLEAN_BYTES, DOUBLE, F16_OVERFLOW, INDEX_RANGE, NARROWED, NON_FINITE, ZERO_DIVISOR, ZERO_SCALE)
-}
-_OF_CONSTANT = {OWN_TYPE.id, TOO_MANY_BYTES.id, *_OF_VALUES}
-"""Diagnostics of a constant whose bytes are read as another element type."""
-_OF_READER = {code.id for code in (AXIS, DOUBLE, ELEMENT_TYPE, INDEX_RANGE, INFERENCE, INPUT_TYPE, TYPES_DIFFER)}
-"""Diagnostics of a layer that is fed such a constant."""
-
-
-def fold_constant_types(context: Context, diagnostics: Diagnostics) -> None:
-    """Keep one diagnostic for each constant whose attribute ``element_type`` differs from what its port declares.
-
-    The error of the first layer that cannot read it remains, otherwise the diagnostic of the constant itself. The kept
-    one says what its messages say of the type and the size, and names the element type that fits.
-    """
-    wrong = {d.layer for d in diagnostics if d.code == OWN_TYPE.id}
-    for layer in context.by_type.get("Const", ()) if wrong else ():
-        if layer.title in wrong:
-            _fold(layer, diagnostics)
-
-
-def _fold(layer: Layer, diagnostics: Diagnostics) -> None:
-    own = [d for d in diagnostics if d.layer == layer.title and d.code in _OF_CONSTANT]
-    readers = _readers(layer)
-    following = [d for d in diagnostics if d.layer in readers and d.code in _OF_READER]
-    errors = [d for d in following if d.severity is Severity.ERROR]
-    causes = [d for d in own if d.code not in _OF_VALUES]
-    causes.sort(key=lambda d: d.code != OWN_TYPE.id)
-    for found in (*own, *following):
-        diagnostics.discard(found)
-    diagnostics.add(_with_constant(errors[0], causes, layer) if errors else _of_constant(causes, layer))
-
-
-def _readers(layer: Layer) -> set[str]:
-    """Return the layers that read the constant, or what others compute from it in its element type."""
-    found: set[str] = set()
-    pending = [layer]
-    while pending:
-        for output in pending.pop().outputs:
-            if output.element_type == layer.outputs[0].element_type:
-                pending += [port.layer for port in output.readers if port.layer.title not in found]
-                found |= {port.layer.title for port in output.readers}
-    return found
-
-
-def _with_constant(error: Diagnostic, causes: list[Diagnostic], layer: Layer) -> Diagnostic:
-    """Return the error of a layer with what is wrong with the constant that it reads."""
-    what = "; ".join(cause.message for cause in causes)
-    line = f" on line {causes[0].line}" if causes[0].line is not None else ""
-    return replace(error, message=f"{error.message}; {layer.title}{line}: {what}", hint=_hint(layer) or error.hint)
-
-
-def _of_constant(causes: list[Diagnostic], layer: Layer) -> Diagnostic:
-    message = "; ".join(cause.message for cause in causes)
-    return replace(causes[0], message=message, hint=_hint(layer) or causes[0].hint)
-
-
-def _hint(layer: Layer) -> str | None:
-    """Return the element type that the constant seems to have: the declared one, if the size of its bytes fits."""
-    op, declared = layer.operator, layer.outputs[0].declared_element_type
-    if not isinstance(op, Const) or declared is None or 8 * op.size != declared.bits * prod(op.shape):
-        return None
-    return f"its size fits {declared}: change the attribute element_type of {layer.title} from {op.element_type}"
 
 
 SHOWN = 3

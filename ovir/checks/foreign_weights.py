@@ -9,33 +9,24 @@ from pathlib import Path
 import numpy as np
 
 from ovir.checks.rule import Context, means_open_end
+from ovir.checks.rules.constants import INDEX_RANGE, NARROWED, NEGATIVE_INDEX, NON_FINITE, ZERO_DIVISOR, ZERO_SCALE
+from ovir.checks.rules.graph import CANCELLED, NO_OP
+from ovir.checks.rules.weights_file import BOOLEAN_BYTES, DUPLICATE_CONSTANT, UNUSED_BYTES, ZERO_WEIGHTS
 from ovir.core.element_types import i64, u64
 from ovir.diagnostics.codes import (
     AXIS,
     BODY,
-    BOOLEAN_BYTES,
-    CANCELLED,
     DECLARED_SHAPE,
-    DUPLICATE_CONSTANT,
     F16_OVERFLOW,
     FOREIGN_WEIGHTS,
-    INDEX_RANGE,
     INFERENCE,
     INPUT_SHAPE,
-    NARROWED,
-    NEGATIVE_INDEX,
-    NO_OP,
-    NON_FINITE,
     PAST_END,
     RANK,
     SIZE_OVERFLOW,
     STRING_DATA,
     TOO_LARGE,
-    UNUSED_BYTES,
     VARIABLE_TYPE,
-    ZERO_DIVISOR,
-    ZERO_SCALE,
-    ZERO_WEIGHTS,
     Code,
     Severity,
 )

@@ -13,10 +13,10 @@ from typing import Any
 from ovir.core.shapes import ShapeLike, as_shape
 from ovir.diagnostics.codes import CODES, NO_WEIGHTS, VARIABLE_TYPE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.errors import Diagnostics, ModelError, ReadError
+from ovir.diagnostics.errors import Diagnostics, ReadError
 from ovir.graph.layers import Layer, Port
 from ovir.inference.engine import set_outputs
-from ovir.inference.models import infer_into, reshape_undeclared, reshaped_parameters, set_parameters
+from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
 from ovir.inference.policy import about_other_shapes
 from ovir.ir.legacy import apply_legacy_io, check_names
 from ovir.ir.reader import Document, load
@@ -56,18 +56,13 @@ class Recovered:
         with a given shape is one between two runs: its initial value and the value assigned to it, which is often
         longer, may have other shapes. Raise InputError for an unknown input.
         """
+        self.model.prepare_change()
+        wanted = reshaped_parameters(self.model, shapes)
         fixed = self._fix_states(states or {})
-        if not self.errors and not states:
-            try:
-                reshape_undeclared(self.model, shapes)
-            except ModelError:
-                pass  # inferred once more below, where errors do not end it
-            else:
-                self.declared.clear()
-                return
         earlier = self.model.inference_diagnostics
-        set_parameters(reshaped_parameters(self.model, shapes))
-        infer_into(self.model, found := Diagnostics())
+        set_parameters(wanted)
+        with without_garbage_collection():
+            infer_into(self.model, found := Diagnostics())
         self.declared.clear()
         errors = (d for d in found.fatal if d.code != VARIABLE_TYPE.id or d.layer not in fixed)
         self.errors = [*self.read_errors, *errors]

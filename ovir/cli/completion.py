@@ -10,7 +10,6 @@ from typing import Any
 
 from ovir.cli.main import COMMANDS, parser
 from ovir.cli.options.arguments import file_name, output_file
-from ovir.diagnostics.codes import CODES
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
 
 Completer = Callable[..., Iterable[str]]
@@ -45,6 +44,8 @@ def _completer_of(action: argparse.Action) -> Completer:
     """Return the function that finds values of an argument that has no choices."""
     endings = re.findall(r"\.[a-z]\w*", str(action.metavar))
     if action.dest == "codes":
+        from ovir.checks.rules import CODES
+
         return _one_of(CODES)
     if action.dest == "operations":
         return _one_of((*OPERATIONS, *TOKENIZERS))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -147,11 +148,17 @@ class ComparisonOptions:
         if self.mode not in (None, "isolated", "cumulative"):
             raise InputError.usage(f"mode must be 'isolated' or 'cumulative', got {self.mode!r}")
 
-    def open_side(self, model: Model) -> Side:
-        """Return the other side for a model.
+    @contextmanager
+    def open_side(self, model: Model) -> Iterator[Side]:
+        """Yield the other side for a model.
 
         Raises InputError for options that do not fit together, ReadError for files that cannot be read.
         """
+        with ExitStack() as files, closing(self._side(model, files)) as side:
+            side.open()
+            yield side
+
+    def _side(self, model: Model, files: ExitStack) -> Side:
         against, timeout = self.against, self.timeout
         kind, rest = _kind(against)
         if timeout is not None and (
@@ -175,21 +182,11 @@ class ComparisonOptions:
         if self.mode == "isolated":
             raise InputError.usage("layers can be isolated on a device or in a second model; this has neither")
         if kind == "onnx":
-            engine = EngineProcess("onnxruntime", self.config, timeout=timeout)
-            try:
-                return OnnxModel(engine, rest, model)
-            except BaseException:
-                engine.close()
-                raise
+            return OnnxModel(EngineProcess("onnxruntime", self.config, timeout=timeout), rest, model)
         self._refuse_config()
         if isinstance(against, Mapping):
             return Recorded(model, {str(key): np.asarray(value) for key, value in against.items()}, "recorded tensors")
-        tensors = open_npz(rest)
-        try:
-            return Recorded(model, tensors, rest, close=tensors.close)
-        except BaseException:
-            tensors.close()
-            raise
+        return Recorded(model, files.enter_context(open_npz(rest)), rest)
 
     def sets(self, model: Model, side: Side) -> list[InputSet]:
         """Return the sets of inputs with which a model is compared: by default recorded ones, or random ones."""

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from ovir.building.creation import new_constant, new_operation, new_parameter, new_result
 from ovir.core.arrays import Array
@@ -24,7 +22,7 @@ from ovir.diagnostics.errors import ModelError, ReadError, RunError
 from ovir.editing.transaction import infer_edited
 from ovir.graph.connections import set_scopes
 from ovir.graph.constant_layers import all_constant_layers
-from ovir.graph.copies import independent, restore
+from ovir.graph.copies import independent
 from ovir.graph.layers import Layer, Port, join
 from ovir.graph.order import trace_back
 from ovir.ir.executed import ExecutedGraph, Execution, read_executed
@@ -85,7 +83,7 @@ class LoneParts:
         """Copy a layer and the constants before it, and connect it."""
         found, _ = trace_back([part.layer], lambda port: port.layer in self._constants)
         before = sorted((layer for layer in found if layer is not part.layer), key=self._constants.__getitem__)
-        copies = restore(independent([*before, part.layer], {}))
+        copies = independent([*before, part.layer], {}).joined()
         prefix = len(self._layers)
         for copied in copies:
             copied.name = f"{prefix}/{copied.name}"
@@ -203,12 +201,7 @@ class EngineDevice:
                 for suffix in (".xml", ".bin"):
                     os.unlink(path.with_suffix(suffix))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self.engine.close()
         self._stack.close()
 
@@ -239,12 +232,7 @@ class OvirDevice:
     def release(self) -> None:
         self._compiled = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self.release()
 
 
@@ -460,14 +448,10 @@ class DeviceSide(Side):
         results = self._device.run_whole(self.partners.inputs(inputs))
         return [None if index is None else results[index] for index in self.partners.outputs]
 
-    def __enter__(self) -> Self:
-        self._device.__enter__()
+    def open(self) -> None:
         self._device.open()
         a, b = self.partners.a, self.partners.b
         self.description = self._device.description if a is b else f"{b.path} on {self._device.description}"
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._device.__exit__(kind, error, trace)
+    def close(self) -> None:
+        self._device.close()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from ovir.analysis.matching import GraphSignatures, Interner, matching_of
 from ovir.core.arrays import Array
@@ -58,7 +57,7 @@ class LayerAnswer:
 
 
 class Device(Protocol):
-    """A device that runs models. Use it in a ``with`` block."""
+    """A device that runs models."""
 
     precision: str | None
     """The element type in which the device computes, once it has compiled a model and if it says so."""
@@ -86,18 +85,14 @@ class Device(Protocol):
     def release(self) -> None:
         """Release the compiled model."""
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def close(self) -> None:
+        """Release what the device holds."""
 
 
 class Side(Protocol):
     """The other side of a comparison: a device, a second model, an ONNX model or a recording.
 
     It returns the outputs of the model and of its layers; each kind of side overrides what differs from the defaults.
-    Use it in a ``with`` block.
     """
 
     description: str
@@ -164,12 +159,12 @@ class Side(Protocol):
         """Return warnings and notes about this side."""
         return []
 
-    def __enter__(self) -> Self:
-        return self
+    def open(self) -> None:
+        """Make sure that the side is there; raise EngineMissingError if it is not."""
+        return
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Release what the side holds."""
         return
 
 
@@ -264,7 +259,7 @@ class Partners:
                 return index
         names_of = [", ".join(f"'{one.any_name}'" for one in model.inputs) or "none" for model in (self.a, self.b)]
         message = f"the models have different inputs: {names_of[0]} / {names_of[1]}"
-        is_related = any(layer.type not in ("Parameter", "Result", "Const") for layer in self._to_b)
+        is_related = any(layer.type not in ENDS for layer in self._to_b)
         hint = "`ovir edit --rename` gives an input another name" if is_related else None
         raise InputError.usage(message, port.layer.place, hint=hint)
 

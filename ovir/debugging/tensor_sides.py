@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -115,9 +114,11 @@ class OnnxModel(Side):
         self._diagnostics: list[Diagnostic] = []
         if (fault := why_not_regular(path)) is not None:
             raise ReadError(diagnose(UNREADABLE, fault, Place(path)))
-        engine.open()
-        self.description = f"{path} in {engine.description}"
-        self._loaded: Loaded = engine.load(path, sorted(_tensor_names(model)))
+
+    def open(self) -> None:
+        self._engine.open()
+        self.description = f"{self._path} in {self._engine.description}"
+        self._loaded: Loaded = self._engine.load(self._path, sorted(_tensor_names(self._model)))
         facts = self._loaded.facts
         self._outputs: list[str] = facts["outputs"]
         self._known = {*self._outputs, *(facts["tensors"] or ())}
@@ -185,9 +186,7 @@ class OnnxModel(Side):
         results = self._computed(names)
         return [None if name is None else results[name] for name in names]
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._engine.close()
 
     def _output_names(self) -> list[str | None]:
@@ -231,18 +230,15 @@ class Recorded(Side):
         tensors: Mapping[str, Array],
         description: str,
         precision: str | None = None,
-        close: Callable[[], object] = lambda: None,
     ) -> None:
         """Find the tensors of a model; ``precision`` is the element type in which they were computed, if it is known.
 
-        Tensors are looked up when they are compared; ``close`` is called at the end. Raises InputError if no key names
-        one.
+        Tensors are looked up when they are compared. Raises InputError if no key names one.
         """
         self.description = description
         self._precision = precision
         self._model = model
         self._tensors = tensors
-        self._close = close
         names = _ports_by_name(model)
         self._keys: dict[Port, str] = {}
         for key in tensors:
@@ -321,11 +317,6 @@ class Recorded(Side):
     @property
     def diagnostics(self) -> list[Diagnostic]:
         return self._warnings
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._close()
 
 
 def _ports_by_name(model: Model) -> dict[str, Port]:

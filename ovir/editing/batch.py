@@ -31,11 +31,10 @@ from ovir.editing.transaction import editing, owner_of, with_types
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.graph.names import free_name
-from ovir.inference.engine import Engine, Types, set_outputs
-from ovir.inference.known_values import ValueLog
+from ovir.inference.engine import Types, set_outputs
 from ovir.inference.models import infer_model, set_parameters
 from ovir.inference.pinned_sizes import pinned_layers
-from ovir.inference.policy import Policy
+from ovir.inference.policy import StrictEngine
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.shape import Reshape
 from ovir.ops.state import AssignBase, ReadValue6, ReadValueBase
@@ -222,7 +221,7 @@ Repair = list[tuple[int, Layer]]
 """The new sources of some inputs of a layer."""
 
 
-class Fitting(Policy):
+class Fitting(StrictEngine):
     """Infers a model for ``TRIAL`` items, and repairs each layer that a constant holds to the old number."""
 
     def __init__(self, model: LayerGraph, axes: Mapping[int, int], states: Mapping[Layer, int], old: int) -> None:
@@ -248,9 +247,7 @@ class Fitting(Policy):
         self.set_number(TRIAL)
         for port in self._model.inputs:  # an initial value may come before the input that tells its number of items
             set_outputs(port.layer, (port.type.refined(port.element_type, _parameter_shape(port)),))
-        log = ValueLog(self.diagnostics)
-        Engine(self, self.diagnostics, log).infer(self._model)
-        log.cache = None
+        self.infer_whole(self._model)
         if self._refused is not None:
             raise ModelError(self._refused)
         return list(self._changed)
@@ -275,18 +272,18 @@ class Fitting(Policy):
 
     # ----- one layer
 
-    def infer_layer(self, engine: Engine, layer: Layer, *, is_body: bool) -> None:
+    def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
         """Infer a layer; where the result does not hold the items, repair the layer."""
         if self._refused is not None:
             return
         self._prepare_loop(layer)
         types = [self.input_type(port) for port in layer.inputs]
-        outputs, found = engine.attempt(layer, types)
+        outputs, found = self.attempt(layer, types)
         if outputs is None or not self._fits(layer, outputs):
             for repair in self._repairs(layer):
                 new = dict(repair)
                 trial = [new[i].outputs[0].type if i in new else tensor for i, tensor in enumerate(types)]
-                repaired, _ = engine.attempt(layer, trial)
+                repaired, _ = self.attempt(layer, trial)
                 if repaired is not None and self._fits(layer, repaired):
                     self._apply(layer, repair)
                     outputs = repaired

@@ -14,7 +14,7 @@ from ovir.graph.copies import copied
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.names import default_name, free_name, name_tensors, result_name, take_name
-from ovir.graph.order import trace_back
+from ovir.graph.order import find_path, followers, trace_back
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import AssignBase, ReadValueBase
 
@@ -63,7 +63,8 @@ class _Needed:
             return
         found, missing = self._before(output.layer)
         if missing is not None:
-            path = path_text(_path(missing, output.layer, found))
+            way = find_path([missing], output.layer, lambda layer: filter(found.__contains__, followers(layer, {})))
+            path = path_text(way or ())
             message = f"the part leaves input '{missing.name}' undefined: '{output.any_name}' depends on it, by {path}"
             hint = f"add '{missing.name}' to the inputs, or cut at another tensor between the two"
             raise InputError.usage(message, missing.place, hint=hint)
@@ -96,22 +97,6 @@ class _Needed:
 
 def _assigns(layer: Layer, variables: Collection[str]) -> bool:
     return isinstance(layer.operator, AssignBase) and layer.operator.variable_id in variables
-
-
-def _path(start: Layer, end: Layer, among: Collection[Layer]) -> list[Layer]:
-    """Return a shortest path between two layers through the given ones."""
-    came_from: dict[Layer, Layer] = {}
-    pending = [start]
-    for layer in pending:
-        for port in layer.outputs:
-            for reader in port.readers:
-                if reader.layer in among and reader.layer not in came_from and reader.layer is not start:
-                    came_from[reader.layer] = layer
-                    pending.append(reader.layer)
-    path = [end]
-    while path[-1] is not start:
-        path.append(came_from[path[-1]])
-    return path[::-1]
 
 
 class _Part(Generic[G]):

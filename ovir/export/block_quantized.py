@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,10 +32,9 @@ class Blocks(NamedTuple):
     zero_point: Array
     """u8 [rows, blocks]."""
 
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Return the shape of ``nibbles``."""
-        return *self.scale.shape, self.size // 2
+    def shape(self, bits: int) -> tuple[int, int, int]:
+        """Return the shape of ``filled``."""
+        return *self.scale.shape, self.size * bits // 8
 
     @property
     def rows(self) -> int:
@@ -47,20 +46,13 @@ class Blocks(NamedTuple):
         sign = {i4: 0x88, i8: 0x80}.get(self.codes.element_type)
         return found if sign is None else found ^ np.uint8(sign)
 
-    def filled(self) -> Array:
-        """Return ``numbers`` as [rows, blocks, bytes] of whole blocks."""
+    def filled(self, bits: int, shift: int = 0) -> Array:
+        """Return some bits of each code, from ``shift`` on, as [rows, blocks, bytes] of whole blocks."""
         numbers = self.numbers()
-        shape = *self.scale.shape, self.size * self.bits // 8
-        missing = prod(shape[1:]) - numbers.shape[1]
-        return (np.pad(numbers, ((0, 0), (0, missing))) if missing else numbers).reshape(shape)
-
-    def nibbles(self, shift: int = 0) -> Array:
-        """Return 4 bits of each code, from ``shift`` on, as [rows, blocks, bytes] of whole blocks, two in a byte."""
-        numbers = self.numbers()
-        if self.bits == 8:
+        if bits < self.bits:
             numbers = packed(numbers >> shift & 15)
-        missing = prod(self.shape[1:]) - numbers.shape[1]
-        return (np.pad(numbers, ((0, 0), (0, missing))) if missing else numbers).reshape(self.shape)
+        missing = prod(self.shape(bits)[1:]) - numbers.shape[1]
+        return (np.pad(numbers, ((0, 0), (0, missing))) if missing else numbers).reshape(self.shape(bits))
 
 
 def in_blocks(codes: Codes) -> Blocks | None:
@@ -100,43 +92,34 @@ def product(graph: Graph, a: Tensor, blocks: Blocks) -> Tensor:
     """
     scale, point = blocks.scale, blocks.zero_point
     if graph.rounds_products:
-        return _product_of_integers(graph, a, blocks)
+        return _product(graph, a, blocks, blocks.bits, 0, scale, point, accuracy_level=_INT8)
     if blocks.bits == 4:
-        return _product(graph, a, blocks, 0, scale, point)
-    high = _product(graph, a, blocks, 4, scale * np.float32(16), point >> 4)
-    return graph.Add(high, _product(graph, a, blocks, 0, scale, point & 15))
+        return _product(graph, a, blocks, 4, 0, scale, point)
+    high = _product(graph, a, blocks, 4, 4, scale * np.float32(16), point >> 4)
+    return graph.Add(high, _product(graph, a, blocks, 4, 0, scale, point & 15))
 
 
-def _product(graph: Graph, a: Tensor, blocks: Blocks, shift: int, scale: Array, point: Array) -> Tensor:
-    """Return the product with a matrix of 4 bits of each code, from ``shift`` on."""
+def _product(
+    graph: Graph, a: Tensor, blocks: Blocks, bits: int, shift: int, scale: Array, point: Array, **attributes: Any
+) -> Tensor:
+    """Return the product with a matrix of some bits of each code, from ``shift`` on."""
+    is_default = not (point != 1 << bits - 1).any()
     return graph.contributed(
         "MatMulNBits",
         a,
-        graph.deferred(partial(blocks.nibbles, shift), u8, blocks.shape),
+        graph.deferred(partial(blocks.filled, bits, shift), u8, blocks.shape(bits)),
         scale,
-        packed(point) if (point != 8).any() else None,
+        None if is_default else _stored(point, bits),
         K=blocks.columns,
         N=blocks.rows,
-        bits=4,
+        bits=bits,
         block_size=blocks.size,
+        **attributes,
     )
 
 
-def _product_of_integers(graph: Graph, a: Tensor, blocks: Blocks) -> Tensor:
-    """Return the product with ``a`` rounded to 8 bits, with a scale for each block of a row."""
-    shape = *blocks.scale.shape, blocks.size * blocks.bits // 8
-    return graph.contributed(
-        "MatMulNBits",
-        a,
-        graph.deferred(blocks.filled, u8, shape),
-        blocks.scale,
-        blocks.zero_point if blocks.bits == 8 else packed(blocks.zero_point),
-        K=blocks.columns,
-        N=blocks.rows,
-        bits=blocks.bits,
-        block_size=blocks.size,
-        accuracy_level=_INT8,
-    )
+def _stored(point: Array, bits: int) -> Array:
+    return point if bits == 8 else packed(point)
 
 
 _INT8 = 4
@@ -146,13 +129,12 @@ _INT8 = 4
 def rows(graph: Graph, indices: Tensor, blocks: Blocks) -> Tensor:
     """Return the rows of the matrix that ``indices`` pick, in f32."""
     shape = blocks.rows, blocks.columns * blocks.bits // 8
-    point = blocks.zero_point if blocks.bits == 8 else packed(blocks.zero_point)
     return graph.contributed(
         "GatherBlockQuantized",
         graph.deferred(blocks.numbers, u8, shape),
         indices,
         blocks.scale,
-        point,
+        _stored(blocks.zero_point, blocks.bits),
         bits=blocks.bits,
         block_size=blocks.size,
         gather_axis=0,

@@ -16,7 +16,6 @@ if TYPE_CHECKING:  # it needs the package onnx, which a module that registers an
 
 Export = Callable[..., "Tensor | Sequence[Tensor] | None"]
 E = TypeVar("E", bound=Export)
-C = TypeVar("C", bound=Callable[..., "Tensor | None"])
 
 _DETECTRON = "ONNX has no operators for the heads of Detectron"
 IN_PARTS_BY_NUMPY = {
@@ -51,25 +50,26 @@ class Exporter:
 
 
 _exporters: dict[type[Operator], Exporter] = {}
-_of_codes: dict[type[Operator], tuple[int, Callable[..., Tensor | None]]] = {}
 _OPERATIONS = "ovir.ops."
 
 
-def exports(*operations: type[Operator], to: str, limits: str = "") -> Callable[[E], E]:
+def exports(*operations: type[Operator], to: str = "{}", limits: str = "") -> Callable[[E], E]:
     """Register a function as the exporter of operation versions.
 
     The function is called as ``function(graph, op, *inputs)``: a ``Graph``, the operation as it is applied
     (``Operator.applied``), and a ``Tensor`` for each input, None for an optional input that is left out. It returns the
     tensors of the outputs, or None to leave the layer to its decomposition (``ovir.lowering``), whose parts are then
-    exported. A keyword ``bodies`` in its signature asks for the bodies of the layer. It raises ``NotExportable``
-    (``graph.require``, ``graph.fail``) for what cannot be exported. ``to`` and ``limits`` are written to docs/onnx.md.
+    exported. A keyword ``bodies`` in its signature asks for the bodies of the layer, and ``codes`` for the ``Codes`` of
+    each input that is a compressed matrix. It raises ``NotExportable`` (``graph.require``, ``graph.fail``) for what
+    cannot be exported. ``to`` and ``limits`` are written to docs/onnx.md; ``{}`` in ``to`` stands for the type of the
+    operation.
     """
 
     def add(function: E) -> E:
         for operation in operations:
             if operation in _exporters:
                 raise ValueError(f"{operation.type}-{operation.opset} has two exporters")
-            _exporters[operation] = Exporter(function, to, limits)
+            _exporters[operation] = Exporter(function, to.replace("{}", operation.type), limits)
         return function
 
     return add
@@ -78,27 +78,6 @@ def exports(*operations: type[Operator], to: str, limits: str = "") -> Callable[
 def exports_parts(*operations: type[Operator], to: str, limits: str = "") -> None:
     """Let operation versions be exported as the parts of their decompositions (``ovir.lowering``)."""
     _exporters.update(dict.fromkeys(operations, Exporter(None, to, limits)))
-
-
-def exports_codes(*operations: type[Operator], of: int) -> Callable[[C], C]:
-    """Register a function that exports operation versions whose input number ``of`` is a compressed matrix.
-
-    It is called before the exporter as ``function(graph, op, codes, *inputs)``: the ``Codes`` of the matrix, and all
-    inputs, of which the matrix is None. It returns the tensor of the output, or None to leave the layer to the
-    exporter.
-    """
-
-    def add(function: C) -> C:
-        _of_codes.update(dict.fromkeys(operations, (of, function)))
-        return function
-
-    return add
-
-
-def exporter_of_codes(operation: type[Operator]) -> tuple[int, Callable[..., Tensor | None]] | None:
-    """Return the number of the input that may be a compressed matrix and the function for it; None if there is none."""
-    exporter_of(operation)  # imports the module
-    return _of_codes.get(operation)
 
 
 def exporter_of(operation: type[Operator]) -> Exporter | None:

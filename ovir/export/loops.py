@@ -52,11 +52,6 @@ class ExportableBody:
         """Return the types of the parameters."""
         return [port.type for port in self.model.inputs]
 
-    @property
-    def results(self) -> list[TensorType]:
-        """Return the types of the results."""
-        return [port.type for port in self.model.outputs]
-
 
 @dataclass(frozen=True)
 class LoopStep:

@@ -17,7 +17,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import ExportError, InputError, OvirError
 from ovir.editing.states import StatePorts, expose_states
 from ovir.export.exported import Exported
-from ovir.export.exporters import exporter_of, exporter_of_codes, why_not_exported
+from ovir.export.exporters import exporter_of, why_not_exported
 from ovir.export.loops import ExportableBody, ExportedBody
 from ovir.export.onnx_graph import CONTRIB, Graph, NotExportable, Tensor
 from ovir.export.support import OLDEST_OPSET
@@ -167,7 +167,7 @@ class _LayersExporter:
                 self._name(port, self._known(graph.constant(port.type.constant, port.element_type), port))
             return
         first = len(graph.nodes)
-        outputs = self._exported_codes(layer) or self._exported(layer)
+        outputs = self._exported(layer)
         own = [node for node in graph.nodes[first:] if node.name is None]  # those of constants have names
         for node in own:
             node.metadata_props["ovir.layer"] = layer.key
@@ -179,7 +179,6 @@ class _LayersExporter:
         if own:
             own[-1].name = take_name(layer.key, self.node_names)
             own[-1].metadata_props.update(_flat(layer.rt_info))
-        return
 
     def _take(self, port: Port, made: Tensor, new: Iterable[ir.Value]) -> None:
         """Enter the tensor that an exporter returned for an output."""
@@ -192,26 +191,6 @@ class _LayersExporter:
             made = graph.Identity(made)
             graph.nodes[-1].name = take_name(f"{port.layer.key}/Identity", self.node_names)
         self._name(port, self._known(made, port))
-
-    def _exported_codes(self, layer: Layer) -> Sequence[Tensor] | None:
-        """Return the output of a layer that reads a compressed matrix; None if it is exported as other layers are."""
-        operator = layer.operator
-        found = exporter_of_codes(type(operator)) if operator is not None else None
-        if operator is None or found is None:
-            return None
-        index, export = found
-        sources = [port.source for port in layer.inputs]
-        weights = sources.pop(index)
-        codes = codes_of(weights) if weights is not None and weights.layer in self._constant else None
-        if codes is None:
-            return None
-        inputs: list[Tensor | None] = [self.tensor(source) for source in sources if source is not None]
-        inputs.insert(index, None)
-        types = [self._computed(port) for port in layer.inputs]
-        made = export(
-            self.graph, operator.applied(types, [self._computed(port) for port in layer.outputs]), codes, *inputs
-        )
-        return None if made is None else [made]
 
     def _exported(self, layer: Layer) -> Sequence[Tensor]:
         operator = layer.operator
@@ -232,8 +211,11 @@ class _LayersExporter:
         if layer in self._decompressing:
             inputs = [self.graph.cast(t, f32) if t and t.element_type in NARROW else t for t in inputs]
         op = operator.applied(types, [self._computed(port) for port in layer.outputs])
-        keywords = {}
-        if layer.bodies and "bodies" in inspect.signature(exporter.export).parameters:
+        keywords: dict[str, object] = {}
+        wanted = inspect.signature(exporter.export).parameters
+        if "codes" in wanted:
+            keywords["codes"] = [codes_of(port) if port and port.layer in self._constant else None for port in sources]
+        if layer.bodies and "bodies" in wanted:
             keywords["bodies"] = {
                 key: ExportableBody(body, partial(self.body, body, f"{layer.key}/{key}"))
                 for key, body in layer.bodies.items()

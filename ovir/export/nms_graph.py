@@ -61,17 +61,12 @@ def group_counts(graph: Graph, groups: Tensor, count: Size) -> Tensor:
     return graph.ReduceSum(graph.cast(same, i64), [1], keepdims=0)
 
 
-def group_starts(graph: Graph, counts: Tensor) -> Tensor:
-    """Return the number of elements that precede each group."""
-    return graph.CumSum(counts, graph.constant(0, i64), exclusive=1)
-
-
 def ranks(graph: Graph, groups: Tensor, count: Size) -> Tensor:
     """Return the position of each element in its group; the numbers of the groups do not decrease."""
     numbers = positions_below(graph, graph.Shape(groups))
     if count == 1:
         return numbers
-    starts = group_starts(graph, group_counts(graph, groups, count))
+    starts = graph.CumSum(group_counts(graph, groups, count), graph.constant(0, i64), exclusive=1)
     return graph.Sub(numbers, graph.Gather(starts, groups, axis=0))
 
 
@@ -251,7 +246,7 @@ def greedy(
         highest = body.GatherElements(current, best, axis=2)
         goes_on = body.Greater(body.ReduceMax(highest, keepdims=0), body.Squeeze(lowest))
         chosen = body.node("Split", body.GatherND(table, best, batch_dims=1), [1] * 5, axis=2, outputs=5)
-        found = update(body, current, _overlap(body, every, chosen), number)
+        found = update(body, current, overlap(body, every, chosen), number)
         gone = body.Expand(body.number(NEVER, scores.element_type), body.Shape(best))
         return LoopStep([body.ScatterElements(found, best, gone, axis=2)], [best, highest], goes_on)
 
@@ -275,11 +270,17 @@ def upright(graph: Graph, low: Tensor, high: Tensor, margin: float = 0.0) -> Ten
     return graph.Concat(low, high, area, axis=2)
 
 
-def _overlap(graph: Graph, some: Sequence[Tensor], others: Sequence[Tensor]) -> Tensor:
-    """Return the intersection over union of boxes, given by the columns of two tables, which are broadcast."""
-    lengths = [
-        graph.Max(graph.Sub(graph.Min(some[i + 2], others[i + 2]), graph.Max(some[i], others[i])), 0.0) for i in (0, 1)
-    ]
+def overlap(graph: Graph, some: Sequence[Tensor], others: Sequence[Tensor], margin: float = 0.0) -> Tensor:
+    """Return the intersection over union of boxes, given by the columns of two tables, which are broadcast.
+
+    Boxes with a gap between them do not overlap, even if ``margin``, which is added to each length, closes it.
+    """
+    lengths = []
+    for axis in (0, 1):
+        length = graph.Sub(graph.Min(some[axis + 2], others[axis + 2]), graph.Max(some[axis], others[axis]))
+        if margin:
+            length = graph.Where(graph.Less(length, 0.0), NEVER, graph.Add(length, margin))
+        lengths.append(graph.Max(length, 0.0))
     common = graph.Mul(*lengths)
     return graph.Div(common, graph.Sub(graph.Add(some[4], others[4]), common))
 
@@ -300,21 +301,25 @@ def without_background(graph: Graph, op: ImageNmsBase, scores: Tensor, classes: 
     return graph.shaped(graph.Where(label, NEVER, scores), scores.shape)
 
 
+def first_of_images(graph: Graph, found: Selection, chosen: Tensor, count: int, images: Size) -> Tensor:
+    """Return the first ``count`` boxes of each image (all for -1), ordered by image; ``chosen`` are in some order."""
+    if images != 1:
+        chosen = picked(graph, chosen, order(graph, picked(graph, found.image, chosen)))
+    if count < 0:
+        return chosen
+    if images == 1:
+        return part(graph, chosen, 0, count)
+    rank = ranks(graph, picked(graph, found.image, chosen), images)
+    return graph.Compress(chosen, graph.Less(rank, count), axis=0)
+
+
 def best_of_images(graph: Graph, op: ImageNmsBase, found: Selection, images: Size) -> Selection:
     """Return at most ``keep_top_k`` boxes of each image, in the order that the operation asks for.
 
     The selected boxes are ordered by image, class and, if their scores are equal, by index.
     """
-    count = graph.Shape(found.score)
-    if images == 1:
-        most = count if op.keep_top_k < 0 else compute(graph, "Min", count, op.keep_top_k)
-        best = graph.node("TopK", found.score, most, outputs=2, axis=0)[1]
-    else:
-        best = order(graph, found.score, descending=True)
-        best = picked(graph, best, order(graph, picked(graph, found.image, best)))
-        if op.keep_top_k >= 0:
-            rank = ranks(graph, picked(graph, found.image, best), images)
-            best = graph.Compress(best, graph.Less(rank, op.keep_top_k), axis=0)
+    best = order(graph, found.score, descending=True)
+    best = first_of_images(graph, found, best, op.keep_top_k, images)
     found = found.taken(graph, best)
     across = op.sort_result_across_batch or images == 1
     if op.sort_result_type == "classid":

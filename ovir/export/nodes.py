@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from ovir.core.element_types import ElementType, f32, f64, i4, u1, u2, u3, u4, u6
+from ovir.core.element_types import ElementType, boolean, f32, f64, i4, i32, u1, u2, u3, u4, u6
 from ovir.core.shapes import PartialShape
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.kernels.precision import integer_range
@@ -37,6 +38,13 @@ def real_type(tensor: Tensor) -> ElementType:
     return f64 if tensor.element_type == f64 else f32
 
 
+def summed_in(tensor: Tensor) -> ElementType:
+    """Return the type in which numbers are summed: narrow ones are rounded or wrap around once, at the end."""
+    if tensor.element_type.is_real:
+        return real_type(tensor)
+    return i32 if tensor.element_type.bits < 8 or tensor.element_type == boolean else tensor.element_type
+
+
 def saturated(graph: Graph, data: Tensor, element_type: ElementType) -> Tensor:
     """Return numbers of a wider type clipped to the range of an integer type, and converted to it."""
     low, high = integer_range(element_type.to_dtype())
@@ -63,7 +71,9 @@ def truncated(graph: Graph, data: Tensor) -> Tensor:
 
 def rounded_away(graph: Graph, data: Tensor) -> Tensor:
     """Return real numbers rounded to the nearest integer, and halves away from 0."""
-    return graph.Mul(graph.Sign(data), graph.Floor(graph.Add(graph.Abs(data), 0.5)))
+    # Adding 0.5 itself would round its predecessor up to 1.
+    half = 0.5 - float(ml_dtypes.finfo(data.element_type.to_dtype()).eps) / 4  # type: ignore[no-untyped-call]
+    return graph.Mul(graph.Sign(data), graph.Floor(graph.Add(graph.Abs(data), half)))
 
 
 # ----- inputs beside each other
@@ -118,12 +128,9 @@ def split_evenly(graph: Graph, data: Tensor, count: int, axis: int) -> list[Tens
     return graph.node("Split", data, outputs=count, axis=axis, **given)
 
 
-def reduced(
-    graph: Graph, op_type: str, data: Tensor, axes: Sequence[int] | Tensor, *, keep: bool = True, since: int = 18
-) -> Tensor:
-    """Return a reduction along axes, which are an attribute before the opset ``since``, and an input from it on."""
-    if op_type == "ReduceSum":
-        since = 13
+def reduced(graph: Graph, op_type: str, data: Tensor, axes: Sequence[int] | Tensor, *, keep: bool = True) -> Tensor:
+    """Return a reduction along axes, which are an input in newer opsets, and an attribute before."""
+    since = 13 if op_type == "ReduceSum" else 18
     if graph.opset >= since:
         listed: Tensor | list[int] = axes if isinstance(axes, Tensor) else list(axes)
         return graph.node(op_type, data, listed, keepdims=int(keep), noop_with_empty_axes=1)[0]

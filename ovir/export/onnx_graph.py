@@ -292,22 +292,23 @@ class Graph:
     def _schema(self, op_type: str) -> Any:
         schema = _schema(op_type, self.opset)
         if schema is None:
-            newest = _schema(op_type, onnx.defs.onnx_opset_version())
-            assert newest is not None, f"ONNX has no operator {op_type}"
-            first = min(s.since_version for s in _all_schemas()[op_type])
+            later = range(self.opset, onnx.defs.onnx_opset_version() + 1)
+            first = next((opset for opset in later if _schema(op_type, opset)), None)
+            assert first is not None, f"ONNX has no operator {op_type}"
             self.fail("{} needs opset {} of ONNX, but the model is exported to opset {}", op_type, first, self.opset)
         return schema
 
     def _bound_types(self, schema: Any, formal: Sequence[str], inputs: Sequence[Operand]) -> dict[str, ElementType]:
         """Return the element type of each type variable, by the first tensor or array that has it."""
         types: dict[str, ElementType] = {}
+        mixed = {parameter.type_str for parameter in schema.inputs if not parameter.is_homogeneous}
         for x, variable in zip(inputs, formal, strict=True):
             own = _own_type(x)
             if own is None:
                 continue
             bound = types.setdefault(variable, own)
             message = f"{schema.name} mixes {bound} and {own}"
-            assert bound == own or spelled(variable) or variable in _heterogeneous(schema), message
+            assert bound == own or spelled(variable) or variable in mixed, message
         return types
 
     def _computed(self, schema: Any, variable: str, element_type: ElementType, is_fixed: bool) -> ElementType:
@@ -389,24 +390,13 @@ def _formal(schema: Any, parameters: Iterable[Any], count: int) -> Iterator[str]
 
 
 @cache
-def _all_schemas() -> dict[str, list[Any]]:
-    schemas: dict[str, list[Any]] = {}
-    for schema in onnx.defs.get_all_schemas_with_history():
-        if not schema.domain:
-            schemas.setdefault(schema.name, []).append(schema)
-    return schemas
-
-
-@cache
 def _schema(op_type: str, opset: int) -> Any:
     """Return the schema of an operator in an opset, None if the opset has no such operator."""
-    found = [s for s in _all_schemas().get(op_type, ()) if s.since_version <= opset]
-    newest = max(found, key=lambda s: s.since_version, default=None)
-    return None if newest is None or newest.deprecated else newest
-
-
-def _heterogeneous(schema: Any) -> set[str]:
-    return {p.type_str for p in schema.inputs if not p.is_homogeneous}
+    try:
+        schema = onnx.defs.get_schema(op_type, opset)
+    except onnx.defs.SchemaError:
+        return None
+    return None if schema.deprecated else schema
 
 
 def _allowed(schema: Any, variable: str) -> frozenset[str]:

@@ -60,9 +60,9 @@ class OnnxRuntimeSession:
         except Exception as error:  # onnxruntime raises classes of its own, which share no public base
             raise _refused("compile", error) from None
         _return_memory()
-        self._dtypes = {end.name: _dtype(end.type) for end in self._session.get_inputs()}
+        self._dtypes = {end.name: _element_type(end.type).to_dtype() for end in self._session.get_inputs()}
         ends = (*self._session.get_inputs(), *self._session.get_outputs())
-        self._is_plain = all(spelled(end.type) in _PLAIN for end in ends)
+        self._is_plain = all(_element_type(end.type) in _PLAIN for end in ends)
 
     def run(self, arrays: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
         # An element type that ONNX lacks is held as a wider one.
@@ -172,17 +172,15 @@ def _unsafe_optimizers(exported: Exported) -> list[str]:
     return ["FuseFp16InitializerToFp32NodeTransformer"] if has_bodies else []
 
 
-def _dtype(text: str) -> np.dtype[Any]:
-    """Return the type of the arrays for an input of onnxruntime."""
+def _element_type(text: str) -> ElementType:
     element_type = spelled(text)
     assert element_type is not None, text
-    return element_type.to_dtype()
+    return element_type
 
 
 def _array(value: Any) -> Array:
     """Return a tensor of onnxruntime as an array, also of a type that NumPy has from ml_dtypes only."""
-    element_type = spelled(value.data_type())
-    assert element_type is not None, value.data_type()
+    element_type = _element_type(value.data_type())
     if element_type.to_dtype().isbuiltin == 1:
         found: Array = np.asarray(value.numpy())
         return found

@@ -170,13 +170,6 @@ def expanded(graph: Graph, tensor: Tensor, sizes: Sequence[Size]) -> Tensor:
     return graph.shaped(graph.Expand(tensor, vector(graph, sizes)), PartialShape(dims))
 
 
-def with_axis_first(rank: int, axis: int, to: int = 0) -> tuple[list[int], list[int]]:
-    """Return the order of axes that moves ``axis`` to position ``to``, and the order that moves it back."""
-    order = [i for i in range(rank) if i != axis]
-    order.insert(to, axis)
-    return order, inverse(order)
-
-
 def inverse(order: Sequence[int]) -> list[int]:
     """Return the order of axes that undoes a transposition."""
     return sorted(range(len(order)), key=lambda i: order[i])

@@ -44,7 +44,7 @@ def static_pads(op: UndilatedWindowBase, data: Tensor, kernel: Sequence[Dimensio
     # With steps of 1 the pads are the same for every size.
     known = [
         dim if dim.is_static or stride > 1 else Dimension(1, 1)
-        for dim, stride in zip(_spatial(data, axes), strides, strict=True)
+        for dim, stride in zip((data.shape[2 + axis] for axis in range(axes)), strides, strict=True)
     ]
     sizes = static_sizes(known)
     if taps is None or sizes is None:
@@ -136,10 +136,6 @@ def accumulator(element_type: ElementType) -> ElementType:
     if not element_type.is_integral:
         return element_type
     return i64 if element_type.bits > 32 else i32
-
-
-def _spatial(data: Tensor, axes: int) -> list[Dimension]:
-    return [data.shape[2 + axis] for axis in range(axes)]
 
 
 # --------------------------------------------------------------------------- windows of pooling operations

@@ -59,7 +59,7 @@ and RoiAlign, it has none, and computes them in many small steps."""
 
 def engine_opset(element_types: Iterable[ElementType]) -> int:
     """Return the opset in which onnxruntime runs a model with tensors of these types."""
-    needed = [_SINCE[t][1] for t in element_types if t in _SINCE and held_as(t, _ENGINE_OPSET) is None]
+    needed = [_SINCE[t] for t in element_types if t in _SINCE and held_as(t, _ENGINE_OPSET) is None]
     return min(default_opset(), max([_ENGINE_OPSET, *needed]))
 
 
@@ -118,46 +118,12 @@ def _kernels() -> dict[str, list[tuple[int, int, dict[str, list[str]]]]]:
 
 # ----- element types, and the types that an operator computes in
 
-_SINCE: dict[ElementType, tuple[ir.DataType, int]] = {
-    boolean: (ir.DataType.BOOL, 1),
-    bf16: (ir.DataType.BFLOAT16, 13),
-    f16: (ir.DataType.FLOAT16, 1),
-    f32: (ir.DataType.FLOAT, 1),
-    f64: (ir.DataType.DOUBLE, 1),
-    i4: (ir.DataType.INT4, 21),
-    i8: (ir.DataType.INT8, 1),
-    i16: (ir.DataType.INT16, 1),
-    i32: (ir.DataType.INT32, 1),
-    i64: (ir.DataType.INT64, 1),
-    u2: (ir.DataType.UINT2, 25),
-    u4: (ir.DataType.UINT4, 21),
-    u8: (ir.DataType.UINT8, 1),
-    u16: (ir.DataType.UINT16, 1),
-    u32: (ir.DataType.UINT32, 1),
-    u64: (ir.DataType.UINT64, 1),
-    f8e4m3: (ir.DataType.FLOAT8E4M3FN, 19),
-    f8e5m2: (ir.DataType.FLOAT8E5M2, 19),
-    f8e8m0: (ir.DataType.FLOAT8E8M0, 24),
-    f4e2m1: (ir.DataType.FLOAT4E2M1, 23),
-    string: (ir.DataType.STRING, 1),
-}
-"""The type of ONNX for each element type, and the first opset that has it."""
+_SINCE = {bf16: 13, f8e4m3: 19, f8e5m2: 19, i4: 21, u4: 21, f4e2m1: 23, f8e8m0: 24, u2: 25}
+_SINCE |= dict.fromkeys((boolean, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, string), 1)
+"""The first opset of ONNX that has each element type."""
 
 _HELD_AS = {u1: (u8,), u2: (u4, u8), u3: (u4, u8), u6: (u8,), nf4: (u4, u8), u4: (u8,), i4: (i8,)}
 """The types that hold the values of a type that ONNX or the opset lacks; for nf4, they hold its codes."""
-
-_SPELLING = {
-    boolean: "bool",
-    bf16: "bfloat16",
-    f16: "float16",
-    f32: "float",
-    f64: "double",
-    f8e4m3: "float8e4m3fn",
-    f8e5m2: "float8e5m2",
-    f8e8m0: "float8e8m0",
-    f4e2m1: "float4e2m1",
-    string: "string",
-} | {t: t.name.replace("i", "int").replace("u", "uint") for t in (i4, i8, i16, i32, i64, u2, u4, u8, u16, u32, u64)}
 
 _WIDER: dict[ElementType, tuple[ElementType, ...]] = {
     boolean: (u8, i32, i64),
@@ -187,24 +153,25 @@ def held_as(element_type: ElementType, opset: int) -> ElementType | None:
     """Return the type in which tensors of an element type are held: itself where the opset has it, else a wider one;
     None if there is none."""
     for found in (element_type, *_HELD_AS.get(element_type, ())):
-        if found in _SINCE and _SINCE[found][1] <= opset:
+        if found in _SINCE and _SINCE[found] <= opset:
             return found
     return None
 
 
 def since(element_type: ElementType) -> int | None:
     """Return the first opset of ONNX that has an element type, None if none has it."""
-    return _SINCE[element_type][1] if element_type in _SINCE else None
+    return _SINCE.get(element_type)
 
 
 def data_type(element_type: ElementType) -> ir.DataType:
     """Return the type of ONNX for an element type that ONNX has."""
-    return _SINCE[element_type][0]
+    return ir.DataType.STRING if element_type == string else ir.DataType.from_numpy(element_type.to_dtype())
 
 
+@cache
 def spelling(element_type: ElementType) -> str:
     """Return an element type as the schemas of ONNX write it, such as ``tensor(float)``."""
-    return f"tensor({_SPELLING[element_type]})"
+    return f"tensor({data_type(element_type).name.lower()})"
 
 
 def spelled(text: str) -> ElementType | None:
@@ -212,7 +179,7 @@ def spelled(text: str) -> ElementType | None:
     return _BY_SPELLING.get(text)
 
 
-_BY_SPELLING = {spelling(element_type): element_type for element_type in _SPELLING}
+_BY_SPELLING = {spelling(element_type): element_type for element_type in _SINCE}
 
 
 def computed_as(
@@ -224,12 +191,8 @@ def computed_as(
     not known).
     """
     candidates = [t for t in (element_type, *_WIDER.get(element_type, ())) if spelling(t) in allowed]
-    if kernels is None:
-        return candidates[0] if candidates else None
-    for candidate in candidates:
-        if has_kernel(candidate, kernels):
-            return candidate
-    return candidates[0] if candidates else None
+    runnable = [t for t in candidates if kernels is None or has_kernel(t, kernels)]
+    return next(iter((*runnable, *candidates)), None)
 
 
 def has_kernel(element_type: ElementType, kernels: frozenset[str]) -> bool:

@@ -19,7 +19,7 @@ from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.gather_blocks import UNSIGNED, Spread, layout_of, spread_of, take_blocks, take_cells
 from ovir.fast.base.moves import bind_moves
-from ovir.fast.registry import fast
+from ovir.fast.registry import fast, fast_kernel
 from ovir.ops.gather import GatherBase, GatherElements, GatherND8
 
 Kernel = Callable[[], Array]
@@ -49,6 +49,22 @@ def gather(op: GatherBase, binder: Binder, data: Array, indices: Array, axis: Ar
     if batch_dims:
         return _bind_slices_of_batch(binder, data, indices, where, batch_dims, kernel)
     return _bind_slices(binder, data, indices, where, kernel, negative=op.wraps)
+
+
+@fast_kernel(GatherBase)
+def gather_slices(op: GatherBase) -> Callable[..., Array]:
+    return partial(_take, op)
+
+
+def _take(op: GatherBase, data: Array, indices: Array, axis: Array) -> Array:
+    where, batch_dims = op.resolved(data, indices, axis)
+    counts_from_end = not op.wraps and indices.size and indices.min() < 0
+    if batch_dims or counts_from_end or indices.dtype == np.uint64:
+        return op.run(data, indices, axis)
+    try:
+        return data.take(indices, where)
+    except IndexError:  # ``run`` knows what an index outside of the axis means
+        return op.run(data, indices, axis)
 
 
 @fast(GatherElements)

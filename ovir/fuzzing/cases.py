@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +20,8 @@ from ovir.fuzzing import (  # noqa: F401  (they register recipes)
     recipes_regions,
     recipes_windows,
 )
-from ovir.fuzzing.making import Input, Make, random_array
-from ovir.fuzzing.net import Net, output
+from ovir.fuzzing.making import Input, Make
+from ovir.fuzzing.net import End, Net, output
 from ovir.fuzzing.recipes import RECIPES, recipe_name
 from ovir.ops import find
 from ovir.ops.base.domains import Domain
@@ -73,11 +73,8 @@ def make_case(seed: int, *, extreme: bool = False, ties: bool = False, spoil: Sp
     assert cls is not None
     legal = rng.random() < _LEGAL or spoil is None
     for _ in range(_ATTEMPTS):
-        made = Make(rng, opset)
-        RECIPES[recipe_name(cls)](made)
-        made.attributes = {name: text for name, text in made.attributes.items() if name in cls.attributes}
-        op = _operation(cls, made)
-        _fill(made, op, values)
+        made = Make(kind, rng, opset)
+        op = draw(made, cls, values)
         if not legal or _accepts(op, made):
             break
     if extreme:
@@ -87,7 +84,16 @@ def make_case(seed: int, *, extreme: bool = False, ties: bool = False, spoil: Sp
     if not legal and spoil is not None:
         for _ in range(rng.choice((1, 1, 2))):
             spoil(made, cls, values)
-    return _written(f"{kind}-{opset}", made, kind, values)
+    return _written(made)
+
+
+def draw(made: Make, cls: type[Operator], values: np.random.Generator) -> Operator | None:
+    """Draw the inputs and attributes of an operation with its recipe; return the operation if they are legal."""
+    RECIPES[recipe_name(cls)](made)
+    made.attributes = {name: text for name, text in made.attributes.items() if name in cls.attributes}
+    op = _operation(cls, made)
+    _fill(made, op, values)
+    return op
 
 
 def _operation(cls: type[Operator], made: Make) -> Operator | None:
@@ -136,7 +142,7 @@ def _fill(made: Make, op: Operator | None, rng: np.random.Generator) -> None:
         except Exception:  # domains rely on what inference has checked
             domain = None
         if domain is None or element_type.kind in ("string", "boolean"):
-            given.values = random_array(rng, element_type, given.shape)
+            made.fill(position, given, rng)
         else:
             given.values = _within(rng, domain, given.shape).astype(element_type.to_dtype())
 
@@ -200,11 +206,11 @@ def _declared(rng: random.Random, shape: tuple[int, ...]) -> str:
     return ",".join(dims)
 
 
-def _written(name: str, made: Make, kind: str, values: np.random.Generator) -> Case:
-    rng, net = made.rng, Net()
+def _written(made: Make) -> Case:
+    kind, rng, net = made.kind, made.rng, Net()
     feeds: list[Array] = []
     constants: list[Array] = []
-    handles: list[tuple[int, int]] = []
+    handles: list[End] = []
     if "boolean" in made.bodies:  # the condition of a loop lies at the start of the weights
         net.blob += b"\1"
     for index, given in enumerate(made.inputs):
@@ -225,14 +231,18 @@ def _written(name: str, made: Make, kind: str, values: np.random.Generator) -> C
     elif kind in ("Assign", "ReadValue"):
         _write_state(net, made, kind, handles)
     else:
-        handle = net.op(kind, *handles, opset=made.opset, outputs=made.outputs, **made.attributes)
-        net.layers[-1] = net.layers[-1].replace("</layer>", f"{made.bodies}</layer>")
-        for index in range(made.outputs):
-            net.result(output(handle, index))
-    return Case(name, net.xml().encode(), bytes(net.blob), feeds, constants)
+        for end in write(net, made, handles):
+            net.result(end)
+    return Case(f"{kind}-{made.opset}", net.xml().encode(), bytes(net.blob), feeds, constants)
 
 
-def _write_state(net: Net, made: Make, kind: str, handles: list[tuple[int, int]]) -> None:
+def write(net: Net, made: Make, ends: Sequence[End]) -> list[End]:
+    """Write an operation that reads some ends; return its outputs."""
+    first = net.op(made.kind, *ends, opset=made.opset, outputs=made.outputs, inner=made.bodies, **made.attributes)
+    return [output(first, index) for index in range(made.outputs)]
+
+
+def _write_state(net: Net, made: Make, kind: str, handles: list[End]) -> None:
     if not handles:
         return
     variable = {"variable_id": "v"}

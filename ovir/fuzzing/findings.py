@@ -12,13 +12,13 @@ from typing import Any
 from ovir.core.arrays import Array
 from ovir.debugging.candidates import Candidate
 from ovir.debugging.engines.process import EngineMissingError
+from ovir.debugging.layerwise_run import ENDS
 from ovir.debugging.reduce import ReductionSearch
 from ovir.diagnostics.errors import OvirError
 from ovir.fuzzing.judging import Fault, Judge
 from ovir.graph.layers import Layer
 from ovir.model import Model
 
-_ENDS = ("Parameter", "Result", "Const")
 _WORDED = ("refusal", "ovir")
 """The kinds of faults whose messages name a cause."""
 _SECONDS = 15.0
@@ -70,7 +70,7 @@ def pattern(message: str) -> str:
 
 def operations_of(model: Model) -> list[str]:
     """Return the operation versions of a model."""
-    return sorted({version_of(layer) for layer in model.walk() if layer.type not in _ENDS})
+    return sorted({version_of(layer) for layer in model.walk() if layer.type not in ENDS})
 
 
 def version_of(layer: Layer) -> str:
@@ -82,6 +82,11 @@ def signature_of(model: Model, fault: Fault) -> str:
     """Return the signature that faults with one cause share."""
     what = pattern(fault.message)[:200] if fault.kind in _WORDED else ""
     return " ".join(f"{fault.kind}: {' '.join(operations_of(model))}: {what}".split()).rstrip(": ")
+
+
+def alike(one: Fault, other: Fault) -> bool:
+    """Return whether faults are of the same kind, and have the same message where messages name a cause."""
+    return one.kind == other.kind and (one.kind not in _WORDED or pattern(one.message) == pattern(other.message))
 
 
 def reduce_fault(model: Model, inputs: Sequence[Array], fault: Fault, judge: Judge) -> Reduced:
@@ -100,9 +105,7 @@ def reduce_fault(model: Model, inputs: Sequence[Array], fault: Fault, judge: Jud
             raise
         except OvirError:
             return False
-        if found is None or found.kind != fault.kind or (found.known is not None and fault.known is None):
-            return False
-        if fault.kind in _WORDED and pattern(found.message) != pattern(fault.message):
+        if found is None or not alike(found, fault) or (found.known is not None and fault.known is None):
             return False
         best = Reduced(candidate.model, arrays, found)
         return True

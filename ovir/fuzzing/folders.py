@@ -11,16 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from ovir.core.reading import read_text
-from ovir.fuzzing.findings import Finding, Reduced
+from ovir.debugging.layerwise_run import ENDS
+from ovir.fuzzing.findings import Finding, Reduced, version_of
 from ovir.fuzzing.targets import Compiler
-from ovir.graph.layers import Layer
 from ovir.io.tensor_files import save_npz
 from ovir.model import save_model
 from ovir.ops.base.operator import Operator
 from ovir.system.files import write_text
 from ovir.system.interrupts import uninterrupted
 
-_ENDS = ("Parameter", "Result", "Const")
 SPECIFICATIONS = "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs.html"
 
 
@@ -181,7 +180,7 @@ def run(path, inputs):
 def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]:
     """Yield the lines of a report that can be filed as it is."""
     fault = reduced.fault
-    layers = [layer for layer in reduced.model.layers if layer.type not in _ENDS]
+    layers = [layer for layer in reduced.model.layers if layer.type not in ENDS]
     yield f"# {finding.kind.capitalize()}: {', '.join(finding.operations) or 'no operation'} on {origin.description}"
     yield ""
     yield f"{_WHAT[finding.kind]}: {fault.message}."
@@ -197,7 +196,7 @@ def _report(finding: Finding, reduced: Reduced, origin: Origin) -> Iterator[str]
     for layer in layers:
         ports = [", ".join(f"`{port.type}`" for port in side) for side in (layer.inputs, layer.outputs)]
         values = ", ".join(f"{name}={value}" for name, value in layer.attributes.items())
-        yield f"| {layer.name} | {_version(layer)} | {values or '-'} | {ports[0]} | {ports[1]} |"
+        yield f"| {layer.name} | {version_of(layer)} | {values or '-'} | {ports[0]} | {ports[1]} |"
     for title, arrays in (("inputs", reduced.inputs), ("expected outputs", fault.expected)):
         yield ""
         yield f"The {title}:"
@@ -231,10 +230,6 @@ _WHAT = {
     "second run": "A second run with the same inputs gives other outputs",
     "ovir": "ovir itself is at fault",
 }
-
-
-def _version(layer: Layer) -> str:
-    return f"{layer.type}-{layer.operator.opset}" if layer.operator is not None else layer.type
 
 
 def _summary(kind: type[Operator]) -> str:

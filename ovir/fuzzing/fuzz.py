@@ -20,10 +20,11 @@ from ovir.core.arrays import Array
 from ovir.core.reading import read_text
 from ovir.debugging.candidates import count as count_layers
 from ovir.debugging.engines.process import UnsupportedError
+from ovir.debugging.layerwise_run import ENDS
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, OvirError
-from ovir.fuzzing.findings import Finding, Reduced, operations_of, reduce_fault, signature_of, version_of
+from ovir.fuzzing.findings import Finding, Reduced, alike, operations_of, reduce_fault, signature_of, version_of
 from ovir.fuzzing.folders import Origin, save_finding
 from ovir.fuzzing.judging import Fault, Judge
 from ovir.fuzzing.models import Choice
@@ -36,7 +37,6 @@ _NOT_AGAIN = "not seen again in a new process: an earlier model may have harmed 
 STATE = "fuzz.json"
 """The file of a folder of findings with what a later call needs to go on."""
 _TIMEOUT = 20.0
-_ENDS = ("Parameter", "Result", "Const")
 
 
 @dataclass
@@ -170,8 +170,8 @@ class _Session:
         self._release = old_release(against)
         self._folder = folder
         self._known = set() if known is None else read_known(known)
-        self._seen: dict[str, str] = {}
-        """The signatures of findings by those of the models before they were reduced."""
+        self._reduced: list[Reduced] = []
+        """The faults that were reduced."""
         self._lock = Lock()
         self._stop = Event()
         self._failure: BaseException | None = None
@@ -288,7 +288,7 @@ class _Session:
 
     def _exercise(self, model: Model) -> None:
         for layer in model.walk():
-            if layer.type not in _ENDS:
+            if layer.type not in ENDS:
                 port = (*layer.inputs, *layer.outputs)[0] if layer.inputs or layer.outputs else None
                 kind = "-" if port is None else str(port.element_type)
                 self.found.exercised.setdefault(version_of(layer), Counter())[kind] += 1
@@ -301,17 +301,16 @@ class _Session:
             with self._lock:
                 self.found.known[fault.known] += 1
             return
-        raw = signature_of(model, fault)
-        signature = self._seen.get(raw)
-        if signature is None:
+        reduced = self._reduced_before(model, fault)
+        if reduced is None:
             if not judge.repeats(model, inputs, fault):
                 with self._lock:
                     self.found.known[_NOT_AGAIN] += 1
                 return
-            reduced = self._reduced(model, inputs, fault, judge)
-            signature = signature_of(reduced.model, reduced.fault)
+            reduced = self._reduce(model, inputs, fault, judge)
+            self._reduced.append(reduced)
+        signature = signature_of(reduced.model, reduced.fault)
         with self._lock:
-            self._seen[raw] = signature
             if signature in self._known:
                 self.found.known[signature] += 1
                 return
@@ -329,7 +328,13 @@ class _Session:
             self.found.findings.append(finding)
             self._save()
 
-    def _reduced(self, model: Model, inputs: list[Array], fault: Fault, judge: Judge) -> Reduced:
+    def _reduced_before(self, model: Model, fault: Fault) -> Reduced | None:
+        """Return an earlier fault like this one if the model has all operations that show it."""
+        own = set(operations_of(model))
+        known = ((item, operations_of(item.model)) for item in list(self._reduced) if alike(item.fault, fault))
+        return next((item for item, operations in known if operations and own.issuperset(operations)), None)
+
+    def _reduce(self, model: Model, inputs: list[Array], fault: Fault, judge: Judge) -> Reduced:
         """Return the smallest model that shows the fault again in a new process; quickly, if that leads to one."""
         for excuses_rounding in (False, True):
             judge.excuses_rounding = excuses_rounding

@@ -33,6 +33,8 @@ class Input:
 class Make:
     """Draws the inputs and attributes of one operation. A letter in a shape is one size throughout the operation."""
 
+    kind: str
+    """The type of the operation."""
     rng: random.Random
     opset: int = 1
     inputs: list[Input] = field(default_factory=list)
@@ -83,6 +85,10 @@ class Make:
     def _letter(self, name: str) -> int:
         return self.sizes.setdefault(name, self.size())
 
+    def existing(self, least: int, most: int) -> tuple[int, ...] | None:
+        """Return a shape of such a rank that something has that the operation may read; None if nothing has."""
+        return None
+
     def any_shape(self, least: int = 0, most: int = 4) -> tuple[int, ...]:
         return tuple(self.size() for _ in range(self.rng.randint(least, most)))
 
@@ -123,6 +129,10 @@ class Make:
     def given(self, values: Any, element_type: str | None = None, constant: bool | None = None) -> None:
         """Append an input of these values, by default integers."""
         self.add((), element_type or self.index, values, True if constant is None and self.chance(0.8) else constant)
+
+    def fill(self, position: int, given: Input, values: np.random.Generator) -> None:
+        """Give an input any values."""
+        given.values = random_array(values, ElementType.parse(given.element_type), given.shape)
 
     def has(self, **attributes: Any) -> None:
         """Set attributes; ``None`` leaves one out."""

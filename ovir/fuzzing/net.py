@@ -11,6 +11,9 @@ import numpy as np
 from ovir.core.element_types import ElementType
 from ovir.model import Model, read_model
 
+End = tuple[int, int]
+"""An output, by the number of its layer and that of its port."""
+
 
 @dataclass
 class Net:
@@ -21,11 +24,13 @@ class Net:
     edges: list[str] = field(default_factory=list)
     blob: bytearray = field(default_factory=bytearray)
     count: int = 0
+    sources: list[End] = field(default_factory=list)
+    """The outputs that layers read."""
 
-    def parameter(self, name: str, shape: str, element_type: str = "f32") -> tuple[int, int]:
+    def parameter(self, name: str, shape: str, element_type: str = "f32") -> End:
         return self.op("Parameter", name=name, shape=shape, element_type=element_type)
 
-    def const(self, value: Any, element_type: str | None = None, name: str | None = None) -> tuple[int, int]:
+    def const(self, value: Any, element_type: str | None = None, name: str | None = None) -> End:
         array = np.asarray(value)
         element_type = element_type or str(ElementType.from_dtype(array.dtype))
         array = array.astype(ElementType.parse(element_type).to_dtype())
@@ -39,13 +44,15 @@ class Net:
     def op(
         self,
         kind: str,
-        *inputs: tuple[int, int],
+        *inputs: End,
         name: str | None = None,
         opset: int = 1,
         outputs: int = 1,
         names: Sequence[str] = (),
+        inner: str = "",
         **attributes: Any,
-    ) -> tuple[int, int]:
+    ) -> End:
+        """Add a layer; ``inner`` is the text of its bodies and port maps."""
         number = self.count
         self.count += 1
         name = name or f"{kind.lower()}{number}"
@@ -67,13 +74,14 @@ class Net:
                 for i in range(outputs)
             )
             lines.append(f"<output>{''.join(ports)}</output>")
-        lines.append("</layer>")
+        lines.append(f"{inner}</layer>")
         self.layers.append("\n".join(lines))
+        self.sources += inputs
         for port, (layer, output) in enumerate(inputs):
             self.edges.append(f'<edge from-layer="{layer}" from-port="{output}" to-layer="{number}" to-port="{port}"/>')
         return number, len(inputs)
 
-    def result(self, source: tuple[int, int], name: str | None = None) -> tuple[int, int]:
+    def result(self, source: End, name: str | None = None) -> End:
         return self.op("Result", source, name=name)
 
     def xml(self) -> str:
@@ -85,6 +93,6 @@ class Net:
         return read_model(self.xml().encode(), bytes(self.blob))
 
 
-def output(handle: tuple[int, int], index: int) -> tuple[int, int]:
+def output(handle: End, index: int) -> End:
     """Return another output of a layer."""
     return handle[0], handle[1] + index

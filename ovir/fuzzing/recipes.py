@@ -10,14 +10,14 @@ from collections.abc import Callable
 from ovir.fuzzing.making import INTEGERS, NARROW, REALS, Make
 from ovir.ops.base.operator import Operator
 
-PickledModel = Callable[[Make], None]
-RECIPES: dict[str, PickledModel] = {}
+Recipe = Callable[[Make], None]
+RECIPES: dict[str, Recipe] = {}
 
 
-def recipe(*types: str) -> Callable[[PickledModel], PickledModel]:
+def recipe(*types: str) -> Callable[[Recipe], Recipe]:
     """Register a recipe for these types of operations, or names of base classes."""
 
-    def add(function: PickledModel) -> PickledModel:
+    def add(function: Recipe) -> Recipe:
         RECIPES.update(dict.fromkeys(types, function))
         return function
 
@@ -32,28 +32,10 @@ def recipe_name(cls: type[Operator]) -> str:
     return found
 
 
-def with_size(function: PickledModel, **sizes: int) -> PickledModel:
-    """Return the recipe with marks that it reads."""
-
-    def make(m: Make) -> None:
-        m.set(**sizes)
-        function(m)
-
-    return make
-
-
 # --------------------------------------------------------------------------- element by element
 
 
-@recipe(
-    *[
-        "UnaryBase",
-        "UnaryActivationBase",
-        "IsFinite",
-        "IsInf",
-        "IsNaN",
-    ]
-)
+@recipe("UnaryBase", "UnaryActivationBase", "IsFinite", "IsInf", "IsNaN")
 def unary(m: Make) -> None:
     m.add("... A B" if m.chance(0.8) else (), m.real if m.chance(0.85) else m.number)
 
@@ -175,10 +157,10 @@ def fake_convert(m: Make) -> None:
 # --------------------------------------------------------------------------- reductions, normalization
 
 
-@recipe("ReductionBase")
+@recipe("ReductionBase", "LogicalReductionBase")
 def reduce(m: Make) -> None:
     shape = m.any_shape(1)
-    m.add(shape, "boolean" if m.sizes.get("logical") else m.number)
+    m.add(shape, "boolean" if m.kind.startswith("ReduceLogical") else m.number)
     m.given(m.axes(len(shape)))
     m.maybe(keep_dims=m.flag())
 
@@ -252,6 +234,3 @@ def batch_norm(m: Make) -> None:
     for shape in shapes:
         m.add(shape, m.real)
     m.has(epsilon=m.pick(0, 1e-5, 0.1))
-
-
-RECIPES["LogicalReductionBase"] = with_size(reduce, logical=1)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from ovir.fuzzing.making import Make
-from ovir.fuzzing.recipes import RECIPES, recipe, with_size
+from ovir.fuzzing.recipes import recipe
 
 # --------------------------------------------------------------------------- cells
 
+_GATES = {"RNN": (1, 1), "GRU": (3, 1), "LSTM": (4, 2)}
+"""The number of gates, and of states."""
 
-def _cell(m: Make, gates: int, *, states: int = 1, sequence: bool = False) -> None:
+
+@recipe(*(f"{cell}{form}" for cell in _GATES for form in ("Cell", "Sequence")))
+def cell(m: Make) -> None:
+    sequence = m.kind.endswith("Sequence")
+    gates, states = _GATES[m.kind.removesuffix("Sequence").removesuffix("Cell")]
     hidden, directions = m.pick(1, 2, 5), 1
     kind = m.type("real", "f32", "f32", "f16", "f64")
     m.set(H=hidden, I=m.pick(1, 3), B=m.pick(1, 2, 3), T=m.pick(1, 2, 4))
@@ -31,11 +37,6 @@ def _cell(m: Make, gates: int, *, states: int = 1, sequence: bool = False) -> No
     if m.chance(0.2):
         m.has(activations=[m.pick("sigmoid", "tanh", "relu") for _ in range({1: 1, 3: 2, 4: 3}[gates])])
     m.outputs = states + sequence
-
-
-for _kind, _gates, _states in (("RNN", 1, 1), ("GRU", 3, 1), ("LSTM", 4, 2)):
-    for _name, _sequence in ((f"{_kind}Cell", False), (f"{_kind}Sequence", True)):
-        recipe(_name)(lambda m, g=_gates, s=_states, q=_sequence: _cell(m, g, states=s, sequence=q))  # type: ignore[misc]
 
 
 # --------------------------------------------------------------------------- bodies and state
@@ -102,10 +103,5 @@ def if_(m: Make) -> None:
 def state(m: Make) -> None:
     m.add(m.any_shape(), m.real)
     m.has(variable_id="v")
-    if m.opset == 6 and m.sizes.get("read"):
+    if m.opset == 6 and m.kind == "ReadValue":
         m.has(variable_type=m.real, variable_shape=m.inputs[0].shape)
-
-
-RECIPES.update(
-    ReadValue=with_size(state, read=1),
-)

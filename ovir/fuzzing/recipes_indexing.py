@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.fuzzing.making import INTEGERS, REALS, Make
-from ovir.fuzzing.recipes import RECIPES, recipe, with_size
+from ovir.fuzzing.recipes import recipe
 
 
 @recipe("Gather")
@@ -314,7 +314,7 @@ def attention(m: Make) -> None:
 def fourier(m: Make) -> None:
     rank = m.rng.randint(1, 3)
     shape = [m.pick(1, 2, 3, 5, 8) for _ in range(rank)]
-    signal = shape if m.sizes.get("real") else [*shape, 2]
+    signal = shape if m.kind == "RDFT" else [*shape, 2]
     m.add(signal, m.narrow_real)
     axes = m.rng.sample(range(rank), m.rng.randint(1, rank))
     m.given(np.array(axes, np.int64))
@@ -371,6 +371,3 @@ def ctc_loss(m: Make) -> None:
     if m.flag():
         m.given(0)
     m.maybe(preprocess_collapse_repeated=m.flag(), ctc_merge_repeated=m.flag(), unique=m.flag())
-
-
-RECIPES.update(RDFT=with_size(fourier, real=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.fuzzing.making import Make
-from ovir.fuzzing.recipes import RECIPES, recipe, with_size
+from ovir.fuzzing.recipes import recipe
 
 
 @recipe("Reshape")
@@ -79,11 +79,16 @@ def concat(m: Make) -> None:
 
 @recipe("Split", "VariadicSplit")
 def split(m: Make) -> None:
-    shape, parts = list(m.any_shape(1)), m.pick(1, 2, 3)
+    data = m.existing(1, 4)
+    shape, parts = list(data or m.any_shape(1)), m.pick(1, 2, 3)
     axis = m.axis(len(shape))
     lengths = m.ints(parts, 0, 4)
-    variadic = m.sizes.get("variadic")
-    shape[axis] = sum(lengths) if variadic else parts * m.size()
+    variadic = m.kind == "VariadicSplit"
+    if data:
+        parts = 2 - shape[axis] % 2
+        lengths = [shape[axis] // parts] * parts
+    else:
+        shape[axis] = sum(lengths) if variadic else parts * m.size()
     m.add(shape, m.anything)
     m.given(axis)
     if variadic:
@@ -112,12 +117,11 @@ def strided_slice(m: Make) -> None:
 def slicing(m: Make) -> None:
     shape = m.any_shape(1)
     axes = m.rng.sample(range(len(shape)), m.rng.randint(0, len(shape)))
-    if not m.sizes.get("all"):
-        axes = axes if m.flag() else list(range(len(axes)))
+    axes = axes if m.flag() else list(range(len(axes)))
     starts, stops = m.ints(len(axes), -6, 6), m.ints(len(axes), -6, 20)
     steps = [m.pick(1, 1, 2, -1, -2) for _ in axes]
     m.add(shape, m.anything)
-    if m.sizes.get("scatter"):
+    if m.kind == "SliceScatter":
         taken = np.empty(shape, np.int8)[_index(len(shape), axes, starts, stops, steps)]
         m.add(taken.shape, m.anything)
     for values in (starts, stops, steps, axes):
@@ -192,7 +196,7 @@ def depth(m: Make) -> None:
     axes = m.pick(1, 2, 3)
     grown = (m.size() * block**axes, *(m.size() for _ in range(axes)))
     shrunk = (m.size(), *(m.size() * block for _ in range(axes)))
-    m.add((m.size(), *(shrunk if m.sizes.get("space") else grown)), m.anything)
+    m.add((m.size(), *(shrunk if m.kind == "SpaceToDepth" else grown)), m.anything)
     m.has(block_size=block, mode=m.pick("blocks_first", "depth_first"))
 
 
@@ -202,7 +206,7 @@ def blocks(m: Make) -> None:
     block = [1, *m.ints(count, 1, 3)]
     begin, end = [0, *m.ints(count, 0, 2)], [0] * (count + 1)
     shape = [m.size() for _ in block]
-    if m.sizes.get("batch"):
+    if m.kind == "BatchToSpace":
         shape[0] *= int(np.prod(block))
         begin = [min(b, size * k) for b, size, k in zip(begin, shape, block, strict=True)]
     else:
@@ -217,11 +221,3 @@ def reorg(m: Make) -> None:
     stride = m.pick(1, 2, 3)
     m.add(f"N C*{stride * stride} H*{stride} W*{stride}", m.anything)
     m.has(stride=stride)
-
-
-RECIPES.update(
-    VariadicSplit=with_size(split, variadic=1),
-    SliceScatter=with_size(slicing, scatter=1),
-    SpaceToDepth=with_size(depth, space=1),
-    BatchToSpace=with_size(blocks, batch=1),
-)

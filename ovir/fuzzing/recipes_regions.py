@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.fuzzing.making import Make
-from ovir.fuzzing.recipes import RECIPES, recipe, with_size
+from ovir.fuzzing.recipes import recipe
 
 # --------------------------------------------------------------------------- regions
 
@@ -14,7 +14,7 @@ from ovir.fuzzing.recipes import RECIPES, recipe, with_size
 def roi_align(m: Make) -> None:
     m.set(N=m.pick(1, 2), H=m.pick(1, 3, 8), W=m.pick(1, 2, 8))
     m.add("N C H W", m.narrow_real)
-    m.add(f"R {m.sizes.get('coordinates', 4)}", m.narrow_real)
+    m.add("R 5" if m.kind == "ROIAlignRotated" else "R 4", m.narrow_real)
     m.add("R", m.index)
     m.has(
         pooled_h=m.pick(1, 2, 3), pooled_w=m.pick(1, 2), sampling_ratio=m.pick(0, 1, 2), spatial_scale=m.pick(1, 0.25)
@@ -113,13 +113,10 @@ def detectron_output(m: Make) -> None:
 
 @recipe("ExperimentalDetectronGenerateProposalsSingleImage", "GenerateProposals")
 def generate_proposals(m: Make) -> None:
-    batched = m.sizes.get("batched")
+    batched = m.kind == "GenerateProposals"
     m.set(A=m.pick(1, 3), H=m.pick(1, 4), W=m.pick(1, 3))
-    m.add(
-        (*(m.shape("N") if batched else ()), 3),
-        m.narrow_real,
-        np.broadcast_to(np.array([32, 32, 1], np.float32), (*(m.shape("N") if batched else ()), 3)),
-    )
+    sizes, text = np.array([32, 32, 1], np.float32), "N 3" if batched else "3"
+    m.add(m.shape(text), m.narrow_real, np.broadcast_to(sizes, m.shape(text)))
     m.add("H W A 4" if batched else "H*W*A 4", m.narrow_real)
     m.add("N 4*A H W" if batched else "4*A H W", m.narrow_real)
     m.add("N A H W" if batched else "A H W", m.narrow_real)
@@ -194,7 +191,7 @@ def detection_output(m: Make) -> None:
 
 @recipe("NonMaxSuppression", "NMSRotated")
 def suppression(m: Make) -> None:
-    width = m.sizes.get("coordinates", 4)
+    width = 5 if m.kind == "NMSRotated" else 4
     kind = m.type("real", "f32", "f32", "f16")
     m.add(f"N P {width}", kind)
     m.add("N C P", kind)
@@ -210,7 +207,7 @@ def suppression(m: Make) -> None:
 @recipe("MatrixNms", "MulticlassNms")
 def image_nms(m: Make) -> None:
     m.set(P=m.pick(1, 4, 7))
-    if m.sizes.get("multiclass") and m.opset == 9 and m.chance(0.3):
+    if m.kind == "MulticlassNms" and m.opset == 9 and m.chance(0.3):
         m.add("C P 4", m.narrow_real)
         m.add("C P", m.narrow_real)
         m.add("N", m.index)
@@ -240,8 +237,8 @@ def planes(m: Make) -> None:
     m.add((*m.shape("N"), height * 3 // 2 if whole else height, width, 1), kind)
     if not whole:
         chroma = (*m.shape("N"), height // 2, width // 2)
-        for _ in range(1 if m.sizes.get("pairs") else 2):
-            m.add((*chroma, 2 if m.sizes.get("pairs") else 1), kind)
+        for depth in (2,) if m.kind.startswith("NV12") else (1, 1):
+            m.add((*chroma, depth), kind)
 
 
 @recipe("BGRtoNV12", "RGBtoNV12")
@@ -259,13 +256,3 @@ def region_yolo(m: Make) -> None:
     m.set(C=regions * (4 + 1 + classes))
     m.add("N C H W", m.narrow_real)
     m.has(axis=1, end_axis=3, coords=4, classes=classes, num=regions, do_softmax=softmax, mask=list(range(regions)))
-
-
-RECIPES.update(
-    ROIAlignRotated=with_size(roi_align, coordinates=5),
-    NMSRotated=with_size(suppression, coordinates=5),
-    GenerateProposals=with_size(generate_proposals, batched=1),
-    MulticlassNms=with_size(image_nms, multiclass=1),
-    NV12toBGR=with_size(planes, pairs=1),
-    NV12toRGB=with_size(planes, pairs=1),
-)

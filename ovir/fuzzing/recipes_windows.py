@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.fuzzing.making import Make
-from ovir.fuzzing.recipes import RECIPES, recipe, with_size
+from ovir.fuzzing.recipes import recipe
 
 # --------------------------------------------------------------------------- windows
 
@@ -23,51 +23,55 @@ def _grown(m: Make, kernel: list[int], dilations: list[int]) -> list[int]:
 
 @recipe("AvgPool", "MaxPool")
 def pool(m: Make) -> None:
-    axes = m.pick(1, 2, 2, 3)
+    is_max, data = m.kind == "MaxPool", m.existing(3, 5)
+    axes = len(data) - 2 if data else m.pick(1, 2, 2, 3)
     kernel = [m.pick(1, 2, 3) for _ in range(axes)]
     dilations = [m.pick(1, 1, 2) for _ in kernel]
     kind = m.pick("f32", "f32", "f16", "bf16", "f64", "i32", "u8", "i8", "i64")
-    m.add((*m.shape("N C"), *_grown(m, kernel, dilations)), kind if m.sizes.get("max") else m.real)
+    m.add(data or (*m.shape("N C"), *_grown(m, kernel, dilations)), kind if is_max else m.real)
     _windows(m, axes, kernel)
     m.has(kernel=kernel, rounding_type=m.pick("floor", "ceil", *(["ceil_torch"] if m.opset >= 14 else [])))
     m.attributes["exclude-pad"] = m.pick("true", "false")
-    if m.opset >= (8 if m.sizes.get("max") else 16):
+    if m.opset >= (8 if is_max else 16):
         m.has(dilations=dilations)
-    if m.sizes.get("max") and m.opset > 1:
+    if is_max and m.opset > 1:
         m.maybe(index_element_type=m.index, axis=m.axis(axes + 2))
         m.outputs = 2
 
 
 @recipe("AdaptiveAvgPool", "AdaptiveMaxPool")
 def adaptive(m: Make) -> None:
-    axes = m.pick(1, 2, 3)
-    m.add((*m.shape("N C"), *(m.pick(1, 2, 3, 7) for _ in range(axes))), m.narrow_real)
+    data = m.existing(3, 5)
+    axes = len(data) - 2 if data else m.pick(1, 2, 3)
+    m.add(data or (*m.shape("N C"), *(m.pick(1, 2, 3, 7) for _ in range(axes))), m.narrow_real)
     m.given(np.array(m.ints(axes, 1, 5), np.int64))
-    if m.sizes.get("max"):
+    if m.kind == "AdaptiveMaxPool":
         m.maybe(index_element_type=m.index)
         m.outputs = 2
 
 
-@recipe(
-    "Convolution", "GroupConvolution", "BinaryConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData"
-)
-@recipe("DeformableConvolution")
+@recipe("Convolution", "GroupConvolution", "BinaryConvolution", "DeformableConvolution")
+@recipe("ConvolutionBackpropData", "GroupConvolutionBackpropData")
 def convolution(m: Make) -> None:
-    axes = 2 if m.sizes.get("two") else m.pick(1, 2, 2, 3)
-    groups = m.pick(1, 2, 3) if m.sizes.get("groups") else 1
+    is_deformable, is_binary = m.kind == "DeformableConvolution", m.kind == "BinaryConvolution"
+    is_grouped, backwards = m.kind.startswith("Group"), m.kind.endswith("BackpropData")
+    data = m.existing(4, 4) if is_deformable or is_binary else m.existing(3, 5)
+    axes = len(data) - 2 if data else 2 if is_deformable or is_binary else m.pick(1, 2, 2, 3)
+    groups = m.pick(1, 2, 3) if is_grouped else 1
     kernel = [m.pick(1, 2, 3) for _ in range(axes)]
     dilations = [m.pick(1, 1, 2) for _ in kernel]
     inner, outer, batch = m.pick(1, 2, 3), m.pick(1, 2, 4), m.pick(1, 1, 2)
     spatial = _grown(m, kernel, dilations)
+    if data:
+        batch, inner, *spatial = data[0], max(data[1] // groups, 1), *data[2:]
     kind = m.type("real", "f32", "f32", "f16", "bf16", "f64")
     m.add((batch, groups * inner, *spatial), kind)
-    backwards = m.sizes.get("backwards")
     filters = (inner, outer, *kernel) if backwards else (outer, inner, *kernel)
-    if m.sizes.get("groups"):
+    if is_grouped:
         filters = (groups, *filters)
     m.has(dilations=dilations)
     _windows(m, axes, kernel, negative=True)
-    if m.sizes.get("deformable"):
+    if is_deformable:
         strides, begin, end = (
             [int(x) for x in m.attributes[k].split(",")] for k in ("strides", "pads_begin", "pads_end")
         )
@@ -75,11 +79,11 @@ def convolution(m: Make) -> None:
         windows = zip(spatial, kernel, dilations, strides, begin, end, strict=True)
         places = [max((size + b + e - (k - 1) * d - 1) // s + 1, 0) for size, k, d, s, b, e in windows]
         m.add((batch, 2 * int(np.prod(kernel)), *places), kind)
-    m.add(filters, "u1" if m.sizes.get("binary") else kind)
-    if m.sizes.get("deformable") and m.opset == 8 and m.flag():
+    m.add(filters, "u1" if is_binary else kind)
+    if is_deformable and m.opset == 8 and m.flag():
         m.add((batch, int(np.prod(kernel)), *places), kind)
         m.maybe(bilinear_interpolation_pad=m.flag())
-    if m.sizes.get("binary"):
+    if is_binary:
         m.has(mode="xnor-popcount", pad_value=m.pick(-1, 0, 1))
     if backwards and m.flag():
         m.given(np.array([m.rng.randint(1, 12) for _ in kernel], np.int64))
@@ -105,8 +109,9 @@ def col2im(m: Make) -> None:
 
 @recipe("Interpolate")
 def interpolate(m: Make) -> None:
-    rank = m.pick(3, 4, 4, 5)
-    shape = [m.pick(1, 2), m.pick(1, 3), *(m.pick(1, 2, 4, 7) for _ in range(rank - 2))]
+    data = m.existing(3, 5)
+    rank = len(data) if data else m.pick(3, 4, 4, 5)
+    shape = data or [m.pick(1, 2), m.pick(1, 3), *(m.pick(1, 2, 4, 7) for _ in range(rank - 2))]
     axes = list(range(2, rank))
     modes = ["nearest", "linear", "linear_onnx", "cubic"]
     if m.opset == 11 and rank == 4:
@@ -142,14 +147,3 @@ def grid_sample(m: Make) -> None:
     m.add("N Y X 2", "f32" if m.flag() else m.real)
     m.maybe(align_corners=m.flag(), mode=m.pick("bilinear", "bicubic", "nearest"))
     m.maybe(padding_mode=m.pick("zeros", "border", "reflection"))
-
-
-RECIPES.update(
-    MaxPool=with_size(pool, max=1),
-    AdaptiveMaxPool=with_size(adaptive, max=1),
-    GroupConvolution=with_size(convolution, groups=1),
-    BinaryConvolution=with_size(convolution, two=1, binary=1),
-    ConvolutionBackpropData=with_size(convolution, backwards=1),
-    GroupConvolutionBackpropData=with_size(convolution, backwards=1, groups=1),
-    DeformableConvolution=with_size(convolution, two=1, deformable=1),
-)

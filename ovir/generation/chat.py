@@ -75,6 +75,9 @@ class ChatTemplate:
             raise InputError.usage(f"messages must be plain data, such as texts and lists: {error}") from None
         if not isinstance(plain, list) or not plain or not all(isinstance(item, dict) for item in plain):
             raise InputError.usage(f"the prompt must be a text or a list of messages, got {type(messages).__name__}")
+        for number, message in enumerate(plain, 1):
+            if not isinstance(role := message.get("role"), str) or not role:
+                raise InputError.usage(f"message {number} of the prompt must have a role, such as 'user', got {role!r}")
         with self._failing():
             return self._template.render(
                 **self._tokens, messages=plain, tools=None, documents=None, add_generation_prompt=True

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -167,24 +167,30 @@ class TextGenerator:
         return result
 
 
+class GenerationOptions(TypedDict, total=False):
+    """How a text is generated; None, as a value, says the same as no value."""
+
+    max_tokens: int | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    repetition_penalty: float | None
+    seed: int | None
+    stop: str | Sequence[str] | None
+    chat: bool
+    against: Folder | None
+    config: Mapping[str, str] | None
+    on_text: Callable[[str], object] | None
+
+
 def generate(
     folder: Folder,
     prompt: Prompt,
     *,
-    max_tokens: int | None = None,
-    temperature: float | None = None,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    min_p: float | None = None,
-    repetition_penalty: float | None = None,
-    seed: int | None = None,
-    stop: str | Sequence[str] | None = None,
-    chat: bool = False,
     engine: str = "numpy",
     threads: int | None = None,
-    against: Folder | None = None,
-    config: Mapping[str, str] | None = None,
-    on_text: Callable[[str], object] | None = None,
+    **options: Unpack[GenerationOptions],
 ) -> Generated:
     """Return the text that the language model in a folder makes of a prompt; TextGenerator makes several.
 
@@ -207,21 +213,7 @@ def generate(
     Raises InputError for arguments that cannot be used, ReadError and ModelError for models that cannot be read or run,
     and RunError for a run that fails.
     """
-    return TextGenerator(folder, engine=engine, threads=threads).generate(
-        prompt,
-        max_tokens=max_tokens,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        repetition_penalty=repetition_penalty,
-        seed=seed,
-        stop=stop,
-        chat=chat,
-        against=against,
-        config=config,
-        on_text=on_text,
-    )
+    return TextGenerator(folder, engine=engine, threads=threads).generate(prompt, **options)
 
 
 # --------------------------------------------------------------------------- the other decoder

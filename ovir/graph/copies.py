@@ -1,140 +1,80 @@
-"""Copies of layers, and layers as flat data for copies and pickles of a model.
+"""Copies of layers, for copies and pickles of a model.
 
-The ports of a chain of layers refer to each other, thousands of levels deep. Flat data stores a connection as a
-position instead, so that neither ``pickle`` nor ``copy.deepcopy`` recurses along the chain.
+The ports of a chain of layers refer to each other, thousands of levels deep. Detached layers have their connections
+beside them, as positions, so that neither ``pickle`` nor ``copy.deepcopy`` recurses along the chain.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ovir.core.element_types import ElementType
-from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.graph.layers import Layer, Port, join
-from ovir.graph.rt_info import RtInfo
 
 
-class FlatPort(NamedTuple):
-    """A port without its layer and connections."""
+class Detached(NamedTuple):
+    """Layers in no model, and the connections among them that their ports do not have yet."""
 
-    id: int
-    declared_shape: PartialShape | None
-    declared_element_type: ElementType | None
-    names: frozenset[str]
-    line: int | None
-    rt_info: RtInfo
-    inferred: TensorType | None
+    layers: list[Layer]
+    edges: list[tuple[int, int, int, int, int | None]]
+    """The positions of a layer and its output, of a layer and its input that reads it, and the line of the edge."""
 
-
-class FlatEdge(NamedTuple):
-    """The source of an input port."""
-
-    layer: int
-    """The position of the source's layer."""
-    output: int
-    line: int | None
+    def joined(self) -> list[Layer]:
+        """Connect the layers, and return them."""
+        for source, output, target, index, line in self.edges:
+            join(self.layers[source].outputs[output], self.layers[target].inputs[index], line)
+        return self.layers
 
 
-class FlatLayer(NamedTuple):
-    """A layer with its ports; ``sources`` has one entry per input, None for one without a source among the layers."""
-
-    id: int
-    name: str
-    type: str
-    version: str
-    attributes: dict[str, Any]
-    operator: Any
-    bodies: dict[str, Any]
-    place: tuple[int | None, int | None, str | None, str]
-    rt_info: Any
-    inputs: list[FlatPort]
-    outputs: list[FlatPort]
-    sources: list[FlatEdge | None]
+def detached(layers: Sequence[Layer]) -> Detached:
+    """Return copies of layers that share attributes, operators and bodies with them."""
+    return Detached([_copy(layer) for layer in layers], list(_edges(layers)))
 
 
-def flatten(layers: Sequence[Layer]) -> list[FlatLayer]:
-    """Return the layers as flat data, which refers to their attributes, operators and bodies without copying them."""
+def _edges(layers: Sequence[Layer]) -> Iterator[tuple[int, int, int, int, int | None]]:
     position = {layer: i for i, layer in enumerate(layers)}
-
-    def edge(port: Port) -> FlatEdge | None:
-        source = port.source
-        if source is None or source.layer not in position:
-            return None
-        return FlatEdge(position[source.layer], source.index, port.edge_line)
-
-    return [
-        FlatLayer(
-            *(layer.id, layer.name, layer.type, layer.version, layer.attributes, layer.operator, layer.bodies),
-            place=(layer.line, layer.data_line, layer.file, layer.scope),
-            rt_info=layer.rt_info_source,
-            inputs=[_flat_port(port) for port in layer.inputs],
-            outputs=[_flat_port(port) for port in layer.outputs],
-            sources=[edge(port) for port in layer.inputs],
-        )
-        for layer in layers
-    ]
+    for target, layer in enumerate(layers):
+        for port in layer.inputs:
+            if port.source is not None and (source := position.get(port.source.layer)) is not None:
+                yield source, port.source.index, target, port.index, port.edge_line
 
 
-def _flat_port(port: Port) -> FlatPort:
-    declared = port.declared_shape, port.declared_element_type
-    return FlatPort(port.id, *declared, port.own_names, port.line, port.rt_info, port.inferred)
+def _copy(layer: Layer) -> Layer:
+    new = Layer(layer.id, layer.name, layer.type, layer.version, layer.attributes, layer.operator, bodies=layer.bodies)
+    new.line, new.data_line, new.file, new.scope = layer.line, layer.data_line, layer.file, layer.scope
+    new.rt_info_source = layer.rt_info_source
+    for ports, target in ((layer.inputs, new.inputs), (layer.outputs, new.outputs)):
+        for port in ports:
+            place = new, port.index, port.id, port.is_output
+            declared = port.declared_shape, port.declared_element_type
+            target.append(Port(*place, *declared, port.own_names, port.line, port.rt_info, port.inferred))
+    return new
 
 
-def restore(flat: Sequence[FlatLayer]) -> list[Layer]:
-    """Return layers made from flat data, with their ports joined."""
-    layers = [_layer(item) for item in flat]
-    for layer, item in zip(layers, flat, strict=True):
-        for port, edge in zip(layer.inputs, item.sources, strict=True):
-            if edge is not None:
-                join(layers[edge.layer].outputs[edge.output], port, edge.line)
-    return layers
-
-
-def _layer(item: FlatLayer) -> Layer:
-    layer = Layer(item.id, item.name, item.type, item.version, item.attributes, item.operator, bodies=item.bodies)
-    layer.line, layer.data_line, layer.file, layer.scope = item.place
-    layer.rt_info_source = item.rt_info
-    for is_output, ports, target in ((False, item.inputs, layer.inputs), (True, item.outputs, layer.outputs)):
-        for index, port in enumerate(ports):
-            number, shape, element_type, names, line, info, inferred = port
-            target.append(Port(layer, index, number, is_output, shape, element_type, names, line, info, inferred))
-    return layer
-
-
-def independent(layers: Sequence[Layer], memo: dict[int, Any]) -> list[FlatLayer]:
+def independent(layers: Sequence[Layer], memo: dict[int, Any]) -> Detached:
     """Return copies of layers, with their bodies, that share only the data of weights with them."""
-    return [
-        layer._replace(
-            attributes=copy.deepcopy(layer.attributes, memo),
-            operator=copy.deepcopy(layer.operator, memo),
-            bodies={key: copy.deepcopy(body, memo) for key, body in layer.bodies.items()},
-        )
-        for layer in flatten(layers)
-    ]
+    found = detached(layers)
+    for layer in found.layers:
+        layer.attributes = copy.deepcopy(layer.attributes, memo)
+        layer.operator = copy.deepcopy(layer.operator, memo)
+        layer.bodies = {key: copy.deepcopy(body, memo) for key, body in layer.bodies.items()}
+    return found
 
 
 def copied(layers: Sequence[Layer]) -> dict[Layer, Layer]:
     """Return an independent copy of each layer; the copies are connected as the layers are among themselves."""
-    return dict(zip(layers, restore(independent(layers, {})), strict=True))
+    return dict(zip(layers, independent(layers, {}).joined(), strict=True))
 
 
-def picklable(layers: Sequence[Layer]) -> list[FlatLayer]:
-    """Return layers as flat data without known values and without functions, which cannot be pickled."""
-    return [
-        layer._replace(
-            rt_info=origin.rt_info,
-            inputs=[_without_value(port) for port in layer.inputs],
-            outputs=[_without_value(port) for port in layer.outputs],
-        )
-        for layer, origin in zip(flatten(layers), layers, strict=True)
-    ]
-
-
-def _without_value(port: FlatPort) -> FlatPort:
-    """Return the port without its known value, which may refer to large data."""
-    if port.inferred is None or port.inferred.value is None:
-        return port
-    return port._replace(inferred=TensorType(port.inferred.element_type, port.inferred.shape))
+def picklable(layers: Sequence[Layer]) -> Detached:
+    """Return detached layers without known values, which may refer to large data, and without functions, which cannot
+    be pickled."""
+    found = detached(layers)
+    for layer, origin in zip(found.layers, layers, strict=True):
+        layer.rt_info_source = origin.rt_info
+        for port in (*layer.inputs, *layer.outputs):
+            if port.inferred is not None and port.inferred.value is not None:
+                port.inferred = TensorType(port.inferred.element_type, port.inferred.shape)
+    return found

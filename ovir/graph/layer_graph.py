@@ -15,7 +15,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
 from ovir.diagnostics.wording import did_you_mean, plural
 from ovir.graph.connections import ConnectedLayers, require_own_bodies, set_scopes
-from ovir.graph.copies import FlatLayer, independent, picklable, restore
+from ovir.graph.copies import independent, picklable
 from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.order import WIDE, Ranks, find_path, followers, state_followers
 from ovir.graph.rt_info import NO_RT_INFO, ModelRtInfo, RtInfo
@@ -504,10 +504,8 @@ class LayerGraph(ConnectedLayers):
             return copy.deepcopy(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        layers = independent(self._file_order, memo)
-        clone = type(self).__new__(type(self))
-        clone._restore({**self._own_state(), "layers": layers})
-        memo[id(self)] = clone
+        clone = memo[id(self)] = type(self).__new__(type(self))
+        LayerGraph.__setstate__(clone, {**self._own_state(), "layers": independent(self._file_order, memo)})
         return clone
 
     def __getstate__(self) -> dict[str, Any]:
@@ -516,29 +514,19 @@ class LayerGraph(ConnectedLayers):
             return {**self._own_state(), "layers": picklable(self._file_order)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._restore(state)
+        with without_garbage_collection():
+            LayerGraph.__init__(self, state.pop("layers").joined(), **state.pop("settings"))
+        vars(self).update(state)
 
     def _own_state(self) -> dict[str, Any]:
+        settings = {name: getattr(self, name) for name in ("name", "version", "path", "has_gaps")}
         return {
-            "settings": {
-                "name": self.name,
-                "version": self.version,
-                "path": self.path,
-                "rt_info": self.rt_info_data,
-                "has_gaps": self.has_gaps,
-            },
-            "diagnostics": (list(self.read_diagnostics), list(self.inference_diagnostics)),
+            "settings": {**settings, "rt_info": self.rt_info_data},
+            "read_diagnostics": list(self.read_diagnostics),
+            "inference_diagnostics": list(self.inference_diagnostics),
             "revision": self.revision,
             "needs_inference": self.needs_inference,
         }
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        layers: list[FlatLayer] = state["layers"]
-        with without_garbage_collection():
-            LayerGraph.__init__(self, restore(layers), **state["settings"])
-        self.read_diagnostics, self.inference_diagnostics = state["diagnostics"]
-        self.revision = state["revision"]
-        self.needs_inference = state["needs_inference"]
 
     def __repr__(self) -> str:
         counts = {"layer": len(self._file_order), "input": len(self.inputs), "output": len(self.outputs)}

@@ -40,6 +40,15 @@ class Owner(Protocol):
         """Return the part of a layer's key that tells it from the other layers of the same model."""
 
 
+def _applies(kind: str, *, is_reflected: bool = False) -> Callable[[Any, Any], Layer]:
+    """Return the method that applies an operation to an operand and another one, which comes first if reflected."""
+
+    def method(self: Arithmetic, other: Any) -> Layer:
+        return self._apply(kind, other, self) if is_reflected else self._apply(kind, self, other)
+
+    return method
+
+
 class Arithmetic:
     """The arithmetic of layers and of output ports: ``a + b`` is a new layer that adds them.
 
@@ -51,47 +60,20 @@ class Arithmetic:
     __array_ufunc__ = None  # so that ``array + layer`` is left to the layer
     _apply: ClassVar[Callable[..., Layer]]
 
-    def __add__(self, other: Any) -> Layer:
-        return self._apply("Add", self, other)
-
-    def __radd__(self, other: Any) -> Layer:
-        return self._apply("Add", other, self)
-
-    def __sub__(self, other: Any) -> Layer:
-        return self._apply("Subtract", self, other)
-
-    def __rsub__(self, other: Any) -> Layer:
-        return self._apply("Subtract", other, self)
-
-    def __mul__(self, other: Any) -> Layer:
-        return self._apply("Multiply", self, other)
-
-    def __rmul__(self, other: Any) -> Layer:
-        return self._apply("Multiply", other, self)
-
-    def __truediv__(self, other: Any) -> Layer:
-        return self._apply("Divide", self, other)
-
-    def __rtruediv__(self, other: Any) -> Layer:
-        return self._apply("Divide", other, self)
-
-    def __mod__(self, other: Any) -> Layer:
-        return self._apply("FloorMod", self, other)
-
-    def __rmod__(self, other: Any) -> Layer:
-        return self._apply("FloorMod", other, self)
-
-    def __pow__(self, other: Any) -> Layer:
-        return self._apply("Power", self, other)
-
-    def __rpow__(self, other: Any) -> Layer:
-        return self._apply("Power", other, self)
-
-    def __matmul__(self, other: Any) -> Layer:
-        return self._apply("MatMul", self, other)
-
-    def __rmatmul__(self, other: Any) -> Layer:
-        return self._apply("MatMul", other, self)
+    __add__ = _applies("Add")
+    __radd__ = _applies("Add", is_reflected=True)
+    __sub__ = _applies("Subtract")
+    __rsub__ = _applies("Subtract", is_reflected=True)
+    __mul__ = _applies("Multiply")
+    __rmul__ = _applies("Multiply", is_reflected=True)
+    __truediv__ = _applies("Divide")
+    __rtruediv__ = _applies("Divide", is_reflected=True)
+    __mod__ = _applies("FloorMod")
+    __rmod__ = _applies("FloorMod", is_reflected=True)
+    __pow__ = _applies("Power")
+    __rpow__ = _applies("Power", is_reflected=True)
+    __matmul__ = _applies("MatMul")
+    __rmatmul__ = _applies("MatMul", is_reflected=True)
 
     def __neg__(self) -> Layer:
         return self._apply("Negative", self)

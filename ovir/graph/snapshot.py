@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.graph.order import FileOrder
 
-_OF_LAYER = ("id", "name", "type", "version", "attributes", "operator", "rt_info_source", "scope", "owner")
+_OF_LAYER = (
+    *("id", "name", "type", "version", "attributes", "operator", "rt_info_source", "scope", "owner"),
+    *("inputs", "outputs", "bodies"),
+)
 _OF_PORT = (
     *("layer", "index", "id", "declared_shape", "declared_element_type", "own_names", "rt_info", "inferred"),
-    *("edge_line", "_source"),
+    *("edge_line", "_source", "_readers"),
 )
 _KEPT = ("revision", "_dependents")
 """The fields that are not restored: the number of inferences only grows, and dependents have been called."""
@@ -24,15 +28,6 @@ class _ModelState(NamedTuple):
     fields: dict[str, Any]
     layers: list[Layer]
     by_id: dict[int, Layer]
-
-
-class _LayerState(NamedTuple):
-    """The fields of a layer in the order of ``_OF_LAYER``, and copies of its containers."""
-
-    values: list[Any]
-    inputs: list[Port]
-    outputs: list[Port]
-    bodies: dict[str, Any]
 
 
 class Snapshot:
@@ -47,8 +42,8 @@ class Snapshot:
     def __init__(self, model: LayerGraph) -> None:
         self._model = model
         self._models: list[tuple[LayerGraph, _ModelState]] = []
-        self._layers: dict[Layer, _LayerState] = {}
-        self._ports: list[tuple[Port, list[Any], dict[Port, None] | None]] = []
+        self._layers: dict[Layer, list[Any]] = {}
+        self._ports: list[tuple[Port, list[Any]]] = []
         self._add_models(model)
 
     def add(self, layers: Iterable[Layer]) -> None:
@@ -67,13 +62,8 @@ class Snapshot:
                 self._add_layer(layer)
 
     def _add_layer(self, layer: Layer) -> None:
-        self._layers[layer] = _LayerState(
-            _values(layer, _OF_LAYER), list(layer.inputs), list(layer.outputs), dict(layer.bodies)
-        )
-        self._ports += [
-            (port, _values(port, _OF_PORT), None if port._readers is None else dict(port._readers))
-            for port in (*layer.inputs, *layer.outputs)
-        ]
+        self._layers[layer] = _kept(_of_layer(layer))
+        self._ports += [(port, _kept(_of_port(port))) for port in (*layer.inputs, *layer.outputs)]
 
     def restore(self) -> None:
         """Undo what has happened since to the model and to the layers of ``add``, except inside operators."""
@@ -85,12 +75,10 @@ class Snapshot:
             vars(graph).update(state.fields, **kept)
             graph._order = FileOrder(state.layers)
             graph._by_id = state.by_id
-        for layer, (fields, inputs, outputs, bodies) in self._layers.items():
-            _set(layer, _OF_LAYER, fields)
-            layer.inputs, layer.outputs, layer.bodies = inputs, outputs, bodies
-        for port, values, readers in self._ports:
+        for layer, values in self._layers.items():
+            _set(layer, _OF_LAYER, values)
+        for port, values in self._ports:
             _set(port, _OF_PORT, values)
-            port._readers = readers
         for layer in added:
             _release(layer)
 
@@ -103,8 +91,12 @@ def _state_of(graph: LayerGraph) -> _ModelState:
     return _ModelState(fields, layers, dict(graph._by_id))
 
 
-def _values(item: Layer | Port, names: Sequence[str]) -> list[Any]:
-    return [getattr(item, name) for name in names]
+_of_layer, _of_port = attrgetter(*_OF_LAYER), attrgetter(*_OF_PORT)
+
+
+def _kept(values: Iterable[Any]) -> list[Any]:
+    """Return the values of fields, with copies of the containers that edits change in place."""
+    return [value.copy() if type(value) in (list, dict) else value for value in values]
 
 
 def _set(item: Layer | Port, names: Sequence[str], values: Sequence[Any]) -> None:

@@ -14,7 +14,6 @@ from ovir.diagnostics.errors import Diagnostics
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.inference.engine import Engine, set_outputs
-from ovir.inference.known_values import ValueLog
 from ovir.ops.base.operator import Operator
 
 
@@ -26,15 +25,14 @@ def infer_at(model: LayerGraph, chosen: Mapping[Layer, Operator]) -> None:
     model.revision += 1
     for layer, operator in chosen.items():
         layer.operator = operator
-    log = ValueLog(Diagnostics())
-    Engine(_ChosenSizes(model, chosen), Diagnostics(), log).infer(model)
-    log.cache = None
+    _ChosenSizes(model, chosen).infer_whole(model)
 
 
-class _ChosenSizes:
-    """Infers the layers that need it; see ``ErrorPolicy``."""
+class _ChosenSizes(Engine):
+    """Infers the layers that need it."""
 
     def __init__(self, model: LayerGraph, chosen: Collection[Layer]) -> None:
+        super().__init__(Diagnostics())
         self._chosen = chosen
         self._read = _read_for_values(model)
         self._sizes: dict[int, Dimension] = {}
@@ -42,13 +40,10 @@ class _ChosenSizes:
         self._tensors: dict[int, tuple[TensorType, TensorType]] = {}
         self._changed: set[Port] = set()
 
-    def inference_failed(self, engine: Engine, layer: Layer) -> None:
-        """Do nothing."""
-
-    def infer_layer(self, engine: Engine, layer: Layer, *, is_body: bool) -> None:
+    def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
         """Set the types of the outputs of a layer."""
         if is_body:
-            if (inferred := engine.attempt(layer, [port.type for port in layer.inputs])[0]) is not None:
+            if (inferred := self.attempt(layer, [port.type for port in layer.inputs])[0]) is not None:
                 set_outputs(layer, inferred)
             return
         is_chosen = layer in self._chosen
@@ -57,7 +52,7 @@ class _ChosenSizes:
         before = [port.type for port in layer.outputs]
         known = [self._known(tensor) for tensor in before]
         if is_chosen or layer.bodies or layer in self._read or None in known:
-            inferred = engine.attempt(layer, [port.type for port in layer.inputs])[0]
+            inferred = self.attempt(layer, [port.type for port in layer.inputs])[0]
             for port, old, new in zip(layer.outputs, before, inferred or (), strict=False):
                 self._learn(old.shape, new.shape)
                 merged = new.shape.merged_with(old.shape)

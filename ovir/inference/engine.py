@@ -1,26 +1,18 @@
 """Infers the layers of a model and its bodies in order: element type and shape of every output port.
 
-The engine infers one layer at a time. An error policy decides what happens if the file contradicts what is inferred, or
+The engine infers one layer at a time. Its subclasses decide what happens if the file contradicts what is inferred, or
 if inference fails; see ``ovir.inference.policy``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from ovir.core.element_types import dynamic
 from ovir.core.shapes import MAX_SIZE, Dimension, PartialShape, RankError, new_symbol
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import (
-    INFERENCE,
-    INPUT_COUNT,
-    INTERNAL,
-    NO_READ_VALUE,
-    SIZE_OVERFLOW,
-    VARIABLE_TYPE,
-    Severity,
-)
+from ovir.diagnostics import codes
+from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, OperatorError
 from ovir.graph.layer_graph import LayerGraph
@@ -35,24 +27,30 @@ from ovir.system.progress import counted
 Types = tuple[TensorType, ...]
 
 
-class ErrorPolicy(Protocol):
-    """Decides how inference continues after an error; see ``ovir.inference.policy``."""
-
-    def infer_layer(self, engine: Engine, layer: Layer, *, is_body: bool) -> None:
-        """Infer a layer and set the types of its output ports."""
-
-    def inference_failed(self, engine: Engine, layer: Layer) -> None:
-        """Handle a layer that could not be inferred."""
-
-
 class Engine:
     """One inference of a model and its bodies."""
 
-    def __init__(self, policy: ErrorPolicy, diagnostics: Diagnostics, log: ValueLog) -> None:
+    def __init__(self, diagnostics: Diagnostics, *, follow_reported: bool = True) -> None:
+        """Without ``follow_reported``, values about which a kernel issues a warning are not used."""
         self.diagnostics = diagnostics
-        self._policy = policy
-        self._log = log
-        self._cache = log.cache = InferenceCache()
+        self._log = ValueLog(diagnostics, follow_reported=follow_reported)
+        self._cache = self._log.cache = InferenceCache()
+
+    def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
+        """Infer a layer and set the types of its output ports."""
+        raise NotImplementedError
+
+    def inference_failed(self, layer: Layer) -> None:
+        """Do nothing; a recovering engine looks for further faults in a layer that could not be inferred."""
+
+    def infer_whole(self, model: LayerGraph) -> None:
+        """Infer a model; known values that are computed later are not cached."""
+        self.infer(model)
+        self.end()
+
+    def end(self) -> None:
+        """Release what was cached."""
+        self._log.cache = None
 
     def infer(self, model: LayerGraph, given: Sequence[TensorType] | None = None) -> list[TensorType]:
         """Infer the layers in order and return the types of the results.
@@ -64,7 +62,7 @@ class Engine:
             if layer in fed:
                 set_outputs(layer, (_with_declared_type(layer, fed[layer]),))
             else:
-                self._policy.infer_layer(self, layer, is_body=given is not None)
+                self.infer_layer(layer, is_body=given is not None)
         check_variables(model, self.diagnostics)
         return [port.type for port in model.outputs]
 
@@ -77,13 +75,13 @@ class Engine:
         except OperatorError as error:
             severity = Severity.WARNING if layer.is_dead else Severity.ERROR
             place = _place_of(error, layer)
-            self.diagnostics.report(error.code or INFERENCE, error.message, place, error.hint, severity=severity)
-            self._policy.inference_failed(self, layer)
+            self.diagnostics.report(error.code or codes.INFERENCE, error.message, place, error.hint, severity=severity)
+            self.inference_failed(layer)
         except MemoryError:
             raise  # of the whole check, not of this layer
         except Exception as error:  # reported as a fault of ovir, not of the file
             message = f"inference of this layer failed: {type(error).__name__}: {error}"
-            self.diagnostics.add(diagnose(INTERNAL, message, layer.place, hint=layer.fault_hint(error)))
+            self.diagnostics.add(diagnose(codes.INTERNAL, message, layer.place, hint=layer.fault_hint(error)))
         finally:
             found, self.diagnostics = self.diagnostics, outside
         return outputs, list(found)
@@ -97,7 +95,9 @@ class Engine:
         for index, tensor in enumerate(outputs):
             if _is_too_large(tensor) and not any(map(_is_too_large, inputs)):
                 hint = None if tensor.shape.least_size else "sizes other than 0 count even in an empty tensor"
-                too_large = OperatorError(f"output {index}, {tensor}, is larger than any memory", SIZE_OVERFLOW, hint)
+                too_large = OperatorError(
+                    f"output {index}, {tensor}, is larger than any memory", codes.SIZE_OVERFLOW, hint
+                )
                 too_large.line = layer.outputs[index].place.line if index < len(layer.outputs) else None
                 raise too_large
         return outputs
@@ -169,7 +169,7 @@ def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
         most = "or more " if variadic else f"to {len(names)} " if required < len(names) else ""
         listed = f" ({', '.join(names)})" if names else ""
         noun = "input" if required == 1 and not most else "inputs"
-        op.fail("takes {} {}{}{}, got {}", required, most, noun, listed, len(inputs), code=INPUT_COUNT)
+        op.fail("takes {} {}{}{}, got {}", required, most, noun, listed, len(inputs), code=codes.INPUT_COUNT)
     return keywords
 
 
@@ -206,10 +206,10 @@ def check_variables(model: LayerGraph, diagnostics: Diagnostics) -> None:
             continue
         if reader is None:
             message = f"no ReadValue reads the variable '{op.variable_id}'; ReadValue layers read {sorted(declared)}"
-            diagnostics.report(NO_READ_VALUE, message, layer.place)
+            diagnostics.report(codes.NO_READ_VALUE, message, layer.place)
             continue
         value, variable = layer.inputs[0].type, reader.outputs[0].type
         same_type = value.element_type.merged_with(variable.element_type) is not None
         if not same_type or not value.shape.compatible(variable.shape):
             message = f"assigns {value} to the variable '{op.variable_id}', which {reader.title} declares as {variable}"
-            diagnostics.report(VARIABLE_TYPE, message, layer.place)
+            diagnostics.report(codes.VARIABLE_TYPE, message, layer.place)

@@ -11,13 +11,10 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
-from ovir.inference.engine import Engine
-from ovir.inference.known_values import ValueLog
-from ovir.inference.policy import Policy, RecoveringPolicy, about_other_shapes
+from ovir.inference.policy import RecoveringEngine, StrictEngine, about_other_shapes
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import ReadValueBase
-from ovir.system.progress import stage
 from ovir.system.python_runtime import without_garbage_collection
 
 
@@ -57,14 +54,11 @@ def infer_into(
     """
     model.revision += 1
     found = Diagnostics()
-    log = ValueLog(found, follow_reported=not trust_declared)
-    policy = RecoveringPolicy(found, model.version, log) if trust_declared else Policy(found, model.version)
-    with stage("inferring"):
-        Engine(policy, found, log).infer(model)
-        policy.compare_bodies(model)
-    log.cache = None
+    engine = (RecoveringEngine if trust_declared else StrictEngine)(found, model.version)
+    engine.infer_whole(model)
+    engine.compare_bodies(model)
     if declared is not None:
-        declared |= policy.declared
+        declared |= engine.declared
     for graph in model.graphs():
         graph.needs_inference = bool(found.fatal)
     diagnostics.extend(found)

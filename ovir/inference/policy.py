@@ -1,13 +1,12 @@
 """Declared and inferred types: how they are compared, and how inference continues after an error.
 
-A policy decides: a reader reports every difference; a checker lets declared types stand in, so that each fault gives
-one diagnostic.
+A strict engine reports every difference; a recovering one lets declared types stand in, so that each fault gives one
+diagnostic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ovir import ops
 from ovir.core.tensor_types import TensorType
@@ -30,7 +29,6 @@ from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
 from ovir.inference.engine import Engine, Types, declared_type, set_outputs
-from ovir.inference.known_values import ValueLog
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const, Parameter
 
@@ -129,31 +127,28 @@ def about_other_shapes(earlier: Iterable[Diagnostic], later: Iterable[Diagnostic
     return [*differences, *(d for d in later if d.code not in about_shapes)]
 
 
-class Policy:
+class StrictEngine(Engine):
     """Reports every contradiction and continues with what is inferred."""
 
-    def __init__(self, diagnostics: Diagnostics, ir_version: int) -> None:
-        self.diagnostics = diagnostics
+    def __init__(self, diagnostics: Diagnostics, ir_version: int, *, follow_reported: bool = True) -> None:
+        super().__init__(diagnostics, follow_reported=follow_reported)
         self.ir_version = ir_version
         self.doubtful: set[Port] = set()
         """Output ports whose type is in doubt; differences that follow from them are not reported."""
         self.refused: set[Port] = set()
         """Doubtful ports for which an error has been reported, or for which the file contradicts itself."""
         self.declared: set[Port] = set()
-        """Output ports with a declared type instead of an inferred one; a strict policy has none."""
-        self._agreeing: dict[Any, object] = {}
+        """Output ports with a declared type instead of an inferred one; a strict engine has none."""
 
-    # ----- called by the engine
-
-    def infer_layer(self, engine: Engine, layer: Layer, *, is_body: bool) -> None:
+    def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
         """Infer a layer and set the types of its output ports."""
         self.check_operator(layer)
         inputs = [self.input_type(port) for port in layer.inputs]
-        is_doubtful, is_refused = self._compare_inputs(engine, layer, inputs, is_body)
-        outputs, found = engine.attempt(layer, inputs)
+        is_doubtful, is_refused = self._compare_inputs(layer, inputs, is_body)
+        outputs, found = self.attempt(layer, inputs)
         if is_doubtful:
-            outputs, found = self.reconsider(engine, layer, inputs, is_refused, outputs, found)
-        engine.diagnostics.extend(found)
+            outputs, found = self.reconsider(layer, inputs, is_refused, outputs, found)
+        self.diagnostics.extend(found)
         if not is_body:
             outputs = self.completed(layer, outputs, is_doubtful)
         if outputs is None:
@@ -161,14 +156,11 @@ class Policy:
         elif is_body or layer.operator is None or self.all_agree(layer, outputs):
             set_outputs(layer, outputs)
         else:
-            self._report_contradictions(engine, layer, outputs)
+            self._report_contradictions(layer, outputs)
         if outputs is not None and len(layer.outputs) > len(outputs):
-            _report_surplus(engine, layer, len(outputs))
+            self._report_surplus(layer, len(outputs))
 
-    def inference_failed(self, engine: Engine, layer: Layer) -> None:
-        """Do nothing; a recovering policy looks for further faults in a layer that could not be inferred."""
-
-    # ----- overridden by other policies
+    # ----- overridden by other engines
 
     def check_operator(self, layer: Layer) -> None:
         """Report a layer without an operator if its operation is known: an edit has added an incomplete layer."""
@@ -187,7 +179,6 @@ class Policy:
 
     def reconsider(
         self,
-        engine: Engine,
         layer: Layer,
         inputs: Sequence[TensorType],
         is_refused: bool,
@@ -217,24 +208,11 @@ class Policy:
 
     # ----- comparison of declared and inferred types
 
-    def agrees(self, port: Port, tensor: TensorType) -> bool:
-        """Return ``declared.agrees``, cached by the declared and the inferred type."""
-        declared, shape = port.declared_shape, tensor.shape
-        key = id(declared), id(shape), port.declared_element_type, tensor.element_type
-        if key in self._agreeing:
-            return True
-        if not agrees(port, tensor):
-            return False
-        self._agreeing[key] = declared, shape  # keeps both alive, so that their ids stay unique
-        return True
-
     def all_agree(self, layer: Layer, outputs: Types) -> bool:
         """Return whether all outputs may have the types that the layer declares."""
-        return False not in [self.agrees(port, tensor) for port, tensor in zip(layer.outputs, outputs, strict=False)]
+        return False not in [agrees(port, tensor) for port, tensor in zip(layer.outputs, outputs, strict=False)]
 
-    def _compare_inputs(
-        self, engine: Engine, layer: Layer, inputs: Sequence[TensorType], is_body: bool
-    ) -> tuple[bool, bool]:
+    def _compare_inputs(self, layer: Layer, inputs: Sequence[TensorType], is_body: bool) -> tuple[bool, bool]:
         """Report inputs that declare other types than their tensors have.
 
         Return whether any input is in doubt, and whether an error has been reported for one.
@@ -246,16 +224,16 @@ class Policy:
             if self.doubtful and source in self.doubtful:
                 is_doubtful = True
                 is_refused |= source in self.refused
-            elif source is not None and not is_body and not self.agrees(port, tensor):
+            elif source is not None and not is_body and not agrees(port, tensor):
                 differing.append((port, tensor))
         if differing:
             found = input_differences(differing, self.ir_version)
-            engine.diagnostics.extend(found)
+            self.diagnostics.extend(found)
             is_doubtful = True
             is_refused |= any(d.severity is Severity.ERROR for d in found)
         return is_doubtful, is_refused
 
-    def _report_contradictions(self, engine: Engine, layer: Layer, outputs: Types) -> None:
+    def _report_contradictions(self, layer: Layer, outputs: Types) -> None:
         """Report outputs that declare other types than inferred, and set the types to continue with."""
         chosen = list(outputs)
         is_own = isinstance(layer.operator, (Const, Parameter))  # the file contradicts itself
@@ -264,7 +242,7 @@ class Policy:
             if agrees(port, tensor):
                 continue
             found = difference(port, tensor, self.ir_version)
-            engine.diagnostics.extend(found)
+            self.diagnostics.extend(found)
             self.doubtful.add(port)
             if not is_own and not any(d.severity is Severity.ERROR for d in found):
                 continue
@@ -297,21 +275,20 @@ class Policy:
                     self.diagnostics.extend(difference(port, port.type, self.ir_version))
                 self.doubtful.add(port if port.is_output or port.source is None else port.source)
 
+    def _report_surplus(self, layer: Layer, count: int) -> None:
+        """Report outputs with readers that the operation does not have; surplus outputs without readers may be
+        declared."""
+        for port in layer.outputs[count:]:
+            if port.readers:
+                message = f"output port {port.id} is read, but {layer.type} has only {plural(count, 'output')} here"
+                self.diagnostics.report(EDGE_PORT, message, port.place, port=port.id)
 
-def _report_surplus(engine: Engine, layer: Layer, count: int) -> None:
-    """Report outputs with readers that the operation does not have; surplus outputs without readers may be declared."""
-    for port in layer.outputs[count:]:
-        if port.readers:
-            message = f"output port {port.id} is read, but {layer.type} has only {plural(count, 'output')} here"
-            engine.diagnostics.report(EDGE_PORT, message, port.place, port=port.id)
 
-
-class RecoveringPolicy(Policy):
+class RecoveringEngine(StrictEngine):
     """Continues with the declared types if these are more reliable than the inferred ones."""
 
-    def __init__(self, diagnostics: Diagnostics, ir_version: int, log: ValueLog) -> None:
-        super().__init__(diagnostics, ir_version)
-        self._log = log
+    def __init__(self, diagnostics: Diagnostics, ir_version: int) -> None:
+        super().__init__(diagnostics, ir_version, follow_reported=False)
         self._is_uncertain = False
         """Whether an earlier part could not be read or is in doubt, so that less may be known of later layers."""
 
@@ -330,15 +307,14 @@ class RecoveringPolicy(Policy):
         self.declared.add(port)
         return declared_type(port)
 
-    def inference_failed(self, engine: Engine, layer: Layer) -> None:
+    def inference_failed(self, layer: Layer) -> None:
         """Look for further faults in the bodies of a layer, starting from the declared types of their parameters."""
         if not layer.scope:  # inside bodies, this would double the time with each level
             for body in layer.bodies.values():
-                engine.infer(body)
+                self.infer(body)
 
     def reconsider(
         self,
-        engine: Engine,
         layer: Layer,
         inputs: Sequence[TensorType],
         is_refused: bool,
@@ -350,14 +326,14 @@ class RecoveringPolicy(Policy):
         if outputs is not None and self.all_agree(layer, outputs):
             return outputs, found
         if outputs is None and not is_refused:
-            engine.diagnostics.extend(found)  # OpenVINO would refuse the file for this
+            self.diagnostics.extend(found)  # OpenVINO would refuse the file for this
         declared = list(inputs)
         for i, port in enumerate(layer.inputs):
             if port.source in self.doubtful or not agrees(port, inputs[i]):
                 if not has_declared(port):
                     return None, []  # these diagnostics may be consequences of an earlier one
                 declared[i] = declared_type(port)
-        outputs, found = engine.attempt(layer, declared)
+        outputs, found = self.attempt(layer, declared)
         is_open = any(not declared[i].shape.is_static for i, p in enumerate(layer.inputs) if p.source in self.refused)
         return outputs, [] if outputs is None and is_open else found
 

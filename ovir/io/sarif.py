@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
@@ -15,22 +14,20 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
-def to_sarif(
-    diagnostics: Iterable[Diagnostic], version: str, security: Mapping[Code, float] = MappingProxyType({})
-) -> dict[str, Any]:
+def to_sarif(diagnostics: Iterable[Diagnostic], version: str, *, untrusted: bool = False) -> dict[str, Any]:
     """Return a SARIF log with one run; ``version`` is the version of ovir.
 
-    ``security`` has the severities, from 0 to 10, of the codes that code hosts shall show as vulnerabilities.
+    Code hosts show the dangers of ``untrusted`` files as vulnerabilities.
     """
     found = list(diagnostics)
     used = sorted({d.code for d in found})
-    driver = {"name": "ovir", "version": version, "rules": [_rule(CODES[code], security) for code in used]}
+    driver = {"name": "ovir", "version": version, "rules": [_rule(CODES[code], untrusted) for code in used]}
     results = [_result(d, used.index(d.code)) for d in found]
     run = {"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _rule(code: Code, security: Mapping[Code, float]) -> dict[str, Any]:
+def _rule(code: Code, untrusted: bool) -> dict[str, Any]:
     text = section(code.id)
     rule: dict[str, Any] = {
         "id": code.id,
@@ -38,8 +35,8 @@ def _rule(code: Code, security: Mapping[Code, float]) -> dict[str, Any]:
         "defaultConfiguration": {"level": _LEVELS[code.severity]},
         "help": {"text": f"`ovir explain {code.id}` shows this:\n\n{text}", "markdown": text},
     }
-    if code in security:
-        rule["properties"] = {"security-severity": f"{security[code]:.1f}", "tags": ["security"]}
+    if untrusted and code.danger:
+        rule["properties"] = {"security-severity": f"{code.danger:.1f}", "tags": ["security"]}
         rule["defaultConfiguration"]["level"] = "error"
     return rule
 

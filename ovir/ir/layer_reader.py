@@ -11,30 +11,8 @@ from lxml import etree
 from ovir import ops
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import MAX_RANK, Dimension, PartialShape
-from ovir.diagnostics.codes import (
-    ATTRIBUTE_CHOICE,
-    BAD_ATTRIBUTE,
-    BAD_DIM,
-    BAD_PRECISION,
-    DUPLICATE_PORT,
-    INTERVAL_DIM,
-    MISSING_ATTRIBUTE,
-    MISSING_ELEMENT,
-    MISSING_KEY,
-    NO_PRECISION,
-    NO_WEIGHTS,
-    NOT_IN_OPSET,
-    PAST_END,
-    REPEATED_ELEMENT,
-    REPEATED_RT_INFO,
-    UNKNOWN_ATTRIBUTE,
-    UNKNOWN_ELEMENT,
-    UNKNOWN_OPSET,
-    UNKNOWN_TYPE,
-    UNSPECIFIED,
-    Code,
-    Severity,
-)
+from ovir.diagnostics import codes
+from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, OperatorError
 from ovir.diagnostics.wording import closest, did_you_mean
@@ -99,7 +77,6 @@ class LayerReader:
         self._ids = Ids()
         self._shapes: dict[tuple[str | None, ...], PartialShape] = {}
         self._precisions: dict[str | None, ElementType] = {}
-        self._names: dict[str, frozenset[str]] = {}
         self._values: dict[tuple[type[Operator], str, str], object] = {}
         self._operators: dict[tuple[object, ...], tuple[str, Operator, dict[str, Any]]] = {}
         """Type, operator and attributes of layers that share one operator, by class, type and attribute texts."""
@@ -111,7 +88,7 @@ class LayerReader:
         if name is None or kind is None or version is None or text is None:
             missing = next(key for key in ("id", "name", "type", "version") if element.get(key) is None)
             message = f"<layer> {name or text or ''!r} has no attribute '{missing}'"
-            self.diagnostics.report(MISSING_KEY, message, Place(self.file, line_of(element)))
+            self.diagnostics.report(codes.MISSING_KEY, message, Place(self.file, line_of(element)))
             known = text is not None
             gaps.layers.add(unsigned(element, "id", self.diagnostics, self.file) if known else None)
             return None
@@ -128,7 +105,7 @@ class LayerReader:
                 self._check_ids(ports, layer, gaps)
         if kind == "Parameter" and not layer.outputs:
             if layer.id not in gaps.ports:
-                self.diagnostics.report(MISSING_ELEMENT, "the Parameter has no output port", layer.place)
+                self.diagnostics.report(codes.MISSING_ELEMENT, "the Parameter has no output port", layer.place)
             layer.outputs.append(Port(layer, 0, 0, True))
         self._operator(data, layer)
         if kind == "Result" and layer.inputs and (names := element.get("output_names")):
@@ -163,7 +140,7 @@ class LayerReader:
 
     def _repeated(self, element: etree._Element, layer: Layer) -> None:
         message = f"a second <{tag_of(element)}> in one layer; it is ignored"
-        self.diagnostics.report(REPEATED_ELEMENT, message, self._at(element, layer))
+        self.diagnostics.report(codes.REPEATED_ELEMENT, message, self._at(element, layer))
 
     def _unknown_keys(self, element: etree._Element, known: frozenset[str], layer: Layer) -> None:
         """Report XML attributes that no reader uses, except those with a namespace, which are not part of the
@@ -172,7 +149,7 @@ class LayerReader:
             if key not in known and not key.startswith("{"):
                 message = f"<{tag_of(element)}> has no attribute '{key}'; it is ignored"
                 hint = did_you_mean(key, known)
-                self.diagnostics.report(UNKNOWN_ATTRIBUTE, message, self._at(element, layer), hint)
+                self.diagnostics.report(codes.UNKNOWN_ATTRIBUTE, message, self._at(element, layer), hint)
 
     def _misspelled_part(self, child: etree._Element, element: etree._Element, layer: Layer) -> str | None:
         """Report an unknown element of a layer; return the tag that it misspells, None if there is none."""
@@ -199,31 +176,24 @@ class LayerReader:
             if not _PORT_KEYS.issuperset(item.keys()):
                 self._unknown_keys(item, _PORT_KEYS, layer)
             if names := item.get("names"):
-                port.names = self._names_of(names)
+                port.own_names = frozenset(split_names(names))
             precision = item.get("precision")
             port.declared_element_type = self._precisions.get(precision) or self._precision(precision, item, port)
             port.declared_shape = self._shape(item, port)
             ports.append(port)
-
-    def _names_of(self, text: str) -> frozenset[str]:
-        names = self._names.get(text)
-        if names is None:
-            is_one = "," not in text and "\\" not in text
-            names = self._names[text] = frozenset((text,) if is_one else split_names(text))
-        return names
 
     def _precision(self, text: str | None, element: etree._Element, port: Port) -> ElementType | None:
         """Return the element type that a port declares."""
         if text is None:
             if port.is_output:
                 message = f"output port {port.id} has no attribute 'precision', without which OpenVINO refuses the file"
-                self.diagnostics.report(NO_PRECISION, message, self._at(element, port.layer), port=port.id)
+                self.diagnostics.report(codes.NO_PRECISION, message, self._at(element, port.layer), port=port.id)
             return None
         try:
             element_type = self._precisions[text] = ElementType.parse_precision(text)
         except ValueError as error:
             message = f"port {port.id}: precision {error}"
-            self.diagnostics.report(BAD_PRECISION, message, self._at(element, port.layer), port=port.id)
+            self.diagnostics.report(codes.BAD_PRECISION, message, self._at(element, port.layer), port=port.id)
             return None
         return element_type
 
@@ -238,7 +208,7 @@ class LayerReader:
                 self._rt_info(item, port.layer)
             else:
                 message = f"<{tag_of(item)}> is not part of a port; it is ignored"
-                self.diagnostics.report(UNKNOWN_ELEMENT, message, self._at(item, port.layer))
+                self.diagnostics.report(codes.UNKNOWN_ELEMENT, message, self._at(item, port.layer))
         key = tuple(texts)
         shape = self._shapes.get(key)
         if shape is None:
@@ -252,7 +222,7 @@ class LayerReader:
         items = element.findall("dim")
         if len(items) > MAX_RANK:
             message = f"port {port.id}: a shape has at most {MAX_RANK} dimensions, got {len(items)}"
-            self.diagnostics.report(BAD_DIM, message, self._at(items[MAX_RANK], port.layer), port=port.id)
+            self.diagnostics.report(codes.BAD_DIM, message, self._at(items[MAX_RANK], port.layer), port=port.id)
             return None
         for item in items:
             text = (item.text or "").strip()
@@ -263,12 +233,12 @@ class LayerReader:
             except ValueError as error:
                 message = f"port {port.id}: <dim>: {error}"
                 hint = "write a number, or -1 for an unknown one"
-                self.diagnostics.report(BAD_DIM, message, self._at(item, port.layer), hint, port=port.id)
+                self.diagnostics.report(codes.BAD_DIM, message, self._at(item, port.layer), hint, port=port.id)
                 return None
             if ".." in text:
                 message = f"port {port.id}: <dim>{text}</dim> is an interval; OpenVINO reads it as {dims[-1].lower}"
                 hint = "write -1; only the attribute 'shape' of a Parameter can hold intervals"
-                self.diagnostics.report(INTERVAL_DIM, message, self._at(item, port.layer), hint, port=port.id)
+                self.diagnostics.report(codes.INTERVAL_DIM, message, self._at(item, port.layer), hint, port=port.id)
         return PartialShape(dims)
 
     def _check_ids(self, ports: list[Port], layer: Layer, gaps: Gaps) -> None:
@@ -280,7 +250,7 @@ class LayerReader:
             if port.id in seen and port.id != _NO_ID:
                 kind = "output" if port.is_output else "input"
                 message = f"a second {kind} port has the id {port.id}"
-                self.diagnostics.report(DUPLICATE_PORT, message, port.place, port=port.id)
+                self.diagnostics.report(codes.DUPLICATE_PORT, message, port.place, port=port.id)
             seen.add(port.id)
 
     def _rt_info(self, group: etree._Element, layer: Layer) -> None:
@@ -290,7 +260,7 @@ class LayerReader:
             key = (item.get("name"), item.get("version"))
             if key in seen:
                 message = f"attribute '{key[0]}' occurs twice in one <rt_info>"
-                self.diagnostics.report(REPEATED_RT_INFO, message, self._at(item, layer))
+                self.diagnostics.report(codes.REPEATED_RT_INFO, message, self._at(item, layer))
             seen.add(key)
 
     # ----- the operation
@@ -343,7 +313,7 @@ class LayerReader:
                 try:
                     self._values[key] = spec.parse(text)
                 except ValueError as error:
-                    code = ATTRIBUTE_CHOICE if isinstance(error, ChoiceError) else BAD_ATTRIBUTE
+                    code = codes.ATTRIBUTE_CHOICE if isinstance(error, ChoiceError) else codes.BAD_ATTRIBUTE
                     self.diagnostics.report(code, f"attribute '{name}': {error}", layer.data_place)
                     wrong = True
                     continue
@@ -353,7 +323,7 @@ class LayerReader:
             missing += sorted({"offset", "size"} - texts.keys())
         if data is None and missing:
             message = f"{cls.type} has no <data>, but needs {', '.join(missing)}"
-            self.diagnostics.report(MISSING_ATTRIBUTE, message, layer.place)
+            self.diagnostics.report(codes.MISSING_ATTRIBUTE, message, layer.place)
         else:
             for name in missing:
                 self._missing_attribute(name, cls, layer, unknown)
@@ -362,7 +332,7 @@ class LayerReader:
             given = f"<data> has the unknown attribute '{misspelled}' instead"
             message = f"{cls.type} needs the attribute '{spec.name}'; {given}; {spec.assumed_text} is assumed"
             hint = f"did you mean '{spec.name}'?"
-            self.diagnostics.report(UNSPECIFIED, message, layer.data_place, hint, severity=Severity.ERROR)
+            self.diagnostics.report(codes.UNSPECIFIED, message, layer.data_place, hint, severity=Severity.ERROR)
         for name in unknown:
             self._unknown_attribute(name, cls, layer)
         return None if wrong or missing else values
@@ -373,9 +343,9 @@ class LayerReader:
         if opsets.is_extension(layer.type, layer.version):
             return  # reported once per file, by missing_extensions
         why, hint = opsets.why_unresolved(layer.type, layer.version)
-        code = UNKNOWN_OPSET
+        code = codes.UNKNOWN_OPSET
         if opsets.is_opset(layer.version):
-            code = UNKNOWN_TYPE if opsets.canonical_type(layer.type) is None else NOT_IN_OPSET
+            code = codes.UNKNOWN_TYPE if opsets.canonical_type(layer.type) is None else codes.NOT_IN_OPSET
         hint = hint or "its declared shapes are used; to run the layer, register its operation with `ovir.register`"
         self.diagnostics.report(code, why, layer.place, hint)
 
@@ -386,13 +356,13 @@ class LayerReader:
         if misspelled is not None:
             unknown.remove(misspelled)
         hint = f"perhaps '{misspelled}' is a misspelling of it" if misspelled is not None else None
-        self.diagnostics.report(MISSING_ATTRIBUTE, message, layer.data_place, hint)
+        self.diagnostics.report(codes.MISSING_ATTRIBUTE, message, layer.data_place, hint)
 
     def _unknown_attribute(self, name: str, cls: type[Operator], layer: Layer) -> None:
         version = f"opset{cls.opset}" if cls.opset else layer.version
         message = f"{cls.type} of {version} has no attribute '{name}'; it is ignored"
         hint = did_you_mean(name, cls.attributes) or other_version(name, cls)
-        self.diagnostics.report(UNKNOWN_ATTRIBUTE, message, layer.data_place, hint)
+        self.diagnostics.report(codes.UNKNOWN_ATTRIBUTE, message, layer.data_place, hint)
 
     def _constant(self, op: Const, layer: Layer) -> None:
         weights, offset, size = self.weights, op.offset, op.size
@@ -403,10 +373,10 @@ class LayerReader:
             op.constant_data = weights.constant(op.element_type, op.shape, offset, size)
         except OperatorError as error:
             place = layer.data_place
-            code: Code = error.code or PAST_END
-            if code is NO_WEIGHTS:
+            code: Code = error.code or codes.PAST_END
+            if code is codes.NO_WEIGHTS:
                 self.without_data.append((layer, place, size))
-            elif code is PAST_END:
+            elif code is codes.PAST_END:
                 self.past_end.append(diagnose(code, error.message, place, hint=error.hint))
             else:
                 self.diagnostics.report(code, error.message, place, error.hint)

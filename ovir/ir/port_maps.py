@@ -9,25 +9,8 @@ from typing import Any, NoReturn, TypeVar
 from lxml import etree
 
 from ovir.core.shapes import parse_integer
-from ovir.diagnostics.codes import (
-    AXIS,
-    BACK_EDGE,
-    BAD_NUMBER,
-    BODY,
-    MAP_IDLE,
-    MAP_LAYER,
-    MAP_PORT,
-    MAP_PURPOSE,
-    MAP_SHARED,
-    MAP_TWICE,
-    MAP_UNFED,
-    MISSING_KEY,
-    NO_PORT_MAP,
-    REPEATED_ELEMENT,
-    UNKNOWN_ATTRIBUTE,
-    Code,
-    Severity,
-)
+from ovir.diagnostics import codes
+from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, ModelError
 from ovir.diagnostics.wording import closest
@@ -73,7 +56,7 @@ def read_body_map(
         reader.report_repeated(element.findall(tag)[1:])
     group = element.find(tags.port_map)
     if group is None:
-        diagnostics.report(NO_PORT_MAP, f"{layer.type} has no <{tags.port_map}>", layer.place)
+        diagnostics.report(codes.NO_PORT_MAP, f"{layer.type} has no <{tags.port_map}>", layer.place)
         return None
     reader.report_unknown(group, ("input", "output"))
     inputs = list(reader.each(group.iterfind("input"), reader.input))
@@ -128,7 +111,7 @@ class _MapReader:
         """Report elements that may occur only once; OpenVINO and ovir ignore the others."""
         for group in groups:
             message = f"a second <{tag_of(group)}> in one layer; it is ignored"
-            self.diagnostics.report(REPEATED_ELEMENT, message, self._at(group))
+            self.diagnostics.report(codes.REPEATED_ELEMENT, message, self._at(group))
 
     def report_unknown(self, group: etree._Element, known: Sequence[str]) -> None:
         """Report elements that are not part of this group."""
@@ -146,13 +129,13 @@ class _MapReader:
             message = f"<{tag_of(item)}> has no attribute '{name}'; it is ignored"
             hint = f"did you mean '{meant}'?" if meant else None
             severity = self._severity_of_purpose(item) if meant == "purpose" and self.layer.type == "Loop" else None
-            self.diagnostics.report(UNKNOWN_ATTRIBUTE, message, self._at(item), hint, severity=severity)
+            self.diagnostics.report(codes.UNKNOWN_ATTRIBUTE, message, self._at(item), hint, severity=severity)
         if missing:
             raise ModelError(*(self._missing(item, key, unknown) for key in missing))
 
     def _missing(self, item: etree._Element, key: str, unknown: dict[str, str | None]) -> Diagnostic:
         message = f"attribute '{key}' of <{tag_of(item)}> is missing"
-        return diagnose(MISSING_KEY, message, self._at(item), hint=_misspelling(key, unknown))
+        return diagnose(codes.MISSING_KEY, message, self._at(item), hint=_misspelling(key, unknown))
 
     def _severity_of_purpose(self, item: etree._Element) -> Severity | None:
         """Return the severity of an unknown purpose: an error if the entry has no other effect, else the default."""
@@ -162,7 +145,7 @@ class _MapReader:
 
     def report_idle(self, item: etree._Element, message: str, hint: str | None = None) -> None:
         """Report a part of the entry that has no effect."""
-        self.diagnostics.report(MAP_IDLE, message, self._at(item), hint)
+        self.diagnostics.report(codes.MAP_IDLE, message, self._at(item), hint)
 
     # ----- entries
 
@@ -172,7 +155,7 @@ class _MapReader:
         internal = self.inner(item, "internal_layer_id", self.parameters, "Parameter")
         if internal in self._fed:
             number = item.get("internal_layer_id")
-            self.fail(item, MAP_TWICE, f"parameter {number} of the body is fed a second time")
+            self.fail(item, codes.MAP_TWICE, f"parameter {number} of the body is fed a second time")
         self._fed.add(internal)
         purpose = self.purpose(item)
         if external in self._external and (external >= 0 or purpose):
@@ -191,7 +174,7 @@ class _MapReader:
         internal = self.inner(item, "internal_layer_id", self.results, "Result")
         if external >= 0 and external in self._outputs:
             number = item.get("external_port_id")
-            self.fail(item, MAP_TWICE, f"output port {number} of the layer is fed a second time")
+            self.fail(item, codes.MAP_TWICE, f"output port {number} of the layer is fed a second time")
         purpose = self.purpose(item)
         if external in self._outputs and purpose:
             message = "a second <output> of external port -1; OpenVINO keeps only the first"
@@ -205,17 +188,17 @@ class _MapReader:
         is_lost = external < 0
         self.is_wrong |= is_lost
         severity = Severity.ERROR if is_lost else None
-        self.diagnostics.report(MAP_SHARED, message, self._at(item), hint, severity=severity)
+        self.diagnostics.report(codes.MAP_SHARED, message, self._at(item), hint, severity=severity)
 
     def back_edge(self, item: etree._Element) -> BackEdge | None:
         """Return the back edge; None after reporting that it has no effect."""
         if self.layer.type == "If":
             self.report_idle(item, "a back edge of an If has no effect: its bodies run once")
             return None
-        result = self.inner(item, "from-layer", self.results, "Result", BACK_EDGE)
-        parameter = self.inner(item, "to-layer", self.parameters, "Parameter", BACK_EDGE)
+        result = self.inner(item, "from-layer", self.results, "Result", codes.BACK_EDGE)
+        parameter = self.inner(item, "to-layer", self.parameters, "Parameter", codes.BACK_EDGE)
         if parameter in self._with_back_edge:
-            self.fail(item, MAP_TWICE, f"a second back edge to parameter {item.get('to-layer')} of the body")
+            self.fail(item, codes.MAP_TWICE, f"a second back edge to parameter {item.get('to-layer')} of the body")
         self._with_back_edge.add(parameter)
         if parameter in self._sliced:
             number = item.get("to-layer")
@@ -236,7 +219,7 @@ class _MapReader:
         try:
             return parse_integer(item.get(key, ""))
         except ValueError as error:
-            self.fail(item, BAD_NUMBER, f"attribute '{key}' of <{tag_of(item)}>: {error}")
+            self.fail(item, codes.BAD_NUMBER, f"attribute '{key}' of <{tag_of(item)}>: {error}")
 
     def port(self, item: etree._Element, ids: list[int]) -> int:
         """Return the position of the layer's port that ``external_port_id`` names, -1 for no port."""
@@ -246,10 +229,12 @@ class _MapReader:
         if number not in ids:
             kind = tag_of(item)
             message = f"external_port_id {number} is not an {kind} port of the layer, whose ports are {ids}"
-            self.fail(item, MAP_PORT, message, "-1 means no port" if number < 0 else None)
+            self.fail(item, codes.MAP_PORT, message, "-1 means no port" if number < 0 else None)
         return ids.index(number)
 
-    def inner(self, item: etree._Element, key: str, known: dict[int, int], kind: str, code: Code = MAP_LAYER) -> int:
+    def inner(
+        self, item: etree._Element, key: str, known: dict[int, int], kind: str, code: Code = codes.MAP_LAYER
+    ) -> int:
         """Return the position of the Parameter or Result of the body that an attribute names."""
         number = self.integer(item, key)
         if number not in known:
@@ -272,7 +257,7 @@ class _MapReader:
         if axis < 0:
             severity = None if tag_of(item) == "input" else Severity.WARNING
             message = f"axis {axis} of <{tag_of(item)}> is negative: in a port map OpenVINO counts from the front only"
-            self.diagnostics.report(AXIS, message, self._at(item), severity=severity)
+            self.diagnostics.report(codes.AXIS, message, self._at(item), severity=severity)
             self.is_wrong |= severity is None
         return {"axis": axis} | {key: self.integer(item, key) for key in slices}
 
@@ -284,10 +269,12 @@ class _MapReader:
             return ""
         if purpose not in ("", known):
             message = f"unknown purpose '{purpose}' of <{tag_of(item)}>: expected '{known}'"
-            self.diagnostics.report(MAP_PURPOSE, message, self._at(item), severity=self._severity_of_purpose(item))
+            self.diagnostics.report(
+                codes.MAP_PURPOSE, message, self._at(item), severity=self._severity_of_purpose(item)
+            )
             return ""
         if purpose in self._purposes:
-            self.fail(item, BODY, f"a second <{tag_of(item)}> has the purpose '{purpose}'")
+            self.fail(item, codes.BODY, f"a second <{tag_of(item)}> has the purpose '{purpose}'")
         self._purposes.update([purpose] if purpose else [])
         return purpose
 
@@ -312,14 +299,14 @@ class _MapReader:
         for port in self.layer.outputs:
             if port.index not in given:
                 message = f"no <output> of the port map feeds output port {port.id} of the layer"
-                self.diagnostics.report(MAP_UNFED, message, self._at(group), port=port.id)
+                self.diagnostics.report(codes.MAP_UNFED, message, self._at(group), port=port.id)
                 self.is_wrong = True
         fed = {item.parameter for item in wiring.inputs if item.external >= 0 or item.purpose == "current_iteration"}
         for index, parameter in enumerate(self.body.inputs):
             if index not in fed and any(not reader.layer.is_dead for reader in parameter.readers):
                 title = f"{parameter.layer.id} '{parameter.layer.name}'"
                 message = f"no <input> of the port map feeds parameter {title} of the body"
-                self.diagnostics.report(MAP_UNFED, message, self._at(group))
+                self.diagnostics.report(codes.MAP_UNFED, message, self._at(group))
                 self.is_wrong = True
 
 

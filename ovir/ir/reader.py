@@ -12,18 +12,8 @@ from typing import Any, Generic, TypeVar
 from lxml import etree
 
 from ovir.core.shapes import UINT64, parse_integer
-from ovir.diagnostics.codes import (
-    CODES,
-    FOREIGN_WEIGHTS,
-    IR_VERSION,
-    MISSING_ELEMENT,
-    NO_BODY,
-    NO_WEIGHTS,
-    NOT_IR,
-    REPEATED_ELEMENT,
-    TOO_DEEP,
-    UNKNOWN_ELEMENT,
-)
+from ovir.diagnostics import codes
+from ovir.diagnostics.codes import CODES
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import Diagnostics, ModelError, ReadError
 from ovir.diagnostics.wording import exact_size_text
@@ -76,7 +66,7 @@ def read(source: Source, weights: Any, kind: type[G], *, legacy_io: bool = False
 
 
 def _prevents_inference(found: Diagnostic) -> bool:
-    return (CODES[found.code].unusable and found.code != NO_WEIGHTS.id) or found.code == FOREIGN_WEIGHTS.id
+    return (CODES[found.code].unusable and found.code != codes.NO_WEIGHTS.id) or found.code == codes.FOREIGN_WEIGHTS.id
 
 
 @dataclass(frozen=True)
@@ -109,7 +99,7 @@ def load(
                     diagnostics.extend(error.diagnostics)
                     need_weights = False
             if mark is not None and not found.missing and (misfit := mark.misfit(found.name, found.data)) is not None:
-                diagnostics.report(FOREIGN_WEIGHTS, misfit, Place(name, line_of(root)), SAVED_APART)
+                diagnostics.report(codes.FOREIGN_WEIGHTS, misfit, Place(name, line_of(root)), SAVED_APART)
             if mark is not None and name is not None and weights is None:
                 found.trust(mark, name)
             reader = _Reader(name, found, kind, diagnostics, need_weights)
@@ -166,12 +156,12 @@ class _Reader(Generic[G]):
             these = "a constant needs" if len(constants) == 1 else many
             message = f"{these} {exact_size_text(bytes_needed)} of weights, but there is no file {self.weights.name}"
             hint = "put the .bin next to the .xml, or give its path as the weights"
-            self.diagnostics.report(NO_WEIGHTS, message, place, hint)
+            self.diagnostics.report(codes.NO_WEIGHTS, message, place, hint)
 
     def _short_weights(self, model: LayerGraph) -> None:
         """Report constants past the end of the weights; many of them are reported as one diagnostic, because they have
         one cause."""
-        if any(found.code == FOREIGN_WEIGHTS.id for found in self.diagnostics):
+        if any(found.code == codes.FOREIGN_WEIGHTS.id for found in self.diagnostics):
             return
         found = self.layers.past_end
         if len(found) > (_MANY_PAST_END if self.weights.data.size else 1):
@@ -182,7 +172,7 @@ class _Reader(Generic[G]):
     def _version(self, root: etree._Element) -> int:
         if etree.QName(root).localname.lower() != "net":
             message = f"the root element is <{tag_of(root)}>, expected <net>"
-            raise ReadError(diagnose(NOT_IR, message, self.at(root)))
+            raise ReadError(diagnose(codes.NOT_IR, message, self.at(root)))
         text = root.get("version")
         try:
             version = parse_integer(text or "", UINT64)
@@ -191,7 +181,7 @@ class _Reader(Generic[G]):
             if text is None:
                 message = "the <net> element has no version"
             hint = "ovir reads versions 10 and 11"
-            raise ReadError(diagnose(IR_VERSION, message, self.at(root), hint=hint)) from None
+            raise ReadError(diagnose(codes.IR_VERSION, message, self.at(root), hint=hint)) from None
         if version in (10, 11):
             return version
         if version < 10:
@@ -200,7 +190,7 @@ class _Reader(Generic[G]):
         else:
             message = f"this is IR version {version}: ovir reads versions 10 and 11"
             hint = "a newer release of ovir may read it"
-        raise ReadError(diagnose(IR_VERSION, message, self.at(root), hint=hint))
+        raise ReadError(diagnose(codes.IR_VERSION, message, self.at(root), hint=hint))
 
     def network(self, element: etree._Element, scope: str, version: int, gaps: Gaps, depth: int = 0) -> G:
         """Read the layers and edges of a <net> or a body; record unreadable ones in ``gaps``."""
@@ -208,13 +198,13 @@ class _Reader(Generic[G]):
         found: list[Layer] = []
         groups = element.findall("layers")
         if not groups:
-            self.diagnostics.report(MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
+            self.diagnostics.report(codes.MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
             gaps.layers.add(None)
         for group in groups[:1]:
             for item in counted("reading layers", group):
                 if item.tag != "layer":
                     message = f"<{tag_of(item)}> is not a <layer>; it is ignored"
-                    self.diagnostics.report(UNKNOWN_ELEMENT, message, self.at(item))
+                    self.diagnostics.report(codes.UNKNOWN_ELEMENT, message, self.at(item))
                     continue
                 layer = self.layers.read(item, scope, gaps)
                 if layer is None:
@@ -225,14 +215,14 @@ class _Reader(Generic[G]):
                         self.bodies(item, layer, version, depth)
         edge_groups = element.findall("edges")
         if not edge_groups and any(layer.inputs for layer in found):
-            self.diagnostics.report(MISSING_ELEMENT, f"<{tag_of(element)}> has no <edges>", self.at(element))
+            self.diagnostics.report(codes.MISSING_ELEMENT, f"<{tag_of(element)}> has no <edges>", self.at(element))
             gaps.inputs.update((layer.id, None) for layer in found)
         for group in (*groups[1:], *edge_groups[1:]):
             message = f"a second <{tag_of(group)}>; it is ignored"
-            self.diagnostics.report(REPEATED_ELEMENT, message, self.at(group))
+            self.diagnostics.report(codes.REPEATED_ELEMENT, message, self.at(group))
         edges = parse_edges(edge_groups[:1], found, gaps, self.file, self.diagnostics)
         if edge_groups and not (edges or gaps.inputs or gaps.stray) and sum(len(layer.inputs) for layer in found) > 1:
-            self.diagnostics.report(MISSING_ELEMENT, "<edges> has no edge", self.at(edge_groups[0]))
+            self.diagnostics.report(codes.MISSING_ELEMENT, "<edges> has no edge", self.at(edge_groups[0]))
             gaps.inputs.update((layer.id, None) for layer in found)
         gaps.name_layers(edges, {layer.id for layer in found} if gaps.places else set())
         layers = layers_by_id(found, edges, gaps, self.diagnostics)
@@ -251,13 +241,13 @@ class _Reader(Generic[G]):
         """Read the bodies of a layer, and how they are connected with it."""
         if depth >= MAX_DEPTH:
             message = f"bodies are nested more than {MAX_DEPTH} deep; the contents of this one are not read"
-            self.diagnostics.report(TOO_DEEP, message, layer.place)
+            self.diagnostics.report(codes.TOO_DEEP, message, layer.place)
             layer.operator = None
             return
         for key, tags in BODY_OPERATIONS[layer.type].items():
             body = element.find(tags.body)
             if body is None:
-                self.diagnostics.report(NO_BODY, f"{layer.type} has no <{tags.body}>", layer.place)
+                self.diagnostics.report(codes.NO_BODY, f"{layer.type} has no <{tags.body}>", layer.place)
                 layer.operator = None
                 continue
             gaps = Gaps()

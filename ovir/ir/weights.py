@@ -19,15 +19,7 @@ from ovir.core.element_types import ElementType, string
 from ovir.core.encoding import Bytes, decode
 from ovir.core.reading import open_regular
 from ovir.core.shapes import MAX_RANK
-from ovir.diagnostics.codes import (
-    BAD_ATTRIBUTE,
-    NO_WEIGHTS,
-    PAST_END,
-    SIZE_OVERFLOW,
-    TOO_FEW_BYTES,
-    UNREADABLE,
-    WEIGHTS_LFS,
-)
+from ovir.diagnostics import codes
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, OperatorError, ReadError
 from ovir.diagnostics.wording import exact_size_text
@@ -93,11 +85,11 @@ class WeightBytes:
                 data: Any = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise ReadError(diagnose(UNREADABLE, f"cannot read the weights: {reason}", Place(name))) from None
+            raise ReadError(diagnose(codes.UNREADABLE, f"cannot read the weights: {reason}", Place(name))) from None
         if data[: len(_LFS_HEAD)] == _LFS_HEAD:
             raise ReadError(
                 diagnose(
-                    WEIGHTS_LFS,
+                    codes.WEIGHTS_LFS,
                     "this is a git-LFS pointer, not the weights",
                     Place(name, 1),
                     hint="fetch the real file with `git lfs pull`",
@@ -145,18 +137,18 @@ class WeightBytes:
         if self.missing and size:
             raise OperatorError(
                 f"the constant needs {exact_size_text(size)} of weights, but there is no file {self.name}",
-                NO_WEIGHTS,
+                codes.NO_WEIGHTS,
                 hint="put the .bin next to the .xml, or give its path as the weights",
             )
         if offset + size > self.data.size:
             has = f"has {self.data.size} bytes: the file is truncated, or belongs to another .xml"
             state = has if self.data.size else "is empty"
             message = f"the constant needs bytes [{offset}, {offset + size}) of {self.name}, which {state}"
-            raise OperatorError(message, PAST_END)
+            raise OperatorError(message, codes.PAST_END)
         if size < needed:
             shown = ",".join(map(str, shape))
             raise OperatorError(
-                f"attribute 'size' is {size}, but {element_type}[{shown}] takes {needed} bytes", TOO_FEW_BYTES
+                f"attribute 'size' is {size}, but {element_type}[{shown}] takes {needed} bytes", codes.TOO_FEW_BYTES
             )
 
     def constant(self, element_type: ElementType, shape: tuple[int, ...], offset: int, size: int) -> Constant:
@@ -174,14 +166,14 @@ class WeightBytes:
 def _bytes_of(element_type: ElementType, shape: tuple[int, ...]) -> int:
     """Return the number of bytes of a constant; OperatorError for a type or shape that no constant can have."""
     if element_type.is_dynamic:
-        raise OperatorError("a constant must have an element type, not dynamic", BAD_ATTRIBUTE)
+        raise OperatorError("a constant must have an element type, not dynamic", codes.BAD_ATTRIBUTE)
     if len(shape) > MAX_RANK:
         message = f"a shape has at most {MAX_RANK} dimensions, got {len(shape)}"
-        raise OperatorError(message, BAD_ATTRIBUTE)
+        raise OperatorError(message, codes.BAD_ATTRIBUTE)
     itemsize = element_type.to_dtype().itemsize
     if math.prod(max(length, 1) for length in shape) * itemsize > sys.maxsize:  # NumPy ignores zeros in this check
         shown = ",".join(map(str, shape))
-        raise OperatorError(f"{element_type}[{shown}] is larger than any memory", SIZE_OVERFLOW)
+        raise OperatorError(f"{element_type}[{shown}] is larger than any memory", codes.SIZE_OVERFLOW)
     return -(-math.prod(shape) * element_type.bits // 8)
 
 

@@ -194,14 +194,7 @@ def largest_along_the_last_axis(layer: Layer) -> Changes:
     axis, rank = op.axis, data.shape.rank  # type: ignore[attr-defined]
     if rank is None or axis % rank != rank - 1:
         return {}
-    found = ops.topk(
-        ops.unsqueeze(data, [-1]),
-        1,
-        rank - 1,
-        op.mode,  # type: ignore[attr-defined]
-        op.sort,  # type: ignore[attr-defined]
-        index_element_type=op.index_element_type,  # type: ignore[attr-defined]
-    )
+    found = older(op, op.opset, ops.unsqueeze(data, [-1]), 1, axis=rank - 1)
     return {port: ops.squeeze(found.outputs[port.index], [-1]) for port in layer.outputs if port.readers}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -51,7 +51,7 @@ def decomposed(layer: Layer, opset: int, read: Collection[Port] | None = None) -
     return [replaced.get(port, port) for port in ports]
 
 
-_FOLDED = 1 << 16
+_FOLDED = 1 << 20
 """The number of elements up to which parts that depend on constants alone are computed at once."""
 
 
@@ -123,10 +123,6 @@ def new_layers(ports: Iterable[Port | None]) -> Iterator[Layer]:
             order.setdefault(layer)
             continue
         opened.add(layer)
-        pending += _new_sources(layer)
+        sources = (port.source for port in layer.inputs)
+        pending += [source.layer for source in sources if source is not None and source.layer.owner is None]
     yield from order
-
-
-def _new_sources(layer: Layer) -> Sequence[Layer]:
-    sources = [port.source for port in layer.inputs]
-    return [source.layer for source in sources if source is not None and source.layer.owner is None]

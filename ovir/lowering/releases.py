@@ -77,7 +77,7 @@ def release_of_opset(opset: int) -> Release:
     """Return the first release whose newest opset is at least this one; InputError for an opset that no release has."""
     found = [release for release, newest in RELEASES.items() if newest >= opset]
     if opset < 1 or not found:
-        raise _refused(f"opset{opset} is not an opset: known are opset1 to opset{max(RELEASES.values())}")
+        raise InputError.usage(f"opset{opset} is not an opset: known are opset1 to opset{max(RELEASES.values())}")
     return min(found)
 
 
@@ -95,10 +95,9 @@ def own_element_types(layer: Layer) -> dict[ElementType, None]:
 
 def element_types_of(layer: Layer) -> dict[ElementType, None]:
     """Return the element types that a layer's attributes and ports declare or that its outputs have, each once."""
-    types = [value for value in layer.attributes.values() if isinstance(value, ElementType)]
-    types += [port.declared_element_type for port in (*layer.inputs, *layer.outputs) if port.declared_element_type]
-    types += [port.element_type for port in layer.outputs]
-    return dict.fromkeys(types)
+    ports = (*layer.inputs, *layer.outputs)
+    declared = [port.declared_element_type for port in ports if port.declared_element_type]
+    return own_element_types(layer) | dict.fromkeys(declared)
 
 
 def release_text(release: Release) -> str:
@@ -109,32 +108,30 @@ def parse_release(text: str) -> Release:
     """Parse ``2022.3`` or ``2024.5.1`` as (2022, 3) or (2024, 5); raise InputError for an unknown release."""
     match = re.fullmatch(r"(\d{4})\.(\d{1,2})(\.\d+)*", text, re.ASCII)
     if match is None:
-        raise _refused(f"{text!r} is not an OpenVINO release, such as '2022.3'")
+        raise InputError.usage(f"{text!r} is not an OpenVINO release, such as '2022.3'")
     release = int(match[1]), int(match[2])
     years = sorted(_OF_YEARS)
     oldest, newest = (years[0], _OF_YEARS[years[0]][0]), (years[-1], _OF_YEARS[years[-1]][1])
     if release < oldest:
-        raise _refused(
+        raise InputError.usage(
             f"OpenVINO {text} reads neither IR version 10 nor 11; the first release that does is {release_text(oldest)}"
         )
     if release > newest:
-        raise _refused(f"OpenVINO {text} is newer than the releases that ovir supports, up to {release_text(newest)}")
+        raise InputError.usage(
+            f"OpenVINO {text} is newer than the releases that ovir supports, up to {release_text(newest)}"
+        )
     first, last = _OF_YEARS[release[0]]
     if not first <= release[1] <= last:
         of_year = f"{release_text((release[0], first))} to {release_text((release[0], last))}"
-        raise _refused(f"there is no OpenVINO release {text}: that year has releases {of_year}")
+        raise InputError.usage(f"there is no OpenVINO release {text}: that year has releases {of_year}")
     return release
 
 
 def as_release(target: str | int) -> Release:
     """Return the release that a text such as ``2022.3`` names, or the first one that knows an opset, such as 8."""
     if isinstance(target, bool) or not isinstance(target, (str, int)):
-        raise _refused(f"expected a release, such as '2022.3', or an opset, such as 8, got {target!r}")
+        raise InputError.usage(f"expected a release, such as '2022.3', or an opset, such as 8, got {target!r}")
     return release_of_opset(target) if isinstance(target, int) else parse_release(target)
-
-
-def _refused(message: str) -> InputError:
-    return InputError.usage(message)
 
 
 @dataclass(frozen=True)

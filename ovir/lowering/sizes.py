@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from ovir import opset8 as ops
 from ovir.building.creation import create_layer
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
-from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.shapes import PartialShape
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import refuse
 from ovir.ops import find
@@ -129,23 +129,22 @@ def swapped(item: LayerOrPort, axis: int, last: int) -> LayerOrPort:
     return ops.transpose(item, order)
 
 
-def from_front(indices: Port, length: Dimension | None, length_of_axis: Callable[[], LayerOrPort]) -> LayerOrPort:
-    """Return indices with the negative ones counted from the front.
+def multiplied(item: LayerOrPort, axis: int, last: int, matrix: LayerOrPort) -> LayerOrPort:
+    """Return a tensor with an axis multiplied by a matrix [size, new size]; the number of the last axis is given."""
+    if axis == last - 1:
+        return ops.matmul(ops.transpose(matrix, [1, 0]), item, False, False)
+    return swapped(ops.matmul(swapped(item, axis, last), matrix, False, False), axis, last)
 
-    ``length`` is the size of the axis as far as it is known; the function returns it as a scalar of i64.
-    """
-    value = indices.type.value
-    array = constant(indices)
-    if indices.element_type.kind == "unsigned" or (value is not None and bool((value.lower >= 0).all())):
+
+def from_front(indices: Port, data: Port, axis: Port) -> LayerOrPort:
+    """Return indices along an axis with the negative ones counted from the front."""
+    value, array = indices.type.value, constant(indices)
+    is_counted = value is not None and bool((value.lower >= 0).all())
+    if indices.element_type.kind == "unsigned" or is_counted or (array is not None and (array >= 0).all()):
         return indices
-    if array is not None and (array >= 0).all():
-        return indices
-    if array is not None and length is not None and length.is_static:
-        counted = np.where(array < 0, array + length.length, array).astype(array.dtype)
-        return ops.constant(counted, indices.element_type)
-    end = ops.convert(length_of_axis(), indices.element_type)
+    length = ops.convert(ops.squeeze(size(data, known(axis, "axis")[0]), [0]), indices.element_type)
     is_negative = ops.less(indices, scalar(0, indices.element_type))
-    return ops.select(is_negative, ops.add(indices, end), indices)
+    return ops.select(is_negative, ops.add(indices, length), indices)
 
 
 # ----- the same operation in an older version

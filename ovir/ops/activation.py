@@ -171,9 +171,7 @@ class HardSigmoid(ActivationBase):
     within = (0, 1)
 
     def infer(self, data: TensorType, alpha: TensorType, beta: TensorType) -> TensorType:
-        element_type = self.merge_types(
-            data.element_type, alpha.element_type, beta.element_type, names=("data", "alpha", "beta")
-        )
+        element_type = self.shared_type(data=data, alpha=alpha, beta=beta)
         self.require_rank("alpha", alpha.shape, 0)
         self.require_rank("beta", beta.shape, 0)
         return self.output_type(data, element_type)
@@ -232,7 +230,7 @@ class Swish(ActivationBase):
 
     def infer(self, data: TensorType, beta: TensorType | None = None) -> TensorType:
         if beta is not None:
-            self.merge_types(data.element_type, beta.element_type, names=("data", "beta"))
+            self.shared_type(data=data, beta=beta)
             self.require_rank("beta", beta.shape, 0)
         return self.output_type(data, data.element_type)
 
@@ -328,7 +326,7 @@ class PReLU(ActivationBase):
 
     def infer(self, data: TensorType, slope: TensorType) -> TensorType:
         if slope.element_type != data.element_type:
-            self.require_real("slope", slope.element_type)
+            self.require_real("slope", slope)
         self.require(
             _slope_fits(slope.shape, data.shape),
             "slope of shape {} does not match data of shape {}: expected one number per channel "

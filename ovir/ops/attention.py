@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import sqrt
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,11 @@ class ScaledDotProductAttention(Operator):
         scale: TensorType | None = None,
         sink: TensorType | None = None,
     ) -> TensorType:
-        element_type = self._types(query, key, value, attention_mask, scale, sink)
+        numbers = None if attention_mask is None or attention_mask.element_type == boolean else attention_mask
+        element_type = self.shared_type(
+            query=query, key=key, value=value, attention_mask=numbers, scale=scale, sink=sink
+        )
+        self.require_real("query", element_type)
         tensors = {"query": query.shape, "key": key.shape, "value": value.shape}
         for name, shape in tensors.items():
             self.require_rank_at_least(name, shape, 3)
@@ -83,24 +87,9 @@ class ScaledDotProductAttention(Operator):
             self.require(fits, "sink of shape {} cannot be broadcast to {}, one number per row", sink.shape, per_row)
         return TensorType(element_type, batch + PartialShape([rows, value.shape[-1]]))
 
-    def _types(
-        self, query: TensorType, key: TensorType, value: TensorType, mask: TensorType | None, *rest: TensorType | None
-    ) -> ElementType:
-        types = {"query": query.element_type, "key": key.element_type, "value": value.element_type}
-        if mask is not None and mask.element_type != boolean:
-            types["attention_mask"] = mask.element_type
-        types |= {name: t.element_type for name, t in zip(("scale", "sink"), rest, strict=True) if t is not None}
-        merged = self.merge_types(*types.values(), names=list(types))
-        self.require_real("query", merged)
-        return merged
-
     def _broadcast(self, batch: PartialShape, other: PartialShape, name: str) -> PartialShape:
-        both = batch.broadcast_with(other)
-        if both is None:
-            self.fail(
-                "the batch dimensions {} of {} cannot be broadcast with {} of the other inputs", other, name, batch
-            )
-        return both
+        message = "the batch dimensions {} of {} cannot be broadcast with {} of the other inputs"
+        return self.require_known(batch.broadcast_with(other), message, other, name, batch)
 
     def run(self, *inputs: Array) -> Array:
         return self.run_in_steps(lambda name, place, block: block, *inputs)
@@ -128,22 +117,27 @@ class ScaledDotProductAttention(Operator):
         biases = None if bias is None else np.broadcast_to(bias, (*batch, rows, keys))
         sinks = None if sink is None else np.broadcast_to(sink.astype(computed), (*batch, rows, 1))
         out = np.full((*batch, rows, value.shape[-1]), np.nan, query.dtype)
-        for head in np.ndindex(batch if keys else (0,)):
-            product = np.matmul(q[head].astype(computed) * factor, k[head].T.astype(computed))
-            scores = step("scores", head, np.array(np.broadcast_to(product, (rows, keys))))
+        looped = next((n for n in range(len(batch)) if prod(batch[n:]) * rows * keys <= _SCORES), len(batch))
+        for place in np.ndindex(batch[:looped] if keys else (0,)):
+            product = np.matmul(q[place].astype(computed) * factor, k[place].swapaxes(-1, -2).astype(computed))
+            scores = step("scores", place, np.array(np.broadcast_to(product, (*batch[looped:], rows, keys))))
             if biases is not None:
-                scores = step("masked scores", head, scores + biases[head])
+                scores = step("masked scores", place, scores + biases[place])
             elif self.causal:
-                scores = scores + np.triu(np.full(scores.shape, -np.inf, computed), 1)
+                scores = scores + np.triu(np.full((rows, keys), -np.inf, computed), 1)
             top = scores.max(-1, keepdims=True)
             if sinks is not None:
-                top = np.maximum(top, sinks[head])
+                top = np.maximum(top, sinks[place])
             weights = np.exp(scores - top)
             total = weights.sum(-1, keepdims=True)
             if sinks is not None:
-                total += np.exp(sinks[head] - top)
-            out[head] = np.matmul(step("weights", head, weights / total), v[head].astype(computed))
+                total += np.exp(sinks[place] - top)
+            out[place] = np.matmul(step("weights", place, weights / total), v[place].astype(computed))
         return out
+
+
+_SCORES = 1 << 20
+"""The most scores that are computed at a time, if one head does not have more."""
 
 
 def _bias(mask: Array, dtype: np.dtype[Any]) -> Array:

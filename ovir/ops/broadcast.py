@@ -51,8 +51,7 @@ class Broadcast3(Operator):
 
     def infer(self, data: TensorType, target_shape: TensorType, axes_mapping: TensorType | None = None) -> TensorType:
         self._check_inputs(axes_mapping)
-        self.require_integers("target_shape", target_shape.element_type)
-        self.require_rank("target_shape", target_shape.shape, 1)
+        self.require_integers("target_shape", target_shape, 1)
         known = target_shape.bounds_or_unknown()
         if known is None:
             return TensorType(data.element_type, PartialShape(None))
@@ -109,8 +108,7 @@ class Broadcast3(Operator):
     def _check_inputs(self, axes_mapping: TensorType | None) -> None:
         if self._is_explicit:
             axes = self.require_known(axes_mapping, "mode {} requires the input axes_mapping", self.mode)
-            self.require_integers("axes_mapping", axes.element_type)
-            self.require_rank("axes_mapping", axes.shape, 1)
+            self.require_integers("axes_mapping", axes, 1)
         else:
             self.require(axes_mapping is None, "mode {} does not allow the input axes_mapping", self.mode)
 
@@ -146,15 +144,11 @@ class Broadcast3(Operator):
     def _broadcast(self, aligned: PartialShape, target: PartialShape, shape: PartialShape) -> PartialShape:
         message = "data of shape {} cannot be broadcast to {} in mode {}"
         if self.mode in ("bidirectional", "pdpd"):
-            both = target.broadcast_with(aligned)
-            if both is None:
-                self.fail(message, shape, target, self.mode)
-            return both
+            return self.require_known(target.broadcast_with(aligned), message, shape, target, self.mode)
         dims = []
         for dim, wanted in zip(aligned, target, strict=True):
             merged = wanted if dim.contains(1) else wanted.merged_with(dim)
-            if merged is None:
-                self.fail(message, shape, target, self.mode)
+            merged = self.require_known(merged, message, shape, target, self.mode)
             dims.append(merged)
         return PartialShape(dims)
 
@@ -191,8 +185,7 @@ class Tile(Operator):
     exact_inputs = (1,)
 
     def infer(self, data: TensorType, repeats: TensorType) -> TensorType:
-        self.require_integers("repeats", repeats.element_type)
-        self.require_rank("repeats", repeats.shape, 1)
+        self.require_integers("repeats", repeats, 1)
         known = repeats.bounds_or_unknown()
         if known is None or data.shape.rank is None:
             return TensorType(data.element_type, PartialShape(None))

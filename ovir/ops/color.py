@@ -32,9 +32,8 @@ class ColorBase(Operator):
 
     def _even(self, name: str, dim: Dimension, shape: PartialShape) -> Dimension:
         """Return the dimension restricted to even sizes; raise if it is odd."""
-        half_sizes = dim.exact_div(2)
-        if half_sizes is None:
-            self.fail("the {} of an image must be even, got {} of {}", name, dim, shape)
+        message = "the {} of an image must be even, got {} of {}"
+        half_sizes = self.require_known(dim.exact_div(2), message, name, dim, shape)
         return dim.merged_with(half_sizes * 2) or dim
 
     def _require_channels(self, name: str, shape: PartialShape, channels: int) -> None:
@@ -47,8 +46,8 @@ def _computed(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _stored(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Return values clipped to [0, 255]; integers are rounded to nearest, halves up."""
-    values = np.clip(values, 0, 255)
+    """Clip values to [0, 255] in place, and return them in a type; integers are rounded to nearest, halves up."""
+    np.clip(values, 0, 255, out=values)
     if dtype.kind == "u":
         # Adding 0.5 itself would round its predecessor up to 1.
         values += np.nextafter(values.dtype.type(0.5), values.dtype.type(0))
@@ -81,43 +80,39 @@ class YuvToRgbBase(ColorBase):
         return TensorType(element_type, PartialShape([image[0], height, width, 3]))
 
     def _image_height(self, luma: PartialShape) -> Dimension:
-        thirds = luma[1].exact_div(3)
-        if thirds is None:
-            self.fail("the height of all planes in one tensor must be a multiple of 3, got {} of {}", luma[1], luma)
+        message = "the height of all planes in one tensor must be a multiple of 3, got {} of {}"
+        thirds = self.require_known(luma[1].exact_div(3), message, luma[1], luma)
         return thirds * 2
 
     def _merged(self, image: PartialShape, name: str, chroma: PartialShape) -> PartialShape:
         doubled = PartialShape(None)
         if chroma.rank is not None:
             doubled = PartialShape([chroma[0], chroma[1] * 2, chroma[2] * 2])
-        merged = image.merged_with(doubled)
-        if merged is None:
-            message = "{} {} does not match an image of {} (batch, height, width): expected half its height and width"
-            self.fail(message, name, chroma, image)
-        return merged
+        message = "{} {} does not match an image of {} (batch, height, width): expected half its height and width"
+        return self.require_known(image.merged_with(doubled), message, name, chroma, image)
 
     def planes(self, *inputs: Array) -> tuple[Array, Array, Array]:
         """Return Y [batch, height, width], and U and V, which are half as high and wide."""
         raise NotImplementedError
 
     def run(self, *inputs: Array) -> Array:
-        return np.stack(self.colors(*self.planes(*inputs)), axis=-1)
-
-    def colors(self, y: Array, u: Array, v: Array) -> list[Array]:
-        """Return the colors of an image, in the order of its channels."""
+        y, u, v = self.planes(*inputs)
         dtype = _computed(y.dtype)
         luma = 1.164 * (y.astype(dtype) - 16)
         d, e = (plane.astype(dtype) - 128 for plane in (u, v))
-        red = luma + _doubled(1.596 * e)
-        green = luma - _doubled(0.391 * d) - _doubled(0.813 * e)
-        blue = luma + _doubled(2.018 * d)
-        colors = (red, green, blue) if self.first == "red" else (blue, green, red)
-        return [_stored(color, y.dtype) for color in colors]
+        image = np.empty((*y.shape, 3), y.dtype)
+        image[..., self.channel("red")] = _stored(_plus_shared(luma, 1.596 * e), y.dtype)
+        green = _plus_shared(_plus_shared(luma, -0.391 * d), -0.813 * e)
+        image[..., self.channel("green")] = _stored(green, y.dtype)
+        image[..., self.channel("blue")] = _stored(_plus_shared(luma, 2.018 * d), y.dtype)
+        return image
 
 
-def _doubled(chroma: Array) -> Array:
-    """Repeat the elements of chroma for the four pixels that share them."""
-    return chroma.repeat(2, axis=1).repeat(2, axis=2)
+def _plus_shared(luma: Array, chroma: Array) -> Array:
+    """Return luma plus chroma, each element of which four pixels share."""
+    batch, height, width = luma.shape
+    rows = luma.reshape(batch, height // 2, 2, width)
+    return (rows + chroma.repeat(2, axis=2)[:, :, np.newaxis]).reshape(luma.shape)
 
 
 class Nv12ToRgbBase(YuvToRgbBase):
@@ -223,7 +218,7 @@ class RgbToNv12Base(ColorBase):
 
     def infer(self, data: TensorType) -> TensorType | tuple[TensorType, ...]:
         allowed = (u8, f16, bf16, f32, f64)
-        self.require_type("data", data.element_type, lambda t: t in allowed, "u8, f16, bf16, f32 or f64")
+        self.require_type("data", data, lambda t: t in allowed, "u8, f16, bf16, f32 or f64")
         self._require_channels("data", data.shape, 3)
         batch, height, width = data.shape[0], data.shape[1], data.shape[2]
         height, width = self._even("height", height, data.shape), self._even("width", width, data.shape)

@@ -13,7 +13,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.kernels.precision import as_native
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.elementwise import BinaryBase
+from ovir.ops.base.elementwise import BinaryBase, hull
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -29,15 +29,20 @@ class ComparisonBase(BinaryBase):
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         """Return whether the relation certainly holds, and whether it possibly holds."""
-        b_ends = self.aligned(a.lower, b.lower), self.aligned(a.lower, b.upper)
         b_symbols = self.aligned(a.lower, b.symbols)
         same = (a.symbols != 0) & (a.symbols == b_symbols)
-        sure, possible = self.decide(a.lower, a.upper, *b_ends)
+        sure, possible = self.decide(a, b)
         of_equals = bool(type(self).function(0, 0))
         return np.where(same, of_equals, sure), np.where(same, of_equals, possible)
 
-    def decide(self, a_low: Array, a_high: Array, b_low: Array, b_high: Array) -> tuple[Array, Array]:
-        raise NotImplementedError
+    def decide(self, a: Value, b: Value) -> tuple[Array, Array]:
+        """Return the same without regard to symbols, for a relation that is monotone in both inputs."""
+        return hull(self.at_corners(a, b))
+
+    def equality(self, a: Value, b: Value) -> tuple[Array, Array]:
+        """Return whether elements are certainly equal, and whether they are possibly equal."""
+        low, high = self.aligned(a.lower, b.lower), self.aligned(a.lower, b.upper)
+        return (a.lower == a.upper) & (low == high) & (a.lower == low), (a.lower <= high) & (low <= a.upper)
 
 
 @operator("Equal", opset=1)
@@ -49,8 +54,8 @@ class Equal(ComparisonBase):
 
     function = np.equal
 
-    def decide(self, a_low: Array, a_high: Array, b_low: Array, b_high: Array) -> tuple[Array, Array]:
-        return (a_low == a_high) & (b_low == b_high) & (a_low == b_low), (a_low <= b_high) & (b_low <= a_high)
+    def decide(self, a: Value, b: Value) -> tuple[Array, Array]:
+        return self.equality(a, b)
 
 
 @operator("NotEqual", opset=1)
@@ -62,8 +67,9 @@ class NotEqual(ComparisonBase):
 
     function = np.not_equal
 
-    def decide(self, a_low: Array, a_high: Array, b_low: Array, b_high: Array) -> tuple[Array, Array]:
-        return (a_low > b_high) | (b_low > a_high), (a_low != a_high) | (b_low != b_high) | (a_low != b_low)
+    def decide(self, a: Value, b: Value) -> tuple[Array, Array]:
+        sure, possible = self.equality(a, b)
+        return ~possible, ~sure
 
 
 @operator("Greater", opset=1)
@@ -75,9 +81,6 @@ class Greater(ComparisonBase):
 
     function = np.greater
 
-    def decide(self, a_low: Array, a_high: Array, b_low: Array, b_high: Array) -> tuple[Array, Array]:
-        return a_low > b_high, a_high > b_low
-
 
 @operator("GreaterEqual", opset=1)
 class GreaterEqual(ComparisonBase):
@@ -87,9 +90,6 @@ class GreaterEqual(ComparisonBase):
     """
 
     function = np.greater_equal
-
-    def decide(self, a_low: Array, a_high: Array, b_low: Array, b_high: Array) -> tuple[Array, Array]:
-        return a_low >= b_high, a_high >= b_low
 
 
 @operator("Less", opset=1)
@@ -101,9 +101,6 @@ class Less(ComparisonBase):
 
     function = np.less
 
-    def decide(self, a_low: Array, a_high: Array, b_low: Array, b_high: Array) -> tuple[Array, Array]:
-        return a_high < b_low, a_low < b_high
-
 
 @operator("LessEqual", opset=1)
 class LessEqual(ComparisonBase):
@@ -114,15 +111,12 @@ class LessEqual(ComparisonBase):
 
     function = np.less_equal
 
-    def decide(self, a_low: Array, a_high: Array, b_low: Array, b_high: Array) -> tuple[Array, Array]:
-        return a_high <= b_low, a_low <= b_high
-
 
 class FloatTestBase(Operator):
     """Base of tests for a property of floating-point numbers."""
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require_real("data", data.element_type)
+        self.require_real("data", data)
         return TensorType(boolean, data.shape)
 
     def run(self, data: Array) -> Array:

@@ -47,7 +47,7 @@ class BodyOperatorBase(Operator):
 
     def require_condition(self, name: str, tensor: TensorType) -> None:
         """Raise unless the tensor can be a single truth value."""
-        self.require_type(name, tensor.element_type, _can_be_true, "boolean or of an integer type")
+        self.require_type(name, tensor, _can_be_true, "boolean or of an integer type")
         self.require_one_known(name, tensor)
 
     def require_one_known(self, name: str, tensor: TensorType) -> None:
@@ -58,10 +58,11 @@ class BodyOperatorBase(Operator):
 
     def fed_type(self, item: InputMap, tensor: TensorType, declared: TensorType) -> TensorType:
         """Return the type that a parameter of the body gets; its declared element type must match the input's."""
+        message = "{} is {}, but {}, which it feeds, is declared as {}"
         element_type = tensor.element_type.merged_with(declared.element_type)
-        if element_type is None:
-            message = "{} is {}, but {}, which it feeds, is declared as {}"
-            self.fail(message, item.source, tensor.element_type, item.target, declared.element_type, code=BODY)
+        element_type = self.require_known(
+            element_type, message, item.source, tensor.element_type, item.target, declared.element_type, code=BODY
+        )
         return tensor.refined(element_type, tensor.shape)
 
     def checked(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
@@ -133,7 +134,7 @@ class IterationBase(BodyOperatorBase):
                 return results
 
     def _infer_counter(self, declared: TensorType) -> TensorType:
-        self.require_integers("the current iteration", declared.element_type)
+        self.require_integers("the current iteration", declared)
         self.require_one_known("the current iteration", declared)
         return TensorType(declared.element_type, PartialShape([] if declared.shape.rank == 0 else [1]))
 
@@ -407,7 +408,7 @@ class Loop(IterationBase):
         *inputs: TensorType,
         bodies: Mapping[str, InferBody],
     ) -> tuple[TensorType, ...]:
-        self.require_integers("trip_count", trip_count.element_type)
+        self.require_integers("trip_count", trip_count)
         self.require_one_known("trip_count", trip_count)
         self.require_condition("condition", condition)
         item = self.condition()
@@ -481,19 +482,15 @@ class TensorIterator(IterationBase):
             axis = self.normalize_axis(item.axis or 0, shape.rank)
             with at(item):
                 count = self._parts(item, shape[axis])
+                message = "{} has {} parts to iterate over, but another sliced input has {}"
                 both = count if iterations is None else iterations.merged_with(count)
-                if both is None:
-                    message = "{} has {} parts to iterate over, but another sliced input has {}"
-                    self.fail(message, item.source, count, iterations, code=BODY)
-            iterations = both
+                iterations = self.require_known(both, message, item.source, count, iterations, code=BODY)
         return Dimension(self._unsliced(), self._unsliced()) if iterations is None else iterations
 
     def part_length(self, item: OutputMap, length: Dimension) -> Dimension:
+        message = "{} concatenates parts of part_size {} along axis {}, but the body's result has length {} there"
         part = length.merged_with(Dimension(item.part_size, item.part_size))
-        if part is None:
-            message = "{} concatenates parts of part_size {} along axis {}, but the body's result has length {} there"
-            self.fail(message, item.target, item.part_size, item.axis, length, code=BODY)
-        return part
+        return self.require_known(part, message, item.target, item.part_size, item.axis, length, code=BODY)
 
     def _sliced(self) -> list[InputMap]:
         return [item for item in self.wiring["body"].inputs if item.axis is not None and item.external >= 0]

@@ -18,16 +18,15 @@ from ovir.kernels.windows import Window, box_taps, extent
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Between, by_input
 from ovir.ops.base.registry import operator
-from ovir.ops.base.spatial import SAME, SlidingWindowBase, output_size
+from ovir.ops.base.spatial import SAME, SlidingWindowBase
 
 
 class ConvolutionBase(SlidingWindowBase):
     """Base of all convolutions, with their types, and the number of spatial axes."""
 
     multiplied: ClassVar[tuple[str, ...]] = ("filters",)
-    weights_from: ClassVar[int] = 1
-    """The first axis of the filters that counts for the multiplications per element of the output, or of ``data`` in a
-    transposed convolution."""
+    is_grouped: ClassVar[bool] = False
+    """Whether the first axis of the filters is the groups of channels."""
 
     output_axes: ClassVar[tuple[int, ...]] = (0,)
     """The axes of the filters that become channels of the output."""
@@ -36,7 +35,7 @@ class ConvolutionBase(SlidingWindowBase):
         return ((), self.output_axes)[position] if position < 2 else None
 
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
-        return output.size() * inputs["filters"].slice(self.weights_from).size()
+        return output.size() * inputs["filters"].slice(self.is_grouped + 1).size()
 
     def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:
         data, filters = inputs[0].shape, self.named(inputs)["filters"].shape
@@ -47,15 +46,18 @@ class ConvolutionBase(SlidingWindowBase):
 
     def merged_types(self, data: TensorType, filters: TensorType) -> ElementType:
         """Return the element type that data and filters share, which must be numeric."""
-        element_type = self.merge_types(data.element_type, filters.element_type, names=("data", "filters"))
+        element_type = self.shared_type(data=data, filters=filters)
         self.require_numeric("data", element_type)
         return element_type
 
-    def spatial_axes(self, data: PartialShape, filters: PartialShape, filter_axes: int) -> int | None:
-        """Return the number of spatial axes, from the ranks or else from the attributes; None if neither tells.
+    @property
+    def filter_axes(self) -> int:
+        """Return the number of axes of the filters that are not spatial."""
+        return 2 + self.is_grouped
 
-        ``filter_axes`` is the number of filter axes that are not spatial.
-        """
+    def spatial_axes(self, data: PartialShape, filters: PartialShape) -> int | None:
+        """Return the number of spatial axes, from the ranks or else from the attributes; None if neither tells."""
+        filter_axes = self.filter_axes
         self.require_rank("data", data, 3, 4, 5)
         self.require_rank("filters", filters, *(filter_axes + axes for axes in (1, 2, 3)))
         if data.rank is not None and filters.rank is not None:
@@ -69,12 +71,20 @@ class ConvolutionBase(SlidingWindowBase):
         given = (self.strides, self.dilations, self.pads_begin, self.pads_end)
         return next((len(items) for items in given if items), None)
 
-    def window_counts(self, sizes: Sequence[int], windows: Sequence[Window]) -> list[int]:
-        """Return the number of windows on each spatial axis."""
-        return [
-            output_size(size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end)
-            for size, w in zip(sizes, windows, strict=True)
-        ]
+    def spatial_dims(self, filters: PartialShape, axes: int) -> list[Dimension]:
+        """Return the spatial dimensions of the filters; unknown ones for an unknown rank."""
+        return [filters[self.filter_axes + axis] for axis in range(axes)]
+
+    def grouped(self, filters: Array) -> Array:
+        """Return the filters with an axis of groups in front."""
+        return filters if self.is_grouped else filters[np.newaxis]
+
+    def output_channels(self, data: PartialShape, filters: PartialShape, inputs: int, outputs: int) -> Dimension:
+        """Return the channels of the output; ``inputs`` and ``outputs`` are the axes of channels of the filters."""
+        if self.is_grouped:
+            return self.groups(data, filters, filters[inputs]) * filters[outputs]
+        self.merge_dims("channels", data=(data, 1), filters=(filters, inputs))
+        return filters[outputs]
 
     def operands(self, data: Array, filters: Array) -> tuple[Array, Array]:
         """Return data as [images, groups, inputs, *spatial] for filters [groups, outputs, inputs, *kernel], and the
@@ -93,17 +103,9 @@ class ConvolutionBase(SlidingWindowBase):
         if not depth.is_static or not depth.length:
             return groups
         counted = data[1].exact_div(depth.length)
+        message = "data {} has {:channel}, but filters {} need {:group} of {}"
         merged = None if counted is None else groups.merged_with(counted)
-        if merged is None:
-            self.fail(
-                "data {} has {:channel}, but filters {} need {:group} of {}",
-                data,
-                data[1],
-                filters,
-                groups,
-                depth.length,
-            )
-        return merged
+        return self.require_known(merged, message, data, data[1], filters, groups, depth.length)
 
 
 class ForwardConvolutionBase(ConvolutionBase):
@@ -111,16 +113,17 @@ class ForwardConvolutionBase(ConvolutionBase):
 
     arguments = "data filters strides pads_begin pads_end dilations auto_pad="
 
-    def grouped(self, filters: Array) -> Array:
-        raise NotImplementedError
+    def infer(self, data: TensorType, filters: TensorType) -> TensorType:
+        return TensorType(self.merged_types(data, filters), self.infer_shape(data.shape, filters.shape))
 
     def infer_shape(self, data: PartialShape, filters: PartialShape) -> PartialShape:
-        """Return the shape of the output for filters [outputs, inputs, *kernel]."""
-        axes = self.spatial_axes(data, filters, 2)
+        """Return the shape of the output."""
+        axes = self.spatial_axes(data, filters)
         if axes is None:
             return PartialShape(None)
-        self.merge_dims("channels", data=(data, 1), filters=(filters, 1))
-        return PartialShape([data[0], filters[0], *self.output_dims(data.slice(2), spatial_dims(filters, 2, axes))])
+        channels = self.output_channels(data, filters, self.is_grouped + 1, int(self.is_grouped))
+        spatial = self.output_dims(data.slice(2), self.spatial_dims(filters, axes))
+        return PartialShape([data[0], channels, *spatial])
 
     def run(self, data: Array, filters: Array) -> Array:
         x, weights = self.operands(data, self.grouped(filters))
@@ -155,12 +158,6 @@ class Convolution(ForwardConvolutionBase):
     Source: Convolution-1
     """
 
-    def infer(self, data: TensorType, filters: TensorType) -> TensorType:
-        return TensorType(self.merged_types(data, filters), self.infer_shape(data.shape, filters.shape))
-
-    def grouped(self, filters: Array) -> Array:
-        return filters[np.newaxis]
-
 
 @operator("GroupConvolution", opset=1)
 class GroupConvolution(ForwardConvolutionBase):
@@ -172,20 +169,8 @@ class GroupConvolution(ForwardConvolutionBase):
     Source: GroupConvolution-1
     """
 
-    weights_from = 2
+    is_grouped = True
     output_axes = (0, 1)
-
-    def infer(self, data: TensorType, filters: TensorType) -> TensorType:
-        element_type = self.merged_types(data, filters)
-        axes = self.spatial_axes(data.shape, filters.shape, 3)
-        if axes is None:
-            return TensorType(element_type, PartialShape(None))
-        groups = self.groups(data.shape, filters.shape, filters.shape[2])
-        spatial = self.output_dims(data.shape.slice(2), spatial_dims(filters.shape, 3, axes))
-        return TensorType(element_type, PartialShape([data.shape[0], groups * filters.shape[1], *spatial]))
-
-    def grouped(self, filters: Array) -> Array:
-        return filters
 
 
 @operator("BinaryConvolution", opset=1)
@@ -208,10 +193,8 @@ class BinaryConvolution(ForwardConvolutionBase):
         return None  # the numbers are bits already
 
     def infer(self, data: TensorType, filters: TensorType) -> TensorType:
-        self.require_numeric("data", data.element_type)
-        self.require_type("filters", filters.element_type, lambda t: t == u1, "u1")
-        self.require_rank("data", data.shape, 4)
-        self.require_rank("filters", filters.shape, 4)
+        self.require_numeric("data", data, 4)
+        self.require_type("filters", filters, lambda t: t == u1, "u1", 4)
         return TensorType(data.element_type, self.infer_shape(data.shape, filters.shape))
 
     def grouped(self, filters: Array) -> Array:
@@ -231,11 +214,6 @@ class BinaryConvolution(ForwardConvolutionBase):
         return from_sums(sums, data.dtype)
 
 
-def spatial_dims(shape: PartialShape, first: int, axes: int) -> list[Dimension]:
-    """Return the dimensions from ``first`` on; unknown ones for an unknown rank."""
-    return [shape[first + axis] for axis in range(axes)]
-
-
 class TransposedConvolutionBase(ConvolutionBase):
     """Base of transposed convolutions whose filters are [groups, inputs, outputs, *kernel] after ``grouped``."""
 
@@ -247,23 +225,28 @@ class TransposedConvolutionBase(ConvolutionBase):
     exact_inputs = (2,)
 
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
-        return inputs["data"].size() * inputs["filters"].slice(self.weights_from).size()
+        return inputs["data"].size() * inputs["filters"].slice(self.is_grouped + 1).size()
 
     def least_sizes(self, inputs: Sequence[TensorType]) -> Mapping[int, int]:
         return dict.fromkeys(super().least_sizes(inputs), 2)  # the windows lie in the output
 
-    def grouped(self, filters: Array) -> Array:
-        raise NotImplementedError
-
     # ----- inference
 
-    def axes(self, data: PartialShape, filters: PartialShape, filter_axes: int, sizes: TensorType | None) -> int | None:
+    def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> TensorType:
+        element_type = self.merged_types(data, filters)
+        axes = self.axes(data.shape, filters.shape, output_shape)
+        if axes is None:
+            return TensorType(element_type, PartialShape(None))
+        channels = self.output_channels(data.shape, filters.shape, int(self.is_grouped), self.is_grouped + 1)
+        spatial = self.spatial(data.shape, self.spatial_dims(filters.shape, axes), output_shape)
+        return TensorType(element_type, PartialShape([data.shape[0], channels, *spatial]))
+
+    def axes(self, data: PartialShape, filters: PartialShape, sizes: TensorType | None) -> int | None:
         """Return the number of spatial axes: from the ranks or ``output_shape``, else from the attributes."""
-        axes = self.spatial_axes(data, filters, filter_axes)
+        axes = self.spatial_axes(data, filters)
         if sizes is None:
             return axes
-        self.require_integers("output_shape", sizes.element_type)
-        self.require_rank("output_shape", sizes.shape, 1)
+        self.require_integers("output_shape", sizes, 1)
         count = sizes.shape[0]
         if data.rank is None and filters.rank is None and count.is_static:
             axes = count.length
@@ -284,7 +267,7 @@ class TransposedConvolutionBase(ConvolutionBase):
         result = []
         begins, ends = self._pads_without_sizes(len(kernel))
         strides, dilations, _, _ = self.per_axis(len(kernel))
-        for axis, dim in enumerate(spatial_dims(data, 2, len(kernel))):
+        for axis, dim in enumerate(data[2 + axis] for axis in range(len(kernel))):
             stride, dilation = strides[axis], dilations[axis]
             more = padding[axis] - begins[axis] - ends[axis]
             least, most = kernel[axis].lower, kernel[axis].upper
@@ -303,12 +286,8 @@ class TransposedConvolutionBase(ConvolutionBase):
 
     def _output_padding(self, axes: int) -> Sequence[int]:
         given = self.output_padding
-        self.require(
-            len(given) in (0, axes),
-            "output_padding {} must have {} items, one for each spatial axis",
-            list(given),
-            axes,
-        )
+        message = "output_padding {} must have {} items, one for each spatial axis"
+        self.require(len(given) in (0, axes), message, list(given), axes)
         return given or (0,) * axes
 
     def _pads_without_sizes(self, axes: int) -> tuple[Sequence[int], Sequence[int]]:
@@ -377,18 +356,6 @@ class ConvolutionBackpropData(TransposedConvolutionBase):
 
     output_axes = (1,)
 
-    def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> TensorType:
-        element_type = self.merged_types(data, filters)
-        axes = self.axes(data.shape, filters.shape, 2, output_shape)
-        if axes is None:
-            return TensorType(element_type, PartialShape(None))
-        self.merge_dims("channels", data=(data.shape, 1), filters=(filters.shape, 0))
-        spatial = self.spatial(data.shape, spatial_dims(filters.shape, 2, axes), output_shape)
-        return TensorType(element_type, PartialShape([data.shape[0], filters.shape[1], *spatial]))
-
-    def grouped(self, filters: Array) -> Array:
-        return filters[np.newaxis]
-
 
 @operator("GroupConvolutionBackpropData", opset=1)
 class GroupConvolutionBackpropData(TransposedConvolutionBase):
@@ -399,20 +366,8 @@ class GroupConvolutionBackpropData(TransposedConvolutionBase):
     Source: GroupConvolutionBackpropData-1
     """
 
-    weights_from = 2
+    is_grouped = True
     output_axes = (0, 2)
-
-    def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> TensorType:
-        element_type = self.merged_types(data, filters)
-        axes = self.axes(data.shape, filters.shape, 3, output_shape)
-        if axes is None:
-            return TensorType(element_type, PartialShape(None))
-        groups = self.groups(data.shape, filters.shape, filters.shape[1])
-        spatial = self.spatial(data.shape, spatial_dims(filters.shape, 3, axes), output_shape)
-        return TensorType(element_type, PartialShape([data.shape[0], groups * filters.shape[2], *spatial]))
-
-    def grouped(self, filters: Array) -> Array:
-        return filters
 
 
 class DeformableBase(ConvolutionBase):
@@ -432,24 +387,20 @@ class DeformableBase(ConvolutionBase):
 
     # ----- inference
 
-    def infer_outputs(
+    def infer(
         self, data: TensorType, offsets: TensorType, filters: TensorType, mask: TensorType | None = None
     ) -> TensorType:
-        names = ("data", "offsets", "filters")
-        element_type = self.merge_types(data.element_type, offsets.element_type, filters.element_type, names=names)
-        given = {"data": data, "offsets": offsets, "filters": filters}
-        if mask is not None:
-            given["mask"] = mask
-        for name, tensor in given.items():
-            self.require_numeric(name, tensor.element_type)
-            self.require_rank(name, tensor.shape, 4)
+        element_type = self.shared_type(data=data, offsets=offsets, filters=filters)
+        for name, tensor in (("data", data), ("offsets", offsets), ("filters", filters), ("mask", mask)):
+            if tensor is not None:
+                self.require_numeric(name, tensor, 4)
         self._require_multiple("data", data.shape, 1, self.group, "group")
         self._require_multiple("filters", filters.shape, 0, self.group, "group")
         channels = filters.shape[1] * self.group
         message = "data {} has {:channel}, but filters {} with group {} need {}"
         fits = data.shape[1].compatible(channels)
         self.require(fits, message, data.shape, data.shape[1], filters.shape, self.group, channels)
-        kernel = spatial_dims(filters.shape, 2, 2)
+        kernel = self.spatial_dims(filters.shape, 2)
         sizes = self.output_dims(data.shape.slice(2), kernel)
         shape = PartialShape([data.shape[0], filters.shape[0], *sizes])
         needed = kernel[0] * kernel[1] * self.deformable_group
@@ -467,12 +418,8 @@ class DeformableBase(ConvolutionBase):
         self._require_multiple(name, shape, 1, self.deformable_group, "deformable_group")
         message = "{} {} has {:channel}, but kernel and deformable_group {} need {}"
         self.require(shape[1].compatible(channels), message, name, shape, shape[1], self.deformable_group, channels)
-        merged = output.merged_with(shape, except_axis=1)
-        if merged is None:
-            self.fail(
-                "{} {} does not match the output {}: batch and spatial dimensions must be equal", name, shape, output
-            )
-        return merged
+        message = "{} {} does not match the output {}: batch and spatial dimensions must be equal"
+        return self.require_known(output.merged_with(shape, except_axis=1), message, name, shape, output)
 
     # ----- the kernel
 
@@ -547,8 +494,8 @@ class DeformableConvolution1(DeformableBase):
         "deformable_group=1"
     )
 
-    def infer(self, data: TensorType, offsets: TensorType, filters: TensorType) -> TensorType:
-        return self.infer_outputs(data, offsets, filters)
+    def infer(self, data: TensorType, offsets: TensorType, filters: TensorType) -> TensorType:  # type: ignore[override]
+        return super().infer(data, offsets, filters)
 
 
 @operator("DeformableConvolution", opset=8)
@@ -566,8 +513,3 @@ class DeformableConvolution8(DeformableBase):
         "deformable_group=1 bilinear_interpolation_pad="
     )
     bilinear_interpolation_pad: bool = attribute(default=False)
-
-    def infer(
-        self, data: TensorType, offsets: TensorType, filters: TensorType, mask: TensorType | None = None
-    ) -> TensorType:
-        return self.infer_outputs(data, offsets, filters, mask)

@@ -22,8 +22,7 @@ class CtcBase(Operator):
     bounded = False
 
     def require_data(self, name: str, data: TensorType) -> None:
-        self.require_real(name, data.element_type)
-        self.require_rank(name, data.shape, 3)
+        self.require_real(name, data, 3)
 
 
 # --------------------------------------------------------------------------- greedy decoders
@@ -68,8 +67,7 @@ class CTCGreedyDecoder(CtcGreedyDecoderBase):
 
     def infer(self, data: TensorType, sequence_mask: TensorType) -> TensorType:
         self.require_data("data", data)
-        self.require_real("sequence_mask", sequence_mask.element_type)
-        self.require_rank("sequence_mask", sequence_mask.shape, 2)
+        self.require_real("sequence_mask", sequence_mask, 2)
         time = self.merge_dims("steps", data=(data.shape, 0), sequence_mask=(sequence_mask.shape, 0))
         batch = self.merge_dims("sequences", data=(data.shape, 1), sequence_mask=(sequence_mask.shape, 1))
         return TensorType(data.element_type, PartialShape([batch, time, 1, 1]))
@@ -101,12 +99,11 @@ class CTCGreedyDecoderSeqLen(CtcGreedyDecoderBase):
         self, data: TensorType, sequence_length: TensorType, blank_index: TensorType | None = None
     ) -> tuple[TensorType, TensorType]:
         self.require_data("data", data)
-        self.require_index_type("sequence_length", sequence_length.element_type)
-        self.require_rank("sequence_length", sequence_length.shape, 1)
+        self.require_index_type("sequence_length", sequence_length, 1)
         for name in ("classes_index_type", "sequence_length_type"):
             self.require_index_type(name, getattr(self, name), known=True)
         if blank_index is not None:
-            self.require_index_type("blank_index", blank_index.element_type)
+            self.require_index_type("blank_index", blank_index)
             self.require_one_element("blank_index", blank_index.shape)
         batch = self.merge_dims("sequences", data=(data.shape, 0), sequence_length=(sequence_length.shape, 0))
         classes = TensorType(self.classes_index_type, PartialShape([batch, data.shape[1]]))
@@ -173,8 +170,7 @@ class CTCLoss(CtcBase):
         if blank_index is not None:
             integers["blank_index"] = blank_index, 0
         for name, (tensor, rank) in integers.items():
-            self.require_index_type(name, tensor.element_type)
-            self.require_rank(name, tensor.shape, rank)
+            self.require_index_type(name, tensor, rank)
         batch = self.merge_dims(
             "sequences",
             logits=(logits.shape, 0),

@@ -76,17 +76,16 @@ class DetectionOutputBase(BoxSelectionBase):
         aux_box_preds: TensorType | None = None,
     ) -> TensorType:
         self._check_attributes()
-        inputs = {"box_logits": box_logits, "class_preds": class_preds, "proposals": proposals}
+        inputs = [box_logits, class_preds, proposals]
         if aux_class_preds is not None:
-            if aux_box_preds is None:
-                self.fail("expected 3 or 5 inputs, got 4")
-            inputs |= {"aux_class_preds": aux_class_preds, "aux_box_preds": aux_box_preds}
+            inputs += [aux_class_preds, self.require_known(aux_box_preds, "expected 3 or 5 inputs, got 4")]
         # Proposals may have a different type: PriorBox gives f32, whatever the predictions are.
-        predictions = {name: tensor.element_type for name, tensor in inputs.items() if name != "proposals"}
-        element_type = self.merge_types(*predictions.values(), names=list(predictions))
+        element_type = self.shared_type(
+            box_logits=box_logits, class_preds=class_preds, aux_class_preds=aux_class_preds, aux_box_preds=aux_box_preds
+        )
         self.require_real("box_logits", element_type)
-        self.require_real("proposals", proposals.element_type)
-        images, priors, classes = self._sizes(*(tensor.shape for tensor in inputs.values()))
+        self.require_real("proposals", proposals)
+        images, priors, classes = self._sizes(*(tensor.shape for tensor in inputs))
         return TensorType(element_type, PartialShape([1, 1, self._rows(images, priors, classes), _ROW]))
 
     def _check_attributes(self) -> None:
@@ -103,33 +102,29 @@ class DetectionOutputBase(BoxSelectionBase):
         of_class = self.top_k if self.keep_top_k[0] == -1 and self.top_k > 0 else priors
         return images * of_class * classes
 
-    def _sizes(
-        self,
-        box_logits: PartialShape,
-        class_preds: PartialShape,
-        proposals: PartialShape,
-        aux_class_preds: PartialShape | None = None,
-        aux_box_preds: PartialShape | None = None,
-    ) -> tuple[Dimension, Dimension, Dimension]:
-        """Return the number of images, prior boxes and classes, on which all inputs must agree."""
-        self.require_rank("box_logits", box_logits, 2)
-        self.require_rank("class_preds", class_preds, 2)
-        self.require_rank("proposals", proposals, 3)
-        if aux_class_preds is not None and aux_box_preds is not None:
-            self.require_rank("aux_class_preds", aux_class_preds, 2)
-            merged = box_logits.merged_with(aux_box_preds)
-            if merged is None:
-                self.fail("aux_box_preds {} and box_logits {} must have equal shapes", aux_box_preds, box_logits)
-            box_logits = merged
-        images = self._images(box_logits, class_preds, proposals, aux_class_preds)
+    def _sizes(self, *shapes: PartialShape) -> tuple[Dimension, Dimension, Dimension]:
+        """Return the number of images, prior boxes and classes, on which the shapes of all inputs must agree."""
+        named = dict(zip(("box_logits", "class_preds", "proposals", "aux_class_preds"), shapes, strict=False))
+        for name, shape in named.items():
+            self.require_rank(name, shape, 3 if name == "proposals" else 2)
+        box_logits, class_preds, proposals, *aux = shapes
+        if aux:
+            message = "aux_box_preds {} and box_logits {} must have equal shapes"
+            box_logits = self.require_known(box_logits.merged_with(aux[1]), message, aux[1], box_logits)
+            named["box_logits"] = box_logits
+        places = {name: (shape, 0) for name, shape in named.items() if name != "proposals"}
+        images = self.merge_dims("images", **places)
+        if not proposals[0].contains(1):
+            message = "dimension 0 of proposals {} must be 1 or the number of images, {}"
+            images = self.require_known(images.merged_with(proposals[0]), message, proposals, images)
         depth = 1 if self.variance_encoded_in_target else 2
         message = "dimension 1 of proposals {} must be {}, because variance_encoded_in_target is {}"
         fits = proposals[1].contains(depth)
         self.require(fits, message, proposals, depth, str(self.variance_encoded_in_target).lower())
 
         per_prior = {"proposals": (proposals, proposals[2], 4 if self.normalized else 5)}
-        if aux_class_preds is not None:
-            per_prior["aux_class_preds"] = aux_class_preds, aux_class_preds[1], 2
+        if aux:
+            per_prior["aux_class_preds"] = aux[0], aux[0][1], 2
         if self.share_location:
             per_prior["box_logits"] = box_logits, box_logits[1], 4
         priors = self._quotient("prior", per_prior, UNKNOWN)
@@ -147,24 +142,6 @@ class DetectionOutputBase(BoxSelectionBase):
             priors = self._quotient("prior", each, priors)
         return images, priors, classes
 
-    def _images(
-        self,
-        box_logits: PartialShape,
-        class_preds: PartialShape,
-        proposals: PartialShape,
-        aux_class_preds: PartialShape | None,
-    ) -> Dimension:
-        places = {"box_logits": (box_logits, 0), "class_preds": (class_preds, 0)}
-        if aux_class_preds is not None:
-            places["aux_class_preds"] = aux_class_preds, 0
-        images = self.merge_dims("images", **places)
-        if proposals[0].contains(1):
-            return images
-        merged = images.merged_with(proposals[0])
-        if merged is None:
-            self.fail("dimension 0 of proposals {} must be 1 or the number of images, {}", proposals, images)
-        return merged
-
     def _quotient(
         self, what: str, parts: dict[str, tuple[PartialShape, Dimension, int]], known: Dimension
     ) -> Dimension:
@@ -173,24 +150,13 @@ class DetectionOutputBase(BoxSelectionBase):
             divided = size.exact_div(each)
             message = "the last dimension of {} {} must be a multiple of {}, the number of elements per {}"
             count = self.require_known(divided, message, name, shape, each, what)
-            merged = known.merged_with(count)
-            if merged is None:
-                message = "{} {} with {:element} per {} gives a count of {}, but the other inputs give {}"
-                self.fail(message, name, shape, each, what, count, known)
-            known = merged
+            message = "{} {} with {:element} per {} gives a count of {}, but the other inputs give {}"
+            known = self.require_known(known.merged_with(count), message, name, shape, each, what, count, known)
         return known
 
     # ----- kernel
 
-    def run(
-        self,
-        box_logits: Array,
-        class_preds: Array,
-        proposals: Array,
-        aux_class_preds: Array | None = None,
-        aux_box_preds: Array | None = None,
-    ) -> Array:
-        inputs = [a for a in (box_logits, class_preds, proposals, aux_class_preds, aux_box_preds) if a is not None]
+    def run(self, *inputs: Array) -> Array:
         sizes = self._sizes(*(PartialShape(a.shape) for a in inputs))
         images, priors, classes = (size.length for size in sizes)
         rows = self._rows(*sizes).length
@@ -225,7 +191,7 @@ class DetectionOutputBase(BoxSelectionBase):
         filled[:, 3:] = clipped(kept, 1) if self.clip_after_nms else kept
         if image.size < rows:
             result[image.size, 0] = -1
-        return stored(result.reshape(1, 1, rows, _ROW), box_logits.dtype)
+        return stored(result.reshape(1, 1, rows, _ROW), inputs[0].dtype)
 
     def _decoded(self, priors: Array, variances: Array | None, deltas: Array) -> Array:
         """Return boxes moved by deltas, [images, location classes, priors, 4]."""

@@ -44,8 +44,7 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
     stride_y: float = attribute(default=0.0)
 
     def infer(self, priors: TensorType, feature_map: TensorType, im_data: TensorType) -> TensorType:
-        types = (priors.element_type, feature_map.element_type, im_data.element_type)
-        element_type = self.merge_types(*types, names=("priors", "feature_map", "im_data"))
+        element_type = self.shared_type(priors=priors, feature_map=feature_map, im_data=im_data)
         self.require_real("priors", element_type)
         self.require_rank("priors", priors.shape, 2)
         self.require_rank("feature_map", feature_map.shape, 4)
@@ -101,21 +100,16 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
     def infer(self, rois: TensorType, *features: TensorType) -> tuple[TensorType, TensorType]:
         self.require(features, "there must be at least one feature map")
         levels, scales = len(features), self.pyramid_scales
-        self.require(
-            levels <= len(scales),
-            "pyramid_scales {1} must have one item for each of the {0} feature maps",
-            levels,
-            scales,
-        )
-        names = ["rois", *(f"feature map {i}" for i in range(levels))]
-        element_type = self.merge_types(rois.element_type, *(f.element_type for f in features), names=names)
+        message = "pyramid_scales {} must have one item for each of the {} feature maps"
+        self.require(levels <= len(scales), message, scales, levels)
+        maps = {f"feature map {i}": tensor for i, tensor in enumerate(features)}
+        element_type = self.shared_type(rois=rois, **maps)
         self.require_real("rois", element_type)
         self.require_numbers("rois", rois.shape, 4)
-        for name, tensor in zip(names[1:], features, strict=True):
+        for name, tensor in maps.items():
             self.require_rank(name, tensor.shape, 4)
             self.require(tensor.shape[0].contains(1), "{} must hold one image, got shape {}", name, tensor.shape)
-        maps = {name: (tensor.shape, 1) for name, tensor in zip(names[1:], features, strict=True)}
-        channels = self.merge_dims("channels", **maps)
+        channels = self.merge_dims("channels", **{name: (tensor.shape, 1) for name, tensor in maps.items()})
         pooled = PartialShape([rois.shape[0], channels, self.output_size, self.output_size])
         return TensorType(element_type, pooled), TensorType(element_type, PartialShape([rois.shape[0], 4]))
 
@@ -166,8 +160,7 @@ class ExperimentalDetectronTopKROIs(BoxSelectionBase, RegionBase):
     max_rois: int = attribute(default=0, minimum=0)
 
     def infer(self, rois: TensorType, probabilities: TensorType) -> TensorType:
-        types = (rois.element_type, probabilities.element_type)
-        element_type = self.merge_types(*types, names=("rois", "probabilities"))
+        element_type = self.shared_type(rois=rois, probabilities=probabilities)
         self.require_real("rois", element_type)
         self.require_numbers("rois", rois.shape, 4)
         self.require_rank("probabilities", probabilities.shape, 1)
@@ -214,7 +207,7 @@ class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
         self, rois: TensorType, deltas: TensorType, scores: TensorType, im_info: TensorType
     ) -> tuple[TensorType, TensorType, TensorType]:
         tensors = {"rois": rois, "deltas": deltas, "scores": scores, "im_info": im_info}
-        element_type = self.merge_types(*(t.element_type for t in tensors.values()), names=list(tensors))
+        element_type = self.shared_type(**tensors)
         self.require_real("rois", element_type)
         weights, classes = self.deltas_weights, self.num_classes
         self.require(len(weights) == 4, "deltas_weights must be 4 numbers, got {}", list(weights))

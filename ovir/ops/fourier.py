@@ -42,11 +42,10 @@ class FourierBase(Operator):
 
     def infer(self, data: TensorType, axes: TensorType, signal_size: TensorType | None = None) -> TensorType:
         allowed = (f16, bf16, f32, f64)
-        self.require_type("data", data.element_type, lambda t: t in allowed, "f16, bf16, f32 or f64")
+        self.require_type("data", data, lambda t: t in allowed, "f16, bf16, f32 or f64")
         for name, tensor in (("axes", axes), ("signal_size", signal_size)):
             if tensor is not None:
-                self.require_index_type(name, tensor.element_type)
-                self.require_rank(name, tensor.shape, 1)
+                self.require_index_type(name, tensor, 1)
         count = axes.shape[0]
         if signal_size is not None:
             count = self.merge_dims("elements", axes=(axes.shape, 0), signal_size=(signal_size.shape, 0))
@@ -242,8 +241,7 @@ class ShortTimeFourierBase(Operator):
 
     def _positive(self, name: str, tensor: TensorType) -> Dimension:
         """Return the one positive number of a tensor, as far as it is known."""
-        self.require_index_type(name, tensor.element_type)
-        self.require_rank(name, tensor.shape, 0)
+        self.require_index_type(name, tensor, 0)
         known = UNKNOWN if tensor.value is None else tensor.value.dimensions()[0]
         shown = known if tensor.constant is None else tensor.constant
         self.require(known.upper is None or known.upper > 0, "{} must be above 0, got {}", name, shown)
@@ -304,9 +302,8 @@ class STFT(ShortTimeFourierBase):
         if signal.shape.rank is None:
             return TensorType(element_type, PartialShape(None))
         length = signal.shape[-1]
-        fitting = size.merged_with(Dimension(0, length.upper))
-        if fitting is None:
-            self.fail("frame_size {} is longer than the signal {}", size, signal.shape)
+        message = "frame_size {} is longer than the signal {}"
+        fitting = self.require_known(size.merged_with(Dimension(0, length.upper)), message, size, signal.shape)
         inner = [_frames(length, fitting, step), _bins(fitting)]
         if self.transpose_frames:
             inner.reverse()
@@ -374,7 +371,7 @@ class ISTFT(ShortTimeFourierBase):
         return TensorType(element_type, PartialShape([*batch, length]))
 
     def _given_length(self, tensor: TensorType) -> Dimension:
-        self.require_index_type("signal_length", tensor.element_type)
+        self.require_index_type("signal_length", tensor)
         self.require_one_element("signal_length", tensor.shape)
         return self.count_of("signal_length", tensor)
 

@@ -49,8 +49,8 @@ class GatherBase(Operator):
         return TensorType(data.element_type, self._shape(data.shape, indices.shape, where, batch_dims))
 
     def check_types(self, indices: TensorType, axis: TensorType) -> None:
-        self.require_integers("indices", indices.element_type)
-        self.require_integers("axis", axis.element_type)
+        self.require_integers("indices", indices)
+        self.require_integers("axis", axis)
 
     def _known_axis(self, data: PartialShape, axis: Array | None) -> int | None:
         """Return the axis counted from the front, or None if it is unknown."""
@@ -80,8 +80,7 @@ class GatherBase(Operator):
         if data.rank is None or indices.rank is None or batch_dims is None:
             return PartialShape(None)
         batch = data.slice(0, batch_dims).merged_with(indices.slice(0, batch_dims))
-        if batch is None:
-            self.fail(_BATCHES_DIFFER, data, indices, batch_dims)
+        batch = self.require_known(batch, _BATCHES_DIFFER, data, indices, batch_dims)
         if axis is None:
             return batch + PartialShape([UNKNOWN] * (data.rank + indices.rank - 1 - 2 * batch_dims))
         return batch + data.slice(batch_dims, axis) + indices.slice(batch_dims) + data.slice(axis + 1)
@@ -198,7 +197,7 @@ class GatherElements(Operator):
     moves_elements = (0,)
 
     def infer(self, data: TensorType, indices: TensorType) -> TensorType:
-        self.require_index_type("indices", indices.element_type)
+        self.require_index_type("indices", indices)
         axis = self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
         for name, tensor in (("data", data), ("indices", indices)):
             self.require_rank_at_least(name, tensor.shape, 1)
@@ -213,9 +212,7 @@ class GatherElements(Operator):
             return data.with_dim(axis, UNKNOWN)
         message = "data {} and indices {} must have the same rank"
         self.require(data.rank == indices.rank, message, data, indices)
-        merged = data.merged_with(indices, except_axis=axis)
-        if merged is None:
-            self.fail(_REST_DIFFERS, data, indices, axis)
+        merged = self.require_known(data.merged_with(indices, except_axis=axis), _REST_DIFFERS, data, indices, axis)
         return merged.with_dim(axis, indices[axis])
 
     def run(self, data: Array, indices: Array) -> Array:
@@ -254,7 +251,7 @@ class GatherND8(Operator):
     batch_dims: int = attribute(default=0, minimum=0)
 
     def infer(self, data: TensorType, indices: TensorType) -> TensorType:
-        self.require_integers("indices", indices.element_type)
+        self.require_integers("indices", indices)
         batch = self.batch_dims
         for name, tensor in (("data", data), ("indices", indices)):
             self.require_rank_at_least(name, tensor.shape, batch + 1)
@@ -265,8 +262,7 @@ class GatherND8(Operator):
         left = data.shape.rank - batch
         self.require(k <= left, message, indices.shape, k, data.shape, left, batch)
         batches = data.shape.slice(0, batch).merged_with(indices.shape.slice(0, batch))
-        if batches is None:
-            self.fail(_BATCHES_DIFFER, data.shape, indices.shape, batch)
+        batches = self.require_known(batches, _BATCHES_DIFFER, data.shape, indices.shape, batch)
         picked = indices.shape.slice(batch, -1) + data.shape.slice(batch + k)
         return TensorType(data.element_type, self.batched(batches) + picked)
 
@@ -328,11 +324,10 @@ class GatherTree(Operator):
     def infer(
         self, step_ids: TensorType, parent_ids: TensorType, max_seq_len: TensorType, end_token: TensorType
     ) -> TensorType:
-        inputs = step_ids, parent_ids, max_seq_len, end_token
-        names = "step_ids", "parent_ids", "max_seq_len", "end_token"
-        element_type = self.merge_types(*(t.element_type for t in inputs), names=names)
+        inputs = {"step_ids": step_ids, "parent_ids": parent_ids, "max_seq_len": max_seq_len, "end_token": end_token}
+        element_type = self.shared_type(**inputs)
         self.require_numeric("step_ids", element_type)
-        for name, tensor, rank in zip(names, inputs, (3, 3, 1, 0), strict=True):
+        for (name, tensor), rank in zip(inputs.items(), (3, 3, 1, 0), strict=True):
             self.require_rank(name, tensor.shape, rank)
         shape = step_ids.shape.merged_with(parent_ids.shape)
         if shape is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from math import ceil, isfinite, trunc
 
 import numpy as np
@@ -48,8 +49,7 @@ class RangeBase(Operator):
     ) -> TensorType:
         bounds: list[tuple[Number, Number] | None] = []
         for name, tensor in (("start", start), ("stop", stop), ("step", step)):
-            self.require_numeric(name, tensor.element_type)
-            self.require_rank(name, tensor.shape, 0)
+            self.require_numeric(name, tensor, 0)
             bounds.append(self._bounds(name, tensor.value, element_type))
         constant = step.constant
         if constant is not None:
@@ -95,8 +95,7 @@ class Range1(RangeBase):
     same_types = ALL
 
     def infer(self, start: TensorType, stop: TensorType, step: TensorType) -> TensorType:
-        types = (start.element_type, stop.element_type, step.element_type)
-        return self.range_type(start, stop, step, self.merge_types(*types, names=("start", "stop", "step")))
+        return self.range_type(start, stop, step, self.shared_type(start=start, stop=stop, step=step))
 
 
 @operator("Range", opset=4)
@@ -170,32 +169,21 @@ class Eye(Operator):
         batch_shape: TensorType | None = None,
     ) -> TensorType:
         _require_number_type(self, self.output_type)
-        names = ("num_rows", "num_columns", "diagonal_index", "batch_shape")
-        for name, tensor in zip(names, (num_rows, num_columns, diagonal_index, batch_shape), strict=True):
-            if tensor is None:
-                continue
-            self.require_index_type(name, tensor.element_type)
-            if name == "batch_shape":
-                self.require_rank(name, tensor.shape, 1)
-            else:
-                self.require_one_element(name, tensor.shape)
+        numbers = {"num_rows": num_rows, "num_columns": num_columns, "diagonal_index": diagonal_index}
+        for name, tensor in numbers.items():
+            self.require_index_type(name, tensor)
+            self.require_one_element(name, tensor.shape)
         matrix = PartialShape([*self._sizes("num_rows", num_rows), *self._sizes("num_columns", num_columns)])
         batch = PartialShape([])
         if batch_shape is not None:
+            self.require_index_type("batch_shape", batch_shape, 1)
             known = batch_shape.bounds_or_unknown() is not None
             batch = PartialShape(self._sizes("batch_shape", batch_shape) if known else None)
         return TensorType(self.output_type, batch + matrix)
 
-    def run(
-        self,
-        num_rows: Array,
-        num_columns: Array,
-        diagonal_index: Array,
-        batch_shape: Array | None = None,
-    ) -> Array:
+    def run(self, num_rows: Array, num_columns: Array, diagonal_index: Array, *batch_shape: Array) -> Array:
         rows, columns, diagonal = (int(array.item()) for array in (num_rows, num_columns, diagonal_index))
-        batch = [] if batch_shape is None else batch_shape.tolist()
-        shape = (*batch, rows, columns)
+        shape = (*chain.from_iterable(array.tolist() for array in batch_shape), rows, columns)
         self.require(min(shape) >= 0, "batch_shape, num_rows and num_columns must not be negative, got {}", list(shape))
         ones = np.eye(rows, columns, diagonal, np.bool_)
         return np.broadcast_to(ones, shape).astype(self.output_type.to_dtype())
@@ -229,11 +217,11 @@ class OneHot1(Operator):
     same_types = (2, 3)
 
     def infer(self, indices: TensorType, depth: TensorType, on_value: TensorType, off_value: TensorType) -> TensorType:
-        self.require_integers("indices", indices.element_type)
-        self.require_integers("depth", depth.element_type)
+        self.require_integers("indices", indices)
+        self.require_integers("depth", depth)
         for name, tensor in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):
             self.require_rank(name, tensor.shape, 0)
-        element_type = self.merge_types(on_value.element_type, off_value.element_type, names=("on_value", "off_value"))
+        element_type = self.shared_type(on_value=on_value, off_value=off_value)
         if indices.shape.rank is None:
             return TensorType(element_type, indices.shape)
         size = self.count_of("depth", depth)

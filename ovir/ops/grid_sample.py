@@ -56,7 +56,7 @@ class GridSample(Operator):
     padding_mode: str = attribute(default="zeros", choices=("zeros", "border", "reflection"))
 
     def infer(self, data: TensorType, grid: TensorType) -> TensorType:
-        self.require_real("grid", grid.element_type)
+        self.require_real("grid", grid)
         self.require_rank("data", data.shape, 4)
         self.require_rank("grid", grid.shape, 4)
         pair = grid.shape[3]

@@ -182,7 +182,7 @@ class Interpolate1(InterpolateBase):
         return self.axes
 
     def infer(self, data: TensorType, target_spatial_shape: TensorType) -> TensorType:
-        self.require_integers("target_spatial_shape", target_spatial_shape.element_type)
+        self.require_integers("target_spatial_shape", target_spatial_shape)
         return self._infer(data, sorted(self.axes), target_spatial_shape, "target_spatial_shape")
 
     def run(self, data: Array, target_spatial_shape: Array) -> Array:
@@ -224,8 +224,7 @@ class Interpolate4Base(InterpolateBase):
     def _axes_known(self, data: TensorType, axes: TensorType | None) -> list[int] | None:
         if axes is None:
             return None if data.shape.rank is None else list(range(data.shape.rank))
-        self.require_integers("axes", axes.element_type)
-        self.require_rank("axes", axes.shape, 1)
+        self.require_integers("axes", axes, 1)
         return None if axes.constant is None else axes.constant.tolist()
 
     @property
@@ -268,8 +267,8 @@ class Interpolate4(Interpolate4Base):
     def infer(
         self, data: TensorType, sizes: TensorType, scales: TensorType, axes: TensorType | None = None
     ) -> TensorType:
-        self.require_integers("sizes", sizes.element_type)
-        self.require_real("scales", scales.element_type)
+        self.require_integers("sizes", sizes)
+        self.require_real("scales", scales)
         target, name = (scales, "scales") if self.by_scales else (sizes, "sizes")
         return self._infer(data, self._axes_known(data, axes), target, name)
 

@@ -83,7 +83,7 @@ class LogicalNot(Operator):
     inplace = (0,)
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require_type("data", data.element_type, lambda t: t == boolean, "boolean")
+        self.require_type("data", data, lambda t: t == boolean, "boolean")
         return TensorType(boolean, data.shape)
 
     def run(self, data: Array) -> Array:
@@ -206,7 +206,7 @@ class BitwiseNot(Operator):
     inplace = (0,)
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require_type("data", data.element_type, _has_bits, "of an integer type or boolean")
+        self.require_type("data", data, _has_bits, "of an integer type or boolean")
         return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array) -> Array:

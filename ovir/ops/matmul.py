@@ -56,7 +56,7 @@ class MatMul(Operator):
         return output.size() * a[-2 if self.transpose_a and (a.rank or 0) > 1 else -1] if a.rank else UNKNOWN
 
     def infer(self, a: TensorType, b: TensorType) -> TensorType:
-        element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))
+        element_type = self.shared_type(a=a, b=b)
         self.require_numeric("a", element_type)
         if a.shape.rank is None or b.shape.rank is None:
             return TensorType(element_type, PartialShape(None))
@@ -150,13 +150,12 @@ class GroupedMatMul(Operator):
         return output.size() * inputs["a"][-1]
 
     def infer(self, a: TensorType, b: TensorType, offsets: TensorType | None = None) -> TensorType:
-        element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))
+        element_type = self.shared_type(a=a, b=b)
         self.require_numeric("a", element_type)
         self.require_rank("a", a.shape, 2, 3)
         self.require_rank("b", b.shape, 3)
         if offsets is not None:
-            self.require_index_type("offsets", offsets.element_type)
-            self.require_rank("offsets", offsets.shape, 1)
+            self.require_index_type("offsets", offsets, 1)
         if a.shape.rank is None:
             return TensorType(element_type, PartialShape(None))
         self.merge_dims("elements in a row", a=(a.shape, -1), b=(b.shape, 2))
@@ -218,12 +217,8 @@ class Einsum(Operator):
         left, arrow, output = self.equation.replace(" ", "").partition("->")
         inputs = left.split(",")
         for subscript in (*inputs, output):
-            self.require(
-                _SUBSCRIPT.fullmatch(subscript),
-                "'{}' in equation '{}' is not a subscript: expected letters and at most one '...'",
-                subscript,
-                self.equation,
-            )
+            message = "'{}' in equation '{}' is not a subscript: expected letters and at most one '...'"
+            self.require(_SUBSCRIPT.fullmatch(subscript), message, subscript, self.equation)
         self.require(len(inputs) == count, "equation '{}' needs {:input}, got {}", self.equation, len(inputs), count)
         inputs, output = [s.replace("...", ".") for s in inputs], output.replace("...", ".")
         letters = "".join(inputs)
@@ -231,21 +226,16 @@ class Einsum(Operator):
             once = sorted(label for label in set(letters) if label != "." and letters.count(label) == 1)
             return inputs, "." * ("." in letters) + "".join(once)
         for label in output:
-            self.require(
-                label == "." or label in letters,
-                "'{}' of the output occurs in no input of equation '{}'",
-                label,
-                self.equation,
-            )
-            self.require(
-                output.count(label) == 1, "'{}' occurs twice in the output of equation '{}'", label, self.equation
-            )
+            message = "'{}' of the output occurs in no input of equation '{}'"
+            self.require(label == "." or label in letters, message, label, self.equation)
+            message = "'{}' occurs twice in the output of equation '{}'"
+            self.require(output.count(label) == 1, message, label, self.equation)
         return inputs, output
 
     def infer(self, *inputs: TensorType) -> TensorType:
         self.require(inputs, "expected at least one input, got none")
         names = [f"input {i}" for i in range(len(inputs))]
-        element_type = self.merge_types(*(t.element_type for t in inputs), names=names)
+        element_type = self.shared_type(**dict(zip(names, inputs, strict=True)))
         self.require_numeric("input 0", element_type)
         subscripts, output = self.subscripts(len(inputs))
         sizes: dict[str, Dimension] = {}
@@ -253,21 +243,11 @@ class Einsum(Operator):
         for name, subscript, tensor in zip(names, subscripts, inputs, strict=True):
             own, covered = self._sizes(name, subscript, tensor.shape)
             for label, dim in own.items():
+                message = "{} of shape {} gives '{}' the size {}, but an earlier input gives it {}"
                 both = dim if label not in sizes else sizes[label].broadcast_with(dim)
-                if both is None:
-                    self.fail(
-                        "{} of shape {} gives '{}' the size {}, but an earlier input gives it {}",
-                        name,
-                        tensor.shape,
-                        label,
-                        dim,
-                        sizes[label],
-                    )
-                sizes[label] = both
-            merged = rest.broadcast_with(covered)
-            if merged is None:
-                self.fail("{}: its '...' covers {}, which cannot be broadcast with {}", name, covered, rest)
-            rest = merged
+                sizes[label] = self.require_known(both, message, name, tensor.shape, label, dim, sizes.get(label))
+            message = "{}: its '...' covers {}, which cannot be broadcast with {}"
+            rest = self.require_known(rest.broadcast_with(covered), message, name, covered, rest)
         result = PartialShape([])
         for label in output:
             result = result + (rest if label == "." else PartialShape([sizes[label]]))
@@ -299,28 +279,16 @@ class Einsum(Operator):
             covered = PartialShape(None) if "." in subscript else PartialShape([])
             return {label: UNKNOWN for label in subscript if label != "."}, covered
         hidden = shape.rank - len(subscript) + ("." in subscript)
-        self.require(
-            hidden >= 0 if "." in subscript else hidden == 0,
-            "{} of shape {} does not have the dimensions of subscript '{}'",
-            name,
-            shape,
-            subscript.replace(".", "..."),
-        )
+        message = "{} of shape {} does not have the dimensions of subscript '{}'"
+        fits = hidden >= 0 if "." in subscript else hidden == 0
+        self.require(fits, message, name, shape, subscript.replace(".", "..."))
         sizes: dict[str, Dimension] = {}
         start = subscript.find(".")
         dims = list(shape.dims if start < 0 else shape.dims[:start] + shape.dims[start + hidden :])
         for label, dim in zip(subscript.replace(".", ""), dims, strict=True):
+            message = "{} of shape {}: the dimensions of '{}' must be equal, got {} and {}"
             both = sizes.get(label, dim).merged_with(dim)
-            if both is None:
-                self.fail(
-                    "{} of shape {}: the dimensions of '{}' must be equal, got {} and {}",
-                    name,
-                    shape,
-                    label,
-                    sizes[label],
-                    dim,
-                )
-            sizes[label] = both
+            sizes[label] = self.require_known(both, message, name, shape, label, sizes.get(label), dim)
         return sizes, PartialShape([]) if start < 0 else PartialShape(shape.dims[start : start + hidden])
 
     def run(self, *inputs: Array) -> Array:
@@ -363,14 +331,13 @@ class Inverse(Operator):
     adjoint: bool = attribute(default=False)
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require_real("data", data.element_type)
+        self.require_real("data", data)
         shape = data.shape
         if shape.rank is None:
             return TensorType(data.element_type, shape)
         self.require_rank_at_least("data", shape, 2)
-        side = shape[-2].merged_with(shape[-1])
-        if side is None:
-            self.fail("data must hold square matrices, got shape {}", shape)
+        message = "data must hold square matrices, got shape {}"
+        side = self.require_known(shape[-2].merged_with(shape[-1]), message, shape)
         return TensorType(data.element_type, shape.with_dim(-2, side).with_dim(-1, side))
 
     def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:

@@ -39,8 +39,7 @@ class Concat(Operator):
 
     def infer(self, *inputs: TensorType) -> TensorType:
         self.require(inputs, "expected at least one input, got none")
-        names = [f"input {i}" for i in range(len(inputs))]
-        element_type = self.merge_types(*(t.element_type for t in inputs), names=names)
+        element_type = self.merge_types(*(t.element_type for t in inputs))
         merged = PartialShape(None)
         length = Dimension(0, 0)
         for i, tensor in enumerate(inputs):
@@ -52,13 +51,8 @@ class Concat(Operator):
                 both = merged.merged_with(shape.with_dim(axis, UNKNOWN))
                 if both is None:
                     others = merged.with_dim(axis, UNKNOWN) if merged.rank == shape.rank else merged
-                    self.fail(
-                        "input {} has shape {}, which differs from {} in a dimension other than axis {}",
-                        i,
-                        shape,
-                        others,
-                        axis,
-                    )
+                    message = "input {} has shape {}, which differs from {} in a dimension other than axis {}"
+                    self.fail(message, i, shape, others, axis)
                 merged = both
         if merged.rank is not None:
             merged = merged.with_dim(self.normalize_axis(self.axis, merged.rank), length)
@@ -79,7 +73,7 @@ class SplitBase(Operator):
 
     def known_axis(self, data: TensorType, axis: TensorType) -> int | None:
         """Return the axis counted from the front, or None if it is unknown."""
-        self.require_integers("axis", axis.element_type)
+        self.require_integers("axis", axis)
         if data.shape.rank is None or axis.constant is None:
             return None
         self.require(data.shape.rank > 0, "data is a scalar, which cannot be split")
@@ -160,8 +154,7 @@ class VariadicSplit(SplitBase):
 
     def infer(self, data: TensorType, axis: TensorType, split_lengths: TensorType) -> tuple[TensorType, ...]:
         self.require_one_element("axis", axis.shape)
-        self.require_integers("split_lengths", split_lengths.element_type)
-        self.require_rank("split_lengths", split_lengths.shape, 1)
+        self.require_integers("split_lengths", split_lengths, 1)
         known = split_lengths.bounds_or_unknown()
         if known is None:
             return ()  # the number of parts is unknown too
@@ -219,8 +212,7 @@ class Pad1(Operator):
     ) -> TensorType:
         rank = data.shape.rank
         for name, pads in (("pads_begin", pads_begin), ("pads_end", pads_end)):
-            self.require_integers(name, pads.element_type)
-            self.require_rank(name, pads.shape, 1)
+            self.require_integers(name, pads, 1)
             count = pads.shape[0]
             fits = rank is None or count.contains(rank)
             self.require(fits, "{} must have {:element} for data of shape {}, got {}", name, rank, data.shape, count)
@@ -228,7 +220,7 @@ class Pad1(Operator):
         if self.pad_mode == "constant":
             if pad_value is not None:
                 self.require_rank("pad_value", pad_value.shape, 0)
-                element_type = self.merge_types(element_type, pad_value.element_type, names=("data", "pad_value"))
+            element_type = self.shared_type(data=data, pad_value=pad_value)
         else:
             self.require(element_type != string, "strings can be padded in mode constant only, not {}", self.pad_mode)
         if rank is None:

@@ -75,15 +75,17 @@ class ImageNmsBase(BoxSelectionBase):
     def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         return suppression_time(inputs[1])
 
+    def infer(self, boxes: TensorType, scores: TensorType) -> tuple[TensorType, ...]:
+        return self.infer_outputs(*box_counts(self, boxes.shape, scores.shape), boxes, scores)
+
     def infer_outputs(
         self, images: Dimension, classes: Dimension, count: Dimension, *inputs: TensorType
     ) -> tuple[TensorType, ...]:
         """Return the types of the outputs."""
         self.require_index_type("output_type", self.output_type, known=True)
-        boxes, scores = inputs[0].element_type, inputs[1].element_type
-        for name, element_type in (("boxes", boxes), ("scores", scores)):
-            require_narrow_real(self, name, element_type)
-        row_type = self.merge_types(boxes, scores, names=("boxes", "scores"))
+        for name, tensor in zip(("boxes", "scores"), inputs, strict=False):
+            require_narrow_real(self, name, tensor)
+        row_type = self.shared_type(boxes=inputs[0], scores=inputs[1])
         max_boxes = _at_most(_at_most(count, self.nms_top_k) * classes, self.keep_top_k) * images
         rows = Dimension(0, max_boxes.upper)
         shapes = PartialShape([rows, 6]), PartialShape([rows, 1]), PartialShape([images])
@@ -91,7 +93,7 @@ class ImageNmsBase(BoxSelectionBase):
 
     # ----- kernel
 
-    def run_outputs(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
+    def run(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
         """Return the outputs for classes that share the boxes of their image."""
         images, classes, count = scores.shape
         expected = (images, count, 4)
@@ -160,17 +162,11 @@ class MulticlassNms8(ImageNmsBase):
     iou_threshold: float = attribute(default=0.0)
     nms_eta: float = attribute(default=1.0, minimum=0.0)
 
-    def infer(self, boxes: TensorType, scores: TensorType) -> tuple[TensorType, ...]:
-        return self.infer_outputs(*box_counts(self, boxes.shape, scores.shape), boxes, scores)
-
     def infer_outputs(
         self, images: Dimension, classes: Dimension, count: Dimension, *inputs: TensorType
     ) -> tuple[TensorType, ...]:
         self.require(self.nms_eta <= 1, "nms_eta must be in [0, 1], got {}", self.nms_eta)
         return super().infer_outputs(images, classes, count, *inputs)
-
-    def run(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
-        return self.run_outputs(boxes, scores)
 
     def passes_threshold(self, scores: Array) -> Array:
         return scores >= np.float32(self.score_threshold)
@@ -217,8 +213,7 @@ class MulticlassNms9(MulticlassNms8):
     def infer(self, boxes: TensorType, scores: TensorType, roisnum: TensorType | None = None) -> tuple[TensorType, ...]:
         if roisnum is None:
             return super().infer(boxes, scores)
-        self.require_index_type("roisnum", roisnum.element_type)
-        self.require_rank("roisnum", roisnum.shape, 1)
+        self.require_index_type("roisnum", roisnum, 1)
         self.require_rank("boxes", boxes.shape, 3)
         self.require_rank("scores, as there is roisnum,", scores.shape, 2)
         self.require(boxes.shape[2].contains(4), "a box must have 4 coordinates, got boxes {}", boxes.shape)
@@ -269,12 +264,6 @@ class MatrixNms(ImageNmsBase):
     decay_function: str = attribute(default="linear", choices=("gaussian", "linear"))
     gaussian_sigma: float = attribute(default=2.0)
     post_threshold: float = attribute(default=0.0)
-
-    def infer(self, boxes: TensorType, scores: TensorType) -> tuple[TensorType, ...]:
-        return self.infer_outputs(*box_counts(self, boxes.shape, scores.shape), boxes, scores)
-
-    def run(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
-        return self.run_outputs(boxes, scores)
 
     def work(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
         return suppression_time(inputs[1], per_pair=100)

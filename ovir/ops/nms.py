@@ -70,17 +70,10 @@ class NonMaxSuppression1(NonMaxSuppressionBase):
         thresholds = {"iou_threshold": iou_threshold, "score_threshold": score_threshold}
         return TensorType(self.output_type, self.triplets(boxes, scores, max_output_boxes_per_class, **thresholds))
 
-    def run(
-        self,
-        boxes: Array,
-        scores: Array,
-        max_output_boxes_per_class: Array | None = None,
-        iou_threshold: Array | None = None,
-        score_threshold: Array | None = None,
-    ) -> Array:
-        triplets, _ = self.select_boxes(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
+    def run(self, boxes: Array, scores: Array, *inputs: Array | None) -> Array:
+        triplets, _ = self.select_boxes(boxes, scores, *inputs)
         batches, classes, count = scores.shape
-        sizes = batches, classes, count, class_limit(max_output_boxes_per_class, count)
+        sizes = batches, classes, count, class_limit(inputs[0] if inputs else None, count)
         padded = np.full((self.rows(*(Dimension(n, n) for n in sizes)).length, 3), -1, self.output_type.to_dtype())
         padded[: len(triplets)] = triplets[: len(padded)]
         return padded
@@ -125,8 +118,8 @@ class NonMaxSuppression9(NonMaxSuppressionBase):
     )
     output_type: ElementType = attribute(default=i64)
 
-    def require_floats(self, name: str, element_type: ElementType) -> None:
-        require_narrow_real(self, name, element_type)
+    def require_floats(self, name: str, tensor: TensorType) -> None:
+        require_narrow_real(self, name, tensor)
 
     def infer(
         self,
@@ -137,27 +130,9 @@ class NonMaxSuppression9(NonMaxSuppressionBase):
         score_threshold: TensorType | None = None,
         soft_nms_sigma: TensorType | None = None,
     ) -> tuple[TensorType, ...]:
-        return self.infer_outputs(
-            boxes,
-            scores,
-            max_output_boxes_per_class,
-            iou_threshold=iou_threshold,
-            score_threshold=score_threshold,
-            soft_nms_sigma=soft_nms_sigma,
-        )
-
-    def run(
-        self,
-        boxes: Array,
-        scores: Array,
-        max_output_boxes_per_class: Array | None = None,
-        iou_threshold: Array | None = None,
-        score_threshold: Array | None = None,
-        soft_nms_sigma: Array | None = None,
-    ) -> tuple[Array, ...]:
-        return self.run_outputs(
-            boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma
-        )
+        thresholds = {"iou_threshold": iou_threshold, "score_threshold": score_threshold}
+        thresholds["soft_nms_sigma"] = soft_nms_sigma
+        return self.infer_outputs(boxes, scores, max_output_boxes_per_class, **thresholds)
 
 
 @operator("NonMaxSuppression", opset=5)
@@ -203,13 +178,3 @@ class NMSRotated(SuppressionBase):
 
     def overlaps(self, boxes: Array) -> Overlaps:
         return rotated_overlaps(boxes if self.clockwise else boxes * np.array([1, 1, 1, 1, -1], boxes.dtype))
-
-    def run(
-        self,
-        boxes: Array,
-        scores: Array,
-        max_output_boxes_per_class: Array,
-        iou_threshold: Array,
-        score_threshold: Array,
-    ) -> tuple[Array, ...]:
-        return self.run_outputs(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)

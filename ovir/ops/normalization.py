@@ -27,12 +27,11 @@ class NormalizationBase(Operator):
     inplace = (0,)
 
     def require_numbers(self, data: TensorType) -> None:
-        self.require_numeric("data", data.element_type)
+        self.require_numeric("data", data)
 
     def check_axes(self, data: TensorType, axes: TensorType, *ranks: int) -> None:
         """Raise unless ``axes`` has an allowed rank and, if it is known, names axes of the data."""
-        self.require_integers("axes", axes.element_type)
-        self.require_rank("axes", axes.shape, *ranks)
+        self.require_integers("axes", axes, *ranks)
         if axes.constant is not None:
             self.axes(axes.constant, data.shape.rank)
 
@@ -272,21 +271,16 @@ class GroupNormalization(NormalizationBase):
     epsilon: float = attribute(default=0.0, specified=True)
 
     def infer(self, data: TensorType, scale: TensorType, bias: TensorType) -> TensorType:
-        types = (data.element_type, scale.element_type, bias.element_type)
-        element_type = self.merge_types(*types, names=("data", "scale", "bias"))
+        element_type = self.shared_type(data=data, scale=scale, bias=bias)
         self.require_real("data", element_type)
         shape = data.shape
         self.require_rank_at_least("data", shape, 2)
         for name, tensor in (("scale", scale), ("bias", bias)):
             self.require_rank(name, tensor.shape, 1)
         channels = self.merge_dims("channels", data=(shape, 1), scale=(scale.shape, 0), bias=(bias.shape, 0))
-        self.require(
-            not channels.is_static or channels.length % self.num_groups == 0,
-            "{:channel} of data of shape {} cannot be divided into {} equal groups",
-            channels,
-            shape,
-            self.num_groups,
-        )
+        message = "{:channel} of data of shape {} cannot be divided into {} equal groups"
+        fits = not channels.is_static or channels.length % self.num_groups == 0
+        self.require(fits, message, channels, shape, self.num_groups)
         return TensorType(element_type, shape.with_dim(1, channels))
 
     def run(self, data: Array, scale: Array, bias: Array) -> Array:
@@ -354,15 +348,15 @@ class BatchNormBase(NormalizationBase):
     epsilon: float = attribute(default=0.0, minimum=0, specified=True)
 
     def normalized_type(self, data: TensorType, *channels: TensorType) -> TensorType:
-        names = ("data", "gamma", "beta", "mean", "variance")
-        element_type = self.merge_types(*(t.element_type for t in (data, *channels)), names=names)
+        parameters = dict(zip(("gamma", "beta", "mean", "variance"), channels, strict=True))
+        element_type = self.shared_type(data=data, **parameters)
         self.require_real("data", element_type)
         shape = data.shape
         self.require_rank_at_least("data", shape, 2)
-        parameters = dict(zip(names[1:], (t.shape for t in channels), strict=True))
         for name, given in parameters.items():
-            self.require_rank(name, given, 1)
-        count = self.merge_dims("channels", data=(shape, 1), **{name: (given, 0) for name, given in parameters.items()})
+            self.require_rank(name, given.shape, 1)
+        places = {name: (given.shape, 0) for name, given in parameters.items()}
+        count = self.merge_dims("channels", data=(shape, 1), **places)
         self.require(count.upper != 0, "data of shape {} must have at least one channel", shape)
         return TensorType(element_type, shape.with_dim(1, count))
 

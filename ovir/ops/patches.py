@@ -21,6 +21,13 @@ from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME, output_size, same_pads
 
 
+def _require_pairs(op: Operator, *names: str) -> None:
+    for name in names:
+        given: tuple[int, ...] = getattr(op, name)
+        message = "{} must have an item for rows and one for columns, got {}"
+        op.require(len(given) == 2, message, name, list(given))
+
+
 @operator("ExtractImagePatches", opset=3)
 class ExtractImagePatches(Operator):
     """out[n, (k * C + c), p] = data[n, c, p * strides + k * rates - pads], for the positions k of a patch row by row.
@@ -41,11 +48,7 @@ class ExtractImagePatches(Operator):
     moves_elements = (0,)
 
     def infer(self, data: TensorType) -> TensorType:
-        for name in ("sizes", "strides", "rates"):
-            given: tuple[int, ...] = getattr(self, name)
-            self.require(
-                len(given) == 2, "{} must have an item for rows and one for columns, got {}", name, list(given)
-            )
+        _require_pairs(self, "sizes", "strides", "rates")
         shape = data.shape
         self.require_rank("data", shape, 4)
         windows = [shape[2 + axis].map(partial(self._windows, axis=axis)) for axis in (0, 1)]
@@ -102,17 +105,13 @@ class Col2Im(Operator):
     value_inputs = (1, 2)
 
     def infer(self, data: TensorType, output_size: TensorType, kernel_size: TensorType) -> TensorType:
-        for name in ("strides", "dilations", "pads_begin", "pads_end"):
-            given: tuple[int, ...] = getattr(self, name)
-            self.require(
-                len(given) == 2, "{} must have an item for rows and one for columns, got {}", name, list(given)
-            )
+        _require_pairs(self, "strides", "dilations", "pads_begin", "pads_end")
         for name, tensor in (("output_size", output_size), ("kernel_size", kernel_size)):
-            self.require_index_type(name, tensor.element_type)
+            self.require_index_type(name, tensor)
             self.require(
                 tensor.shape.compatible(PartialShape([2])), "{} must have shape [2], got {}", name, tensor.shape
             )
-        self.merge_types(output_size.element_type, kernel_size.element_type, names=("output_size", "kernel_size"))
+        self.shared_type(output_size=output_size, kernel_size=kernel_size)
         shape = data.shape
         self.require_rank("data", shape, 2, 3)
         if shape.rank is None:
@@ -123,12 +122,8 @@ class Col2Im(Operator):
         if kernel_size.constant is not None:
             kernel = [int(size) for size in kernel_size.constant]
             self.require(min(kernel) >= 1, "kernel_size {} must be positive", kernel)
-            divided = blocks.exact_div(kernel[0] * kernel[1])
-            if divided is None:
-                self.fail(
-                    "data {} has {:channel}, which is not a multiple of the size of kernel {}", shape, blocks, kernel
-                )
-            channels = divided
+            message = "data {} has {:channel}, which is not a multiple of the size of kernel {}"
+            channels = self.require_known(blocks.exact_div(kernel[0] * kernel[1]), message, shape, blocks, kernel)
             if all(size.is_static for size in sizes):
                 self._check_count(count, [size.length for size in sizes], kernel)
         return TensorType(data.element_type, PartialShape([*batch, channels, *sizes]))

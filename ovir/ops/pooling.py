@@ -18,7 +18,7 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-from ovir.ops.base.spatial import SAME, UndilatedWindowBase, output_size
+from ovir.ops.base.spatial import SAME, UndilatedWindowBase
 
 _FLOOR_CEIL = ("floor", "ceil")
 _TORCH = ("floor", "ceil", "ceil_torch")
@@ -41,7 +41,7 @@ class PoolBase(UndilatedWindowBase):
 
     def pooled(self, tensor: TensorType) -> PartialShape:
         """Return the shape of the output."""
-        self.require_numeric("data", tensor.element_type)
+        self.require_numeric("data", tensor)
         data, axes = tensor.shape, len(self.kernel)
         self.require_rank("data", data, 3, 4, 5)
         message = "kernel {} has {} items, but data {} has {} spatial axes"
@@ -67,10 +67,7 @@ class PoolBase(UndilatedWindowBase):
             self._require_images(PartialShape(data.shape))
         sizes = data.shape[2:]
         windows = self.windows(sizes, self.kernel)
-        counts = [
-            output_size(size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end, self.rounding_type)
-            for size, w in zip(sizes, windows, strict=True)
-        ]
+        counts = self.window_counts(sizes, windows, self.rounding_type)
         trimmed = [w.trimmed(size, count) for w, size, count in zip(windows, sizes, counts, strict=True)]
         return trimmed, (*data.shape[:2], *counts)
 
@@ -269,8 +266,8 @@ class AdaptivePoolBase(Operator):
 
     def pooled(self, data: TensorType, output_shape: TensorType) -> PartialShape:
         """Return the shape of the output."""
-        self.require_real("data", data.element_type)
-        self.require_index_type("output_shape", output_shape.element_type)
+        self.require_real("data", data)
+        self.require_index_type("output_shape", output_shape)
         self.require_rank("data", data.shape, 3, 4, 5)
         self.require_rank("output_shape", output_shape.shape, 1)
         if data.shape.rank is None:

@@ -48,8 +48,7 @@ class PriorBoxBase(Operator):
 
     def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType:
         for name, tensor in (("output_size", output_size), ("image_size", image_size)):
-            self.require_integers(name, tensor.element_type)
-            self.require_rank(name, tensor.shape, 1)
+            self.require_integers(name, tensor, 1)
             message = "{} must hold two numbers, height and width, got shape {}"
             self.require(tensor.shape[0].contains(2), message, name, tensor.shape)
         count = len(self.variance)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import log
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,6 +59,9 @@ class ProposalBase(BoxSelectionBase):
     box_coordinate_scale: float = attribute(default=1.0)
     framework: str = attribute(default="")
 
+    has_scores: ClassVar[bool] = False
+    """Whether the scores of the rows are a second output."""
+
     @property
     def is_tensorflow(self) -> bool:
         return self.framework == "tensorflow"
@@ -69,17 +73,18 @@ class ProposalBase(BoxSelectionBase):
 
     # ----- inference
 
-    def infer_outputs(
+    def infer(
         self, class_probs: TensorType, bbox_deltas: TensorType, image_shape: TensorType
-    ) -> tuple[TensorType, TensorType]:
+    ) -> TensorType | tuple[TensorType, ...]:
         """Return the types of the rows and of their scores."""
         inputs = {"class_probs": class_probs, "bbox_deltas": bbox_deltas, "image_shape": image_shape}
-        element_type = self.merge_types(*(t.element_type for t in inputs.values()), names=list(inputs))
+        element_type = self.shared_type(**inputs)
         self.require_real("class_probs", element_type)
         framework = self.framework
         self.require(framework in ("", "tensorflow"), "framework must be empty or 'tensorflow', got '{}'", framework)
         rows = self._images(*(tensor.shape for tensor in inputs.values())) * self.post_nms_topn
-        return TensorType(element_type, PartialShape([rows, 5])), TensorType(element_type, PartialShape([rows]))
+        boxes = TensorType(element_type, PartialShape([rows, 5]))
+        return (boxes, TensorType(element_type, PartialShape([rows]))) if self.has_scores else boxes
 
     def _images(self, class_probs: PartialShape, bbox_deltas: PartialShape, image_shape: PartialShape) -> Dimension:
         self.require_rank("class_probs", class_probs, 4)
@@ -105,8 +110,8 @@ class ProposalBase(BoxSelectionBase):
 
     # ----- kernel
 
-    def run_outputs(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> tuple[Array, Array]:
-        """Return the rows and their scores."""
+    def run(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> Array | tuple[Array, ...]:
+        """Return the rows and, if ``has_scores``, their scores."""
         inputs = class_probs, bbox_deltas, image_shape
         images = self._images(*(PartialShape(a.shape) for a in inputs)).length
         scores, deltas, image = map(as_f32, inputs)
@@ -128,7 +133,8 @@ class ProposalBase(BoxSelectionBase):
             rows[image, rank, 1:] = self._finish(boxes[kept], height, width)
             row_scores[image, rank] = scores.reshape(-1)[order[kept]]
         dtype = class_probs.dtype
-        return stored(rows[:, :-1].reshape(-1, 5), dtype), stored(row_scores.reshape(-1), dtype)
+        found = stored(rows[:, :-1].reshape(-1, 5), dtype)
+        return (found, stored(row_scores.reshape(-1), dtype)) if self.has_scores else found
 
     def _image_size(self, image: Array) -> tuple[np.float32, np.float32]:
         """Check the numbers of image_shape and return the extent of the image along y and x."""
@@ -212,12 +218,6 @@ class Proposal1(ProposalBase):
     Source: Proposal-1
     """
 
-    def infer(self, class_probs: TensorType, bbox_deltas: TensorType, image_shape: TensorType) -> TensorType:
-        return self.infer_outputs(class_probs, bbox_deltas, image_shape)[0]
-
-    def run(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> Array:
-        return self.run_outputs(class_probs, bbox_deltas, image_shape)[0]
-
 
 @operator("Proposal", opset=4, is_extension=True)
 class Proposal4(ProposalBase):
@@ -226,13 +226,7 @@ class Proposal4(ProposalBase):
     Source: Proposal-4
     """
 
-    def infer(
-        self, class_probs: TensorType, bbox_deltas: TensorType, image_shape: TensorType
-    ) -> tuple[TensorType, TensorType]:
-        return self.infer_outputs(class_probs, bbox_deltas, image_shape)
-
-    def run(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> tuple[Array, Array]:
-        return self.run_outputs(class_probs, bbox_deltas, image_shape)
+    has_scores = True
 
 
 # Boxes grow by a factor of at most 1000 / 16.
@@ -309,7 +303,7 @@ class GenerateProposals(GenerateProposalsBase):
         self.require(self.nms_eta == 1, "nms_eta must be 1, got {}", self.nms_eta)
         self.require_index_type("roi_num_type", self.roi_num_type, known=True)
         inputs = {"im_info": im_info, "anchors": anchors, "deltas": deltas, "scores": scores}
-        element_type = self.merge_types(*(t.element_type for t in inputs.values()), names=list(inputs))
+        element_type = self.shared_type(**inputs)
         self.require_real("im_info", element_type)
         images = self._images(*(tensor.shape for tensor in inputs.values()))
         count = Dimension(0, (images * self.post_nms_count).upper)
@@ -374,7 +368,7 @@ class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
         self, im_info: TensorType, anchors: TensorType, deltas: TensorType, scores: TensorType
     ) -> tuple[TensorType, TensorType]:
         inputs = {"im_info": im_info, "anchors": anchors, "deltas": deltas, "scores": scores}
-        element_type = self.merge_types(*(t.element_type for t in inputs.values()), names=list(inputs))
+        element_type = self.shared_type(**inputs)
         self.require_real("im_info", element_type)
         self._require_shapes(*(tensor.shape for tensor in inputs.values()))
         boxes = PartialShape([self.post_nms_count, 4])

@@ -50,11 +50,11 @@ class FakeQuantize(ElementwiseBase):
         output_low: TensorType,
         output_high: TensorType,
     ) -> TensorType:
-        ranges = (input_low, input_high, output_low, output_high)
-        element_type = self.merge_types(x.element_type, *(r.element_type for r in ranges), names=("x", *RANGES))
+        ranges = dict(zip(RANGES, (input_low, input_high, output_low, output_high), strict=True))
+        element_type = self.shared_type(x=x, **ranges)
         self.require_real("x", element_type)
         shape = x.shape
-        for name, tensor in zip(RANGES, ranges, strict=True):
+        for name, tensor in ranges.items():
             shape = self._covering(shape, tensor.shape, name)
         return TensorType(element_type, shape)
 
@@ -67,10 +67,8 @@ class FakeQuantize(ElementwiseBase):
             alone = all(dim.contains(1) for dim in given.slice(0, extra))
             self.require(alone, "{} of shape {} has more dimensions than x of shape {}", name, given, x)
             given = given.slice(extra)
-        shape = _broadcast_target(x, given)
-        if shape is None:
-            self.fail("{} of shape {} cannot be broadcast to x of shape {}", name, given, x)
-        return shape
+        message = "{} of shape {} cannot be broadcast to x of shape {}"
+        return self.require_known(_broadcast_target(x, given), message, name, given, x)
 
     def run(self, x: Array, input_low: Array, input_high: Array, output_low: Array, output_high: Array) -> Array:
         dtype = native_dtype(x.dtype)
@@ -126,17 +124,14 @@ class FakeConvert(Operator):
 
     def infer(self, data: TensorType, scale: TensorType, shift: TensorType | None = None) -> TensorType:
         others = {"scale": scale} if shift is None else {"scale": scale, "shift": shift}
-        types = (data.element_type, *(tensor.element_type for tensor in others.values()))
-        element_type = self.merge_types(*types, names=("data", *others))
+        element_type = self.shared_type(data=data, **others)
         self.require_type("data", element_type, lambda t: t in (f16, bf16, f32), "f16, bf16 or f32")
         if shift is not None and not scale.shape.compatible(shift.shape):
             self.fail("scale of shape {} and shift of shape {} must have the same shape", scale.shape, shift.shape)
         shape = data.shape
         for name, tensor in others.items():
-            fitting = _broadcast_target(shape, tensor.shape)
-            if fitting is None:
-                self.fail("{} of shape {} cannot be broadcast to data of shape {}", name, tensor.shape, data.shape)
-            shape = fitting
+            message = "{} of shape {} cannot be broadcast to data of shape {}"
+            shape = self.require_known(_broadcast_target(shape, tensor.shape), message, name, tensor.shape, data.shape)
         return TensorType(element_type, shape)
 
     def run(self, data: Array, scale: Array, shift: Array | None = None) -> Array:

@@ -62,8 +62,7 @@ class RandomUniform(RandomBase):
     value_inputs = ALL
 
     def infer(self, shape: TensorType, minval: TensorType, maxval: TensorType) -> TensorType:
-        self.require_index_type("shape", shape.element_type)
-        self.require_rank("shape", shape.shape, 1)
+        self.require_index_type("shape", shape, 1)
         listed = ", ".join(map(str, _TYPES))
         self.require(self.output_type in _TYPES, "output_type must be one of {}, got {}", listed, self.output_type)
         for name, tensor in (("minval", minval), ("maxval", maxval)):
@@ -195,8 +194,8 @@ class Multinomial(RandomBase):
     value_inputs = (1,)
 
     def infer(self, probs: TensorType, num_samples: TensorType) -> TensorType:
-        self.require_real("probs", probs.element_type)
-        self.require_integers("num_samples", num_samples.element_type)
+        self.require_real("probs", probs)
+        self.require_integers("num_samples", num_samples)
         self.require_index_type("convert_type", self.convert_type, known=True)
         self.require_rank("probs", probs.shape, 2)
         self.require_one_element("num_samples", num_samples.shape)

@@ -37,11 +37,11 @@ class Reverse(Operator):
         self.require_rank("axes", axes.shape, 1)
         rank = data.shape.rank
         if self.mode == "mask":
-            self.require_type("axes", axes.element_type, lambda t: t == boolean, "boolean in mode mask")
+            self.require_type("axes", axes, lambda t: t == boolean, "boolean in mode mask")
             message = "the mask has shape {}, but data {} has {:dimension}"
             self.require(rank is None or axes.shape[0].contains(rank), message, axes.shape, data.shape, rank)
         else:
-            self.require_integers("axes", axes.element_type)
+            self.require_integers("axes", axes)
             if axes.constant is not None:
                 self.normalize_axes(axes.constant.tolist(), rank, unique=False)
         return data.with_value(None)
@@ -68,7 +68,7 @@ class ReverseSequence(Operator):
     seq_axis: int = attribute(default=1)
 
     def infer(self, data: TensorType, seq_lengths: TensorType) -> TensorType:
-        self.require_numeric("seq_lengths", seq_lengths.element_type)
+        self.require_numeric("seq_lengths", seq_lengths)
         self.require_rank_at_least("data", data.shape, 2)
         self.require_rank("seq_lengths", seq_lengths.shape, 1)
         rank = data.shape.rank
@@ -107,8 +107,7 @@ class Roll(Operator):
 
     def infer(self, data: TensorType, shift: TensorType, axes: TensorType) -> TensorType:
         for name, tensor in (("shift", shift), ("axes", axes)):
-            self.require_index_type(name, tensor.element_type)
-            self.require_rank(name, tensor.shape, 0, 1)
+            self.require_index_type(name, tensor, 0, 1)
         message = "shift {} must be a scalar, or have the shape of axes {}"
         self.require(shift.shape.rank == 0 or shift.shape.compatible(axes.shape), message, shift.shape, axes.shape)
         if axes.constant is not None:
@@ -178,8 +177,7 @@ class BatchSpaceBase(Operator):
         """Return the items of the three inputs if all are known, after checking their shapes and signs."""
         self.require_rank_at_least("data", data.shape, 2)
         for name, tensor in items.items():
-            self.require_integers(name, tensor.element_type)
-            self.require_rank(name, tensor.shape, 1)
+            self.require_integers(name, tensor, 1)
         self._require_items(data.shape, {name: tensor.shape for name, tensor in items.items()})
         if data.shape.rank is None or any(t.constant is None for t in items.values()):
             return None
@@ -226,8 +224,7 @@ class BatchToSpace(BatchSpaceBase):
         self, data: TensorType, block_shape: TensorType, crops_begin: TensorType, crops_end: TensorType
     ) -> TensorType:
         items = self.known_items(data, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
-        types = (tensor.element_type for tensor in (block_shape, crops_begin, crops_end))
-        self.merge_types(*types, names=("block_shape", "crops_begin", "crops_end"))
+        self.shared_type(block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
         if items is None:
             return _unknown_sizes(data)
         return TensorType(data.element_type, PartialShape(self._output_dims(data.shape, *items)))
@@ -235,10 +232,8 @@ class BatchToSpace(BatchSpaceBase):
     def _output_dims(
         self, data: PartialShape, blocks: list[int], begins: list[int], ends: list[int]
     ) -> list[Dimension]:
-        batch = data[0].exact_div(prod(blocks))
-        if batch is None:
-            message = "the batch of data of shape {} is not a multiple of {}, the product of block_shape"
-            self.fail(message, data, prod(blocks))
+        message = "the batch of data of shape {} is not a multiple of {}, the product of block_shape"
+        batch = self.require_known(data[0].exact_div(prod(blocks)), message, data, prod(blocks))
         dims = [batch]
         for axis in range(1, len(blocks)):
             grown, crop = data[axis] * blocks[axis], begins[axis] + ends[axis]
@@ -288,10 +283,9 @@ class SpaceToBatch(BatchSpaceBase):
         dims = [data[0] * prod(blocks)]
         for axis in range(1, len(blocks)):
             begin, end, block = begins[axis], ends[axis], blocks[axis]
+            message = "dimension {} of data of shape {}, with pads {} and {}, is not a multiple of its block {}"
             divided = (data[axis] + (begin + end)).exact_div(block)
-            if divided is None:
-                message = "dimension {} of data of shape {}, with pads {} and {}, is not a multiple of its block {}"
-                self.fail(message, axis, data, begin, end, block)
+            divided = self.require_known(divided, message, axis, data, begin, end, block)
             dims.append(divided)
         return dims
 
@@ -343,10 +337,8 @@ class DepthToSpace(DepthSpaceBase):
 
     def _new_depth(self, data: PartialShape) -> Dimension:
         blocks = self.block_size ** len(data.dims[2:])
-        depth = data[1].exact_div(blocks)
-        if depth is None:
-            self.fail("the depth of data of shape {} is not a multiple of {}", data, blocks)
-        return depth
+        message = "the depth of data of shape {} is not a multiple of {}"
+        return self.require_known(data[1].exact_div(blocks), message, data, blocks)
 
     def run(self, data: Array) -> Array:
         b, k = self.block_size, data.ndim - 2
@@ -382,10 +374,8 @@ class SpaceToDepth(DepthSpaceBase):
     def _new_space(self, data: PartialShape) -> list[Dimension]:
         space = []
         for axis, dim in enumerate(data.dims[2:], 2):
-            divided = dim.exact_div(self.block_size)
-            if divided is None:
-                message = "dimension {} of data of shape {} is not a multiple of block_size {}"
-                self.fail(message, axis, data, self.block_size)
+            message = "dimension {} of data of shape {} is not a multiple of block_size {}"
+            divided = self.require_known(dim.exact_div(self.block_size), message, axis, data, self.block_size)
             space.append(divided)
         return space
 

@@ -45,6 +45,7 @@ class RecurrentBase(Operator):
     gates: ClassVar[int]
     functions: ClassVar[int]
     """The number of activation functions."""
+    states: ClassVar[int] = 1
 
     @property
     def biases(self) -> int:
@@ -77,20 +78,17 @@ class RecurrentBase(Operator):
         for axis, text in enumerate(parts):
             factor, _, size = text.rpartition("*")
             before, origin = known.get(size, (UNKNOWN, name))
+            message = "{} must be [{}], got shape {}: {} is not a multiple of {}"
             part = shape[axis].exact_div(int(factor or 1))
-            if part is None:
-                message = "{} must be [{}], got shape {}: {} is not a multiple of {}"
-                self.fail(message, name, layout, shape, shape[axis], factor)
+            part = self.require_known(part, message, name, layout, shape, shape[axis], factor)
+            message = "{} must be [{}], got shape {}: {} is {} here, but {} according to {}"
             merged = before.merged_with(part)
-            if merged is None:
-                message = "{} must be [{}], got shape {}: {} is {} here, but {} according to {}"
-                self.fail(message, name, layout, shape, size, part, before, origin)
+            merged = self.require_known(merged, message, name, layout, shape, size, part, before, origin)
             known[size] = merged, origin if before != UNKNOWN else name
 
     def real_type(self, **inputs: TensorType | None) -> ElementType:
         """Return the one floating-point type of the inputs."""
-        types = {name: tensor.element_type for name, tensor in inputs.items() if tensor is not None}
-        merged = self.merge_types(*types.values(), names=list(types))
+        merged = self.shared_type(**inputs)
         self.require_real("X", merged)
         return merged
 
@@ -115,7 +113,7 @@ class RecurrentBase(Operator):
         self.require(name in known, "activation '{}' must be one of relu, sigmoid, tanh, hardsigmoid", name)
         return known[name]
 
-    def weights(self, w: Array, r: Array, b: Array | None) -> tuple[Array, Array, Array]:
+    def weights(self, w: Array, r: Array, b: Array | None = None) -> tuple[Array, Array, Array]:
         """Return W, R and B in the type that is computed in; missing biases are 0."""
         w, r = as_computed(w), as_computed(r)
         rows = self.biases * r.shape[-1]
@@ -193,6 +191,7 @@ class LstmBase(RecurrentBase):
     activations: tuple[str, ...] = attribute(default=("sigmoid", "tanh", "tanh"))
     gates = 4
     functions = 3
+    states = 2
 
     def step(self, x: Array, states: Sequence[Array], r: Array, b: Array) -> tuple[Array, ...]:
         f, g, h = self.activation_functions()
@@ -227,14 +226,15 @@ class CellBase(RecurrentBase):
         element_type = self.real_type(**inputs)
         sizes = self.agreed({}, **inputs)
         state = TensorType(element_type, PartialShape([sizes.get("batch", UNKNOWN), sizes.get("hidden", UNKNOWN)]))
-        return (state, state) if "initial_cell_state" in inputs else (state,)
+        return (state,) * self.states
 
-    def run_outputs(self, x: Array, states: Sequence[Array], w: Array, r: Array, b: Array | None) -> tuple[Array, ...]:
-        """Return the next states."""
-        w, r, b = self.weights(w, r, b)
-        inputs = as_computed(x) @ w.T + b[: len(w)]
-        after = self.step(inputs, [as_computed(state) for state in states], r, b)
-        return tuple(state.astype(x.dtype, copy=False) for state in after)
+    def run(self, x: Array, *inputs: Array) -> Array | tuple[Array, ...]:
+        """Return the next states; the inputs are X, the states, W, R and, if there are biases, B."""
+        w, r, b = self.weights(*inputs[self.states :])
+        products = as_computed(x) @ w.T + b[: len(w)]
+        after = self.step(products, [as_computed(state) for state in inputs[: self.states]], r, b)
+        results = tuple(state.astype(x.dtype, copy=False) for state in after)
+        return results if len(results) > 1 else results[0]
 
 
 @operator("RNNCell", opset=1, not_in=(2,), is_extension=True)
@@ -252,9 +252,6 @@ class RNNCell(CellBase, RnnBase):
         self, x: TensorType, initial_hidden_state: TensorType, w: TensorType, r: TensorType, b: TensorType
     ) -> tuple[TensorType, ...]:
         return self.infer_outputs(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
-
-    def run(self, x: Array, initial_hidden_state: Array, w: Array, r: Array, b: Array) -> Array:
-        return self.run_outputs(x, (initial_hidden_state,), w, r, b)[0]
 
 
 @operator("GRUCell", opset=3, is_extension=True)
@@ -283,16 +280,6 @@ class GRUCell(CellBase, GruBase):
     ) -> tuple[TensorType, ...]:
         return self.infer_outputs(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
 
-    def run(
-        self,
-        x: Array,
-        initial_hidden_state: Array,
-        w: Array,
-        r: Array,
-        b: Array | None = None,
-    ) -> Array:
-        return self.run_outputs(x, (initial_hidden_state,), w, r, b)[0]
-
 
 @operator("LSTMCell", opset=4)
 class LSTMCell4(CellBase, LstmBase):
@@ -318,20 +305,8 @@ class LSTMCell4(CellBase, LstmBase):
         r: TensorType,
         b: TensorType | None = None,
     ) -> tuple[TensorType, ...]:
-        return self.infer_outputs(
-            X=x, initial_hidden_state=initial_hidden_state, initial_cell_state=initial_cell_state, W=w, R=r, B=b
-        )
-
-    def run(
-        self,
-        x: Array,
-        initial_hidden_state: Array,
-        initial_cell_state: Array,
-        w: Array,
-        r: Array,
-        b: Array | None = None,
-    ) -> tuple[Array, ...]:
-        return self.run_outputs(x, (initial_hidden_state, initial_cell_state), w, r, b)
+        states = {"initial_hidden_state": initial_hidden_state, "initial_cell_state": initial_cell_state}
+        return self.infer_outputs(X=x, **states, W=w, R=r, B=b)
 
 
 @operator("LSTMCell", opset=1)
@@ -359,28 +334,18 @@ class LSTMCell1(LSTMCell4):
         b: TensorType | None = None,
         p: TensorType | None = None,
     ) -> tuple[TensorType, ...]:
-        return self.infer_outputs(
-            X=x, initial_hidden_state=initial_hidden_state, initial_cell_state=initial_cell_state, W=w, R=r, B=b, P=p
-        )
+        states = {"initial_hidden_state": initial_hidden_state, "initial_cell_state": initial_cell_state}
+        return self.infer_outputs(X=x, **states, W=w, R=r, B=b, P=p)
 
-    def run(
-        self,
-        x: Array,
-        initial_hidden_state: Array,
-        initial_cell_state: Array,
-        w: Array,
-        r: Array,
-        b: Array | None = None,
-        p: Array | None = None,
-    ) -> tuple[Array, ...]:
+    def run(self, x: Array, *inputs: Array) -> Array | tuple[Array, ...]:
         ignored = "{} is ignored, as in the specification and the CPU plugin; other devices may use it"
         if self.weights_format != "fico":
             report(ignored.format(f"weights_format {self.weights_format}"))
         if self.input_forget:
             report(ignored.format("input_forget"))
-        if p is not None and p.any():
+        if any(p.any() for p in inputs[5:]):
             report(ignored.format("nonzero P"))
-        return self.run_outputs(x, (initial_hidden_state, initial_cell_state), w, r, b)
+        return super().run(x, *inputs[:5])
 
 
 # --------------------------------------------------------------------------- sequences
@@ -421,26 +386,24 @@ class SequenceBase(RecurrentBase):
         """Return the types of Y and of the last states."""
         self.activation_functions()
         element_type = self.real_type(**inputs)
-        self.require_integers("sequence_lengths", sequence_lengths.element_type)
+        self.require_integers("sequence_lengths", sequence_lengths)
         known = {"directions": (self.directions, f"direction {self.direction}")}
         sizes = self.agreed(known, **inputs, sequence_lengths=sequence_lengths)
         batch, directions, time, hidden = (
             sizes.get(name, UNKNOWN) for name in ("batch", "directions", "time", "hidden")
         )
         state = TensorType(element_type, PartialShape([batch, directions, hidden]))
-        count = 2 if "initial_cell_state" in inputs else 1
-        return TensorType(element_type, PartialShape([batch, directions, time, hidden])), *[state] * count
+        return TensorType(element_type, PartialShape([batch, directions, time, hidden])), *[state] * self.states
 
-    def run_outputs(
-        self, x: Array, states: Sequence[Array], sequence_lengths: Array, w: Array, r: Array, b: Array
-    ) -> tuple[Array, ...]:
-        """Return Y and the last states."""
+    def run(self, x: Array, *inputs: Array) -> tuple[Array, ...]:
+        """Return Y and the last states; the inputs are X, the states, sequence_lengths, W, R and B."""
+        *states, sequence_lengths, w, r, b = inputs
         self._check_lengths(sequence_lengths, x.shape[1])
         w, r, b = self.weights(w, r, b)
-        inputs, *states = map(as_computed, (x, *states))
+        x_computed, *states = map(as_computed, (x, *states))
         results = []
         for d in range(self.directions):
-            products = inputs @ w[d].T + b[d, : w.shape[1]]
+            products = x_computed @ w[d].T + b[d, : w.shape[1]]
             backward = d == 1 or self.direction == "reverse"
             begin = [state[:, d] for state in states]
             results.append(self._run_direction(products, begin, sequence_lengths, r[d], b[d], backward))
@@ -482,17 +445,6 @@ class HiddenSequenceBase(SequenceBase):
         b: TensorType,
     ) -> tuple[TensorType, ...]:
         return self.infer_outputs(sequence_lengths, X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
-
-    def run(
-        self,
-        x: Array,
-        initial_hidden_state: Array,
-        sequence_lengths: Array,
-        w: Array,
-        r: Array,
-        b: Array,
-    ) -> tuple[Array, ...]:
-        return self.run_outputs(x, (initial_hidden_state,), sequence_lengths, w, r, b)
 
 
 @operator("RNNSequence", opset=5)
@@ -547,15 +499,3 @@ class LSTMSequence(SequenceBase, LstmBase):
     ) -> tuple[TensorType, ...]:
         states = {"initial_hidden_state": initial_hidden_state, "initial_cell_state": initial_cell_state}
         return self.infer_outputs(sequence_lengths, X=x, **states, W=w, R=r, B=b)
-
-    def run(
-        self,
-        x: Array,
-        initial_hidden_state: Array,
-        initial_cell_state: Array,
-        sequence_lengths: Array,
-        w: Array,
-        r: Array,
-        b: Array,
-    ) -> tuple[Array, ...]:
-        return self.run_outputs(x, (initial_hidden_state, initial_cell_state), sequence_lengths, w, r, b)

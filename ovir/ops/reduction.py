@@ -43,8 +43,7 @@ class ReductionBase(Operator):
 
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
         self.check_type(data.element_type)
-        self.require_integers("axes", axes.element_type)
-        self.require_rank("axes", axes.shape, 0, 1)
+        self.require_integers("axes", axes, 0, 1)
         return TensorType(data.element_type, self._reduced(data.shape, axes))
 
     def check_type(self, element_type: ElementType) -> None:
@@ -303,8 +302,8 @@ class CumSum(Operator):
     value_inputs = (1,)
 
     def infer(self, data: TensorType, axis: TensorType) -> TensorType:
-        self.require_numeric("data", data.element_type)
-        self.require_index_type("axis", axis.element_type)
+        self.require_numeric("data", data)
+        self.require_index_type("axis", axis)
         self.require(axis.shape.size().contains(1), "axis must have one element, got shape {}", axis.shape)
         if axis.constant is not None:
             self.normalize_axis(int(axis.constant.item()), data.shape.rank, of=data.shape)

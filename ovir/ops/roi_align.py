@@ -40,9 +40,9 @@ class RoiAlignBase(RegionBase):
     """The count of numbers that describe a region."""
 
     def infer(self, data: TensorType, rois: TensorType, batch_indices: TensorType) -> TensorType:
-        element_type = self.merge_types(data.element_type, rois.element_type, names=("data", "rois"))
+        element_type = self.shared_type(data=data, rois=rois)
         self.require_real("data", element_type)
-        self.require_integers("batch_indices", batch_indices.element_type)
+        self.require_integers("batch_indices", batch_indices)
         self.require_rank("data", data.shape, 4)
         self.require_numbers("rois", rois.shape, self.columns)
         self.require_rank("batch_indices", batch_indices.shape, 1)

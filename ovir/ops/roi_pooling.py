@@ -26,8 +26,8 @@ class RoiPoolingBase(RegionBase):
     spatial_scale: float
 
     def require_inputs(self, data: TensorType, rois: TensorType) -> None:
-        self.require_real("data", data.element_type)
-        self.require_real("rois", rois.element_type)
+        self.require_real("data", data)
+        self.require_real("rois", rois)
         self.require_rank("data", data.shape, 4)
         self.require_numbers("rois", rois.shape, 5)
 
@@ -89,7 +89,7 @@ class ROIPooling(RoiPoolingBase):
 
     def infer(self, data: TensorType, rois: TensorType) -> TensorType:
         self.require_inputs(data, rois)
-        element_type = self.merge_types(data.element_type, rois.element_type, names=("data", "rois"))
+        element_type = self.shared_type(data=data, rois=rois)
         self.require_scale()
         return TensorType(element_type, PartialShape([rois.shape[0], data.shape[1], *self.bins()]))
 
@@ -276,7 +276,7 @@ class DeformablePSROIPooling(RoiPoolingBase):
         if offsets is not None:
             inputs["offsets"] = offsets
             self.require_rank("offsets", offsets.shape, 4)
-        element_type = self.merge_types(*(t.element_type for t in inputs.values()), names=list(inputs))
+        element_type = self.shared_type(**inputs)
         self._require_channels(data.shape)
         bins = [self.group_size] * 2
         return TensorType(element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))

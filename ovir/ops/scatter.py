@@ -53,7 +53,7 @@ class ScatterBase(Operator):
 
     def require_axis(self, axis: TensorType, data: PartialShape) -> int | None:
         """Return the axis counted from the front, if it is known."""
-        self.require_integers("axis", axis.element_type)
+        self.require_integers("axis", axis)
         self.require_one_element("axis", axis.shape)
         if axis.constant is None or data.rank is None:
             return None
@@ -86,8 +86,8 @@ class ScatterUpdate(ScatterBase):
     value_inputs = (3,)
 
     def infer(self, data: TensorType, indices: TensorType, updates: TensorType, axis: TensorType) -> TensorType:
-        self.require_integers("indices", indices.element_type)
-        element_type = self.merge_types(data.element_type, updates.element_type, names=("data", "updates"))
+        self.require_integers("indices", indices)
+        element_type = self.shared_type(data=data, updates=updates)
         known = self.require_axis(axis, data.shape)
         ranks = data.shape.rank, indices.shape.rank, updates.shape.rank
         if None not in ranks:
@@ -133,8 +133,8 @@ class ScatterElementsUpdate3(ScatterBase):
     value_inputs = (3,)
 
     def infer(self, data: TensorType, indices: TensorType, updates: TensorType, axis: TensorType) -> TensorType:
-        self.require_integers("indices", indices.element_type)
-        element_type = self.merge_types(data.element_type, updates.element_type, names=("data", "updates"))
+        self.require_integers("indices", indices)
+        element_type = self.shared_type(data=data, updates=updates)
         message = "indices {} must have the rank of data {}"
         fits = data.shape.rank is None or indices.shape.rank in (None, data.shape.rank)
         self.require(fits, message, indices.shape, data.shape)
@@ -200,8 +200,8 @@ class ScatterNDUpdate4(ScatterBase):
     domains = by_input(indices=Coordinates("data"))
 
     def infer(self, data: TensorType, indices: TensorType, updates: TensorType) -> TensorType:
-        self.require_index_type("indices", indices.element_type)
-        element_type = self.merge_types(data.element_type, updates.element_type, names=("data", "updates"))
+        self.require_index_type("indices", indices)
+        element_type = self.shared_type(data=data, updates=updates)
         for name, tensor in (("data", data), ("indices", indices)):
             self.require_rank_at_least(name, tensor.shape, 1)
         if data.shape.rank is not None and indices.shape.rank is not None and indices.shape[-1].is_static:

@@ -37,17 +37,15 @@ class SegmentMax(Operator):
     value_inputs = (1, 2)
 
     def infer(self, data: TensorType, segment_ids: TensorType, num_segments: TensorType | None = None) -> TensorType:
-        self.require_numeric("data", data.element_type)
+        self.require_numeric("data", data)
         self.require_rank_at_least("data", data.shape, 1)
-        self.require_index_type("segment_ids", segment_ids.element_type)
-        self.require_rank("segment_ids", segment_ids.shape, 1)
+        self.require_index_type("segment_ids", segment_ids, 1)
         self.merge_dims("rows", data=(data.shape, 0), segment_ids=(segment_ids.shape, 0))
         if segment_ids.constant is not None:
             self._check_sorted(segment_ids.constant)
         segments = UNKNOWN
         if num_segments is not None:
-            self.require_index_type("num_segments", num_segments.element_type)
-            self.require_rank("num_segments", num_segments.shape, 0)
+            self.require_index_type("num_segments", num_segments, 0)
             segments = self.count_of("num_segments", num_segments)
         elif segment_ids.constant is not None:
             needed = _needed(segment_ids.constant)
@@ -61,10 +59,8 @@ class SegmentMax(Operator):
             needed, segments = segments, int(num_segments.item())
             self.check_count("num_segments", segments)
             if needed > segments:
-                report(
-                    f"segment_ids go up to {needed - 1}, but num_segments is {segments}",
-                    "rows of the other ids are ignored",
-                )
+                found = f"segment_ids go up to {needed - 1}, but num_segments is {segments}"
+                report(found, "rows of the other ids are ignored")
         fill = 0 if self.fill_mode == "zero" else lowest_finite(data.dtype)
         result = np.full((segments, *data.shape[1:]), fill, data.dtype)
         limits = np.searchsorted(segment_ids, np.arange(segments + 1)).tolist()
@@ -105,16 +101,16 @@ class EmbeddingBagBase(Operator):
     ) -> list[Dimension]:
         """Check types and ranks and return the dimensions of ``indices``; ``others`` must have the type of the
         indices."""
-        self.require_numeric("emb_table", table.element_type)
+        self.require_numeric("emb_table", table)
         self.require_rank_at_least("emb_table", table.shape, 1)
-        integers = {"indices": indices, **{name: other for name, other in others.items() if other is not None}}
-        for name, tensor in integers.items():
-            self.require_index_type(name, tensor.element_type)
-        self.merge_types(*(tensor.element_type for tensor in integers.values()), names=list(integers))
+        for name, tensor in {"indices": indices, **others}.items():
+            if tensor is not None:
+                self.require_index_type(name, tensor)
+        self.shared_type(indices=indices, **others)
         alike = {"indices": indices.shape}
         if weights is not None:
             self.require(self.reduction == "sum", "reduction {} does not allow per_sample_weights", self.reduction)
-            self.merge_types(table.element_type, weights.element_type, names=("emb_table", "per_sample_weights"))
+            self.shared_type(emb_table=table, per_sample_weights=weights)
             alike["per_sample_weights"] = weights.shape
         for name, shape in alike.items():
             self.require_rank(name, shape, rank)
@@ -351,11 +347,10 @@ class SparseFillEmptyRows(Operator):
     def infer(
         self, values: TensorType, dense_shape: TensorType, indices: TensorType, default_value: TensorType
     ) -> tuple[TensorType, ...]:
-        self.require_index_type("dense_shape", dense_shape.element_type)
-        self.require_index_type("indices", indices.element_type)
-        index_type = self.merge_types(dense_shape.element_type, indices.element_type, names=("dense_shape", "indices"))
-        types = values.element_type, default_value.element_type
-        element_type = self.merge_types(*types, names=("values", "default_value"))
+        self.require_index_type("dense_shape", dense_shape)
+        self.require_index_type("indices", indices)
+        index_type = self.shared_type(dense_shape=dense_shape, indices=indices)
+        element_type = self.shared_type(values=values, default_value=default_value)
         self.require_numeric("values", element_type)
         for name, tensor, rank in (("values", values, 1), ("indices", indices, 2), ("default_value", default_value, 0)):
             self.require_rank(name, tensor.shape, rank)

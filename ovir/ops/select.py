@@ -28,7 +28,7 @@ class Select(ElementwiseBase):
     inplace = (1, 2)
 
     def infer(self, cond: TensorType, then: TensorType, other: TensorType) -> TensorType:
-        self.require_type("cond", cond.element_type, lambda t: t == boolean, "boolean")
+        self.require_type("cond", cond, lambda t: t == boolean, "boolean")
         element_type = self.merge_types(then.element_type, other.element_type, names=("then", "else"))
         shape = self.broadcast_shapes(then.shape, other.shape, ("then", "else"))
         shape = self.broadcast_shapes(shape, cond.shape, ("then and else", "cond"))

@@ -91,8 +91,7 @@ class Reshape(Operator):
     exact_inputs = (1,)
 
     def infer(self, data: TensorType, shape: TensorType) -> TensorType:
-        self.require_integers("shape", shape.element_type)
-        self.require_rank("shape", shape.shape, 1)
+        self.require_integers("shape", shape, 1)
         known = shape.bounds_or_unknown()
         if known is None:
             return TensorType(data.element_type, PartialShape(None))
@@ -278,8 +277,7 @@ class AxesBase(Operator):
     value_inputs = (1,)
 
     def check_axes(self, axes: TensorType) -> None:
-        self.require_integers("axes", axes.element_type)
-        self.require_rank("axes", axes.shape, 0, 1)
+        self.require_integers("axes", axes, 0, 1)
 
     def rows_from(self, inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...] | None:
         return _rows_in_order(inputs, output)
@@ -405,8 +403,7 @@ class Transpose(Operator):
     value_inputs = (1,)
 
     def infer(self, data: TensorType, order: TensorType) -> TensorType:
-        self.require_integers("order", order.element_type)
-        self.require_rank("order", order.shape, 1)
+        self.require_integers("order", order, 1)
         rank = data.shape.rank
         length = order.shape[0]
         fits = rank is None or length.contains(rank) or length.contains(0)

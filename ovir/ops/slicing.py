@@ -122,8 +122,7 @@ class SlicingBase(Operator):
     def common_length(self, vectors: Mapping[str, TensorType]) -> Dimension:
         """Return the number of elements of some vectors of integers, which must be equal."""
         for name, vector in vectors.items():
-            self.require_integers(name, vector.element_type)
-            self.require_rank(name, vector.shape, 1)
+            self.require_integers(name, vector, 1)
         return self.merge_dims("elements", **{name: (vector.shape, 0) for name, vector in vectors.items()})
 
     def known_step(self, name: str, step: TensorType, index: int) -> int | None:
@@ -211,8 +210,7 @@ class Slice(SliceOperatorBase):
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
         return _why_whole(inputs[0], output, inputs[3])
 
-    def run(self, data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None) -> Array:
-        vectors = [start, stop, step] if axes is None else [start, stop, step, axes]
+    def run(self, data: Array, *vectors: Array) -> Array:
         return data[self.index(data.shape, vectors)]
 
 
@@ -238,7 +236,7 @@ class SliceScatter(SliceOperatorBase):
         axes: TensorType | None = None,
     ) -> TensorType:
         vectors = [start, stop, step] if axes is None else [start, stop, step, axes]
-        element_type = self.merge_types(data.element_type, updates.element_type, names=("data", "updates"))
+        element_type = self.shared_type(data=data, updates=updates)
         ranked = updates.shape.rank is not None and data.shape.rank is None
         shape = PartialShape([UNKNOWN] * len(updates.shape)) if ranked else data.shape
         wanted = self.sliced_shape(shape, vectors)
@@ -246,17 +244,9 @@ class SliceScatter(SliceOperatorBase):
         self.require(updates.shape.compatible(wanted), message, updates.shape, wanted)
         return TensorType(element_type, shape)
 
-    def run(
-        self,
-        data: Array,
-        updates: Array,
-        start: Array,
-        stop: Array,
-        step: Array,
-        axes: Array | None = None,
-    ) -> Array:
+    def run(self, data: Array, updates: Array, *vectors: Array) -> Array:
         out = data.copy()
-        self.write(out, updates, start, stop, step, *(() if axes is None else (axes,)))
+        self.write(out, updates, *vectors)
         return out
 
     def write(self, out: Array, updates: Array, *vectors: Array) -> None:

@@ -43,8 +43,7 @@ class TopK3(Operator):
     exact_inputs = (1,)
 
     def infer(self, data: TensorType, k: TensorType) -> tuple[TensorType, TensorType]:
-        self.require_integers("k", k.element_type)
-        self.require_rank("k", k.shape, 0)
+        self.require_integers("k", k, 0)
         self.require_index_type("index_element_type", self.index_element_type, known=True)
         self.require_rank_at_least("data", data.shape, 1)
         axis = self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
@@ -56,10 +55,8 @@ class TopK3(Operator):
     def _count(self, size: Dimension, k: TensorType) -> Dimension:
         """Return the number of elements taken of a dimension."""
         count = self.count_of("k", k)
-        fitting = count.merged_with(Dimension(0, size.upper))
-        if fitting is None:
-            self.fail("k is {}, more than the size {} of axis {}", count, size, self.axis)
-        return fitting
+        message = "k is {}, more than the size {} of axis {}"
+        return self.require_known(count.merged_with(Dimension(0, size.upper)), message, count, size, self.axis)
 
     def run(self, data: Array, k: Array) -> tuple[Array, Array]:
         axis, count = self.normalize_axis(self.axis, data.ndim), int(k.item())
@@ -190,7 +187,7 @@ class Unique(Operator):
         """Return the axis counted from the front; None without an axis or if the rank of data is unknown."""
         if axis is None:
             return None
-        self.require_index_type("axis", axis.element_type)
+        self.require_index_type("axis", axis)
         self.require_one_element("axis", axis.shape)
         if axis.constant is None:
             self.fail("axis must be a constant")
@@ -239,7 +236,7 @@ class SearchSortedBase(Operator):
     def require_types(self, **inputs: TensorType) -> None:
         self.require_index_type("output_type", self.output_type, known=True)
         for name, tensor in inputs.items():
-            self.require_numeric(name, tensor.element_type)
+            self.require_numeric(name, tensor)
 
 
 @operator("Bucketize", opset=3)
@@ -286,23 +283,19 @@ class SearchSorted(SearchSortedBase):
 
     def infer(self, sorted_sequence: TensorType, values: TensorType) -> TensorType:
         self.require_types(sorted=sorted_sequence, values=values)
-        self.merge_types(sorted_sequence.element_type, values.element_type, names=("sorted", "values"))
+        self.shared_type(sorted=sorted_sequence, values=values)
         rows, shape = sorted_sequence.shape, values.shape
         self.require_rank_at_least("sorted", rows, 1)
         if shape.rank is None:
             # A single row can be searched for values of any shape.
             known = rows.rank is not None and rows.rank > 1
             return TensorType(self.output_type, rows.with_dim(-1, UNKNOWN) if known else shape)
-        self.require(
-            shape.rank != 0 or rows.rank in (None, 1),
-            "sorted {} must have one dimension, because values is a scalar",
-            rows,
-        )
+        message = "sorted {} must have one dimension, because values is a scalar"
+        self.require(shape.rank != 0 or rows.rank in (None, 1), message, rows)
         if rows.rank is None or rows.rank == 1:
             return TensorType(self.output_type, shape)
-        merged = shape.merged_with(rows, except_axis=shape.rank - 1)
-        if merged is None:
-            self.fail("sorted {} and values {} must have equal dimensions except the last", rows, shape)
+        message = "sorted {} and values {} must have equal dimensions except the last"
+        merged = self.require_known(shape.merged_with(rows, except_axis=shape.rank - 1), message, rows, shape)
         return TensorType(self.output_type, merged)
 
     def run(self, sorted_sequence: Array, values: Array) -> Array:

@@ -25,7 +25,7 @@ class StringTensorUnpack(Operator):
     value_inputs = (0,)
 
     def infer(self, data: TensorType) -> tuple[TensorType, TensorType, TensorType]:
-        self.require_type("data", data.element_type, lambda t: t == string, "string")
+        self.require_type("data", data, lambda t: t == string, "string")
         place = TensorType(i32, data.shape)
         length = UNKNOWN if data.constant is None else as_dimension(join_strings(data.constant)[0].size)
         return place, place, TensorType(u8, PartialShape([length]))
@@ -50,13 +50,12 @@ class StringTensorPack(Operator):
 
     def infer(self, begins: TensorType, ends: TensorType, symbols: TensorType) -> TensorType:
         for name, tensor in (("begins", begins), ("ends", ends)):
-            self.require_index_type(name, tensor.element_type)
-        self.merge_types(begins.element_type, ends.element_type, names=("begins", "ends"))
-        self.require_type("symbols", symbols.element_type, lambda t: t == u8, "u8")
+            self.require_index_type(name, tensor)
+        self.shared_type(begins=begins, ends=ends)
+        self.require_type("symbols", symbols, lambda t: t == u8, "u8")
         self.require_rank("symbols", symbols.shape, 1)
-        shape = begins.shape.merged_with(ends.shape)
-        if shape is None:
-            self.fail("begins {} and ends {} must have equal shapes", begins, ends)
+        message = "begins {} and ends {} must have equal shapes"
+        shape = self.require_known(begins.shape.merged_with(ends.shape), message, begins, ends)
         return TensorType(string, shape)
 
     def run(self, begins: Array, ends: Array, symbols: Array) -> Array:

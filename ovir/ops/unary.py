@@ -41,8 +41,8 @@ class UnaryBase(Operator):
 
     def infer(self, data: TensorType) -> TensorType:
         if self.real_only:
-            self.require_real("data", data.element_type)
-        self.require_numeric("data", data.element_type)
+            self.require_real("data", data)
+        self.require_numeric("data", data)
         return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array) -> Array:

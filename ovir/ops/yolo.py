@@ -47,7 +47,7 @@ class RegionYolo(Operator):
         return self.num if self.do_softmax else len(self.mask)
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require_real("data", data.element_type)
+        self.require_real("data", data)
         return TensorType(data.element_type, self._shape(data.shape))
 
     def _shape(self, data: PartialShape) -> PartialShape:
@@ -109,9 +109,8 @@ class ReorgYolo(Operator):
         self.require(fits, message, shape, channels, stride * stride)
         dims = [shape[0], channels * (stride * stride)]
         for axis in (2, 3):
-            divided = shape[axis].exact_div(stride)
-            if divided is None:
-                self.fail("dimension {} of data {} is not divisible by the stride {}", axis, shape, stride)
+            message = "dimension {} of data {} is not divisible by the stride {}"
+            divided = self.require_known(shape[axis].exact_div(stride), message, axis, shape, stride)
             dims.append(divided)
         return TensorType(data.element_type, PartialShape(dims))
 

@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from ovir.checks.recovering import read_recovering
-from ovir.diagnostics.codes import CODES, Severity
+from ovir.checks.rules import CODES
+from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic, counts_text
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.wording import plural

@@ -20,6 +20,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.reports.charts import Chart, bars, curve, histogram
 from ovir.reports.page import Block, Cell, Column, Detail, Fact, Page, Pairs, Table, Text
 from ovir.reports.tables import add_diagnostics, add_layers, layers_by_title
+from ovir.runtime.listeners import ResultListener
 from ovir.runtime.results import Results
 
 FIRST_VALUES = 6
@@ -51,20 +52,13 @@ class Ran:
     """The types that outputs of unknown sizes had."""
 
 
-class RanTypes:
+class RanTypes(ResultListener):
     """A listener that keeps the types of outputs of unknown sizes; in a body, those of the last iteration."""
 
     def __init__(self, model: LayerGraph) -> None:
         self.types: dict[Port, str] = {}
         layers = (layer for layer in model.walk() if not layer.is_dead)
         self.wanted_steps = {x.key for x in layers if not all(port.shape.is_static for port in x.outputs)}
-
-    def see_inputs(self, model: LayerGraph, arrays: Sequence[Array]) -> None:
-        for port, array in zip(model.inputs, arrays, strict=True):
-            self.did_run(port.layer, (), (array,))
-
-    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
-        """Do nothing before a layer."""
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         for port, array in zip(layer.outputs, outputs, strict=False):

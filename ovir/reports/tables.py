@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ovir.diagnostics.codes import CODES, Severity
+from ovir.checks.rules import CODES
+from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer
 from ovir.reports.page import Block, Cell, Column, Detail, Explanation, Page, Table, Text, Tone

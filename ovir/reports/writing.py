@@ -18,8 +18,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from ovir.checks.rules import CODES
 from ovir.core.short_names import short_names
-from ovir.diagnostics.codes import CODES, section
+from ovir.diagnostics.codes import section
 from ovir.diagnostics.errors import require_packages
 from ovir.diagnostics.wording import escaped
 from ovir.reports.charts import Chart

@@ -19,7 +19,7 @@ from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Port
 from ovir.inference.models import infer_for_call
-from ovir.runtime.decompression import fit_in_f32
+from ovir.runtime.decompression import types_kept_compressed
 from ovir.runtime.emulation import Emulation, emulation_of
 from ovir.runtime.executor import Executor
 from ovir.runtime.executor_cache import MOST_BINDINGS, ExecutorCache, InputShapes, States
@@ -112,7 +112,7 @@ class CompiledModel(PublicNames):
         self.strict: bool = strict
         """Whether a value that the specification excludes is an error."""
         self.keep_compressed: bool | None = keep_compressed
-        """Whether weights stay compressed: all that take less memory so, none, or (None) large matrices of codes."""
+        """Whether weights stay compressed: all that take less memory so, none, or (None) those of a large model."""
         self.emulation = emulation_of(emulate)
         if keep_compressed and self.emulation is not None:
             message = "emulate and keep_compressed exclude each other: rounded weights are kept as f32"
@@ -123,7 +123,7 @@ class CompiledModel(PublicNames):
         self._changing = threading.Lock()
         """Held while the model is replaced by its copy, which waits for the runs of all requests."""
         self._requests: WeakSet[InferRequest] = WeakSet()
-        self._fit = fit_in_f32(model)  # one answer for all plans, which themselves take memory
+        self._kept_types = types_kept_compressed(model)  # one answer for all plans, which themselves take memory
         self._folded: Folded = WeakValueDictionary()
         self._plan: Plan | None = self._make_plan(model)  # raises what cannot run
         self._last_tapped: tuple[frozenset[str], Plan] = frozenset(), self._plan
@@ -158,7 +158,7 @@ class CompiledModel(PublicNames):
                 model,
                 keep,
                 keep_compressed=self.keep_compressed if self.emulation is None else False,
-                fit=self._fit,
+                kept_types=self._kept_types,
                 folded=self._folded,
                 emulation=self.emulation,
                 original=original,

@@ -9,6 +9,7 @@ parts that it needs. The rule is in ``_stays_compressed``; ``keep_compressed`` c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,12 +42,11 @@ from ovir.ops.infrastructure import Const
 from ovir.runtime.plan import applied_operator
 from ovir.system.python_runtime import free_memory
 
-LARGE = 1 << 19
-"""The number of elements above which a matrix of codes of 4 or 8 bits stays compressed by default.
+SMALL = 1 << 27
+"""The bytes that the codes of a model, which have 8 bits or fewer, may take in f32, where all are decompressed once.
 
-Up to 2^20 elements, a product of one row with codes takes 1.3 to 1.9 times as long as with f32; beyond, 0.9 to 1.3
-times with 8 bits, and 1.2 to 2.9 with 4 bits. With 128 rows it takes 1.0 to 1.35 times as long. The limit 1 << 20 saves
-4% of a decoder's token with 8 bits, for 1.45 times the memory.
+A product of one row with codes of up to 2^20 elements takes 1.3 to 1.9 times as long as with f32; beyond, 0.9 to 1.3
+times with 8 bits, and 1.2 to 2.9 with 4 bits. With 128 rows it takes 1.0 to 1.35 times as long.
 """
 
 _SHARE = 0.5
@@ -233,24 +233,29 @@ class Decompressions:
     """Layers that only feed these layers, so that the plan does not run them."""
 
 
-def fit_in_f32(model: LayerGraph) -> bool:
-    """Return whether all weights of 16 bits of a model, its bodies included, take at most half of the free memory in
-    f32."""
-    operators = [layer.operator for layer in model.walk()]
-    sizes = (prod(op.shape) for op in operators if isinstance(op, Const) and op.element_type in _NARROW)
-    needed = sum(sizes) * f32.bits // 8
-    return needed <= _ALWAYS or (free := free_memory()) is None or needed <= _SHARE * free
+def types_kept_compressed(model: LayerGraph) -> frozenset[ElementType]:
+    """Return the types of the weights that stay compressed by default, because all of a model, its bodies included,
+    take too much memory in f32: more than half of what is free for 16 bits, and than ``SMALL`` for codes."""
+    sizes: Counter[ElementType] = Counter()
+    for layer in model.walk():
+        if isinstance(op := layer.operator, Const):
+            sizes[op.element_type] += prod(op.shape) * f32.bits // 8
+    codes = [kind for kind in sizes if kind.is_integral and kind.bits <= 8]
+    kept = codes if sum(sizes[kind] for kind in codes) > SMALL else []
+    narrow = sum(sizes[kind] for kind in _NARROW)
+    if narrow > _ALWAYS and (free := free_memory()) is not None and narrow > _SHARE * free:
+        kept.extend(_NARROW)
+    return frozenset(kept)
 
 
 def find_decompressions(
     model: LayerGraph,
     is_tapped: Callable[[Layer], bool],
-    keep_compressed: bool | None = None,
-    *,
-    fit: bool = True,
+    keep_compressed: bool | None,
+    kept_types: Collection[ElementType] = (),
 ) -> Decompressions:
-    """Return all compressed weights of the model; layers whose own output is tapped are not absorbed. ``fit`` says
-    whether there is memory for the weights of 16 bits in f32."""
+    """Return all compressed weights of the model; layers whose own output is tapped are not absorbed. ``kept_types``
+    are those of ``types_kept_compressed``."""
     decompressing: dict[Layer, int] = {}  # how many layers run to decompress the output of each
     for layer in model.layers:
         if _is_decompression(layer, decompressing):
@@ -271,7 +276,7 @@ def find_decompressions(
         readers = _readers(layer) - decompressing.keys()
         if readers and _is_smaller(layer):
             weights = ConstantWeights(layer.outputs[0])
-            if _stays_compressed(weights, readers, keep_compressed, fit):
+            if _stays_compressed(weights, readers, keep_compressed, kept_types):
                 kept[layer] = weights
             elif not isinstance(layer.operator, Const):
                 ends.add(layer)
@@ -330,24 +335,28 @@ def _converts_to_f32(layer: Layer) -> bool:
 
 
 def _stays_compressed(
-    weights: ConstantWeights, readers: Collection[Layer], keep_compressed: bool | None, fit: bool
+    weights: ConstantWeights,
+    readers: Collection[Layer],
+    keep_compressed: bool | None,
+    kept_types: Collection[ElementType],
 ) -> bool:
     """Return whether weights that take less memory in the file stay as they are there.
 
     With True that is so for all weights, with False for none. With None it is so for tables that are only gathered
-    from, for large matrices of codes of 4 and 8 bits that only gathers and products read, and for weights of 16 bits if
-    they do not fit in memory as f32.
+    from, and for weights of ``kept_types``: for codes, if only gathers and products read them.
     """
     if keep_compressed is not None:
         return keep_compressed
-    if not fit and main_constant(weights.port).outputs[0].element_type in _NARROW:
-        return True
     operations = [_operation_on_all(weights, reader) for reader in readers]
     if all(isinstance(op, CompressedGather) for op in operations):
         return True
-    return prod(weights.shape) > LARGE and all(
-        isinstance(op, CompressedGather) or (isinstance(op, CompressedMatMul) and op.multiplies_codes)
-        for op in operations
+    element_type = main_constant(weights.port).outputs[0].element_type
+    return element_type in kept_types and (
+        element_type in _NARROW
+        or all(
+            isinstance(op, CompressedGather) or (isinstance(op, CompressedMatMul) and op.multiplies_codes)
+            for op in operations
+        )
     )
 
 

@@ -41,6 +41,15 @@ class Listener(Protocol):
         """Handle a layer that has run, with the arrays of its inputs and outputs."""
 
 
+class ResultListener(Listener):
+    """Base of listeners that look at the results of layers; the inputs of the model count as results of Parameters."""
+
+    def see_inputs(self, model: LayerGraph, arrays: Sequence[Array]) -> None:
+        """Handle the inputs of the model, as Parameters are not steps."""
+        for port, array in zip(model.inputs, arrays, strict=True):
+            self.did_run(port.layer, (), (array,))
+
+
 def require_listeners(listeners: Sequence[object]) -> None:
     """Raise InputError unless ``listeners`` is a list of objects with the methods of Listener."""
     if not isinstance(listeners, Sequence):
@@ -76,7 +85,7 @@ class ListenerFailed(BaseException):
         self.error = error
 
 
-class Tap:
+class Tap(ResultListener):
     """A listener that keeps copies of tensors, given by the name of a layer, which stands for all its outputs, of a
     Result, or of a tensor; in bodies as ``outer/body/name``.
 
@@ -96,14 +105,6 @@ class Tap:
             self._targets.setdefault(layer.key, []).append((name, index))
         self.wanted_steps = frozenset(self._targets)
         """The full names of the layers to run as steps."""
-
-    def see_inputs(self, model: LayerGraph, arrays: Sequence[Array]) -> None:
-        """Copy parameters, which are not steps: their values are known before the run."""
-        for port, array in zip(model.inputs, arrays, strict=True):
-            self.did_run(port.layer, (), (array,))
-
-    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
-        """Do nothing before a layer."""
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         for name, index in self._targets.get(layer.key, ()):

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.codes import NOT_SUPPORTED, UNFED_INPUT
 from ovir.diagnostics.diagnostic import diagnose
@@ -22,7 +23,7 @@ from ovir.inference.known_values import as_tuple
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const
 from ovir.ops.state import ReadValueBase
-from ovir.runtime.decompression import find_decompressions
+from ovir.runtime.decompression import find_decompressions, types_kept_compressed
 from ovir.runtime.emulation import EmulatedSteps, Emulation
 from ovir.runtime.failures import memory_errors_named
 from ovir.runtime.plan import Plan, Step, applied_operator, set_releases, with_checked_outputs
@@ -42,7 +43,7 @@ def make_plan(
     keep: Collection[str] = (),
     *,
     keep_compressed: bool | None = None,
-    fit: bool = True,
+    kept_types: Collection[ElementType] | None = None,
     folded: Folded | None = None,
     emulation: Emulation | None = None,
     original: LayerGraph | None = None,
@@ -52,12 +53,17 @@ def make_plan(
 
     Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they could be folded or
     nothing needs them. ``keep_compressed`` says which weights are decompressed at each use; None is the default rule,
-    for which ``fit`` says whether the weights of 16 bits fit in memory as f32. Layers named in ``running`` are not
+    which keeps weights of ``kept_types``, by default ``types_kept_compressed``. Layers named in ``running`` are not
     folded. ``folded`` holds constants of other plans of the same model, and receives the constants of this one. With
     ``emulation`` tensors are rounded between the layers. A RunError names the first operation that ovir cannot execute.
     """
     builder = _Builder(
-        model, keep, keep_compressed, fit, WeakValueDictionary() if folded is None else folded, emulation
+        model,
+        keep,
+        keep_compressed,
+        types_kept_compressed(model) if kept_types is None else kept_types,
+        WeakValueDictionary() if folded is None else folded,
+        emulation,
     )
     builder.running = running
     if original is not None:
@@ -74,7 +80,7 @@ def known_tensors(model: LayerGraph, skipped: Collection[Layer] = ()) -> dict[Po
     Tensors that follow from ``skipped`` layers are left out, as are tensors of dead layers, tensors inside of a
     decompression, and tensors that are too large or take too long to be folded.
     """
-    builder = _Builder(model, (), False, True, WeakValueDictionary())
+    builder = _Builder(model, (), False, (), WeakValueDictionary())
     for layer in model.layers:
         if layer not in skipped:
             builder.fold(layer)
@@ -125,7 +131,7 @@ class _Builder:
         model: LayerGraph,
         keep: Collection[str],
         keep_compressed: bool | None,
-        fit: bool,
+        kept_types: Collection[ElementType],
         folded: Folded,
         emulation: Emulation | None = None,
     ) -> None:
@@ -137,7 +143,7 @@ class _Builder:
         self.running: Collection[str] = ()
         """The layers that are not folded."""
         self.keep_compressed = keep_compressed
-        self.fit = fit
+        self.kept_types = kept_types
         self.folded = folded
         self.slots: dict[Port, int] = {}
         self.ports: list[Port] = []
@@ -146,7 +152,7 @@ class _Builder:
         self.bodies: dict[int, dict[str, Plan]] = {}
         self.needed = self._needed()
         self.folding = FoldingBudget(model)
-        self.decompressions = find_decompressions(model, self._kept, keep_compressed, fit=fit)
+        self.decompressions = find_decompressions(model, self._kept, keep_compressed, kept_types)
         self.decompressed: set[int] = set()
         """Slots of constants that decompression has made, or that are made from these."""
         self.independent: set[int] = set()
@@ -262,7 +268,7 @@ class _Builder:
             body,
             self.keep,
             keep_compressed=self.keep_compressed,
-            fit=self.fit,
+            kept_types=self.kept_types,
             folded=self.folded,
             emulation=None if self.emulated is None else self.emulated.emulation,
             original=original,

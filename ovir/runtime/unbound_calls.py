@@ -166,22 +166,17 @@ class UnboundCall:
         self._binding = None
         for slot in self._step.outputs:
             self._context.arrays.pop(slot, None)
-        key = self._key(arrays)
+        if any(_is_large(arrays[i]) for i in self._size_inputs):
+            self._last_key = None
+            return None
+        key = tuple([array.shape for array in arrays]), tuple([arrays[i].tobytes() for i in self._size_inputs])
         self._runs_of_key = 1 + (self._runs_of_key if key == self._last_key else 0)
         self._last_key = key
-        if key is None or self._runs_of_key < self._runs:
+        if self._runs_of_key < self._runs or sum(arrays[i].nbytes for i in self._data_inputs) > _LARGEST:
             return None
         self._binding = self._bind(arrays)
         self._can_bind = self._binding is not None
         return self._binding
-
-    def _key(self, arrays: tuple[Array, ...]) -> object:
-        """Return the key of a binding; None where binding does not pay."""
-        if any(_is_large(arrays[i]) for i in self._size_inputs):
-            return None
-        if sum(arrays[i].nbytes for i in self._data_inputs) > _LARGEST:
-            return None
-        return tuple([array.shape for array in arrays]), tuple([arrays[i].tobytes() for i in self._size_inputs])
 
     def _bind(self, arrays: tuple[Array, ...]) -> _Binding | None:
         """Bind the step to the shapes of arrays; return None if these do not determine the shapes of its outputs."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import boolean, i32, u8
+from ovir.core.element_types import i32, u8
 from ovir.core.shapes import UNKNOWN, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
@@ -67,7 +67,7 @@ class TokenizerOperator(Operator):
 
     def _require_one(self, inputs: Sequence[TensorType], index: int, name: str, element_type: Any) -> None:
         words = f"input {index} ({name})"
-        self.require_type(words, inputs[index].element_type, lambda t: t == element_type, str(element_type))
+        self.require_type(words, inputs[index], lambda t: t == element_type, str(element_type))
 
     # ----- kernels
 
@@ -116,11 +116,6 @@ def type_of(tensor: TensorType) -> TensorType:
     return TensorType(tensor.element_type, tensor.shape)
 
 
-def is_boolean(tensor: TensorType) -> bool:
-    """Return whether a tensor says which strings are left as they are."""
-    return tensor.element_type == boolean
-
-
 # --------------------------------------------------------------------------- strings
 
 
@@ -141,7 +136,9 @@ def packed(strings: Iterable[bytes], shape: tuple[int, ...]) -> tuple[Array, Arr
 
 def begins_of(ends: Array) -> Array:
     """Return where parts begin that follow each other without gaps, from where they end."""
-    return np.concatenate([np.zeros(min(ends.size, 1), ends.dtype), ends.ravel()[:-1]]).reshape(ends.shape)
+    begins = np.zeros_like(ends)
+    begins.reshape(-1)[1:] = ends.reshape(-1)[:-1]
+    return begins
 
 
 def rows_until(row_ends: Sequence[int], rows_begin: Array, rows_end: Array) -> tuple[Array, Array]:
@@ -157,11 +154,13 @@ def ranges(begins: Array, ends: Array) -> Iterable[tuple[int, int]]:
     return zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
 
 
+def sums(counts: Array) -> Array:
+    """Return the sums of the first counts: of none, of one, and so on."""
+    result = np.zeros(counts.size + 1, np.int64)
+    np.cumsum(counts, out=result[1:])
+    return result
+
+
 def as_i32(numbers: Sequence[int] | Array, shape: tuple[int, ...] = (-1,)) -> Array:
     """Return numbers as a tensor of i32."""
     return np.array(numbers, np.int32).reshape(shape)
-
-
-def text_of(symbols: Array) -> bytes:
-    """Return the text that a tensor of bytes holds, such as a pattern."""
-    return symbols.tobytes()

@@ -8,16 +8,17 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Literal, Protocol
 
+import numpy as np
+
 from ovir.diagnostics.errors import OperatorError
-from ovir.tokenizers.cache import Memo
+from ovir.tokenizers.characters import CharacterTable, CharacterTexts, byte_places, code_points
 
 _SPACE = b" "
 _VISIBLE_SPACE = "\u2581".encode()
 _REPLACEMENT = "\ufffd".encode()
 _INVALID = re.compile("([\udc80-\udcff])")
 """What stands for a byte that is not UTF-8."""
-_MOST_CHARACTERS = 1 << 16
-"""The number of characters, each with a byte after it, of which is kept what becomes of them."""
+_CONTINUATIONS = bytes(range(0x80, 0xC0))
 
 
 class CharacterMap(Protocol):
@@ -26,8 +27,8 @@ class CharacterMap(Protocol):
     def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
         """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
 
-    def goes_on(self, character: str, byte: int | None = None) -> bool:
-        """Return whether a character, before one that begins with a byte or any, may be the beginning of a sequence."""
+    def seconds(self, character: str) -> bytes:
+        """Return the bytes with which a character may begin that goes on with a sequence after this one."""
 
 
 class Normalizer:
@@ -38,18 +39,19 @@ class Normalizer:
         self._adds_prefix = adds_prefix
         self._removes_spaces = removes_spaces
         self._space = _VISIBLE_SPACE if escapes_spaces else _SPACE
-        self._single = Memo(self._single_character, _MOST_CHARACTERS)
-        self._anywhere = Memo(self._what_becomes_of_any, _MOST_CHARACTERS)
-        self._alone = Memo(self._what_becomes_of, _MOST_CHARACTERS)
+        self._alone = CharacterTexts(self._what_becomes_of)
+        self._begins = CharacterTable(self._places_in_sequences)
+        self._is_second = np.zeros(256, np.bool_)
+        """The bytes with which characters begin that are second in sequences, of which the first was seen."""
 
     def __call__(self, text: bytes) -> bytes:
         """Return a string in UTF-8, normalized."""
         parts: list[bytes] = []
         try:
-            parts = self._mapped(text.decode())
+            parts = self._mapped(text)
         except UnicodeDecodeError:
             for number, piece in enumerate(_INVALID.split(text.decode(errors="surrogateescape"))):
-                parts += [_REPLACEMENT] if number % 2 else self._mapped(piece)
+                parts += [_REPLACEMENT] if number % 2 else self._mapped(piece.encode())
         result = b"".join(parts)
         if self._removes_spaces and (b"  " in result or result.startswith(_SPACE) or result.endswith(_SPACE)):
             result = b"".join(_without_extra_spaces(parts))
@@ -57,49 +59,40 @@ class Normalizer:
             result = _SPACE + result
         return result.replace(_SPACE, self._space)
 
-    def _mapped(self, text: str) -> list[bytes]:
-        """Return what becomes of each character or sequence."""
-        if not text:
-            return []
-        encoded = text.encode()
-        if len(encoded) > 2 * len(text) and None not in (parts := list(map(self._anywhere.__getitem__, text))):
-            return parts  # type: ignore[return-value]  # most characters of 3 bytes begin no sequence
-        parts = list(map(self._alone.__getitem__, zip(text, _leads(encoded)[1:] + b"\0", strict=True)))
-        if None not in parts:
-            return parts  # type: ignore[return-value]
-        whole: list[bytes] = []
-        at = place = 0  # where the rest begins, in characters and in bytes
-        for index in [number for number, part in enumerate(parts) if part is None]:
-            if index < at:
+    def _mapped(self, text: bytes) -> list[bytes]:
+        """Return what becomes of each character, or of a sequence and then nothing of its further characters."""
+        codes = code_points(text)
+        parts = self._alone(codes)
+        is_first = self._begins(codes) == _FIRST
+        if not is_first.any():
+            return parts
+        following = np.frombuffer(_leads(text), np.uint8)[1:]
+        places = byte_places(codes)
+        end = 0
+        for index in np.flatnonzero(is_first[:-1] & self._is_second[following]).tolist():
+            start = int(places[index])
+            if start < end:
                 continue  # the last sequence has it
-            whole += parts[at:index]  # type: ignore[arg-type]
-            place += len(text[at:index].encode())
-            end, part = self._map.longest(encoded, place)
-            if end == place:
-                part = text[index].encode()
-                end += len(part)
-            whole.append(part)
-            at, place = index + len(_leads(encoded[place:end])), end
-        return whole + parts[at:]  # type: ignore[operator]
+            end, part = self._map.longest(text, start)
+            if end > start:
+                count = len(_leads(text[start:end]))
+                parts[index : index + count] = [part] + [b""] * (count - 1)
+        return parts
 
-    def _what_becomes_of_any(self, character: str) -> bytes | None:
-        """Return what becomes of a character; None if a sequence may begin with it."""
-        part, goes_on = self._single[character]
-        return None if goes_on else part
+    def _what_becomes_of(self, characters: str) -> list[bytes]:
+        """Return what becomes of each character alone."""
+        texts = [character.encode() for character in characters]
+        found = [self._map.longest(text, 0) for text in texts]
+        return [part if end else text for text, (end, part) in zip(texts, found, strict=True)]
 
-    def _what_becomes_of(self, key: tuple[str, int]) -> bytes | None:
-        """Return what becomes of a character before a byte; None if that byte may belong to a sequence with it."""
-        part, goes_on = self._single[key[0]]
-        return None if goes_on and self._map.goes_on(*key) else part
-
-    def _single_character(self, character: str) -> tuple[bytes, bool]:
-        """Return what becomes of a character alone, and whether it may be the beginning of a sequence."""
-        text = character.encode()
-        end, part = self._map.longest(text, 0)
-        return part if end else text, self._map.goes_on(character)
+    def _places_in_sequences(self, characters: str) -> list[int]:
+        """Return for each character whether it may be the first of a sequence."""
+        seconds = list(map(self._map.seconds, characters))
+        self._is_second[list(b"".join(seconds))] = True
+        return [_FIRST if bytes_after else _NOT_FIRST for bytes_after in seconds]
 
 
-_CONTINUATIONS = bytes(range(0x80, 0xC0))
+_NOT_FIRST, _FIRST = 1, 2
 
 
 def _leads(text: bytes) -> bytes:
@@ -154,7 +147,7 @@ class UnicodeMap:
         self._case_fold = case_fold
         self._composed: dict[str, str] = {}
         """What sequences compose to. They are of parts: characters that are decomposed."""
-        self._seconds: dict[str, set[int]] = {}
+        self._seconds: dict[str, bytes] = {}
         """For the first part of sequences, the bytes with which characters begin that go on with one."""
         if self._form and self._decomposition:
             self._add_sequences(self._form, self._decomposition)
@@ -175,10 +168,9 @@ class UnicodeMap:
                 break
         return start + len(characters[:size].encode()), found.encode()
 
-    def goes_on(self, character: str, byte: int | None = None) -> bool:
-        """Return whether a character, before one that begins with a byte or any, may be the beginning of a sequence."""
-        seconds = self._seconds.get(self._part(character), set())
-        return bool(seconds) if byte is None else byte in seconds
+    def seconds(self, character: str) -> bytes:
+        """Return the bytes with which a character may begin that goes on with a sequence after this one."""
+        return self._seconds.get(self._part(character), b"")
 
     def _add_sequences(self, form: _Form, decomposition: _Form) -> None:
         alike: dict[str, list[str]] = {}
@@ -189,8 +181,8 @@ class UnicodeMap:
             elif parts != unicodedata.normalize(form, character):
                 self._composed[parts] = self._normal(character)
         for first, second in {(parts[0], parts[1]) for parts in self._composed}:
-            leads = {character.encode()[0] for character in (second, *alike.get(second, ()))}
-            self._seconds.setdefault(first, set()).update(leads)
+            leads = (character.encode()[:1] for character in (second, *alike.get(second, ())))
+            self._seconds[first] = self._seconds.get(first, b"") + b"".join(leads)
 
     def _part(self, character: str) -> str:
         """Return what a character decomposes to, if that is one character; otherwise the character."""
@@ -261,10 +253,12 @@ class CompiledMap:
                 found, value = end, units[place] & 0x7FFFFFFF
         return end, found, value
 
-    def goes_on(self, character: str, byte: int | None = None) -> bool:
-        """Return whether a character, before one that begins with a byte or any, may be the beginning of a sequence."""
-        text = character.encode() + (b"" if byte is None else bytes([byte]))
-        return self._walk(text, 0)[0] == len(text)
+    def seconds(self, character: str) -> bytes:
+        """Return the bytes with which a character may begin that goes on with a sequence after this one."""
+        text = character.encode()
+        if self._walk(text, 0)[0] < len(text):
+            return b""
+        return bytes(byte for byte in range(256) if self._walk(text + bytes([byte]), 0)[0] > len(text))
 
 
 def _children(unit: int, place: int) -> int:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import boolean
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import TokenizerOperator, is_boolean, packed, string_types, text_of, type_of, unpacked
+from ovir.tokenizers.base import TokenizerOperator, packed, string_types, type_of, unpacked
+from ovir.tokenizers.characters import CharacterTexts, code_points
 from ovir.tokenizers.charsmap import CharacterMap, CompiledMap, Normalizer, unicode_map
-from ovir.tokenizers.patterns import Replacement, pcre, replaced
+from ovir.tokenizers.patterns import Replacement, pcre, replaced, replaced_alone, runs_of_classes
 
 
 class _Normalization(TokenizerOperator):
@@ -20,7 +23,7 @@ class _Normalization(TokenizerOperator):
         self.require_inputs(inputs)
         self.require_strings(inputs, 0)
         outputs = string_types(inputs[0].shape)
-        return (*outputs, type_of(inputs[3])) if len(inputs) > 3 and is_boolean(inputs[3]) else outputs
+        return (*outputs, type_of(inputs[3])) if len(inputs) > 3 and inputs[3].element_type == boolean else outputs
 
     def _normalized(self, inputs: tuple[Array, ...], normalize: Callable[[bytes], bytes]) -> tuple[Array, ...]:
         """Return the strings that are the first inputs, normalized, and which were left as they are."""
@@ -61,15 +64,29 @@ class RegexNormalization(_Normalization):
         return outputs
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
-        search = text_of(inputs[-2]).decode()
-        pattern = pcre(_REWRITTEN.get(search, search))
-        replacement = Replacement(text_of(inputs[-1]).decode())
+        return self._normalized(inputs[:-2], self.prepared(RegexNormalization.normalizer, *inputs[-2:]))
+
+    def normalizer(self, pattern: Array, template: Array) -> Callable[[bytes], bytes]:
+        """Return the function that replaces the matches of a pattern in a string."""
+        search = pattern.tobytes().decode()
+        search = _REWRITTEN.get(search, search)
+        compiled, replacement = pcre(search), Replacement(template.tobytes().decode())
         count = None if self.global_replace else 1
+        classes = runs_of_classes(search)
+        each = CharacterTexts(partial(replaced_alone, compiled, replacement))
 
         def normalize(text: bytes) -> bytes:
-            return replaced(pattern, replacement, text, count)
+            return replaced(compiled, replacement, text, count)
 
-        return self._normalized(inputs[:-2], normalize)
+        def normalize_each(text: bytes) -> bytes:
+            try:
+                codes = code_points(text)
+            except UnicodeDecodeError:
+                return normalize(text)
+            return b"".join(each(codes))
+
+        is_of_single = count is None and classes is not None and not any(repeats for _, repeats in classes)
+        return normalize_each if is_of_single else normalize
 
 
 # --------------------------------------------------------------------------- characters
@@ -106,7 +123,7 @@ class CharsMapNormalization(_Normalization):
         if self.normalization_form:
             mapping = unicode_map(self.normalization_form, self.case_fold)
         else:
-            mapping = CompiledMap(text_of(compiled[0]))
+            mapping = CompiledMap(compiled[0].tobytes())
         return Normalizer(mapping, self.add_dummy_prefix, self.remove_extra_whitespaces, self.escape_whitespaces)
 
 

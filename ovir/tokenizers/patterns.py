@@ -62,15 +62,15 @@ def searched(text: bytes) -> tuple[str, Sequence[int]]:
     except UnicodeDecodeError:
         found = [character for character in _BY_LEAD.finditer(text) if character["cut"] is None]
         seen = "".join([_seen(character[0]) for character in found])
-        return _known(seen), [*(character.start() for character in found), found[-1].end() if found else 0]
+        return known(seen), [*(character.start() for character in found), found[-1].end() if found else 0]
     if len(text) < _SHORT:
         sizes = [1 if c < "\x80" else 2 if c < "\u0800" else 3 if c < "\U00010000" else 4 for c in decoded]
-        return _known(decoded), [0, *accumulate(sizes)]
+        return known(decoded), [0, *accumulate(sizes)]
     is_first = (np.frombuffer(text, np.uint8) & 0xC0) != 0x80
-    return _known(decoded), [*np.flatnonzero(is_first).tolist(), len(text)]
+    return known(decoded), [*np.flatnonzero(is_first).tolist(), len(text)]
 
 
-def _known(text: str) -> str:
+def known(text: str) -> str:
     """Return a text with an unassigned character in place of those that are newer than the Unicode of PCRE2."""
     if text.isascii():
         return text
@@ -133,6 +133,28 @@ def pcre(pattern: str) -> Any:
         raise OperatorError(message) from None
 
 
+_CLASS = (
+    r"(?:\[\^?\]?(?:\[:\^?[a-z]+:\]|\\.|[^\]\\])*\]|\\[pP]\{\w+\}|\\x\{[0-9A-Fa-f]+\}|\\[sSwWhdD]"
+    r"|\\[^\w\s]|[^\\()\[\]{}|?*+.^$])"
+)
+_CLASSES = re.compile(rf"(\((?:\?:)?)?(?P<choices>{_CLASS}\+?(?:\|{_CLASS}\+?)*)(?(1)\)(?P<repeats>\+)?)", re.DOTALL)
+_CHOICE = re.compile(rf"({_CLASS})(\+?)", re.DOTALL)
+
+
+def runs_of_classes(pattern: str) -> list[tuple[str, bool]] | None:
+    r"""Return the classes of characters that a pattern of PCRE2 is a choice of, and which of them it repeats.
+
+    An example is ``\w+|[^\w\s]+``. Classes that are not repeated are one. Other patterns have None.
+    """
+    found = _CLASSES.fullmatch(pattern)
+    if found is None:
+        return None
+    choices = [(text, bool(plus)) for text, plus in _CHOICE.findall(found["choices"])]
+    if not any(repeats for _, repeats in choices):
+        return [("|".join([text for text, _ in choices]), found["repeats"] is not None)]
+    return choices if found["repeats"] is None else None
+
+
 class Replacement:
     r"""A text that takes the place of matches, in which ``$1`` or ``\1`` stands for a group."""
 
@@ -164,10 +186,10 @@ def replaced(pattern: Any, replacement: Replacement, text: bytes, count: int | N
     """
     try:
         characters = text.decode()
-        seen = _known(characters)
+        seen = known(characters)
     except UnicodeDecodeError:
         characters = text.decode(errors="surrogateescape")
-        seen = _known(characters[: len(characters) - _size_cut_off(text)]).translate(_ALONE)
+        seen = known(characters[: len(characters) - _size_cut_off(text)]).translate(_ALONE)
     parts = []
     at = 0
     try:
@@ -177,6 +199,17 @@ def replaced(pattern: Any, replacement: Replacement, text: bytes, count: int | N
     except LookupError:
         return text
     return "".join([*parts, characters[at:]]).encode(errors="surrogateescape") if parts else text
+
+
+def replaced_alone(pattern: Any, replacement: Replacement, characters: str) -> list[bytes]:
+    """Return what becomes of each character, for a pattern that matches single characters, whatever is beside them."""
+    texts = list(characters)
+    try:
+        for match in pattern.finditer(known(characters)):
+            texts[match.start()] = replacement(match, characters)
+    except LookupError:
+        pass  # no match has that group
+    return [text.encode() for text in texts]
 
 
 _ALONE = {0xDC00 + byte: byte for byte in range(0x80, 0xC0)}

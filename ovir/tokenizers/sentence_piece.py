@@ -16,7 +16,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError, require_packages
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import ANY_LENGTH, TokenizerOperator, as_i32, packed, string_types, text_of, unpacked
+from ovir.tokenizers.base import ANY_LENGTH, TokenizerOperator, as_i32, packed, string_types, unpacked
 from ovir.tokenizers.decoding import byte_of
 
 
@@ -29,7 +29,7 @@ class _SentencePiece(TokenizerOperator):
         import sentencepiece
 
         try:
-            return sentencepiece.SentencePieceProcessor(model_proto=text_of(model))
+            return sentencepiece.SentencePieceProcessor(model_proto=model.tobytes())
         except RuntimeError as error:
             raise OperatorError(f"the model cannot be read: {error}") from None
 
@@ -56,12 +56,12 @@ class SentencepieceTokenizer(_SentencePiece):
         self.require_inputs(inputs)
         self.require_bytes(inputs, 0, "model")
         if len(inputs) in (2, 6):
-            self.require_type("strings", inputs[1].element_type, lambda t: t == string, "string")
+            self.require_type("strings", inputs[1], lambda t: t == string, "string")
         else:
             self.require_strings(inputs, 1)
         if len(inputs) > 4:
             self.require_strings(inputs, len(inputs) - 4)
-            self.require_integers("ids of special tokens", inputs[-1].element_type)
+            self.require_integers("ids of special tokens", inputs[-1])
         two = as_dimension(2)
         return (
             TensorType(i64, PartialShape([UNKNOWN, two])),
@@ -100,7 +100,7 @@ class SentencepieceTokenizer(_SentencePiece):
     def ends(self, model: Array) -> tuple[list[int], list[int]]:
         """Return the ids that come before and after the ids of a text."""
         processor = self.prepared(_SentencePiece.processor, model)
-        pieces = pieces_at_ends(text_of(model))
+        pieces = pieces_at_ends(model.tobytes())
         for piece, is_added in zip(pieces, (self.add_bos, self.add_eos), strict=True):
             if is_added and processor.piece_to_id(piece) == processor.unk_id():
                 raise OperatorError(f"the model has no piece {piece!r}, which should be added to each text")
@@ -177,8 +177,7 @@ class _Detokenizer(_SentencePiece):
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
         self.require_inputs(inputs)
         self.require_bytes(inputs, 0, "model")
-        self.require_integers("ids", inputs[1].element_type)
-        self.require_rank("ids", inputs[1].shape, 2)
+        self.require_integers("ids", inputs[1], 2)
         return string_types(PartialShape([inputs[1].shape[0]]))
 
     def run(self, model: Array, ids: Array) -> tuple[Array, ...]:

@@ -10,7 +10,7 @@ from ovir.core.shapes import UNKNOWN, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import register
-from ovir.tokenizers.base import ANY_LENGTH, TokenizerOperator, as_i32, begins_of, ranges, text_of, type_of
+from ovir.tokenizers.base import ANY_LENGTH, TokenizerOperator, as_i32, begins_of, ranges, type_of
 
 
 @register("Truncate", version="extension")
@@ -36,10 +36,10 @@ class Truncate(TokenizerOperator):
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         *ragged, max_length, side, mode = inputs
         longest = max_length.item()
-        keeps_begin = text_of(side) == b"right"
-        self.require(keeps_begin or text_of(side) == b"left", "the side is {!r}, not left or right", text_of(side))
+        keeps_begin = side.tobytes() == b"right"
+        self.require(keeps_begin or side.tobytes() == b"left", "the side is {!r}, not left or right", side.tobytes())
         lengths = [ragged[i + 1] - ragged[i] for i in range(0, len(ragged), 3)]
-        kept = [np.minimum(lengths[0], longest)] if len(lengths) == 1 else self._pair(lengths, longest, text_of(mode))
+        kept = [np.minimum(lengths[0], longest)] if len(lengths) == 1 else self._pair(lengths, longest, mode.tobytes())
         outputs = []
         for number, length in enumerate(kept):
             begins, ends, elements = ragged[3 * number : 3 * number + 3]
@@ -128,7 +128,7 @@ class RaggedToDense(TokenizerOperator):
     def infer(self, *inputs: TensorType) -> tuple[TensorType, TensorType]:
         self.require_inputs(inputs)
         self.require_rows(inputs, 0)
-        self.require_integers("the length", inputs[3].element_type)
+        self.require_integers("the length", inputs[3])
         self.require_one_element("the length", inputs[3].shape)
         rows = inputs[0].shape
         length = UNKNOWN if rows.size() == 0 else self.count_of("the length", inputs[3])

@@ -20,11 +20,12 @@ from ovir.tokenizers.base import (
     ragged_string_types,
     ranges,
     rows_until,
-    text_of,
+    sums,
     unpacked,
 )
 from ovir.tokenizers.cache import Memo
-from ovir.tokenizers.patterns import pcre, searched
+from ovir.tokenizers.characters import CharacterTable, byte_places, code_points
+from ovir.tokenizers.patterns import known, pcre, runs_of_classes, searched
 
 Pieces = list[int]
 """The parts of a string, with three numbers each: begin, end, and 1 if the part is left as it is from then on."""
@@ -32,6 +33,8 @@ Splitter = Memo[bytes, Pieces]
 
 _MOST_STRINGS = 1 << 15
 """The number of strings of which a layer keeps the parts."""
+_SHORT = 300
+"""The bytes below which a search takes less time than the functions of NumPy for all characters."""
 
 
 class _Split(TokenizerOperator):
@@ -84,7 +87,7 @@ class SpecialTokensSplit(_Split):
 
     def splitter(self, pattern: Array) -> Splitter:
         """Return the parts of strings at the special tokens that a pattern describes."""
-        compiled = pcre(text_of(pattern).decode())
+        compiled = pcre(pattern.tobytes().decode())
 
         def split(text: bytes) -> Pieces:
             seen, places = searched(text)
@@ -130,16 +133,26 @@ class RegexSplit(_Split):
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         has_skips = len(inputs) == 7
-        known = self.prepared(RegexSplit.splitter, *inputs[5 + has_skips :])
-        outputs = self._words(inputs[:5], inputs[5] if has_skips else None, known)
+        skips, constants = inputs[5] if has_skips else None, inputs[5 + has_skips :]
+        at_classes = self.prepared(RegexSplit.class_splitter, *constants)
+        outputs = None if at_classes is None else at_classes(inputs[:5], skips)
+        if outputs is None:
+            outputs = self._words(inputs[:5], skips, self.prepared(RegexSplit.splitter, *constants))
         return outputs if has_skips else outputs[:5]
+
+    def class_splitter(self, pattern: Array, *kept: Array) -> _ClassSplitter | None:
+        """Return what splits all strings at once, if the pattern is a choice of classes and nothing else is asked."""
+        classes = runs_of_classes(self._pattern(pattern))
+        merges = self.behaviour == "mergedwithprevious" or (self.behaviour == "mergedwithnext" and self.invert)
+        return None if classes is None or kept or merges or self.max_splits > 0 else _ClassSplitter(self, classes)
+
+    def _pattern(self, pattern: Array) -> str:
+        text = pattern.tobytes().decode()
+        return f"({text})+" if self.behaviour == "contiguous" and not text.endswith("+") else text
 
     def splitter(self, pattern: Array, *kept: Array) -> Splitter:
         """Return the parts of strings at the matches of a pattern; strings to keep have one."""
-        text = text_of(pattern).decode()
-        if self.behaviour == "contiguous" and not text.endswith("+"):
-            text = f"({text})+"
-        compiled = pcre(text)
+        compiled = pcre(self._pattern(pattern))
         whole = set(unpacked(*kept)) if kept else ()
 
         def split(text: bytes) -> Pieces:
@@ -172,6 +185,82 @@ class RegexSplit(_Split):
                     yield (begin if pending is None else pending), end
         if self.behaviour == "mergedwithnext" and pending is not None and parts and parts[-1][2] != self.invert:
             yield pending, length
+
+
+class _ClassSplitter:
+    """Splits all strings at once, at characters of classes or at runs of them."""
+
+    def __init__(self, op: RegexSplit, classes: list[tuple[str, bool]]) -> None:
+        self._op = op
+        self._patterns = [pcre(text) for text, _ in classes]
+        self._repeats = np.array([False, True, *(repeats for _, repeats in classes), False])
+        self._several = len(classes) + 2
+        self._classes = CharacterTable(self._numbers_of_classes)
+
+    def _numbers_of_classes(self, characters: str) -> list[int]:
+        """Return 1 for characters of no class, numbers from 2 on for classes, and one more for those of several."""
+        seen = known(characters)
+        numbers = [1] * len(seen)
+        for number, pattern in enumerate(self._patterns, 2):
+            for found in pattern.finditer(seen):
+                place = found.start()
+                numbers[place] = number if numbers[place] == 1 else self._several
+        return numbers
+
+    def __call__(self, ragged: tuple[Array, ...], skips: Array | None) -> tuple[Array, ...] | None:
+        """Return rows of words, and which are left as they are; None if a search in each string has to find them.
+
+        This is so for short texts, for characters of several classes, and if strings are not UTF-8, do not follow each
+        other, or are left as they are although they are empty.
+        """
+        rows_begin, rows_end, begins, ends, symbols = ragged
+        if symbols.size < _SHORT or not begins.size or not rows_begin.size:
+            return None
+        begins, ends = begins.ravel(), ends.ravel()
+        are_left = np.zeros(begins.size, np.bool_) if skips is None else skips.ravel()
+        has_rows_inside = rows_begin.min() >= 0 and rows_end.max() <= begins.size
+        if not has_rows_inside or (begins[1:] < ends[:-1]).any() or (begins + are_left > ends).any():
+            return None
+        try:
+            codes = code_points(symbols.tobytes())
+        except UnicodeDecodeError:
+            return None
+        places = byte_places(codes)
+        first, last = (np.minimum(np.searchsorted(places, side), codes.size) for side in (begins, ends))
+        classes = self._classes(codes)
+        if (classes == self._several).any() or (places[first] != begins).any() or (places[last] != ends).any():
+            return None
+        is_bound = np.ones(codes.size + 1, np.bool_)
+        is_bound[1:-1] = (classes[1:] != classes[:-1]) | ~self._repeats[classes[1:]]
+        for number in np.flatnonzero(are_left).tolist():
+            is_bound[first[number] : last[number]] = False
+        is_bound[first] = is_bound[last] = True
+        depths = np.bincount(first, minlength=codes.size + 1) - np.bincount(last, minlength=codes.size + 1)
+        bounds = np.flatnonzero(is_bound)
+        is_inside = np.cumsum(depths)[bounds[:-1]] > 0
+        starts, stops = bounds[:-1][is_inside], bounds[1:][is_inside]
+        before = sums(np.searchsorted(starts, last) - np.searchsorted(starts, first))
+        left = np.repeat(are_left, np.diff(before))
+        is_word = self._merge((classes != 1)[starts], left, starts, before)
+        before = sums(is_word)[before]
+        rows = as_i32(before[rows_begin], rows_begin.shape), as_i32(before[rows_end], rows_end.shape)
+        return *rows, as_i32(places[starts[is_word]]), as_i32(places[stops[is_word]]), symbols, left[is_word]
+
+    def _merge(self, matches: Array, left: Array, starts: Array, before: Array) -> Array:
+        """Return which parts are words, after those that are merged with the one before them start with it.
+
+        ``before`` has the number of parts before each string.
+        """
+        if self._op.behaviour == "remove":
+            return np.where(left, True, matches == self._op.invert)
+        if self._op.behaviour != "mergedwithnext" or not starts.size:
+            return np.ones_like(left)
+        merges = np.append(False, matches[:-1] & ~matches[1:])
+        merges[before[before < starts.size]] = False
+        starts[merges] = starts[np.flatnonzero(merges) - 1]
+        is_word = left | ~matches
+        is_word[before[1:] - 1] = True  # the last part of a string
+        return is_word
 
 
 def _parts(text: bytes, pattern: Any) -> list[tuple[int, int, bool]]:

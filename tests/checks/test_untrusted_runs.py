@@ -395,8 +395,10 @@ def test_tensors_of_a_body_are_held_beside_those_around_it(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the memory is limited on Linux only")
-@pytest.mark.parametrize("name", ["model.bin", "other.bin"])
-@pytest.mark.parametrize(("size", "stored"), [(100 << 30, 0), (1 << 40, 0), (128 << 20, 0), (128 << 20, 16 << 20)])
+@pytest.mark.parametrize(
+    ("name", "size", "stored"),
+    [("model.bin", 1 << 40, 0), ("other.bin", 100 << 30, 0), ("model.bin", 128 << 20, 16 << 20)],
+)
 def test_the_size_of_the_weights_gives_a_check_no_more_memory(
     name: str, size: int, stored: int, tmp_path: Path
 ) -> None:
@@ -404,7 +406,7 @@ def test_the_size_of_the_weights_gives_a_check_no_more_memory(
     x = ops.parameter([1], "f32", name="x")
     ovir.save_model(ovir.Model([ops.negative(x)], [x]), path)
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("</net>", f"<rt_info>{'<a>x</a>' * 900_000}</rt_info></net>"), encoding="utf-8")
+    path.write_text(text.replace("</net>", f"<rt_info>{'<a>x</a>' * 700_000}</rt_info></net>"), encoding="utf-8")
     with open(tmp_path / name, "wb") as file:
         file.write(b"x" * stored)
         file.truncate(size)

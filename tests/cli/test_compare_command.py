@@ -308,16 +308,16 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "fault"),
     [
-        "other.xml --inputs in",
-        "other.xml --inputs in --isolated",
-        "other.xml --samples 5 --seed 3",
-        "--against openvino:CPU --inputs in",
-        "--against openvino:CPU --inputs in --cumulative",
+        ("other.xml --inputs in", ""),
+        ("other.xml --inputs in --isolated", ""),
+        ("other.xml --samples 5 --seed 3", ""),
+        ("--against openvino:CPU --inputs in", ""),
+        ("--against openvino:CPU --inputs in", "wrong:SoftMax"),
+        ("--against openvino:CPU --inputs in --cumulative", "wrong:SoftMax"),
     ],
 )
-@pytest.mark.parametrize("fault", ["", "wrong:SoftMax"])
 def test_workers_find_the_same(
     many: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: str, fault: str
 ) -> None:

@@ -27,7 +27,7 @@ pytestmark = [
     needs_terminal,
     pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc"),
 ]
-MOMENTS = int(os.environ.get("OVIR_TEST_MOMENTS", "2"))
+MOMENTS = int(os.environ.get("OVIR_TEST_MOMENTS", "1"))
 SECONDS = 1.0
 """The moments lie in this time from the start of the command on."""
 

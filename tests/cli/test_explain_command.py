@@ -1,4 +1,4 @@
-"""`ovir explain`, and the sections of the page of diagnostics, which an installed ovir has as well."""
+"""`ovir explain`, and the texts of the codes."""
 
 from pathlib import Path
 from typing import Any
@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import ovir
+from ovir.checks.rules import CODES
 from ovir.cli.terminal.display import lines_for_terminal
 from ovir.diagnostics import codes
-from ovir.diagnostics.codes import CODES
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import zipfile
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from support.builder import Net
 
+from ovir.cli.main import main
 from ovir.io.result_folder import NAME
 
 pytestmark = pytest.mark.slow
@@ -31,12 +33,16 @@ def _limited() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> str:
+def _write_model(folder: Path) -> Path:
     net = Net()
     x = net.parameter("x", "?,2")
     net.result(net.op("ReLU", x, name="y"), name="out")
-    return str(net.write(tmp_path))
+    return net.write(folder)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    return str(_write_model(tmp_path))
 
 
 def _require_message(result: Any, *texts: str) -> None:
@@ -90,13 +96,28 @@ def test_special_files(command: tuple[str, ...], kind: str, model: str, tmp_path
 # --------------------------------------------------------------------------- manifests
 
 
-def _with_results(model: str, folder: Path, cli: Any) -> list[str]:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a model, inputs and the results of a run, to be copied."""
+    folder = tmp_path_factory.mktemp("finished")
+    _write_model(folder)
     (folder / "in").mkdir()
     for name in "ab":
         np.save(folder / "in" / f"{name}.npy", np.float32([[1, -1]]))
-    arguments = ["run", model, "--inputs", str(folder / "in"), "--output", str(folder / "results"), "--resume"]
-    assert cli(*arguments).status == 0
-    return arguments
+    assert main(_again(folder)) == 0
+    return folder
+
+
+def _again(folder: Path) -> list[str]:
+    paths = ["--inputs", str(folder / "in"), "--output", str(folder / "results")]
+    return ["run", str(folder / "model.xml"), *paths, "--workers", "1", "--resume"]
+
+
+@pytest.fixture
+def arguments(finished: Path, tmp_path: Path) -> list[str]:
+    """Copy the run to the folder of the test, and return the arguments that go on with it."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    return _again(tmp_path)
 
 
 ROWS: dict[str, dict[str, Any]] = {
@@ -114,8 +135,7 @@ ROWS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("damage", ROWS)
-def test_a_damaged_row_runs_its_input_again(damage: str, model: str, tmp_path: Path, cli: Any) -> None:
-    arguments = _with_results(model, tmp_path, cli)
+def test_a_damaged_row_runs_its_input_again(damage: str, arguments: list[str], tmp_path: Path, cli: Any) -> None:
     manifest = tmp_path / "results" / NAME
     head, *rows = manifest.read_text().splitlines()
     rows = [row for row in map(json.loads, rows) if row["input"] != "a.npy"] + [
@@ -129,8 +149,7 @@ def test_a_damaged_row_runs_its_input_again(damage: str, model: str, tmp_path: P
 
 
 @pytest.mark.parametrize("change", [{"options": None}, {"options": [1]}, {"fingerprint": {}}, {"model": 5}])
-def test_a_damaged_first_line(change: dict[str, Any], model: str, tmp_path: Path, cli: Any) -> None:
-    arguments = _with_results(model, tmp_path, cli)
+def test_a_damaged_first_line(change: dict[str, Any], arguments: list[str], tmp_path: Path, cli: Any) -> None:
     manifest = tmp_path / "results" / NAME
     head, *rows = manifest.read_text().splitlines()
     manifest.write_text("\n".join([json.dumps({**json.loads(head), **change}), *rows, ""]))
@@ -139,16 +158,16 @@ def test_a_damaged_first_line(change: dict[str, Any], model: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("head", ["[" * 100_000, '{"ovir_manifest": true}', '{"ovir_manifest": [1]}', "\x80"])
-def test_a_file_that_is_no_manifest(head: str, model: str, tmp_path: Path, cli: Any) -> None:
-    arguments = _with_results(model, tmp_path, cli)
+def test_a_file_that_is_no_manifest(head: str, arguments: list[str], tmp_path: Path, cli: Any) -> None:
     (tmp_path / "results" / NAME).write_text(head + "\n")
     _require_message(cli(*arguments), "this is not a manifest")
 
 
 @pytest.mark.parametrize("place", [NAME, "a.npy.npz", "b.npy.npz"])
 @pytest.mark.parametrize("target", ["/dev/zero", "elsewhere"])
-def test_links_out_of_the_folder_of_results(place: str, target: str, model: str, tmp_path: Path, cli: Any) -> None:
-    arguments = _with_results(model, tmp_path, cli)
+def test_links_out_of_the_folder_of_results(
+    place: str, target: str, arguments: list[str], tmp_path: Path, cli: Any
+) -> None:
     other = tmp_path / "elsewhere"
     other.write_bytes((tmp_path / "results" / place).read_bytes())
     (tmp_path / "results" / place).unlink()

@@ -46,14 +46,19 @@ def _resize(net: Net, x: Handle) -> Handle:
     return net.op("Interpolate", x, scales, opset=11, coordinate_transformation_mode="asymmetric", **attributes)
 
 
-@pytest.mark.parametrize("step", [_tile, _concat, _pad, _resize])
-@pytest.mark.parametrize(("shape", "is_error"), [("1..,3", True), ("2,3", True), ("..5,3", None), ("?,3", None)])
+@pytest.mark.parametrize(
+    ("step", "shape", "is_error"),
+    [
+        *((_tile, "1..,3", True), (_concat, "1..,3", True), (_pad, "2,3", True), (_resize, "2,3", True)),
+        *((_tile, "..5,3", None), (_concat, "?,3", None), (_pad, "..5,3", None), (_resize, "?,3", None)),
+    ],
+)
 def test_sizes_that_grow(
     step: Callable[[Net, Handle], Handle], shape: str, is_error: bool | None, tmp_path: Path, cli: Any
 ) -> None:
     net = Net()
     x = net.parameter("x", shape)
-    for _ in range(1500):
+    for _ in range(1100):  # 2 ** 1024 is no number in f64
         x = step(net, x)
     net.result(x)
     path = net.write(tmp_path)
@@ -113,9 +118,9 @@ def test_many_edges_into_a_port_are_one_diagnostic(edge: str) -> None:
     )
     end = layer_text(2, "Result", f"<input>{port}</input>")
     content = document(relu, end, edges="0.0-1.0 1.1-2.0 " + f"{edge} " * 30_000)
-    start = time.perf_counter()
+    start = time.process_time()
     assert 1 <= len(ovir.check(content)) <= 4
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_names_that_many_want_take_linear_time() -> None:

@@ -66,7 +66,7 @@ def test_a_device_that_computes_the_same(device: pytest.MonkeyPatch, tmp_path: P
 )
 def test_a_device_that_fails(fault: str, problem: str, device: pytest.MonkeyPatch, tmp_path: Path) -> None:
     device.setenv("OVIR_TEST_FAULT", f"{fault}:Tanh")
-    found = ovir.bisect(chain(30, {17: _tanh}), output=tmp_path / "part.xml")
+    found = ovir.bisect(chain(12, {7: _tanh}), output=tmp_path / "part.xml")
     assert found.first is not None
     assert found.first.name == "culprit"
     assert problem in str(found.first.verdict.problem)
@@ -76,9 +76,16 @@ def test_a_device_that_fails(fault: str, problem: str, device: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("second", [False, True])
-@pytest.mark.parametrize("fault", ["die", "refuse"])
-@pytest.mark.parametrize(("failing", "wrong"), [(25, 4), (4, 25), (25, 23)])
+@pytest.mark.parametrize(
+    ("second", "fault", "failing", "wrong"),
+    [
+        (False, "die", 9, 4),
+        (True, "die", 4, 9),
+        (False, "refuse", 9, 7),
+        (True, "refuse", 9, 4),
+        (False, "refuse", 4, 9),
+    ],
+)
 def test_a_failure_counts_before_a_difference(
     second: bool,
     fault: str,
@@ -90,7 +97,7 @@ def test_a_failure_counts_before_a_difference(
 ) -> None:
     """A crash is the finding, wherever other tensors differ, also of a second model on a device."""
     device.setenv("OVIR_TEST_FAULT", f"{fault}:Tanh,wrong:Ceiling")
-    model = chain(30, {failing: _tanh, wrong: lambda x: ops.ceiling(x, name="rounds")})
+    model = chain(12, {failing: _tanh, wrong: lambda x: ops.ceiling(x, name="rounds")})
     ovir.save_model(model, tmp_path / "model.xml")
     files = [str(tmp_path / name) for name in ("model.xml", "part.xml")]
     models = files[:1] * (2 if second else 1)
@@ -400,13 +407,14 @@ def test_a_second_model_that_fails_at_a_layer_of_its_own(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("maker", MAKERS)
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.7])
+@pytest.mark.parametrize(
+    ("maker", "share"), [("chain", 0.1), ("branches", 0.3), ("transformer", 0.1), ("transformer", 0.7)]
+)
 def test_the_layer_at_fault_is_a_suspect_whatever_was_recorded(maker: str, share: float) -> None:
     model, rng = MAKERS[maker](40, {}), random.Random(2)
     feeds = ovir.random_inputs(model)
     recorded = recording(model, feeds, rng, share)
-    for fault in islice(plant(model, feeds, rng), 5):
+    for fault in islice(plant(model, feeds, rng), 3):
         assert bisect_problem(fault, recorded, feeds) is None, fault.what
         assert bisect_problem(fault, model, feeds) is None, fault.what
 

@@ -4,7 +4,7 @@ Makes models of one operation each, of every version of every operation, with ra
 constants and memory layouts. Each is checked, inferred and run in a worker process with limits of time and memory. It
 is a fault if ovir blames itself, takes too long or too much memory, crashes, infers other types than a run gives, or
 gives results that depend on the layout of the inputs or on the processor. Models with faults are written to a folder, and the faults are
-listed once for each kind. ``tests/fuzz/test_operations.py`` does the same with a thousand models.
+listed once for each kind. ``tests/fuzz/test_operations.py`` does the same with a few hundred models.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fuzz.trial import Trial, limit_memory, try_seed
 
 _ROOTS = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 """Where ``ovir`` and the modules of the tests are."""
-_CHUNK = 500
+_CHUNK = 300
 _PATIENCE = 600  # seconds until a worker that does nothing is ended
 
 

@@ -49,9 +49,9 @@ def test_faults_of_one_signature_are_one_finding(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [["--only", "--seconds", "90"], ["--unchanged", "--seconds", "20"]])
+@pytest.mark.parametrize("options", [[], ["--unchanged"]])
 def test_planted_faults_are_found_and_nothing_else(options: list[str]) -> None:
-    """A search finds them within two minutes each; it runs in a process of its own, where nothing watches kernels."""
+    """The search runs in a process of its own, where nothing watches kernels."""
     command = [sys.executable, "-m", "tests.fuzz.faulty", *options]
     run = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300)
     assert len(FAULTS) >= 60
@@ -144,9 +144,16 @@ def test_signatures_have_no_numbers_and_names() -> None:
 
 def test_graphs_follow_from_their_seed() -> None:
     assert make_graph(3).net.xml() == make_graph(3).net.xml()
-    kinds = {layer.kind for seed in range(30) for layer in make_graph(seed).layers}
+    kinds = {layer.type for seed in range(30) for layer in make_graph(seed).net.model().layers}
     assert len(kinds) > 60
     assert any(len(made[0].layers) > 8 for number in range(7, 60, 8) if (made := Choice().make(number)) is not None)
+
+
+FAULTS_OF_OPENVINO = {
+    *(("values", "LRN-1"), ("values", "MVN-2"), ("values", "BinaryConvolution-1"), ("values", "Pad-12")),
+    *(("refusal", "Einsum-7"), ("refusal", "ROIAlignRotated-15")),
+}
+"""Faults of single operations in OpenVINO 2026.4.1."""
 
 
 @pytest.mark.oracle
@@ -154,7 +161,7 @@ def test_random_graphs_give_the_results_of_openvino(monkeypatch: pytest.MonkeyPa
     pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")
     monkeypatch.setattr("ovir.fuzzing.models._GRAPHS", 1)
     found = ovir.fuzz("openvino:CPU", models=60)
-    assert found, signatures(found)
+    assert {(x.kind, *x.operations) for x in found.findings} <= FAULTS_OF_OPENVINO
 
 
 @pytest.mark.oracle

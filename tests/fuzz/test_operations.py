@@ -1,4 +1,4 @@
-"""A thousand models of single operations, of every version: none must show a fault. See ``fuzz.operations``."""
+"""Models of single operations, two of every version: none must show a fault. See ``fuzz.operations``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ovir.ops import find
 
 pytestmark = pytest.mark.slow
 
-COUNT = 1000
+COUNT = 2 * len(VERSIONS)
 
 
 def test_models_of_all_operations() -> None:
@@ -23,7 +23,7 @@ def test_models_of_all_operations() -> None:
     assert sum(trial.status == "ran" for trial in trials) > 0.7 * COUNT
     counted = Counter(trial.name for trial in trials)
     assert len(counted) == len(VERSIONS)
-    assert min(counted.values()) >= 2
+    assert set(counted.values()) == {2}
 
 
 def test_real_numbers_become_integers_in_one_way() -> None:

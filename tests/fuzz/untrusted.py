@@ -15,10 +15,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count, takewhile
 from pathlib import Path
 
 from ovir.checks.options import CheckOptions
@@ -182,14 +183,12 @@ def read_seeds(folders: list[Path]) -> list[tuple[bytes, bytes]]:
     return found
 
 
-def fuzz(source: Source, seconds: float, *, first: int = 0, step: int = 1) -> Result:
-    """Check files for some time; their numbers are ``first``, ``first + step``, and so on."""
+def fuzz(source: Source, numbers: Iterable[int]) -> Result:
+    """Check the files of these numbers."""
     result = Result()
-    end = time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as folder, Guard(CheckOptions(), BUDGET) as guard:
         path = Path(folder) / "model.xml"
-        number = first
-        while time.monotonic() < end:
+        for number in numbers:
             name, xml, weights = source(number)
             path.write_bytes(xml)
             path.with_suffix(".bin").write_bytes(weights)
@@ -197,8 +196,12 @@ def fuzz(source: Source, seconds: float, *, first: int = 0, step: int = 1) -> Re
             result.add(name, guard.check(str(path)), BUDGET)
             if source is composed and errors == result.errors:
                 result.faults.append(f"{name}: passes")
-            number += step
     return result
+
+
+def _numbers(first: int, step: int, seconds: float) -> Iterator[int]:
+    end = time.monotonic() + seconds
+    return takewhile(lambda _: time.monotonic() < end, count(first, step))
 
 
 def _joined(results: Iterator[Result]) -> Result:
@@ -223,10 +226,10 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
     source: Source = composed if arguments.tricks else partial(mutate, read_seeds(arguments.folders))
-    count, seconds = arguments.processes, 60 * arguments.minutes
-    with ThreadPoolExecutor(count) as pool:
-        parts = pool.map(lambda part: fuzz(source, seconds, first=arguments.first + part, step=count), range(count))
-        total = _joined(parts)
+    first, processes, seconds = arguments.first, arguments.processes, 60 * arguments.minutes
+    with ThreadPoolExecutor(processes) as pool:
+        starts = range(first, first + processes)
+        total = _joined(pool.map(lambda start: fuzz(source, _numbers(start, processes, seconds)), starts))
     for fault in total.faults[:20]:
         print(fault)
     print(f"{total.files:,} files, {total.errors:,} with errors, {len(total.faults)} faults")

@@ -141,6 +141,8 @@ def test_the_sandbox_shows_nothing_of_python(text: str, tmp_path: Path) -> None:
         (["a"], "must be a text or a list of messages, got list"),
         ({"role": "user"}, "must be a text or a list of messages, got dict"),
         ([{"role": "user", "content": object()}], "messages must be plain data"),
+        ([{"content": "a"}], "message 1 of the prompt must have a role, such as 'user', got None"),
+        ([{"role": "user", "content": "a"}, {"role": 3}], "message 2 of the prompt must have a role, .* got 3"),
     ],
 )
 def test_messages_that_cannot_be_used(messages: Any, message: str, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import gc
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -239,15 +239,12 @@ MODELS: dict[str, Build] = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _imported() -> Iterator[None]:
+def _imported() -> None:
     import_all()
     net = Net()
     net.result(net.op("ReLU", net.parameter("x", "1")))
     ovir.check(net.xml().encode())
     net.compiled()
-    gc.freeze()  # so that collections of garbage look at few objects
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 import ovir
 from ovir import opset13 as ops
 from ovir.cli.main import main
-from ovir.debugging.device_graph_run import execute
+from ovir.debugging.device_queries import execute
 from ovir.ir.executed import ExecutedGraph, parse_executed, read_executed, split_names
 
 DIGITS = Path(__file__).parents[2] / "examples" / "xml" / "digits.xml"

@@ -166,7 +166,11 @@ def test_refused(inputs: list[TensorType], message: str) -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("extra", ["nothing", "mask", "numbers", "scale", "sink"])
-def test_attention_in_steps_is_the_same(causal: bool, extra: str) -> None:
+@pytest.mark.parametrize("at_a_time", [0, 3 * 5 * 7, 1000])
+def test_attention_in_steps_is_the_same(
+    causal: bool, extra: str, at_a_time: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ovir.ops.attention._SCORES", at_a_time)
     rng = np.random.default_rng(2)
     query, key, value = (rng.standard_normal(s).astype(np.float32) for s in ((2, 3, 5, 8), (3, 7, 8), (2, 1, 7, 4)))
     rest = {
@@ -176,13 +180,15 @@ def test_attention_in_steps_is_the_same(causal: bool, extra: str) -> None:
         "scale": [np.zeros((1, 1), np.float32), np.float32(0.3).reshape(())],
         "sink": [np.zeros((1, 1), np.float32), np.float32(0.3).reshape(()), rng.random((3, 5, 1)).astype(np.float32)],
     }[extra]
-    seen: list[str] = []
+    seen = {"scores": np.zeros((2, 3)), "masked scores": np.zeros((2, 3)), "weights": np.zeros((2, 3))}
 
     def step(name: str, where: tuple[int, ...], array: Any) -> Any:
-        seen.append(name)
+        assert array.shape[-2:] == (5, 7)
+        seen[name][where] += 1
         return array
 
     op = ScaledDotProductAttention(causal=causal)
     found = op.run_in_steps(step, query, key, value, *rest)
     np.testing.assert_allclose(found, op.run(query, key, value, *rest), rtol=2e-5, atol=1e-6)
-    assert seen.count("scores") == seen.count("weights") == 6
+    assert (seen["scores"] == 1).all()
+    assert (seen["weights"] == 1).all()

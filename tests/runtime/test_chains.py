@@ -14,7 +14,7 @@ from ovir.cli.main import main
 
 pytestmark = pytest.mark.slow
 
-LENGTH = 2_500
+LENGTH = 1_500
 DATA = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 # By name: the inputs beside the data, the opset and the attributes of two layers that follow each other.

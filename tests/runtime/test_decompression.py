@@ -178,7 +178,7 @@ def test_products_with_kept_weights(
 @pytest.mark.parametrize("element_type", ["u4", "i4", "u8", "i8", "f16", "bf16"])
 @pytest.mark.parametrize("free", [0, 1 << 40])
 def test_what_stays_compressed_by_default(element_type: str, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decompression, "LARGE", 1 << 17)
+    monkeypatch.setattr(decompression, "SMALL", 1 << 20)
     monkeypatch.setattr(decompression, "free_memory", lambda: free)
     for rows in (1 << 11, 1 << 12):
         codes = [ops.convert(ops.constant(np.ones((rows, 64)), element_type), "f16") for _ in range(2)]
@@ -188,10 +188,10 @@ def test_what_stays_compressed_by_default(element_type: str, free: int, monkeypa
         steps = ovir.compile_model(ovir.Model(results, [x, ids])).plan().steps
         kept = {step.layer.type: isinstance(step.operator, compressed_operations.Compressed) for step in steps}
         is_code = element_type[0] in "iu"
-        assert kept == {"MatMul": rows * 64 > decompression.LARGE if is_code else not free, "Gather": True}
+        assert kept == {"MatMul": 2 * rows * 64 * 4 > decompression.SMALL if is_code else not free, "Gather": True}
 
 
-def test_large_matrices_of_codes_stay_compressed_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codes_of_large_models_stay_compressed_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     net = Net()
     x = net.parameter("x", "?,256")
     for name, element_type in (("a", "u4"), ("b", "i8"), ("c", "nf4")):
@@ -199,8 +199,8 @@ def test_large_matrices_of_codes_stay_compressed_by_default(monkeypatch: pytest.
         net.result(net.op("MatMul", x, weights, transpose_b="true", name=name))
     net.result(net.op("ReduceSum", weights_of(net, "u4"), net.const(np.int64([0])), name="d"))
     sizes = []
-    for large in (ROWS * COLUMNS, ROWS * COLUMNS - 1):
-        monkeypatch.setattr(decompression, "LARGE", large)
+    for small in (1 << 30, 0):
+        monkeypatch.setattr(decompression, "SMALL", small)
         steps = net.compiled().plan().steps
         sizes.append({step.layer.name: len(step.inputs) for step in steps})
     assert sizes[0] == {"a": 2, "b": 2, "c": 2}

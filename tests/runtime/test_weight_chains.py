@@ -6,7 +6,6 @@ with nf4, whose numbers f16 rounds. The size from which weights stay compressed 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,9 +22,6 @@ from ovir.ops.convert import NF4
 from ovir.runtime import decompression
 from ovir.system.python_runtime import can_be_imported
 
-SECONDS = 16
-"""The time of the chains together; ``COUNT`` of them take less on an idle machine."""
-COUNT = 450
 TYPES = ("f16", "f32", "bf16", "f16", "bf16", "i8", "u8", "i4", "u4", "nf4", "f8e4m3", "f8e5m2", "f4e2m1", "u2", "i16")
 FACTORS: dict[str, Callable[[tuple[int, ...]], tuple[int, ...]]] = {
     "rank 0": lambda shape: (),
@@ -230,10 +226,7 @@ def faults(seed: int, folder: Path) -> list[str]:
 @pytest.mark.parametrize("fits", [True, False])
 def test_chains_of_weights(fits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decompression, "MAX_ELEMENTS", 0)
-    monkeypatch.setattr(decompression, "LARGE", 100)
+    monkeypatch.setattr(decompression, "SMALL", 0)
     monkeypatch.setattr(decompression, "free_memory", lambda: 1 << 40 if fits else 0)
-    end = time.perf_counter() + SECONDS / 2
-    for seed in range(fits, COUNT, 2):
+    for seed in range(fits, 2 * len(TYPES) * len(FACTORS), 2):
         assert not faults(seed, tmp_path)
-        if time.perf_counter() > end:
-            break

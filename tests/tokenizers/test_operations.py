@@ -11,7 +11,7 @@ import ovir
 from ovir.core.arrays import Array
 from ovir.tokenizers import splitting
 from ovir.tokenizers.base import unpacked
-from ovir.tokenizers.patterns import searched
+from ovir.tokenizers.patterns import runs_of_classes, searched
 
 NOTHING = np.zeros(0, np.uint8)
 
@@ -214,13 +214,62 @@ def test_a_pattern_is_searched_once_in_each_word(monkeypatch: pytest.MonkeyPatch
     seen: list[bytes] = []
     original = splitting.searched
     monkeypatch.setattr(splitting, "searched", lambda word: seen.append(word) or original(word))
-    found = run("RegexSplit", *rows(["a-b", "é-", "a-b"], ["é-", "a-b"]), text("-"), outputs=5, behaviour="isolate")
+    split = rows(["a-b", "é-", "a-b"], ["é-", "a-b"])
+    found = run("RegexSplit", *split, text("-(?!x)"), outputs=5, behaviour="isolate")
     assert [[word.decode() for word in row] for row in words(found)] == [
         ["a", "-", "b", "é", "-", "a", "-", "b"],
         ["é", "-", "a", "-", "b"],
     ]
     assert sorted(set(seen)) == [b"a-b", "é-".encode()]
     assert len(seen) == 2
+
+
+CLASSES = (
+    r"\s+",
+    r"[!-/]|[:-@]|[\x{4E00}-\x{9FFF}]",
+    r"\w+|[^\w\s]+",
+    r"(\p{L})",
+    r"a|\p{N}+",
+    r"\w+|[a-z]+",
+    r"(é|,)+",
+    "▁",
+)
+
+
+def long_text(seed: int) -> str:
+    """Return a text of some hundred characters of all sizes in UTF-8, with special tokens."""
+    draw = random.Random(seed)
+    return "".join(draw.choice(["<s>", *"ab,. \n▁é漢字9\u0301\u0558\U0001f600\U00020000"]) for _ in range(400))
+
+
+@pytest.mark.parametrize("pattern", CLASSES)
+@pytest.mark.parametrize("attributes", [{"behaviour": "isolate"}, {"behaviour": "contiguous"}, {}, {"invert": "true"},
+                                        {"behaviour": "mergedwithnext"}, {"behaviour": "mergedwithprevious"}])  # fmt: skip
+def test_splits_at_classes_of_characters(pattern: str, attributes: dict[str, str]) -> None:
+    """Other patterns are searched in each string; ``(?=)`` makes a pattern such a one and changes no match."""
+    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
+    some = rows([long_text(1), ""], [], [long_text(2), "a", long_text(3)])
+    split = run("SpecialTokensSplit", *some, text(r"(<s>)(?:\s*)"), outputs=6)  # leaves gaps between strings
+    one, other = (
+        run("RegexSplit", *split, text(search), outputs=6, **attributes) for search in (pattern, f"(?=){pattern}")
+    )
+    assert runs_of_classes(pattern)
+    assert not runs_of_classes(f"(?=){pattern}")
+    assert words(one) == words(other)
+    assert one[5].tolist() == other[5].tolist()
+
+
+@pytest.mark.parametrize("pattern", CLASSES)
+@pytest.mark.parametrize("replacement", ["", " $1 ", "[${1}$1]", "x"])
+@pytest.mark.parametrize("ending", [b"", b"\xff\xe2"])
+def test_characters_of_classes_are_replaced(pattern: str, replacement: str, ending: bytes) -> None:
+    pytest.importorskip("regex", reason="regex, of the extra tokenizers, is not installed")
+    source = strings(long_text(4).encode() + ending)
+    one, other = (
+        run("RegexNormalization", *source, text(search), text(replacement), outputs=3)
+        for search in (pattern, f"(?=){pattern}")
+    )
+    assert unpacked(*one) == unpacked(*other)
 
 
 @pytest.mark.parametrize("space", [*" \t\n\v\f\r\x85\xa0\u1680\u180e\u2000\u2003\u2028\u2029\u202f\u205f\u3000"])

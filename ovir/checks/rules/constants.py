@@ -11,19 +11,7 @@ from ovir.checks.rule import Constant, Context, constant_of, diagnostic, layer_d
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, f64, i64, string, u64
 from ovir.core.shapes import MAX_SIZE, PartialShape
-from ovir.diagnostics.codes import (
-    F16_OVERFLOW,
-    INDEX_RANGE,
-    NARROWED,
-    NEGATIVE_INDEX,
-    NON_FINITE,
-    STRING_DATA,
-    TOO_LARGE,
-    WRITTEN_TWICE,
-    ZERO_DIVISOR,
-    ZERO_SCALE,
-    Severity,
-)
+from ovir.diagnostics.codes import F16_OVERFLOW, STRING_DATA, TOO_LARGE, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import exact_size_text, plural
@@ -51,6 +39,18 @@ def string_data(context: Context) -> Iterator[Diagnostic]:
             except OperatorError as error:
                 for layer in constant.layers:
                     yield diagnostic(STRING_DATA, error.message, layer)
+
+
+NON_FINITE = Code.warning(510, "a constant holds NaN or infinity").says("""
+Warning. NaN in weights makes everything that depends on it NaN; it comes from a training that diverged, or from bytes
+that are read as the wrong type. Infinity alone is reported as info, because masks contain it.
+
+```xml
+<layer id="1" name="bias" type="Const" version="opset1">   <!-- 1, nan, 3 -->
+```
+
+Fix: check offset and element type first, then the original model.
+""")
 
 
 @rule(NON_FINITE)
@@ -148,6 +148,18 @@ def f16_overflow(context: Context) -> Iterator[Diagnostic]:
 _INT32 = np.iinfo(np.int32)
 
 
+NARROWED = Code.info(515, "a 64-bit constant holds values that devices clip to 32 bits", summed=True).says("""
+Info. GPUs, and the CPU plugin in most operations, compute i64 in i32 and clip larger numbers. Integers within
+2^33 of the limits of i64 are not reported, because they mean an open end.
+
+```xml
+<data element_type="i64" shape="2" offset="0" size="16" />   <!-- 1, 5000000000 -->
+```
+
+Fix: use numbers within 32 bits, or f32 where exactness is not needed.
+""")
+
+
 @rule(NARROWED)
 def narrowed(context: Context) -> Iterator[Diagnostic]:
     """Report 64-bit integers that devices which compute in i32 clip.
@@ -166,6 +178,17 @@ def narrowed(context: Context) -> Iterator[Diagnostic]:
                     yield diagnostic(NARROWED, message, layer)
 
 
+ZERO_DIVISOR = Code.warning(514, "an integer divisor is a constant that holds zero", danger=5.0).says("""
+Warning. Division, Mod or FloorMod of integers by zero is undefined: some devices give 0, others end the process.
+
+```xml
+<layer id="2" name="ratio" type="Divide" version="opset1">   <!-- i32, divisor 3, 0 -->
+```
+
+Fix: correct the constant, or compute in f32.
+""")
+
+
 @rule(ZERO_DIVISOR)
 def zero_divisor(context: Context) -> Iterator[Diagnostic]:
     """Report integer division by zero, whose result is undefined and which can end the process."""
@@ -174,6 +197,18 @@ def zero_divisor(context: Context) -> Iterator[Diagnostic]:
             data = constant_of(port) if isinstance(rule_, Divisor) else None
             if data is not None and data.dtype.kind in "iu" and data.size and not data.all():
                 yield diagnostic(ZERO_DIVISOR, f"the divisor holds {plural(int((data == 0).sum()), 'zero')}", layer)
+
+
+ZERO_SCALE = Code.warning(516, "a compressed weight's scale is zero, or not finite").says("""
+Warning. Weights of few bits are multiplied by a scale. A scale of zero makes the whole group zero, and NaN or infinity
+destroys it; the quantizer has divided by zero.
+
+```xml
+<layer id="4" name="scaled" type="Multiply" version="opset1">   <!-- scale 0.5, 0 -->
+```
+
+Fix: compress the model again from weights without empty groups, or write the scale 1.
+""")
 
 
 @rule(ZERO_SCALE)
@@ -207,6 +242,17 @@ def _is_decompressed(port: Port) -> bool:
     return False
 
 
+INDEX_RANGE = Code.warning(511, "a constant index is outside the axis that it indexes", danger=7.5).says("""
+Warning. Gather gives 0 for such an index; other operations fail or read beyond the data, depending on the device.
+
+```xml
+<layer id="3" name="gather" type="Gather" version="opset8">   <!-- indices 0, 4 of [4,3] along 0 -->
+```
+
+Fix: correct the index; indices count from 0.
+""")
+
+
 @rule(INDEX_RANGE)
 def index_range(context: Context) -> Iterator[Diagnostic]:
     """Report an index outside its axis.
@@ -219,6 +265,18 @@ def index_range(context: Context) -> Iterator[Diagnostic]:
             outside = values[(values < low) | (values >= size)]
             message = f"index {outside.flat[0]} is outside [{low}, {size - 1}], the range of the indexed axis"
             yield diagnostic(INDEX_RANGE, message, layer)
+
+
+NEGATIVE_INDEX = Code.info(703, "devices treat a negative index differently", summed=True).says("""
+Info. The specifications of Gather-1, Gather-7, GatherND-5 and ScatterElementsUpdate-3 exclude negative indices.
+OpenVINO's reference counts them from the end; its CPU plugin gives 0 for Gather.
+
+```xml
+<layer id="3" name="gather" type="Gather" version="opset7">   <!-- index -1 -->
+```
+
+Fix: write the index from the front, or use a later version (here `version="opset8"`), which counts from the end.
+""")
 
 
 @rule(NEGATIVE_INDEX)
@@ -259,6 +317,19 @@ def too_large(context: Context) -> Iterator[Diagnostic]:
             sizes = f"needs {exact_size_text(needed)}; this machine has {exact_size_text(memory)}"
             message = f"output port {port.id}, {shown}, {sizes}"
             yield diagnostic(TOO_LARGE, message, port)
+
+
+WRITTEN_TWICE = Code.warning(413, "a dimension is declared twice: once as unknown, once as a number").says("""
+Warning. A Parameter's `shape` and its port, or an output port and an input port that it feeds, declare different things
+for one tensor: one a number, the other an unknown size. Inference accepts both, because the number is a possible value
+of the unknown size. But somebody changed only one of the two. OpenVINO ignores what ports declare.
+
+```xml
+<data shape="?,3" element_type="f32" />   <!-- of a Parameter whose port says 7 and 3 -->
+```
+
+Fix: declare the same size in both places; -1 in a port corresponds to `?` in the attribute.
+""")
 
 
 @rule(WRITTEN_TWICE)

@@ -9,7 +9,7 @@ from functools import partial
 from ovir.checks.rule import Context, diagnostic, rule
 from ovir.core.element_types import f32, f64, i64, string, u1, u3, u6, u32, u64
 from ovir.core.shapes import Dimension
-from ovir.diagnostics.codes import DEVICE_DOUBT, DEVICE_REFUSAL, DEVICE_TYPE, Code
+from ovir.diagnostics.codes import DEVICE_DOUBT, DEVICE_REFUSAL, Code
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.wording import and_others, size_text
@@ -18,6 +18,19 @@ from ovir.inference.layer_weights import quantized_source, weights_of
 from ovir.lowering.releases import Release, own_element_types
 from ovir.model import Model
 from ovir.ops.state import ReadValueBase
+
+DEVICE_TYPE = Code.info(710, "the given device computes in another element type").says("""
+Info. Reported with `--device` only: NPUs compute real numbers in f16, and CPU and GPU plugins compute integers of 64
+bits in i32, where inference does not know the numbers. What CPU and GPU make of f64 is OVIR704. Processors without VNNI
+add products of u8 and int8 in pairs of 16 bits, which saturate if weights use more than half of their range; NNCF's
+`overflow_fix` avoids that.
+
+```xml
+<layer id="2" name="sum" type="Add" version="opset1">   <!-- of i64, --device CPU -->
+```
+
+Fix: nothing, if values stay within the smaller type; `ovir run --emulate f16` shows what f16 does to a model.
+""")
 
 
 @dataclass(frozen=True)

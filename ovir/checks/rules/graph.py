@@ -6,26 +6,7 @@ from collections.abc import Iterator
 
 from ovir.checks.rule import Context, diagnostic, rule
 from ovir.core.element_types import f64
-from ovir.diagnostics.codes import (
-    ASSIGNED_TWICE,
-    CANCELLED,
-    DEAD_LAYER,
-    DOUBLE,
-    DUPLICATE_NAME,
-    IGNORED_PADS,
-    NO_ASSIGN,
-    NO_ELEMENT_TYPE,
-    NO_OP,
-    NO_RESULT,
-    OUTPUT_COUNT,
-    PINNED_SIZE,
-    READ_TWICE,
-    RESULT_NAME,
-    TENSOR_NAME,
-    UNKNOWN_RANK,
-    UNSPECIFIED,
-    UNUSED_PARAMETER,
-)
+from ovir.diagnostics.codes import DOUBLE, NO_RESULT, PINNED_SIZE, UNSPECIFIED, Code
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
@@ -34,6 +15,17 @@ from ovir.inference.pinned_sizes import pinned_sizes
 from ovir.ir.elements import line_of
 from ovir.ir.layer_reader import misspelled_attributes
 from ovir.ops.base.traits import method_signature
+
+DEAD_LAYER = Code.info(212, "no result and no state depends on a layer; OpenVINO drops it").says("""
+Info. OpenVINO drops such layers when it compiles. If several are connected, only the last is reported. The cause is a
+forgotten edge, or a leftover of an edit.
+
+```xml
+<layer id="2" name="exp" type="Exp" version="opset1">   <!-- no edge leaves it -->
+```
+
+Fix: remove the layer, or connect it to its reader.
+""")
 
 
 @rule(DEAD_LAYER, needs_whole_graph=True)
@@ -47,6 +39,19 @@ def dead_layer(context: Context) -> Iterator[Diagnostic]:
             yield diagnostic(DEAD_LAYER, "no result and no variable depends on this layer; OpenVINO drops it", layer)
 
 
+DUPLICATE_NAME = Code.warning(213, "two layers have the same name", summed=True, danger=5.0, honest=True).says("""
+Warning. OpenVINO accepts this. But tools that look up a layer by name, such as profilers or lists of layers to keep in
+f32, find only one of the two.
+
+```xml
+<layer id="1" name="relu" ...>
+<layer id="2" name="relu" ...>
+```
+
+Fix: rename one of them.
+""")
+
+
 @rule(DUPLICATE_NAME)
 def duplicate_name(context: Context) -> Iterator[Diagnostic]:
     """Report layers of one model that share a name; this is legal, but a lookup by name finds only one of them."""
@@ -56,6 +61,19 @@ def duplicate_name(context: Context) -> Iterator[Diagnostic]:
             other = first.setdefault(layer.name, layer)
             if other is not layer:
                 yield diagnostic(DUPLICATE_NAME, f"layer {other.id} on line {other.line} has the same name", layer)
+
+
+TENSOR_NAME = Code.warning(214, "two tensors have the same tensor name", summed=True, danger=5.0, honest=True).says("""
+Warning. Users address inputs and outputs by tensor name. OpenVINO loads the file, and the name finds only one of the
+two tensors.
+
+```xml
+<port id="1" precision="FP32" names="a">   <!-- of layer 1 -->
+<port id="1" precision="FP32" names="a">   <!-- of layer 2 -->
+```
+
+Fix: remove the name from the port that should not have it.
+""")
 
 
 @rule(TENSOR_NAME)
@@ -76,12 +94,38 @@ def no_result(context: Context) -> Iterator[Diagnostic]:
         yield diagnostic(NO_RESULT, message, Place(context.file, line_of(context.root)))
 
 
+UNUSED_PARAMETER = Code.info(216, "nothing reads a Parameter").says("""
+Info. The input must be fed, but it changes nothing.
+
+```xml
+<layer id="1" name="mask" type="Parameter" version="opset1">   <!-- no edge leaves it -->
+```
+
+Fix: remove the Parameter, or connect it to its reader.
+""")
+
+
 @rule(UNUSED_PARAMETER, needs_whole_graph=True)
 def unused_parameter(context: Context) -> Iterator[Diagnostic]:
     for model in context.models:
         for port in model.inputs:
             if not port.readers:
                 yield diagnostic(UNUSED_PARAMETER, "nothing reads this Parameter", port.layer)
+
+
+OUTPUT_COUNT = Code.error(218, "a layer declares more outputs than its operation has", tolerated=True).says("""
+Error; tolerated by `read_model`. OpenVINO refuses such a file: "node index is out of range". The line is the line of
+the first surplus port.
+
+```xml
+<output>   <!-- of a ReLU -->
+  <port id="1" precision="FP32" names="y">...
+  <port id="2" precision="FP32" names="z">...
+</output>
+```
+
+Fix: remove the port, or use the operation that has two outputs.
+""")
 
 
 @rule(OUTPUT_COUNT)
@@ -94,6 +138,19 @@ def output_count(context: Context) -> Iterator[Diagnostic]:
         if len(layer.outputs) > has and not any(port.readers for port in layer.outputs[has:]):
             message = f"the layer declares {plural(len(layer.outputs), 'output')}, but {layer.type} has {has}"
             yield diagnostic(OUTPUT_COUNT, message, layer.outputs[has])
+
+
+RESULT_NAME = Code.warning(220, "two Results have the same name", danger=5.0).says("""
+Warning. The names of an output are the names of its tensor and those in the `output_names` of its Result. OpenVINO
+loads the file, and the name finds only one of the outputs.
+
+```xml
+<layer id="2" name="first" type="Result" version="opset1" output_names="y">
+<layer id="3" name="second" type="Result" version="opset1" output_names="y">
+```
+
+Fix: give each output its own name.
+""")
 
 
 @rule(RESULT_NAME)
@@ -109,6 +166,17 @@ def result_name(context: Context) -> Iterator[Diagnostic]:
                 yield diagnostic(
                     RESULT_NAME, f"'{name}' is also the name of the output at {other.layer.title}", port.layer
                 )
+
+
+NO_ELEMENT_TYPE = Code.warning(306, "a Parameter does not declare its element type").says("""
+Warning. OpenVINO reads it as a dynamic type, and hardly any device compiles such a model.
+
+```xml
+<data shape="2,3" />
+```
+
+Fix: `<data shape="2,3" element_type="f32" />`
+""")
 
 
 @rule(NO_ELEMENT_TYPE)
@@ -138,6 +206,18 @@ def unspecified(context: Context) -> Iterator[Diagnostic]:
                 yield diagnostic(UNSPECIFIED, message, layer.data_place)
 
 
+IGNORED_PADS = Code.info(307, "auto_pad overrides the given pads").says("""
+Info. With an `auto_pad` other than `explicit`, pads are computed from sizes and strides, and those in the file are
+ignored.
+
+```xml
+<data ... pads_begin="1,1" pads_end="0,0" auto_pad="valid" />
+```
+
+Fix: `auto_pad="explicit"` if the pads are meant, else `pads_begin="0,0"`.
+""")
+
+
 @rule(IGNORED_PADS)
 def ignored_pads(context: Context) -> Iterator[Diagnostic]:
     """Report pads that an auto_pad other than explicit replaces."""
@@ -161,6 +241,17 @@ def _by_variable(layers: list[Layer]) -> dict[str, list[Layer]]:
     return found
 
 
+NO_ASSIGN = Code.info(612, "a variable is read but never assigned").says("""
+Info. The variable always holds its first value. Editing a model easily loses an Assign, because nothing depends on it.
+
+```xml
+<layer id="2" name="read" type="ReadValue" version="opset6">   <!-- no Assign of its variable -->
+```
+
+Fix: add the Assign, or read `init_value` directly.
+""")
+
+
 @rule(NO_ASSIGN, needs_whole_graph=True)
 def no_assign(context: Context) -> Iterator[Diagnostic]:
     assigned = _by_variable(context.by_type.get("Assign", []))
@@ -171,11 +262,36 @@ def no_assign(context: Context) -> Iterator[Diagnostic]:
             )
 
 
+ASSIGNED_TWICE = Code.warning(613, "two Assigns write the same variable").says("""
+Warning. Their order is undefined, and so is what the next run reads. OpenVINO loads the file.
+
+```xml
+<layer id="4" name="assign" type="Assign" version="opset6">
+<layer id="5" name="again" type="Assign" version="opset6">   <!-- the same variable_id -->
+```
+
+Fix: give each its own variable, or remove one.
+""")
+
+
 @rule(ASSIGNED_TWICE)
 def assigned_twice(context: Context) -> Iterator[Diagnostic]:
     for name, (first, *others) in _by_variable(context.by_type.get("Assign", [])).items():
         for layer in others:
             yield diagnostic(ASSIGNED_TWICE, f"the variable '{name}' is also assigned by {first.title}", layer)
+
+
+READ_TWICE = Code.warning(615, "two ReadValues declare the same variable differently").says("""
+Warning. A variable may be read in several places, which must declare it equally. OpenVINO loads the file, and each
+reader uses its own declaration.
+
+```xml
+<data variable_id="v" variable_type="f32" variable_shape="2" />
+<data variable_id="v" variable_type="f32" variable_shape="?" />
+```
+
+Fix: declare it equally, with the wider shape.
+""")
 
 
 @rule(READ_TWICE)
@@ -190,6 +306,18 @@ def read_twice(context: Context) -> Iterator[Diagnostic]:
                     yield diagnostic(READ_TWICE, message, layer)
 
 
+NO_OP = Code.info(702, "a layer passes its input on unchanged", summed=True).says("""
+Info. Examples are a Convert to the same type, a Reshape to the same shape, and a Transpose that changes nothing.
+OpenVINO removes such layers when it compiles; people still have to read them.
+
+```xml
+<data destination_type="f32" />   <!-- of f32 -->
+```
+
+Fix: connect its input to its readers.
+""")
+
+
 @rule(NO_OP)
 def no_op(context: Context) -> Iterator[Diagnostic]:
     for layer in context.layers:
@@ -198,6 +326,17 @@ def no_op(context: Context) -> Iterator[Diagnostic]:
         why = layer.operator.why_unchanged([port.type for port in layer.inputs], layer.outputs[0].type)
         if why is not None:
             yield diagnostic(NO_OP, f"the layer returns its input unchanged: {why}", layer)
+
+
+CANCELLED = Code.info(706, "two layers in a row undo each other", summed=True).says("""
+Info. A Transpose directly follows another one that it undoes. OpenVINO removes both when it compiles.
+
+```xml
+<layer id="3" name="back" type="Transpose" version="opset1">   <!-- order 1,0 after order 1,0 -->
+```
+
+Fix: remove both, and connect the input to the readers.
+""")
 
 
 @rule(CANCELLED)
@@ -244,6 +383,17 @@ def double(context: Context) -> Iterator[Diagnostic]:
 def pinned_size(context: Context) -> Iterator[Diagnostic]:
     """Report constants that fix a size which an input leaves open."""
     return pinned_sizes(context.model)
+
+
+UNKNOWN_RANK = Code.info(707, "an input of the model has an unknown rank").says("""
+Info. OpenVINO reads the model, but most devices cannot compile it.
+
+```xml
+<data shape="..." element_type="f32" />
+```
+
+Fix: declare the rank, as in `shape="?,?"`, or give a shape before compiling: `model.reshape`.
+""")
 
 
 @rule(UNKNOWN_RANK)

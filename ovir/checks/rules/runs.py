@@ -12,7 +12,7 @@ from math import isfinite
 from ovir.checks.conditions import MOST_ITERATIONS
 from ovir.checks.rule import Context, diagnostic, greatest, rule
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import HEAVY_RUN, LARGE_TENSOR, LONG_LOOP, UNLIMITED_LOOP, Severity
+from ovir.diagnostics.codes import LONG_LOOP, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import exact_size_text, plural, size_text
@@ -21,6 +21,20 @@ from ovir.ir.elements import line_of
 from ovir.model import Model
 
 # --------------------------------------------------------------------------- sizes
+
+
+LARGE_TENSOR = Code.error(7, "a tensor is out of proportion to the file", danger=7.5).says("""
+Error. A tensor, or all outputs of the model together, need more than 4.3 GB and more than 16 times the size of the
+weights. A file of one kilobyte can ask for terabytes. Tensors that are no larger than an input of their layer are not
+reported. A size that is not known counts as its upper bound; a size of an input without one counts as 1, because its
+caller chooses it.
+
+```xml
+<data shape="2000000,1000000" element_type="f32" />
+```
+
+Fix: reshape the model to the sizes that it is used with.
+""")
 
 
 @rule(LARGE_TENSOR, for_untrusted=True, of_runs=True)
@@ -64,6 +78,20 @@ _LARGE = 1 << 32
 _TIMES = 16
 
 # --------------------------------------------------------------------------- all of a run
+
+
+HEAVY_RUN = Code.error(15, "a run computes or holds too much", danger=7.5).says("""
+Error. A run takes more than 10^14 multiply-adds over all layers, those of bodies as often as their loops run; or it
+holds tensors of more than 8.6 GB, and of more than 32 times the weights, at one time, besides the inputs and constants.
+An element that is read or written counts as 4 multiply-adds, and each call of a kernel as 10,000. A tensor is held
+until the last layer that reads it has run; outputs and states are held to the end.
+
+```xml
+<data shape="32768,32768" element_type="f32" />   <!-- and 500 products of it -->
+```
+
+Fix: reshape the model to the sizes that it is used with.
+""")
 
 
 @rule(HEAVY_RUN, for_untrusted=True, of_runs=True)
@@ -156,6 +184,18 @@ def long_loop(context: Context) -> Iterator[Diagnostic]:
                 most = f"more than {MOST_ITERATIONS:,} are no model's"
                 message = f"the body runs {plural(found.count, 'time')}{inside}; {most}"
                 yield diagnostic(LONG_LOOP, message, layer, severity=Severity.ERROR)
+
+
+UNLIMITED_LOOP = Code.warning(16, "nothing in the file limits the iterations of a loop").says("""
+Warning. A loop has no trip count of at most a million, and its condition may become false, but no integer in it counts
+towards a limit. Whether and when it ends depends on the inputs.
+
+```xml
+<layer id="7" name="go_on" type="Less" version="opset1">   <!-- sum(x) < 100, where each iteration changes x -->
+```
+
+Fix: give the loop a trip count.
+""")
 
 
 @rule(UNLIMITED_LOOP, for_untrusted=True, of_runs=True)

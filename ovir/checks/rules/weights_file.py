@@ -15,16 +15,7 @@ from ovir.checks.rule import Constant, Context, diagnostic, rule
 from ovir.core.element_types import boolean, nf4, string
 from ovir.core.encoding import Bytes
 from ovir.core.shapes import UINT64, parse_integer
-from ovir.diagnostics.codes import (
-    BOOLEAN_BYTES,
-    DUPLICATE_CONSTANT,
-    MISALIGNED,
-    OVERLAP,
-    TOO_MANY_BYTES,
-    UNUSED_BYTES,
-    ZERO_WEIGHTS,
-    Severity,
-)
+from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.wording import and_others, plural, size_text
 from ovir.graph.layers import Layer, Port
@@ -33,6 +24,19 @@ from ovir.ir.weights import are_equal, release_pages
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Const
+
+TOO_MANY_BYTES = Code.warning(
+    504, "a constant has more bytes than its shape and element type need", danger=5.0, honest=True
+).says("""
+Warning. OpenVINO uses the first bytes. The shape, the element type or the size is wrong; unless it is the size, all
+values are wrong too. One byte for a constant without elements, which OpenVINO itself writes, is not reported.
+
+```xml
+<data element_type="f32" shape="3" offset="0" size="16" />
+```
+
+Fix: `size="12"`, or `shape="4"`.
+""")
 
 
 @rule(TOO_MANY_BYTES)
@@ -67,6 +71,19 @@ def _string_bytes(constant: Constant) -> int:
     return 4 * (count + 2) + int(ends[-1]) - int(ends[0])
 
 
+MISALIGNED = Code.info(509, "a constant is not aligned to its element size").says("""
+Info. ovir cannot use the constant in place in the mapped file, so it copies it to memory, which makes loading slower.
+OpenVINO's CPU plugin takes the same time and memory for both. One diagnostic covers all such constants. There is none
+if they have less than 16 MiB together, because copying so little makes no difference that can be measured.
+
+```xml
+<data element_type="f32" shape="4096,4096" offset="2" size="67108864" />
+```
+
+Fix: save the model again with a writer that aligns its constants.
+""")
+
+
 @rule(MISALIGNED)
 def misaligned(context: Context) -> Iterator[Diagnostic]:
     """Report constants that are copied instead of mapped, in one diagnostic at the first of them, if they are large.
@@ -95,6 +112,19 @@ _COPIED = 1 << 24
 difference. OpenVINO's CPU plugin needs the same time and memory for both."""
 
 
+OVERLAP = Code.warning(507, "constants overlap in the weights without being equal", danger=5.0).says("""
+Warning. Constants may share bytes if they are equal, or if one is the beginning of the other. These begin at different
+positions, so at least one of them contains numbers of the other. OpenVINO reads them without a message.
+
+```xml
+<data element_type="f32" shape="4" offset="0" size="16" />
+<data element_type="f32" shape="4" offset="8" size="16" />
+```
+
+Fix: correct the offset: `offset="16"`.
+""")
+
+
 @rule(OVERLAP)
 def overlap(context: Context) -> Iterator[Diagnostic]:
     """Report constants that share bytes, unless they are equal or one is the beginning of the other."""
@@ -115,6 +145,18 @@ def overlap(context: Context) -> Iterator[Diagnostic]:
 
 def _ends(span: tuple[int, int, Constant]) -> tuple[int, int]:
     return span[0], -span[1]
+
+
+UNUSED_BYTES = Code.info(508, "no constant uses some bytes of the weights", danger=5.0, honest=True).says("""
+Info; a warning if more than a quarter of the file is unused. No constant, and no image in `<pre-process>`, reads 64 or
+more adjacent bytes. The .bin may belong to another model, or constants were removed and their bytes left.
+
+```xml
+<net name="model" version="11">   <!-- the .bin has 112 bytes, its constants take 12 -->
+```
+
+Fix: check whether the pair belongs together; saving the model with OpenVINO writes a .bin without gaps.
+""")
 
 
 @rule(UNUSED_BYTES, needs_whole_graph=True)
@@ -220,6 +262,18 @@ _PADDING = 64  # bytes; no writer aligns to more
 _SAMPLE = 1 << 26  # bytes of which the entropy is computed
 
 
+BOOLEAN_BYTES = Code.warning(513, "a boolean constant holds bytes other than 0 and 1", danger=5.0).says("""
+Warning. OpenVINO does not check the bytes, and devices differ in how they treat bytes other than 0 and 1: as true, or
+as a number.
+
+```xml
+<data element_type="boolean" shape="2" offset="0" size="2" />   <!-- 1, 255 -->
+```
+
+Fix: write 1 for true.
+""")
+
+
 @rule(BOOLEAN_BYTES)
 def boolean_bytes(context: Context) -> Iterator[Diagnostic]:
     for constant in context.constants:
@@ -230,6 +284,18 @@ def boolean_bytes(context: Context) -> Iterator[Diagnostic]:
                 message = f"a boolean constant holds the byte {most}, which devices interpret differently"
                 for layer in constant.layers:
                     yield diagnostic(BOOLEAN_BYTES, message, layer, hint="write 1 for true and 0 for false")
+
+
+DUPLICATE_CONSTANT = Code.info(705, "the weights contain equal constants more than once", summed=True).says("""
+Info. Only constants of 64 KiB and more are reported. Each copy takes space in the file and in memory.
+
+```xml
+<data element_type="f32" shape="16384" offset="0" size="65536" />
+<data element_type="f32" shape="16384" offset="65536" size="65536" />
+```
+
+Fix: let both use one offset; saving the model with OpenVINO does so.
+""")
 
 
 @rule(DUPLICATE_CONSTANT)
@@ -258,6 +324,24 @@ _LARGE = 1 << 16
 
 _MOST_LAYERS = 10
 """Layers between a constant and the layer that multiplies with it; exporters write fewer."""
+
+
+ZERO_WEIGHTS = Code.warning(518, "weights are all zero", summed=True).says("""
+Warning. A product, a convolution or a recurrent layer multiplies with weights that are all zero, also where they are
+converted, reshaped or scaled on the way, so that its result does not depend on its input. Zeros in biases, initial
+states and other constants are not reported.
+
+If nearly all constants of a file are zero, one diagnostic at the `<net>` says so: the .bin has its size but not its
+contents, as after a copy or a download that was interrupted. Where all of them are zero, sizes and axes are zero as
+well; the diagnostics that may follow from this are left out, and it is an error if one of these is.
+
+```xml
+<layer id="3" name="product" type="MatMul" version="opset1">   <!-- the weights hold 0, 0, 0, 0 -->
+```
+
+Fix: copy or convert the .bin again; check the offset of the constant, and that the model was trained before it was
+converted.
+""")
 
 
 @rule(ZERO_WEIGHTS)

@@ -9,10 +9,18 @@ from itertools import accumulate
 from ovir.checks.checker import check_here
 from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.paths import path_fault, sparse_fault, weights_beside
-from ovir.checks.untrusted.severities import ALWAYS_ERRORS
 from ovir.checks.untrusted.xml_scan import scan
 from ovir.core.reading import read_bytes
-from ovir.diagnostics.codes import CODES, NEVER_IGNORED, NOT_XML, OUT_OF_PROPORTION, OVER_BUDGET, TOO_LARGE, Severity
+from ovir.diagnostics.codes import (
+    CODES,
+    NEVER_IGNORED,
+    NOT_XML,
+    OUT_OF_PROPORTION,
+    OVER_BUDGET,
+    TOO_LARGE,
+    Code,
+    Severity,
+)
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 
 
@@ -34,8 +42,12 @@ def check_file(path: str, weights: str | None, options: CheckOptions) -> list[Di
         if any(CODES[d.code].unusable for d in of_model):  # the reader says more precisely what is wrong
             found = [d for d in found if d.code != NOT_XML.id]
         found += of_model
-    raised = [replace(d, severity=Severity.ERROR) if d.code in ALWAYS_ERRORS else d for d in found]
+    raised = [replace(d, severity=Severity.ERROR) if _is_always_error(CODES[d.code]) else d for d in found]
     return _limited([d for d in raised if d.code in NEVER_IGNORED or d.code not in options.skip], path)
+
+
+def _is_always_error(code: Code) -> bool:
+    return code.danger > 0 and not code.honest
 
 
 def _unread(found: list[Diagnostic], path: str) -> list[Diagnostic]:

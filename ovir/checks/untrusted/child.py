@@ -87,8 +87,8 @@ def _limit(request: Mapping[str, Any]) -> None:
 
 def _answer(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     path = request["path"]
-    runtime = request["runtime"] and (request["runtime"][0], request["runtime"][1])
-    options = CheckOptions(request["need_weights"], None, runtime, request["device"], tuple(request["skip"]))
+    given = request["options"]
+    options = CheckOptions(**{**given, "runtime": given["runtime"] and tuple(given["runtime"])})
     found: list[Diagnostic]
     try:
         found = check_file(path, request["weights"], options)

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -45,10 +45,7 @@ class Guard:
         request = {
             "path": path,
             "weights": weights,
-            "need_weights": self.options.need_weights,
-            "runtime": self.options.runtime,
-            "device": self.options.device,
-            "skip": self.options.skip,
+            "options": asdict(self.options),
             "seconds": seconds,
             "memory": self.budget.memory,
         }

@@ -124,23 +124,8 @@ _PATHS = {
 
 _NAME_KEYS = frozenset({"name", "names", "type", "version", "output_names", "variable_id", "id"})
 _UNSAFE = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
-_BLANK = frozenset(
-    map(
-        chr,
-        [
-            0x34F,
-            0x115F,
-            0x1160,
-            0x17B4,
-            0x17B5,
-            0x2800,
-            0x3164,
-            0xFFA0,
-            *range(0xFE00, 0xFE10),
-            *range(0xE0100, 0xE01F0),
-        ],
-    )
-)
+_FILLERS = (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)
+_BLANK = frozenset(map(chr, (*_FILLERS, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 """Letters and marks that show nothing: fillers, selectors of variants, the empty pattern of Braille."""
 
 # --------------------------------------------------------------------------- spellings

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import ovir
 from ovir.checks.checker import check_here, parse_device
 from ovir.checks.options import CheckOptions
+from ovir.checks.rules import CODES
 from ovir.checks.untrusted.paths import is_no_model
-from ovir.checks.untrusted.severities import SECURITY
 from ovir.cli.commands.check_untrusted import add_untrusted, check_each_untrusted, find_files_untrusted, refuse_options
 from ovir.cli.options.arguments import (
     add_command,
@@ -41,7 +41,7 @@ from ovir.cli.options.opening import add_extension, load_extensions
 from ovir.cli.terminal.display import has_colors
 from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_json, say_table, status_of
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import CODES, NEVER_IGNORED, NOT_IR, UNREADABLE, Code, Severity
+from ovir.diagnostics.codes import NEVER_IGNORED, NOT_IR, UNREADABLE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.wording import escaped, plural
@@ -212,13 +212,13 @@ def say_times(times: Counter[str]) -> None:
     print_message(f"outside inference: {1 - times['inference'] / total:.0%}")
 
 
-def write_sarif(target: str, diagnostics: Sequence[Diagnostic], security: Mapping[Code, float]) -> None:
+def write_sarif(target: str, diagnostics: Sequence[Diagnostic], untrusted: bool) -> None:
     """Write the SARIF log to a file, or to stdout for ``-``."""
     import json
 
     from ovir.io.sarif import to_sarif
 
-    log = to_sarif(diagnostics, ovir.__version__, security)
+    log = to_sarif(diagnostics, ovir.__version__, untrusted=untrusted)
     if target == "-":
         say_json(log)
         return
@@ -397,7 +397,7 @@ class _Output:
         self.sarif = arguments.sarif
         self.is_quiet = arguments.quiet
         self.failing = failing
-        self.security = SECURITY if arguments.untrusted else {}
+        self.untrusted = arguments.untrusted
         self.profiled = arguments.profile
         self.times: Counter[str] = Counter()
 
@@ -413,7 +413,7 @@ class _Output:
         if self.form == "summary":
             say_counts(self._loud(diagnostics))
         if self.sarif is not None:
-            write_sarif(self.sarif, diagnostics, self.security)
+            write_sarif(self.sarif, diagnostics, self.untrusted)
         if self.profiled:
             say_times(self.times)
         if not self.is_quiet:

@@ -7,10 +7,11 @@ import re
 import sys
 from typing import Any
 
+from ovir.checks.rules import CODES
 from ovir.cli.options.arguments import add_command, raise_usage_error
 from ovir.cli.terminal.display import has_colors, lines_for_terminal, terminal_width
 from ovir.cli.terminal.output import say, say_table
-from ovir.diagnostics.codes import CODES, Code, section
+from ovir.diagnostics.codes import Code, section
 from ovir.diagnostics.wording import did_you_mean
 
 

@@ -6,7 +6,16 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ovir.cli.options.arguments import add_command, add_json, amount, file_name, natural, positive, raise_usage_error
+from ovir.cli.options.arguments import (
+    add_command,
+    add_json,
+    amount,
+    file_name,
+    natural,
+    positive,
+    raise_usage_error,
+    share,
+)
 from ovir.cli.options.opening import add_extension, load_extensions
 from ovir.cli.options.other_side import config_of
 from ovir.cli.terminal.display import last_line
@@ -62,10 +71,10 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("--top-k", type=positive, metavar="K", help="draw one of the K most probable tokens")
     parser.add_argument(
-        "--top-p", type=amount, metavar="P", help="draw one of the fewest tokens that have the probability P together"
+        "--top-p", type=share, metavar="P", help="draw one of the fewest tokens that have the probability P together"
     )
     parser.add_argument(
-        "--min-p", type=amount, metavar="P", help="draw one of the tokens with P times the probability of the best one"
+        "--min-p", type=share, metavar="P", help="draw one of the tokens with P times the probability of the best one"
     )
     parser.add_argument(
         "--repetition-penalty",
@@ -96,7 +105,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from ovir.generation.generate import generate  # `ovir --help` does not need it
+    from ovir.generation.generate import GenerationOptions, generate  # `ovir --help` does not need it
 
     config = config_of(arguments.config)
     if arguments.prompt is None:
@@ -105,24 +114,9 @@ def run(arguments: argparse.Namespace) -> int:
     prompt = _standard_input() if arguments.prompt == "-" else arguments.prompt
     stream = None if arguments.json else _Stream()
     try:
-        found = generate(
-            arguments.folder,
-            prompt,
-            max_tokens=arguments.max_tokens,
-            temperature=arguments.temperature,
-            top_k=arguments.top_k,
-            top_p=arguments.top_p,
-            min_p=arguments.min_p,
-            repetition_penalty=arguments.repetition_penalty,
-            stop=arguments.stop,
-            chat=arguments.chat,
-            seed=arguments.seed,
-            engine=arguments.engine,
-            threads=arguments.threads,
-            against=arguments.against,
-            config=config,
-            on_text=stream,
-        )
+        options = {name: value for name, value in vars(arguments).items() if name in GenerationOptions.__annotations__}
+        options |= {"config": config, "on_text": stream}
+        found = generate(arguments.folder, prompt, engine=arguments.engine, threads=arguments.threads, **options)
     finally:
         if stream is not None and stream.has_begun:
             say()

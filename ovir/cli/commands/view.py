@@ -10,14 +10,14 @@ from typing import Any
 from ovir.analysis.diff import diff
 from ovir.checks.checker import check
 from ovir.checks.recovering import Recovered, read_recovering
+from ovir.checks.rules import CODES
 from ovir.cli.options.arguments import add_command, add_model, add_shape, file_name, natural
 from ovir.cli.options.opening import add_extension, add_no_weights, load_extensions, open_recovering
 from ovir.cli.terminal.display import last_line
 from ovir.cli.terminal.output import DONE, print_diagnostics, print_message, say
 from ovir.cli.terminal.signals import Terminated
 from ovir.debugging.compare import compare
-from ovir.debugging.device_graph_run import execute
-from ovir.diagnostics.codes import CODES
+from ovir.debugging.device_queries import execute
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.wording import plural
 from ovir.ir.executed import read_executed

@@ -218,6 +218,14 @@ def amount(text: str) -> float:
     return value
 
 
+def share(text: str) -> float:
+    """Convert the text of an argument that is a part of a whole."""
+    value = _number(text)
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a number above 0 and at most 1"))
+    return value
+
+
 def seconds(text: str) -> float:
     """Convert the text of an argument that is a time limit."""
     value = _number(text)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
+from ovir.checks.rules import CODES
 from ovir.core.reading import read_bytes
-from ovir.diagnostics.codes import CODES, NEVER_IGNORED, Severity
+from ovir.diagnostics.codes import NEVER_IGNORED, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError
 

@@ -57,7 +57,7 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
         "--keep-compressed",
         action=argparse.BooleanOptionalAction,
         help="decompress weights at each use, or all of them at once (default: weights of 16 bits at once, if "
-        "they fit in half of the free memory; large matrices of codes at each use)",
+        "they fit in half of the free memory; codes at once, if they take at most 128 MiB in f32)",
     )
 
 

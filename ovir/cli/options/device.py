@@ -57,7 +57,7 @@ class Verdict:
         """
         if self.device is None or not self.asks:
             return found
-        from ovir.debugging.device_query import ask_device
+        from ovir.debugging.device_queries import ask_device
 
         try:
             model = read_recovering(name, self.weights, need_weights=False).model

@@ -33,8 +33,6 @@ from ovir.ops.activation import (
     UnaryActivationBase,
 )
 
-_OPERATORS = {Sigmoid: "Sigmoid", Tanh: "Tanh"}
-
 
 @exports(ReLU, to="Relu; u64 and i64: Max")
 def relu(graph: Graph, op: ReLU, data: Tensor) -> Tensor:
@@ -55,11 +53,10 @@ def clamp(graph: Graph, op: Clamp, data: Tensor) -> Tensor:
     return graph.Clip(data, low, high)
 
 
-@exports(Sigmoid, to="Sigmoid")
-@exports(Tanh, to="Tanh")
+@exports(Sigmoid, Tanh)
 def activation(graph: Graph, op: UnaryActivationBase, data: Tensor) -> Tensor:
     """Export as the operator that means the same; integers are computed in f64 and rounded."""
-    return of_reals(graph, data, lambda x: graph.node(_OPERATORS[type(op)], x)[0])
+    return of_reals(graph, data, lambda x: graph.node(op.type, x)[0])
 
 
 # ----- piecewise linear functions
@@ -67,13 +64,11 @@ def activation(graph: Graph, op: UnaryActivationBase, data: Tensor) -> Tensor:
 
 @exports(HSigmoid, to="HardSigmoid; f64: its formula")
 def h_sigmoid(graph: Graph, op: HSigmoid, data: Tensor) -> Tensor:
-    """Export as HardSigmoid."""
     return of_reals(graph, data, partial(_hard_sigmoid, graph, alpha=1 / 6, beta=0.5))
 
 
 @exports(HSwish, to="HardSwish; f64: its formula")
 def h_swish(graph: Graph, op: HSwish, data: Tensor) -> Tensor:
-    """Export as HardSwish."""
 
     def function(x: Tensor) -> Tensor:
         if x.element_type == f32:
@@ -85,7 +80,6 @@ def h_swish(graph: Graph, op: HSwish, data: Tensor) -> Tensor:
 
 @exports(HardSigmoid, to="HardSigmoid; parameters that are not constant, or f64: Mul, Add, Clip", limits="NaN is kept")
 def hard_sigmoid(graph: Graph, op: HardSigmoid, data: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
-    """Export as HardSigmoid, or as a linear function that is clipped."""
     a, b = scalar(alpha), scalar(beta)
 
     def function(x: Tensor) -> Tensor:
@@ -108,7 +102,6 @@ def _hard_sigmoid(graph: Graph, x: Tensor, alpha: float, beta: float) -> Tensor:
 
 @exports(Elu, to="Elu; f64: its formula")
 def elu(graph: Graph, op: Elu, data: Tensor) -> Tensor:
-    """Export as Elu."""
 
     def function(x: Tensor) -> Tensor:
         if x.element_type == f32:
@@ -120,7 +113,6 @@ def elu(graph: Graph, op: Elu, data: Tensor) -> Tensor:
 
 @exports(Selu, to="Selu; parameters that are not constant, or f64: its formula")
 def selu(graph: Graph, op: Selu, data: Tensor, alpha: Tensor, factor: Tensor) -> Tensor:
-    """Export as Selu, or by its formula."""
     a, b = scalar(alpha), scalar(factor)
 
     def function(x: Tensor) -> Tensor:
@@ -139,7 +131,6 @@ def _exponential(graph: Graph, x: Tensor) -> Tensor:
 
 @exports(Swish, to="Sigmoid and Mul")
 def swish(graph: Graph, op: Swish, data: Tensor, beta: Tensor | None = None) -> Tensor:
-    """Export as the product of data and the sigmoid of beta * data."""
 
     def function(x: Tensor) -> Tensor:
         scaled = x if beta is None or scalar(beta) == 1 else graph.Mul(x, graph.cast(beta, x.element_type))
@@ -150,7 +141,6 @@ def swish(graph: Graph, op: Swish, data: Tensor, beta: Tensor | None = None) -> 
 
 @exports(Mish, to="Mish; before opset 18, or f64: Softplus, Tanh and Mul")
 def mish(graph: Graph, op: Mish, data: Tensor) -> Tensor:
-    """Export as Mish, or by its formula."""
 
     def function(x: Tensor) -> Tensor:
         if x.element_type == f32 and graph.has("Mish"):
@@ -162,7 +152,6 @@ def mish(graph: Graph, op: Mish, data: Tensor) -> Tensor:
 
 @exports(SoftPlus, to="Softplus; f64: its formula")
 def soft_plus(graph: Graph, op: SoftPlus, data: Tensor) -> Tensor:
-    """Export as Softplus."""
     return of_reals(graph, data, partial(_softplus, graph))
 
 
@@ -181,7 +170,6 @@ def soft_sign(graph: Graph, op: SoftSign, data: Tensor) -> Tensor | None:
 
 @exports(Gelu2, Gelu7, to="Gelu; before opset 20, or f64: a formula with Erf or Tanh")
 def gelu(graph: Graph, op: Gelu2 | Gelu7, data: Tensor) -> Tensor:
-    """Export as Gelu, or by its formula."""
     is_exact = not isinstance(op, Gelu7) or op.approximation_mode == "erf"
 
     def function(x: Tensor) -> Tensor:

@@ -31,7 +31,6 @@ _BY_ZERO = "onnxruntime refuses to divide an integer by 0, for which ovir gives 
 @exports(Add, to="Add; after LayerNormalization, its bias")
 @exports(Subtract, to="Sub")
 def arithmetic(graph: Graph, op: ArithmeticBase, a: Tensor, b: Tensor) -> Tensor:
-    """Export as the operator that means the same."""
     b = aligned(graph, op, a, b)
     if isinstance(op, Add) and (merged := with_parameter(graph, a, b, BIAS)):
         return merged
@@ -93,7 +92,6 @@ def mod(graph: Graph, op: Mod, a: Tensor, b: Tensor) -> Tensor:
 
 @exports(SquaredDifference, to="Sub and Mul")
 def squared_difference(graph: Graph, op: SquaredDifference, a: Tensor, b: Tensor) -> Tensor:
-    """Export as the product of the difference with itself."""
     difference = graph.Sub(a, aligned(graph, op, a, b))
     return wrapped(graph, graph.Mul(difference, difference), op.output_types[0])
 

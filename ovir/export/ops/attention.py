@@ -7,6 +7,7 @@ from ovir.core.shapes import Dimension
 from ovir.export.exporters import exports
 from ovir.export.nodes import scalar
 from ovir.export.onnx_graph import Graph, Tensor
+from ovir.export.sizes import size_of, vector
 from ovir.ops.attention import ScaledDotProductAttention
 
 _ABSORBED = 1e3
@@ -88,9 +89,4 @@ def _expanded(graph: Graph, query: Tensor, key: Tensor, mask: Tensor) -> Tensor:
     """Return the mask with a row for each query and a column for each key."""
     if _same(mask.shape[-2], query.shape[2]) and _same(mask.shape[-1], key.shape[2]):
         return mask
-    return graph.Expand(mask, graph.Concat(_size(graph, query, 2), _size(graph, key, 2), axis=0))
-
-
-def _size(graph: Graph, tensor: Tensor, axis: int) -> Tensor:
-    """Return a size as a list of one number; negative axes count from the end."""
-    return graph.Shape(tensor, start=axis, end=axis + 1 or None)
+    return graph.Expand(mask, vector(graph, [size_of(graph, query, 2), size_of(graph, key, 2)]))

@@ -18,29 +18,16 @@ from ovir.ops.comparison import (
     NotEqual,
 )
 
-_OPERATORS = {
-    Equal: "Equal",
-    Greater: "Greater",
-    GreaterEqual: "GreaterOrEqual",
-    Less: "Less",
-    LessEqual: "LessOrEqual",
-}
+_OPERATORS = {"GreaterEqual": "GreaterOrEqual", "LessEqual": "LessOrEqual", "NotEqual": "Equal"}
 
 
-@exports(Equal, to="Equal")
-@exports(Greater, to="Greater")
+@exports(Equal, Greater, Less)
 @exports(GreaterEqual, to="GreaterOrEqual")
-@exports(Less, to="Less")
 @exports(LessEqual, to="LessOrEqual")
-def comparison(graph: Graph, op: ComparisonBase, a: Tensor, b: Tensor) -> Tensor:
-    """Export as the operator that means the same."""
-    return graph.node(_OPERATORS[type(op)], a, aligned(graph, op, a, b))[0]
-
-
 @exports(NotEqual, to="Equal and Not")
-def not_equal(graph: Graph, op: NotEqual, a: Tensor, b: Tensor) -> Tensor:
-    """Export as Equal and Not."""
-    return graph.Not(graph.Equal(a, aligned(graph, op, a, b)))
+def comparison(graph: Graph, op: ComparisonBase, a: Tensor, b: Tensor) -> Tensor:
+    result = graph.node(_OPERATORS.get(op.type, op.type), a, aligned(graph, op, a, b))[0]
+    return graph.Not(result) if isinstance(op, NotEqual) else result
 
 
 exports_parts(IsFinite, to="Abs and Less")
@@ -48,11 +35,9 @@ exports_parts(IsFinite, to="Abs and Less")
 
 @exports(IsNaN, to="IsNaN")
 def is_nan(graph: Graph, op: IsNaN, data: Tensor) -> Tensor:
-    """Export as IsNaN."""
     return graph.IsNaN(data)
 
 
 @exports(IsInf, to="IsInf")
 def is_inf(graph: Graph, op: IsInf, data: Tensor) -> Tensor:
-    """Export as IsInf."""
     return graph.IsInf(data, detect_negative=int(op.detect_negative), detect_positive=int(op.detect_positive))

@@ -11,7 +11,7 @@ from ovir.export.exporters import exports
 from ovir.export.loops import ExportableBody, ExportedBody
 from ovir.export.nodes import reduced
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import FIRST, Size, as_scalar, size_of
+from ovir.export.sizes import FIRST, Size, as_scalar, compute, size_of, vector
 from ovir.ops.base.bodies import BodyMap, InputMap, OutputMap
 from ovir.ops.control_flow import If, IterationBase, Loop, TensorIterator, by_output
 
@@ -118,9 +118,11 @@ class _Iteration:
             if item.axis is None:
                 positions[item.external] = self._last(item, body, results)
         stacked = [item for item in outputs if item.axis is not None]
-        parts = [_at_least_1d(body, item) for item in stacked]
+        parts = [body.outputs[item.result] for item in stacked]
+        parts = [body.graph.Reshape(part, [1]) if part.rank == 0 else part for part in parts]
+        unread = [outer.input(tensor.element_type) for tensor in self.initial[len(carried) :]]
         attribute = body.attribute(
-            [iteration, outer.input(boolean, _SCALAR), *carried, *self._placeholders(outer, len(carried))],
+            [iteration, outer.input(boolean, _SCALAR), *carried, *unread],
             [again or body.graph.constant(True), *results, *parts],
         )
         types = [t.element_type for t in (*results, *parts)]
@@ -171,10 +173,6 @@ class _Iteration:
         results.append(body.outputs[item.result])
         return len(results) - 1
 
-    def _placeholders(self, outer: Graph, carried: int) -> list[Tensor]:
-        """Return inputs of the body for the carried tensors that it does not read."""
-        return [outer.input(tensor.element_type) for tensor in self.initial[carried:]]
-
     def _joined(self, item: OutputMap, stacked: Tensor, part: PartialShape) -> Tensor:
         """Return the parts, which are stacked along a new first axis, concatenated along the axis of the output."""
         graph, expected = self.graph, self.op.output_shapes[item.external]
@@ -192,15 +190,8 @@ class _Iteration:
         return graph.Reshape(moved, sizes, allowzero=1)
 
 
-def _at_least_1d(body: ExportedBody, item: OutputMap) -> Tensor:
-    result = body.outputs[item.result]
-    return body.graph.Reshape(result, [1]) if result.rank == 0 else result
-
-
 def _from_front(graph: Graph, position: int, length: Size) -> Size:
-    if position >= 0:
-        return position
-    return length + position if isinstance(length, int) else graph.Add(length, position)
+    return position if position >= 0 else compute(graph, "Add", length, position)
 
 
 def _count_parts(graph: Graph, item: InputMap, tensor: Tensor) -> Tensor:
@@ -209,11 +200,8 @@ def _count_parts(graph: Graph, item: InputMap, tensor: Tensor) -> Tensor:
     first, last = (_from_front(graph, position, length) for position in (item.start, item.end))
     low, high = (first, last) if item.stride > 0 else (last, first)
     step = abs(item.stride)
-    extra = 1 - item.part_size + step
-    if isinstance(low, int) and isinstance(high, int):
-        return graph.constant(max(high - low + extra, 0) // step, i64)
-    rest = graph.Sub(graph.Add(high, extra) if isinstance(high, Tensor) else graph.constant([high + extra]), low)
-    return as_scalar(graph, graph.Div(graph.Max(rest, 0), step))
+    rest = compute(graph, "Sub", compute(graph, "Add", high, 1 - item.part_size + step), low)
+    return as_scalar(graph, compute(graph, "Div", compute(graph, "Max", rest, 0), step))
 
 
 def _part(graph: Graph, item: InputMap, tensor: Tensor, iteration: Tensor) -> Tensor:
@@ -222,8 +210,8 @@ def _part(graph: Graph, item: InputMap, tensor: Tensor, iteration: Tensor) -> Te
     back = item.part_size - 1 if item.stride < 0 else 0
     first = _from_front(graph, item.start, size_of(graph, tensor, axis))
     moved = graph.Reshape(graph.Mul(iteration, item.stride) if item.stride != 1 else iteration, [1])
-    offset = graph.Sub(first, back) if isinstance(first, Tensor) else first - back
-    start = graph.Add(moved, offset) if isinstance(offset, Tensor) or offset else moved
+    offset = compute(graph, "Sub", first, back) if back else first
+    start = moved if offset == 0 else graph.Add(moved, vector(graph, [offset]))
     part = graph.Slice(tensor, start, graph.Add(start, item.part_size), [axis])
     shape = tensor.shape.with_dim(axis % tensor.rank, item.part_size) if tensor.rank else tensor.shape
     return graph.shaped(part, shape)

@@ -14,15 +14,9 @@ _F4E2M1 = np.arange(16, dtype=np.uint8).view(f4e2m1.to_dtype()).astype(np.float3
 """The numbers that the codes of f4e2m1 represent."""
 
 
-@exports(Convert, to="Cast; nf4, and constants of f4e2m1: Gather")
-def convert(graph: Graph, op: Convert, data: Tensor) -> Tensor:
+@exports(Convert, ConvertLike, to="Cast; nf4, and constants of f4e2m1: Gather")
+def convert(graph: Graph, op: Convert | ConvertLike, data: Tensor, like: Tensor | None = None) -> Tensor:
     """Export as Cast; codes of nf4 are looked up in a table."""
-    return converted(graph, data, op.input_types[0], op.output_types[0])
-
-
-@exports(ConvertLike, to="Cast; nf4, and constants of f4e2m1: Gather")
-def convert_like(graph: Graph, op: ConvertLike, data: Tensor, like: Tensor) -> Tensor:
-    """Export as the Cast to the type that inference found."""
     return converted(graph, data, op.input_types[0], op.output_types[0])
 
 

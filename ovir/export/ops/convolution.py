@@ -27,6 +27,7 @@ from ovir.ops.convolution import (
     BinaryConvolution,
     Convolution,
     ConvolutionBackpropData,
+    ConvolutionBase,
     DeformableBase,
     DeformableConvolution1,
     DeformableConvolution8,
@@ -41,27 +42,16 @@ Product = Callable[[Pads], Tensor]
 
 
 @exports(Convolution, to="Conv", limits="integers and f64 need filters of static shape")
-def convolution(graph: Graph, op: Convolution, data: Tensor, filters: Tensor) -> Tensor:
-    """Export as Conv; integers and f64, for which there is no kernel, as MatMul for each tap of the filters."""
-    if _is_computed_by_taps(data):
-        grouped = graph.shaped(graph.Unsqueeze(filters, [0]), [1, *filters.shape])
-        return _by_taps(graph, op, data, grouped)
-    return _conv(graph, op, data, filters, 1)
-
-
 @exports(
     GroupConvolution,
     to="Conv",
     limits="the number of groups must be static; integers and f64 need filters of static shape",
 )
-def group_convolution(graph: Graph, op: GroupConvolution, data: Tensor, filters: Tensor) -> Tensor:
-    """Export as Conv, with filters [groups * outputs, inputs, *kernel]."""
+def convolution(graph: Graph, op: ForwardConvolutionBase, data: Tensor, filters: Tensor) -> Tensor:
+    """Export as Conv; integers and f64, for which there is no kernel, as MatMul for each tap of the filters."""
     if _is_computed_by_taps(data):
-        return _by_taps(graph, op, data, filters)
-    graph.rank(filters, "filters")
-    groups = op.groups(data.shape, filters.shape, filters.shape[2])
-    graph.require(groups.is_static, "the number of groups in filters {} is unknown", filters.shape)
-    return _conv(graph, op, data, _without_groups(graph, filters), groups.length)
+        return _by_taps(graph, op, data, _with_groups(graph, op, filters))
+    return _conv(graph, op, data, *_without_groups(graph, op, data, filters))
 
 
 @exports(BinaryConvolution, to="Conv")
@@ -110,18 +100,31 @@ def _is_computed_by_taps(data: Tensor) -> bool:
     return data.element_type.is_integral or data.element_type == f64
 
 
-def _without_groups(graph: Graph, filters: Tensor) -> Tensor:
-    """Return filters [groups, a, b, *kernel] as [groups * a, b, *kernel]."""
+_Grouped = GroupConvolution | GroupConvolutionBackpropData
+
+
+def _with_groups(graph: Graph, op: ConvolutionBase, filters: Tensor) -> Tensor:
+    """Return filters [groups, a, b, *kernel]."""
+    return filters if isinstance(op, _Grouped) else graph.shaped(graph.Unsqueeze(filters, [0]), [1, *filters.shape])
+
+
+def _without_groups(graph: Graph, op: ConvolutionBase, data: Tensor, filters: Tensor) -> tuple[Tensor, int]:
+    """Return filters [groups * a, b, *kernel], and the number of groups."""
+    if not isinstance(op, _Grouped):
+        return filters, 1
+    graph.rank(filters, "filters")
+    groups = op.groups(data.shape, filters.shape, filters.shape[2 if isinstance(op, GroupConvolution) else 1])
+    graph.require(groups.is_static, "the number of groups in filters {} is unknown", filters.shape)
     rest = filters.shape.slice(2)
     dims = [filters.shape[0] * filters.shape[1], *rest]
     sizes = static_sizes(dims)
     if filters.value.const_value is not None and filters.constant is not None and sizes is not None:
-        return graph.constant(filters.constant.reshape(sizes), filters.element_type)
+        return graph.constant(filters.constant.reshape(sizes), filters.element_type), groups.length
     if (known := static_sizes(rest)) is not None:
         made = graph.Reshape(filters, [-1, *known])
     else:
         made = graph.Reshape(filters, graph.Concat(graph.constant([-1]), graph.Shape(filters, start=2), axis=0))
-    return graph.shaped(made, dims)
+    return graph.shaped(made, dims), groups.length
 
 
 def _by_taps(graph: Graph, op: ForwardConvolutionBase, data: Tensor, filters: Tensor) -> Tensor:
@@ -137,40 +140,24 @@ def _by_taps(graph: Graph, op: ForwardConvolutionBase, data: Tensor, filters: Te
 
 
 @exports(ConvolutionBackpropData, to="ConvTranspose", limits="integers and f64 need filters of static shape")
-def convolution_backprop(
-    graph: Graph, op: ConvolutionBackpropData, data: Tensor, filters: Tensor, output_shape: Tensor | None = None
+@exports(GroupConvolutionBackpropData, to="ConvTranspose", limits="integers and f64 need filters of static shape")
+def transposed_convolution(
+    graph: Graph, op: TransposedConvolutionBase, data: Tensor, filters: Tensor, output_shape: Tensor | None = None
 ) -> Tensor:
     """Export as ConvTranspose; integers and f64 as MatMul for each tap of the filters."""
     axes = graph.rank(data) - 2
-    kernel = [filters.shape[2 + axis] for axis in range(axes)]
-    if not _is_computed_by_taps(data):
-        return _cropped(graph, op, data, kernel, output_shape, _conv_transpose(graph, op, data, filters, axes, 1))
-    grouped = graph.shaped(graph.Unsqueeze(filters, [0]), [1, *graph.sizes(filters, "filters")])
-    return _cropped(graph, op, data, kernel, output_shape, _transposed_by_taps(graph, op, data, grouped))
-
-
-@exports(GroupConvolutionBackpropData, to="ConvTranspose", limits="integers and f64 need filters of static shape")
-def group_convolution_backprop(
-    graph: Graph, op: GroupConvolutionBackpropData, data: Tensor, filters: Tensor, output_shape: Tensor | None = None
-) -> Tensor:
-    """Export as ConvTranspose, with filters [groups * inputs, outputs, *kernel]."""
-    axes = graph.rank(data) - 2
-    graph.rank(filters, "filters")
-    kernel = list(filters.shape.slice(3))
+    kernel = [filters.shape[axis - axes] for axis in range(axes)]
     if _is_computed_by_taps(data):
-        return _cropped(graph, op, data, kernel, output_shape, _transposed_by_taps(graph, op, data, filters))
-    groups = op.groups(data.shape, filters.shape, filters.shape[1])
-    graph.require(groups.is_static, "the number of groups in filters {} is unknown", filters.shape)
-    merged = _without_groups(graph, filters)
-    return _cropped(
-        graph, op, data, kernel, output_shape, _conv_transpose(graph, op, data, merged, axes, groups.length)
-    )
+        product = _transposed_by_taps(graph, op, data, _with_groups(graph, op, filters))
+    else:
+        product = _transposed_in_one(graph, op, data, *_without_groups(graph, op, data, filters))
+    return _cropped(graph, op, data, kernel, output_shape, product)
 
 
-def _conv_transpose(
-    graph: Graph, op: TransposedConvolutionBase, data: Tensor, filters: Tensor, axes: int, groups: int
+def _transposed_in_one(
+    graph: Graph, op: TransposedConvolutionBase, data: Tensor, filters: Tensor, groups: int
 ) -> Product:
-    strides, dilations, _, _ = op.per_axis(axes)
+    strides, dilations, _, _ = op.per_axis(graph.rank(data) - 2)
 
     def product(crops: Pads) -> Tensor:
         made = graph.ConvTranspose(

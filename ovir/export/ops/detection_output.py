@@ -17,15 +17,16 @@ from ovir.export.nms_graph import (
     clipped,
     corners,
     decoded,
+    first_of_images,
     halves,
     order,
     padded,
     picked,
-    ranks,
     selected,
     selection,
     top,
 )
+from ovir.export.nodes import swapped
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import Size, compute, of_rank, part, positions_below, product, reshaped, size_of, vector
 from ovir.ops.detection_output import DetectionOutput1, DetectionOutput8, DetectionOutputBase
@@ -51,7 +52,7 @@ def detection_output(
     sizes = _sizes(graph, op, class_preds, proposals)
     images, classes, priors = sizes
     table = reshaped(graph, class_preds, [images, priors, classes])
-    scores = graph.shaped(graph.Transpose(table, perm=[0, 2, 1]), _shape(sizes))
+    scores = swapped(graph, table)
     if aux_class_preds is not None:
         scores = _with_background(graph, op, scores, graph.cast(aux_class_preds, f32), sizes)
     anchors = reshaped(
@@ -71,10 +72,6 @@ def detection_output(
 
 def _numbers(op: DetectionOutputBase) -> int:
     return 4 if op.normalized else 5
-
-
-def _shape(sizes: Sequence[Size]) -> list[int]:
-    return [n if isinstance(n, int) else -1 for n in sizes]
 
 
 def _sizes(graph: Graph, op: DetectionOutputBase, class_preds: Tensor, proposals: Tensor) -> tuple[Size, Size, Size]:
@@ -202,13 +199,7 @@ def _best(graph: Graph, op: DetectionOutputBase, found: Selection, images: Size)
         return found
     by_prior = order(graph, found.place)
     best = picked(graph, by_prior, order(graph, picked(graph, found.score, by_prior), descending=True))
-    if images != 1:
-        best = picked(graph, best, order(graph, picked(graph, found.image, best)))
-    if images == 1:
-        best = part(graph, best, 0, op.keep_top_k[0])
-    else:
-        rank = ranks(graph, picked(graph, found.image, best), images)
-        best = graph.Compress(best, graph.Less(rank, op.keep_top_k[0]), axis=0)
+    best = first_of_images(graph, found, best, op.keep_top_k[0], images)
     return found.taken(graph, graph.node("TopK", best, graph.Shape(best), outputs=2, axis=0, largest=0)[0])
 
 

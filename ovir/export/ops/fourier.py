@@ -34,7 +34,6 @@ _LIMITS = "axes must be constant"
     limits="before opset 20, axes must be constant; axes that the run repeats are not an error",
 )
 def fourier(graph: Graph, op: DFT | IDFT, data: Tensor, axes: Tensor, signal_size: Tensor | None = None) -> Tensor:
-    """Export as DFT for each axis."""
     inverse = int(isinstance(op, IDFT))
     found = graph.cast(data, real_type(data))
     if axes.constant is None and graph.opset >= 20:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.export.block_quantized import in_blocks, rows
-from ovir.export.exporters import exports, exports_codes
+from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import (
     LAST,
@@ -19,7 +21,6 @@ from ovir.export.sizes import (
     size_of,
     sizes_of,
     vector,
-    with_axis_first,
 )
 from ovir.export.support import data_type
 from ovir.ops.compressed import Codes
@@ -29,8 +30,12 @@ _LIMITS = "Indices outside of the data are an error, unless they and the size of
 
 
 @exports(Gather1, Gather7, Gather8, to="Gather; GatherND with batch_dims", limits=_LIMITS)
-def gather(graph: Graph, op: GatherBase, data: Tensor, indices: Tensor, axis: Tensor) -> Tensor:
+def gather(
+    graph: Graph, op: GatherBase, data: Tensor, indices: Tensor, axis: Tensor, *, codes: Sequence[Codes | None]
+) -> Tensor:
     """Export as Gather, or with batch dimensions as GatherND of slices along the axis."""
+    if (found := _rows(graph, op, codes[0], indices, axis)) is not None:
+        return found
     needs_ranks = op.batch_dims and None in (data.rank, indices.rank)
     if axis.constant is None or needs_ranks:
         return _gathered_in_run(graph, data, indices, axis, op.batch_dims)
@@ -51,12 +56,9 @@ def gather(graph: Graph, op: GatherBase, data: Tensor, indices: Tensor, axis: Te
     return graph.Where(mask, graph.constant(np.zeros((), data.element_type.to_dtype()), data.element_type), found)
 
 
-@exports_codes(Gather1, Gather7, Gather8, of=0)
-def gather_of_codes(
-    graph: Graph, op: GatherBase, codes: Codes, data: None, indices: Tensor, axis: Tensor
-) -> Tensor | None:
-    """Export rows of a compressed matrix as GatherBlockQuantized, where that may be used."""
-    blocks = in_blocks(codes) if graph.contrib else None
+def _rows(graph: Graph, op: GatherBase, codes: Codes | None, indices: Tensor, axis: Tensor) -> Tensor | None:
+    """Return rows of a compressed matrix by GatherBlockQuantized, None where that may not be used."""
+    blocks = in_blocks(codes) if graph.contrib and codes is not None else None
     is_plain = axis.constant is not None and axis.constant.item() in (0, -2) and op.batch_dims == 0
     if blocks is None or not is_plain or indices.constant is not None:
         return None
@@ -96,7 +98,8 @@ def _gathered_in_batches(graph: Graph, data: Tensor, indices: Tensor, axis: int,
     """Return the slices that GatherND picks after the batch dimensions, moved to the gathered axis."""
     rank, count = graph.rank(data), graph.rank(indices) - batch_dims
     if axis > batch_dims:
-        order, _ = with_axis_first(rank, axis, batch_dims)
+        order = [i for i in range(rank) if i != axis]
+        order.insert(batch_dims, axis)
         data = graph.Transpose(data, perm=order)
     found = graph.GatherND(data, graph.Unsqueeze(indices, [-1]), batch_dims=batch_dims)
     if axis == batch_dims:
@@ -127,13 +130,11 @@ def _gathered_in_run(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor, 
 
 @exports(GatherElements, to="GatherElements")
 def gather_elements(graph: Graph, op: GatherElements, data: Tensor, indices: Tensor) -> Tensor:
-    """Export as GatherElements."""
     return graph.GatherElements(data, indices, axis=op.axis)
 
 
 @exports(GatherND5, GatherND8, to="GatherND")
 def gather_nd(graph: Graph, op: GatherND8, data: Tensor, indices: Tensor) -> Tensor:
-    """Export as GatherND."""
     batch = op.batch_dims
     if indices.shape[-1] == Dimension(0, 0):
         found = _whole_slices(graph, data, indices, batch)

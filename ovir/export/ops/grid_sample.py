@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ovir.core.element_types import f32, f64
 from ovir.export.exporters import exports
+from ovir.export.nodes import saturated
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.resampling import truncated_to
 from ovir.ops.grid_sample import GridSample
 
 _OLD_MODES = {"bilinear": "bilinear", "nearest": "nearest", "bicubic": "bicubic"}
@@ -32,4 +32,4 @@ def grid_sample(graph: Graph, op: GridSample, data: Tensor, grid: Tensor) -> Ten
         return graph.cast(made, own)
     if own.bits <= 8:
         made = graph.Round(made)
-    return truncated_to(graph, made, own)
+    return saturated(graph, made, own)

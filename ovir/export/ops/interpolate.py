@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ovir.core.element_types import f32, f64, i8, i32, i64, u8
+from ovir.core.element_types import f32, f64, i8, i32, i64, u8, value_range
 from ovir.export.exporters import exports
+from ovir.export.nodes import rounded_away, saturated
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.resampling import resampled, resampled_in_run, whole
-from ovir.kernels.resample import Method, taps
+from ovir.export.sizes import Size, as_scalar, positions_below, scalar_size_of, vector
+from ovir.kernels.resample import Method, Taps, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate4Base, Interpolate11, InterpolateBase
 
 _TO = "Resize; Gather and MatMul for what it lacks"
@@ -22,24 +23,18 @@ _LIMITS = "axes must be constant; mode cubic of dynamic sizes needs two spatial 
 
 @exports(Interpolate1, to=_TO, limits=_LIMITS)
 def interpolate_1(graph: Graph, op: Interpolate1, data: Tensor, target: Tensor) -> Tensor:
-    """Export as Resize."""
     return _Resizing(graph, op, op.method(graph.rank(data)), data, sorted(op.axes), target).export()
 
 
-@exports(Interpolate4, to=_TO, limits=_LIMITS)
-def interpolate_4(
-    graph: Graph, op: Interpolate4, data: Tensor, sizes: Tensor, scales: Tensor, axes: Tensor | None = None
-) -> Tensor:
-    """Export as Resize."""
-    target = scales if op.by_scales else sizes
-    return _Resizing(graph, op, op.method(), data, _axes(graph, data, axes), target).export()
-
-
-@exports(Interpolate11, to=_TO, limits=_LIMITS)
-def interpolate_11(
-    graph: Graph, op: Interpolate4Base, data: Tensor, target: Tensor, axes: Tensor | None = None
-) -> Tensor:
-    """Export as Resize."""
+@exports(Interpolate4, Interpolate11, to=_TO, limits=_LIMITS)
+def interpolate(graph: Graph, op: Interpolate4Base, data: Tensor, *inputs: Tensor) -> Tensor | None:
+    """Export as Resize; the decomposition does what Pillow does, but its products take three times as long as few
+    taps, which are gathered where the sizes are known."""
+    if op.method().is_pillow and not (data.shape.is_static and op.output_shapes[0].is_static):
+        return None
+    *targets, axes = inputs if len(inputs) > (2 if isinstance(op, Interpolate4) else 1) else (*inputs, None)
+    target = targets[-1 if op.by_scales else 0]
+    assert target is not None
     return _Resizing(graph, op, op.method(), data, _axes(graph, data, axes), target).export()
 
 
@@ -61,10 +56,6 @@ class _Axis:
     scale: float | None
     stays: bool
     """Whether the scale is known to be 1, so that the elements stay, whatever the size is."""
-
-    @property
-    def keeps(self) -> bool:
-        return self.size is not None and self.size == self.length
 
 
 _COORDINATES = frozenset(("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"))
@@ -95,7 +86,7 @@ class _Resizing:
         self.merges = self._merges() if antialias and not shrinks else None
         """Whether antialias applies, if that is known in a run only."""
         if not antialias:
-            self.axes = [axis for axis in self.axes if not axis.keeps]
+            self.axes = [axis for axis in self.axes if axis.size is None or axis.size != axis.length]
 
     def export(self) -> Tensor:
         """Return the resized data."""
@@ -107,12 +98,14 @@ class _Resizing:
         data = self.graph.cast(self.data, f64 if own == f64 or (own.is_integral and own.bits >= 32) else f32)
         if self.method.is_pillow and own.is_integral:
             for axis in reversed(self.axes):
-                data = whole(self.graph, self._along(data, axis), own, rounds=True)
-                data = self.graph.cast(data, f32 if own.bits < 32 else f64)
+                data = rounded_away(self.graph, self._along(data, axis))
+                data = self.graph.shaped(
+                    data if own.bits >= 32 else self.graph.Clip(data, *value_range(own)), [-1] * self.rank
+                )
             return self.graph.cast(data, own)
         data = self._resized(data) if self._has_resize() and data.element_type == f32 else self._by_axes(data)
         if own.is_integral:
-            return whole(self.graph, data, own, rounds=self.method.mode == "linear")
+            return saturated(self.graph, rounded_away(self.graph, data) if self.method.mode == "linear" else data, own)
         return self.graph.cast(data, own)
 
     # ----- what is known
@@ -191,25 +184,20 @@ class _Resizing:
         if None not in every:
             return graph.constant(np.array(every, np.int64)), None
         numbers = sorted(lengths)
-        wanted = [self._length(axis) for axis in sorted(self.axes, key=lambda axis: axis.number)]
-        parts = [graph.Reshape(length, [1]) for length in wanted]
-        if None not in lengths.values():
-            chosen = graph.constant(np.array([lengths[a] for a in numbers], np.int64))
-        else:
-            chosen = graph.Concat(*parts, axis=0)
+        chosen = vector(graph, [self._length(axis) for axis in sorted(self.axes, key=lambda axis: axis.number)])
         if graph.opset >= 18:
             return chosen, numbers
         return graph.ScatterElements(graph.Shape(self.data), numbers, chosen), None
 
-    def _length(self, axis: _Axis) -> Tensor:
-        """Return the new size of an axis as a scalar."""
+    def _length(self, axis: _Axis) -> Size:
+        """Return the new size of an axis."""
         graph = self.graph
         if axis.length is not None:
-            return graph.constant(axis.length)
-        target = graph.Gather(self.target, graph.constant(axis.place))
+            return axis.length
+        target = graph.Gather(self.target, [axis.place])
         if not self.op.by_scales:
             return graph.cast(target, i64)
-        size = graph.cast(graph.Gather(graph.Shape(self.data), graph.constant(axis.number)), f32)
+        size = graph.cast(graph.Gather(graph.Shape(self.data), [axis.number]), f32)
         return graph.cast(graph.Floor(graph.Mul(size, graph.Add(graph.cast(target, f32), np.float32(1e-6)))), i64)
 
     def _by_axes(self, data: Tensor) -> Tensor:
@@ -221,9 +209,10 @@ class _Resizing:
         graph = self.graph
         if axis.size is not None and axis.length is not None and axis.scale is not None and self.merges is None:
             graph.require(axis.size and axis.length, "an axis of size 0 cannot be resized")
-            return resampled(graph, data, axis.number, taps(self.method, axis.size, axis.length, axis.scale))
+            found = taps(self.method, axis.size, axis.length, axis.scale)
+            return _resampled(graph, data, axis.number, axis.size, found)
         scale = self._scale(axis) if self.op.by_scales else None
-        return resampled_in_run(graph, self.method, data, axis.number, self._length(axis), scale, self.merges)
+        return _resampled_in_run(graph, self.method, data, axis.number, self._length(axis), scale, self.merges)
 
     def _scale(self, axis: _Axis) -> Tensor:
         return self.graph.cast(self.graph.Gather(self.target, self.graph.constant(axis.place)), f32)
@@ -235,7 +224,113 @@ class _Resizing:
             shrinks = [graph.Less(self._scale(axis), 1.0) for axis in self.axes]
         else:
             sizes = graph.Shape(self.data)
-            shrinks = [
-                graph.Less(self._length(axis), graph.Gather(sizes, graph.constant(axis.number))) for axis in self.axes
-            ]
+            lengths = ((axis, vector(graph, [self._length(axis)])) for axis in self.axes)
+            shrinks = [graph.Less(length, graph.Gather(sizes, [axis.number])) for axis, length in lengths]
         return reduce(graph.Or, shrinks)
+
+
+# --------------------------------------------------------------------------- without Resize
+
+_FEW = 4
+"""The number of taps up to which elements are gathered, tap by tap."""
+
+
+def _resampled(graph: Graph, data: Tensor, axis: int, size: int, taps: Taps) -> Tensor:
+    """Return data with an axis of a size resized by taps that are known."""
+    if len(taps.index) > _FEW:
+        matrix = np.zeros((size, taps.length), taps.unit.dtype)
+        np.add.at(matrix, (taps.index, np.arange(taps.length)), taps.unit)
+        return _multiplied(graph, data, axis, graph.constant(matrix))
+    rank = graph.rank(data)
+    total = None
+    for index, weight in zip(taps.index, taps.unit, strict=True):
+        part = graph.Gather(data, graph.constant(index.astype(np.int64)), axis=axis)
+        if not (weight == 1).all():
+            along = weight.reshape(-1, *(1,) * (rank - axis - 1)).astype(data.element_type.to_dtype())
+            part = graph.Mul(part, graph.constant(along, data.element_type))
+        total = part if total is None else graph.Add(total, part)
+    assert total is not None
+    return graph.shaped(total, [-1] * rank)
+
+
+def _resampled_in_run(
+    graph: Graph,
+    method: Method,
+    data: Tensor,
+    axis: int,
+    new_size: Size,
+    scale: Tensor | None,
+    merges: Tensor | None,
+) -> Tensor:
+    """Return data with an axis resized to a size that is known in a run only.
+
+    ``merges`` is true where antialias applies; None leaves this to the method.
+    """
+    size, length = scalar_size_of(graph, data, axis), as_scalar(graph, new_size)
+    if scale is None:
+        scale = graph.Div(graph.cast(length, f32), graph.cast(size, f32))
+    outputs = graph.cast(positions_below(graph, length), f32)
+    moved = _positions(graph, method.coordinates, outputs, size, length, scale)
+    keeps = graph.Or(graph.Equal(scale, 1.0), graph.Equal(size, length))
+    position = graph.Where(keeps, outputs, moved)
+    if method.mode == "nearest":
+        nearest = graph.cast(_rounded(graph, method.nearest, position, scale), i64)
+        inside = graph.Min(graph.Max(nearest, 0), graph.Sub(size, 1))
+        return graph.shaped(graph.Gather(data, inside, axis=axis), [-1] * graph.rank(data))
+    graph.require(method.mode != "cubic", "mode cubic of dynamic sizes needs data with two spatial axes")
+    last = graph.cast(graph.Sub(size, 1), f32)
+    # Without antialias, one of the two neighbors is inside, so that its share of the weights is 1.
+    inner, slope = graph.Min(graph.Max(position, 0.0), last), graph.constant(np.float32(1))
+    if merges is not None:
+        position, slope = graph.Where(merges, position, inner), graph.Where(merges, scale, slope)
+    elif method.antialias:
+        slope = scale
+    else:
+        position = inner
+    distance = graph.Abs(graph.Sub(position, graph.Unsqueeze(graph.cast(positions_below(graph, size), f32), [1])))
+    weights = graph.Max(graph.Sub(np.float32(1), graph.Mul(distance, slope)), 0.0)
+    total = graph.ReduceSum(weights, [0], keepdims=1)
+    shares = graph.Div(weights, graph.Where(graph.Equal(total, 0.0), np.float32(1), total))
+    return _multiplied(graph, data, axis, graph.cast(shares, data.element_type))
+
+
+def _multiplied(graph: Graph, data: Tensor, axis: int, matrix: Tensor) -> Tensor:
+    """Return data with an axis multiplied by a matrix [elements, outputs]."""
+    rank = graph.rank(data)
+    matrix = graph.cast(matrix, data.element_type)
+    order = [*(a for a in range(rank) if a != axis), axis]
+    back = [order.index(a) for a in range(rank)]
+    if axis == rank - 1:
+        return graph.shaped(graph.MatMul(data, matrix), [-1] * rank)
+    if axis == rank - 2:
+        turned = graph.constant(matrix.constant.T.copy()) if matrix.constant is not None else graph.Transpose(matrix)
+        return graph.shaped(graph.MatMul(turned, data), [-1] * rank)
+    made = graph.MatMul(graph.Transpose(data, perm=order), matrix)
+    return graph.shaped(graph.Transpose(made, perm=back), [-1] * rank)
+
+
+# --------------------------------------------------------------------------- sizes that are known in a run
+
+
+def _positions(graph: Graph, mode: str, x: Tensor, size: Tensor, length: Tensor, scale: Tensor) -> Tensor:
+    half = np.float32(0.5)
+    if mode == "asymmetric":
+        return graph.Div(x, scale)
+    if mode == "tf_half_pixel_for_nn":
+        return graph.Div(graph.Add(x, half), scale)
+    if mode == "align_corners":
+        steps = graph.cast(graph.Max(graph.Sub(length, 1), 1), f32)
+        return graph.Div(graph.Mul(x, graph.cast(graph.Sub(size, 1), f32)), steps)
+    found = graph.Sub(graph.Div(graph.Add(x, half), scale), half)
+    return graph.Where(graph.Equal(length, 1), x, found) if mode == "pytorch_half_pixel" else found
+
+
+def _rounded(graph: Graph, mode: str, x: Tensor, scale: Tensor) -> Tensor:
+    half = np.float32(0.5)
+    if mode == "simple":
+        return graph.Where(graph.Less(scale, 1.0), graph.Ceil(x), graph.Floor(x))
+    if mode == "round_prefer_floor":
+        return graph.Ceil(graph.Sub(x, half))
+    if mode == "round_prefer_ceil":
+        return graph.Floor(graph.Add(x, half))
+    return graph.Floor(x) if mode == "floor" else graph.Ceil(x)

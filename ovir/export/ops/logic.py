@@ -22,40 +22,29 @@ from ovir.ops.logic import (
     Xor,
 )
 
-_OPERATORS: dict[type[LogicalBase], str] = {LogicalAnd: "And", LogicalOr: "Or", LogicalXor: "Xor", Xor: "Xor"}
+_RANGE = "shifts by less than 0 or by more places than the type has are undefined"
 
 
 @exports(LogicalAnd, to="And")
 @exports(LogicalOr, to="Or")
 @exports(LogicalXor, Xor, to="Xor")
-def logical(graph: Graph, op: LogicalBase, a: Tensor, b: Tensor) -> Tensor:
-    """Export as the operator that means the same."""
-    return graph.node(_OPERATORS[type(op)], a, aligned(graph, op, a, b))[0]
+@exports(BitwiseAnd, to="{}; boolean: And")
+@exports(BitwiseOr, to="{}; boolean: Or")
+@exports(BitwiseXor, to="{}; boolean: Xor")
+def logical(graph: Graph, op: LogicalBase | BitwiseBase, a: Tensor, b: Tensor) -> Tensor:
+    operator = op.type.removeprefix("Logical")
+    if a.element_type == boolean:
+        operator = operator.removeprefix("Bitwise")
+    return graph.node(operator, a, aligned(graph, op, a, b))[0]
 
 
 @exports(LogicalNot, to="Not")
 def logical_not(graph: Graph, op: LogicalNot, data: Tensor) -> Tensor:
-    """Export as Not."""
     return graph.Not(data)
-
-
-_LOGICAL = {BitwiseAnd: "And", BitwiseOr: "Or", BitwiseXor: "Xor"}
-_RANGE = "shifts by less than 0 or by more places than the type has are undefined"
-
-
-@exports(BitwiseAnd, to="BitwiseAnd; boolean: And")
-@exports(BitwiseOr, to="BitwiseOr; boolean: Or")
-@exports(BitwiseXor, to="BitwiseXor; boolean: Xor")
-def bitwise(graph: Graph, op: BitwiseBase, a: Tensor, b: Tensor) -> Tensor:
-    """Export as the operator of the same name, or as a logical one."""
-    logical = _LOGICAL[type(op)]
-    operator = logical if a.element_type == boolean else f"Bitwise{logical}"
-    return graph.node(operator, a, aligned(graph, op, a, b))[0]
 
 
 @exports(BitwiseNot, to="BitwiseNot; boolean: Not; before opset 18, and for narrow types: Sub")
 def bitwise_not(graph: Graph, op: BitwiseNot, data: Tensor) -> Tensor:
-    """Export as BitwiseNot, or as the difference from the number whose bits are all set."""
     element_type = op.output_types[0]
     if element_type == boolean:
         return graph.Not(data)

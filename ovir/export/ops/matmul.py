@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from math import prod
 
-from ovir.core.element_types import boolean, f32, i32, i64
-from ovir.core.shapes import PartialShape
+from ovir.core.element_types import f32, i32, i64
 from ovir.export.block_quantized import in_blocks, product
-from ovir.export.exporters import exports, exports_codes
-from ovir.export.loops import SLOW_LOOP
+from ovir.export.exporters import exports
+from ovir.export.loops import LoopStep, loop
 from ovir.export.nodes import saturated, swapped
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import LAST, positions_below, scalar_size_of
+from ovir.export.sizes import LAST, Size, positions_below, size_of, vector
 from ovir.ops.compressed import Codes
 from ovir.ops.matmul import Einsum, GroupedMatMul, Inverse, MatMul
 
 
 @exports(MatMul, to="MatMul, with Transpose where an input is transposed")
-def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor) -> Tensor:
+def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor, *, codes: Sequence[Codes | None]) -> Tensor:
     """Export as MatMul; products of integers of at most 8 bits are summed in 32 bits and saturate."""
+    if (found := _of_codes(graph, op, a, codes[1])) is not None:
+        return found
     element_type = op.output_types[0]
     if element_type.is_integral and element_type.bits <= 16:
         wide = i32 if element_type.bits <= 8 else i64
@@ -29,10 +32,11 @@ def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor) -> Tensor:
     return graph.cast(product, element_type)
 
 
-@exports_codes(MatMul, of=1)
-def matmul_of_codes(graph: Graph, op: MatMul, codes: Codes, a: Tensor, b: None) -> Tensor | None:
-    """Export as MatMulNBits, where that may be used; for the engine, only where it is faster."""
-    blocks = in_blocks(codes) if graph.contrib and op.transpose_b and a.element_type.is_real else None
+def _of_codes(graph: Graph, op: MatMul, a: Tensor, codes: Codes | None) -> Tensor | None:
+    """Return a product with a compressed matrix by MatMulNBits, where that may be used; for the engine, only where it
+    is faster."""
+    is_possible = codes is not None and graph.contrib and op.transpose_b and a.element_type.is_real
+    blocks = in_blocks(codes) if codes is not None and is_possible else None
     if blocks is None or not a.rank:
         return None
     is_faster = blocks.rows * blocks.columns > _LEAST_CODES and (graph.rounds_products or _rows(op, a) <= _MOST_ROWS)
@@ -106,27 +110,23 @@ def _filled_up(graph: Graph, x: Tensor, subscript: str, hidden: int) -> Tensor:
 @exports(Inverse, to="Loop of elimination steps", limits="the result for a singular matrix is infinite or NaN")
 def inverse(graph: Graph, op: Inverse, data: Tensor) -> Tensor:
     """Export as a Loop, with the largest element of a column as its pivot; the decomposition needs known sizes."""
-    graph.leave_to_numpy(SLOW_LOOP)
     rank = graph.rank(data)
-    size = scalar_size_of(graph, data, rank - 1)
+    size = size_of(graph, data, rank - 1)
     sides = graph.Shape(data, start=rank - 2)
     matrices = graph.Reshape(graph.cast(data, f32), graph.Concat([-1], sides, axis=0))
     identity = graph.EyeLike(graph.ConstantOfShape(sides, element_type=f32), element_type=f32)
     beside = graph.Concat(matrices, graph.Expand(identity, graph.Shape(matrices)), axis=2)
-    solved = _eliminated(graph, beside, size)
-    right = graph.Slice(solved, graph.Unsqueeze(size, [0]), [LAST], [2])
+    (solved,) = loop(graph, size, [graph.shaped(beside, [-1, -1, -1])], partial(_eliminated, size))
+    right = graph.Slice(solved, vector(graph, [size]), [LAST], [2])
     found = graph.Reshape(right, graph.Shape(data))
     if op.adjoint:
         found = swapped(graph, graph.shaped(found, data.shape))
     return graph.cast(found, data.element_type)
 
 
-def _eliminated(graph: Graph, matrices: Tensor, size: Tensor) -> Tensor:
-    """Return matrices of shape [batch, n, 2n] after row operations that make their left halves the identity."""
-    body = graph.child()
-    step = body.input(i64, PartialShape([]))
-    condition = body.input(boolean, PartialShape([]))
-    state = body.input(f32, PartialShape([-1, -1, -1]))
+def _eliminated(size: Size, body: Graph, step: Tensor, states: Sequence[Tensor]) -> LoopStep:
+    """Return matrices of shape [batch, n, 2n] after the row operations that make a column of the identity."""
+    (state,) = states
     rows = body.Unsqueeze(positions_below(body, size), [0])
     column = body.Gather(state, step, axis=2)
     candidates = body.Where(body.Less(rows, step), -1, body.Abs(column))
@@ -140,6 +140,4 @@ def _eliminated(graph: Graph, matrices: Tensor, size: Tensor) -> Tensor:
     factors = body.Unsqueeze(body.Gather(swapped_rows, step, axis=2), [2])
     reduced = body.Sub(swapped_rows, body.Mul(factors, scaled))
     is_step = body.Unsqueeze(body.Equal(rows, step), [2])
-    result = body.Where(is_step, scaled, reduced)
-    code = body.body([step, condition, state], [body.Identity(condition), result], "elimination")
-    return graph.node("Loop", size, None, matrices, body=code, element_type=f32)[0]
+    return LoopStep([body.Where(is_step, scaled, reduced)])

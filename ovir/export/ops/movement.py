@@ -16,7 +16,6 @@ from ovir.ops.movement import Concat, Pad1, Pad12, Split, VariadicSplit
 
 @exports(Concat, to="Concat")
 def concat(graph: Graph, op: Concat, *inputs: Tensor) -> Tensor:
-    """Export as Concat."""
     return graph.Concat(*inputs, axis=op.axis)
 
 
@@ -29,7 +28,6 @@ def concat(graph: Graph, op: Concat, *inputs: Tensor) -> Tensor:
     limits="where the axis depends on the run, what the parts leave over is not an error",
 )
 def split(graph: Graph, op: Split, data: Tensor, axis: Tensor) -> Sequence[Tensor]:
-    """Export as Split."""
     count = op.num_splits
     if axis.constant is None:
         whole = graph.Gather(graph.Shape(data), as_list(graph, axis))

@@ -22,6 +22,7 @@ from ovir.export.nms_graph import (
     halves,
     just_below,
     outputs,
+    overlap,
     picked,
     removing,
     selected,
@@ -45,7 +46,7 @@ from ovir.export.sizes import (
     sizes_of,
     vector,
 )
-from ovir.ops.multiclass_nms import MatrixNms, MulticlassNms8, MulticlassNms9
+from ovir.ops.multiclass_nms import ImageNmsBase, MatrixNms, MulticlassNms8, MulticlassNms9
 
 _TO = "NonMaxSuppression, TopK; a Loop if nms_eta is below 1"
 
@@ -65,6 +66,13 @@ def multiclass_nms(
     best = op.nms_top_k if op.nms_top_k >= 0 else None
     found = selection(graph, all_boxes, scores, (images, classes, count), select, shared=True, best=best)
     found = best_of_images(graph, op, found, images)
+    return _of_images(graph, op, found, boxes, images, count)
+
+
+def _of_images(
+    graph: Graph, op: ImageNmsBase, found: Selection, boxes: Tensor, images: Size, count: Size
+) -> Sequence[Tensor]:
+    """Return the outputs for selected ones of the ``count`` boxes of each image."""
     places = found.place
     if images != 1:
         places = graph.Add(graph.Mul(found.image, vector(graph, [count])), places)
@@ -157,35 +165,20 @@ def matrix_nms(graph: Graph, op: MatrixNms, boxes: Tensor, scores: Tensor) -> Se
     where = graph.Transpose(where, perm=[1, 0])
     image, label, place = (column(graph, where, axis) for axis in range(3))
     found = best_of_images(graph, op, Selection(image, label, place, graph.GatherND(final, where)), images)
-    places = found.place
-    if images != 1:
-        places = graph.Add(graph.Mul(found.image, vector(graph, [count])), places)
-    return outputs(graph, op, found, picked(graph, boxes, found.image, found.place), places, images)
+    return _of_images(graph, op, found, boxes, images, count)
 
 
 def _decay(graph: Graph, op: MatrixNms, table: Tensor) -> Tensor:
     """Return the factors [n] for the scores of candidates [n, 5], which are in descending order."""
     numbers = positions_below(graph, part(graph, graph.Shape(table), 0, 1))
     is_better = graph.Less(graph.Unsqueeze(numbers, [0]), graph.Unsqueeze(numbers, [1]))
-    overlap = graph.Where(is_better, _overlaps(graph, op, table), 0.0)
-    greatest = graph.Transpose(reduced(graph, "ReduceMax", overlap, [1]), perm=[1, 0])
-    if op.decay_function == "gaussian":
-        squares = graph.Sub(graph.Mul(greatest, greatest), graph.Mul(overlap, overlap))
-        decay = graph.Exp(graph.Mul(squares, float(np.float32(op.gaussian_sigma))))
-    else:  # a box may coincide with a better one
-        decay = graph.Div(graph.Sub(1.0, overlap), graph.Max(graph.Sub(1.0, greatest), 1e-10))
-    return reduced(graph, "ReduceMin", graph.Where(is_better, decay, 1.0), [1], keep=False)
-
-
-def _overlaps(graph: Graph, op: MatrixNms, table: Tensor) -> Tensor:
-    """Return the intersection over union of each pair of boxes. Boxes with a gap between them do not overlap."""
     some = graph.node("Split", table, [1] * 5, axis=1, outputs=5)
     others = graph.node("Split", graph.Transpose(table, perm=[1, 0]), [1] * 5, axis=0, outputs=5)
-    lengths = []
-    for axis in (0, 1):
-        length = graph.Sub(graph.Min(some[axis + 2], others[axis + 2]), graph.Max(some[axis], others[axis]))
-        if op.last_pixel:
-            length = graph.Where(graph.Less(length, 0.0), NEVER, graph.Add(length, op.last_pixel))
-        lengths.append(graph.Max(length, 0.0))
-    common = graph.Mul(*lengths)
-    return graph.Div(common, graph.Sub(graph.Add(some[4], others[4]), common))
+    shares = graph.Where(is_better, overlap(graph, some, others, op.last_pixel), 0.0)
+    greatest = graph.Transpose(reduced(graph, "ReduceMax", shares, [1]), perm=[1, 0])
+    if op.decay_function == "gaussian":
+        squares = graph.Sub(graph.Mul(greatest, greatest), graph.Mul(shares, shares))
+        decay = graph.Exp(graph.Mul(squares, float(np.float32(op.gaussian_sigma))))
+    else:  # a box may coincide with a better one
+        decay = graph.Div(graph.Sub(1.0, shares), graph.Max(graph.Sub(1.0, greatest), 1e-10))
+    return reduced(graph, "ReduceMin", graph.Where(is_better, decay, 1.0), [1], keep=False)

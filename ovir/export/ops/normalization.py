@@ -52,17 +52,13 @@ _LONGEST = 1 << 16
 """The number of elements up to which LayerNormalization gets a scale of ones."""
 
 
-@exports(MVN2, to="LayerNormalization, InstanceNormalization, or ReduceMean, Sub, Mul, Sqrt and Div")
-def mvn_2(graph: Graph, op: MVN2, data: Tensor) -> Tensor:
-    """Export as a normalization along the axes that the attributes choose."""
-    rank = graph.rank(data)
-    axes = op.axes(op.reduction_axes, rank) or range(1 if op.across_channels else 2, rank)
-    return _mvn(graph, data, axes, op.normalize_variance, op.eps, True)
-
-
-@exports(MVN6, to="LayerNormalization, InstanceNormalization, or ReduceMean, Sub, Mul, Sqrt and Div")
-def mvn_6(graph: Graph, op: MVN6, data: Tensor, axes: Tensor) -> Tensor:
-    """Export as a normalization along axes."""
+@exports(MVN2, MVN6, to="LayerNormalization, InstanceNormalization, or ReduceMean, Sub, Mul, Sqrt and Div")
+def mvn(graph: Graph, op: MVN2 | MVN6, data: Tensor, axes: Tensor | None = None) -> Tensor:
+    if isinstance(op, MVN2):
+        rank = graph.rank(data)
+        chosen = op.axes(op.reduction_axes, rank) or range(1 if op.across_channels else 2, rank)
+        return _mvn(graph, data, chosen, op.normalize_variance, op.eps, True)
+    assert axes is not None
     along: Axes = axes
     if axes.constant is not None and data.rank is not None:
         along = op.axes(axes.constant, data.rank)
@@ -129,7 +125,6 @@ def group_normalization(
 
 @exports(NormalizeL2, to="ReduceSumSquare, Add or Max, Sqrt and Div")
 def normalize_l2(graph: Graph, op: NormalizeL2, data: Tensor, axes: Tensor) -> Tensor:
-    """Export as the quotient of data and its norm."""
     along: Axes = axes
     if axes.constant is not None and data.rank is not None:
         along = op.axes(axes.constant, data.rank)
@@ -148,7 +143,6 @@ def normalize_l2(graph: Graph, op: NormalizeL2, data: Tensor, axes: Tensor) -> T
 
 @exports(GRN, to="ReduceSumSquare, Add, Sqrt and Div")
 def grn(graph: Graph, op: GRN, data: Tensor) -> Tensor:
-    """Export as the quotient of data and its norm over the channels."""
 
     def function(x: Tensor) -> Tensor:
         square = reduced(graph, "ReduceSumSquare", x, [1])
@@ -228,7 +222,9 @@ def with_parameter(graph: Graph, a: Tensor, b: Tensor, position: int) -> Tensor 
         if node is None or node.op_type not in _TAKES[position] or normal.element_type != f32:
             continue
         data, scale, *rest = node.inputs
-        if rest or data is None or scale is None or (position == SCALE and not _is_ones(scale)):
+        if rest or data is None or scale is None:
+            continue
+        if position == SCALE and not (scale.const_value is not None and np.all(scale.const_value.numpy() == 1)):
             continue
         if not graph.is_fixed(parameter) or not _fits(parameter, scale):
             continue
@@ -277,10 +273,6 @@ def _number(value: ir.Value | None) -> float | None:
     return float(value.const_value.numpy().item())
 
 
-def _is_ones(value: ir.Value) -> bool:
-    return value.const_value is not None and bool(np.all(value.const_value.numpy() == 1))
-
-
 def _fits(parameter: Tensor, scale: ir.Value) -> bool:
     """Return whether a parameter has the shape of the scale, apart from sizes of 1 before it."""
     if not parameter.shape.is_static or scale.shape is None:
@@ -299,29 +291,11 @@ def _reshaped(graph: Graph, parameter: Tensor, sizes: tuple[int, ...]) -> Tensor
 # --------------------------------------------------------------------------- given statistics
 
 
-@exports(BatchNormInference5, to="BatchNormalization")
-def batch_norm(
-    graph: Graph,
-    op: BatchNormInference1 | BatchNormInference5,
-    data: Tensor,
-    gamma: Tensor,
-    beta: Tensor,
-    mean: Tensor,
-    variance: Tensor,
-) -> Tensor:
-    """Export as BatchNormalization."""
+@exports(BatchNormInference1, BatchNormInference5, to="BatchNormalization")
+def batch_norm(graph: Graph, op: BatchNormInference1 | BatchNormInference5, *inputs: Tensor) -> Tensor:
+    """Export as BatchNormalization; in version 1, data comes third."""
+    if isinstance(op, BatchNormInference1):
+        gamma, beta, data, mean, variance = inputs
+    else:
+        data, gamma, beta, mean, variance = inputs
     return graph.BatchNormalization(data, gamma, beta, mean, variance, epsilon=op.epsilon)
-
-
-@exports(BatchNormInference1, to="BatchNormalization")
-def batch_norm_1(
-    graph: Graph,
-    op: BatchNormInference1,
-    gamma: Tensor,
-    beta: Tensor,
-    data: Tensor,
-    mean: Tensor,
-    variance: Tensor,
-) -> Tensor:
-    """Export as BatchNormalization, whose data comes first."""
-    return batch_norm(graph, op, data, gamma, beta, mean, variance)

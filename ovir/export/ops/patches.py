@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i32
+from ovir.core.element_types import bf16, f16, f32
 from ovir.export.exporters import exports
+from ovir.export.nodes import summed_in
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import (
     Size,
@@ -31,42 +32,39 @@ from ovir.ops.patches import Col2Im, ExtractImagePatches
 def extract_image_patches(graph: Graph, op: ExtractImagePatches, data: Tensor) -> Tensor:
     """Export as Gather of the rows, then of the columns, at every position of every patch."""
     images, channels, *sizes = [size_of(graph, data, axis) for axis in range(4)]
-    axes = [_Axis(graph, op, i, size) for i, size in enumerate(sizes)]
-    if any(axis.begin != 0 or axis.end != 0 for axis in axes):
-        pads = [0, 0, *(axis.begin for axis in axes), 0, 0, *(axis.end for axis in axes)]
-        data = graph.Pad(data, vector(graph, pads))
-    rows, columns = (axis.places(graph) for axis in axes)
+    axes = [_windows(graph, op, axis, size) for axis, size in enumerate(sizes)]
+    begins, ends, counts = ([axis[i] for axis in axes] for i in range(3))
+    if any(pad != 0 for pad in (*begins, *ends)):
+        data = graph.Pad(data, vector(graph, [0, 0, *begins, 0, 0, *ends]))
+    rows, columns = (
+        _places(graph, count, stride, np.arange(taps)[:, np.newaxis] * rate)
+        for count, stride, taps, rate in zip(counts, op.strides, op.sizes, op.rates, strict=True)
+    )
     taken = graph.Gather(graph.Gather(data, rows, axis=2), columns, axis=4)
     moved = graph.Transpose(taken, perm=[0, 2, 4, 1, 3, 5])
     depth = compute(graph, "Mul", channels, op.sizes[0] * op.sizes[1])
-    return reshaped(graph, moved, [images, depth, *(axis.count for axis in axes)])
+    return reshaped(graph, moved, [images, depth, *counts])
 
 
-class _Axis:
-    """The windows along one axis of an image."""
+def _windows(graph: Graph, op: ExtractImagePatches, axis: int, size: Size) -> tuple[Size, Size, Size]:
+    """Return the pads before and after one axis of an image, and the number of windows along it."""
+    stride, covered = op.strides[axis], extent(op.sizes[axis], op.rates[axis])
+    first = covered if op.auto_pad == "valid" else 1
+    count = compute(graph, "Max", compute(graph, "Div", compute(graph, "Sub", size, first - stride), stride), 0)
+    if op.auto_pad == "valid":
+        return 0, 0, count
+    needed = compute(graph, "Add", compute(graph, "Mul", count, stride), covered - stride)
+    total = compute(graph, "Max", compute(graph, "Sub", needed, size), 0)
+    small = compute(graph, "Div", total, 2)
+    large = compute(graph, "Sub", total, small)
+    return (small, large, count) if op.auto_pad == "same_upper" else (large, small, count)
 
-    def __init__(self, graph: Graph, op: ExtractImagePatches, axis: int, size: Size) -> None:
-        self.kernel, self.stride, self.rate = op.sizes[axis], op.strides[axis], op.rates[axis]
-        covered = extent(self.kernel, self.rate)
-        first = covered if op.auto_pad == "valid" else 1
-        steps = compute(graph, "Div", compute(graph, "Sub", size, first - self.stride), self.stride)
-        self.count = compute(graph, "Max", steps, 0)
-        self.begin: Size = 0
-        self.end: Size = 0
-        if op.auto_pad == "valid":
-            return
-        needed = compute(graph, "Add", compute(graph, "Mul", self.count, self.stride), covered - self.stride)
-        total = compute(graph, "Max", compute(graph, "Sub", needed, size), 0)
-        small = compute(graph, "Div", total, 2)
-        large = compute(graph, "Sub", total, small)
-        self.begin, self.end = (small, large) if op.auto_pad == "same_upper" else (large, small)
 
-    def places(self, graph: Graph) -> Tensor:
-        """Return the position in the padded image of each position of a patch [kernel, window]."""
-        taps = np.arange(self.kernel)[:, np.newaxis] * self.rate
-        if isinstance(self.count, int):
-            return graph.constant(taps + np.arange(self.count) * self.stride)
-        return graph.Add(graph.Mul(positions_below(graph, self.count), self.stride), taps)
+def _places(graph: Graph, count: Size, stride: int, taps: Array) -> Tensor:
+    """Return the position in the padded image of each position of a patch [kernel, window]."""
+    if isinstance(count, int):
+        return graph.constant(taps + np.arange(count) * stride)
+    return graph.Add(graph.Mul(positions_below(graph, count), stride), taps)
 
 
 # --------------------------------------------------------------------------- Col2Im
@@ -100,7 +98,7 @@ def _summed_at_places(graph: Graph, op: Col2Im, data: Tensor, image_size: Array,
     taps = int(np.prod(kernel_size))
     planes = product(graph, [*batch, compute(graph, "Div", blocks, taps)])
     places = _places_in_image(op, (height, width), kernel_size)
-    computed = _summed_in(data.element_type)
+    computed = summed_in(data)
     parts = reshaped(graph, graph.cast(data, computed), [planes, places.size])
     zero = graph.constant(np.zeros((1, 1), computed.to_dtype()), computed)
     zeros = expanded(graph, zero, [planes, height * width + 1])
@@ -121,9 +119,3 @@ def _places_in_image(op: Col2Im, sizes: Sequence[int], kernel_size: Array) -> Ar
     rows, columns = per_axis[0][:, np.newaxis, :, np.newaxis], per_axis[1][np.newaxis, :, np.newaxis, :]
     inside = (rows >= 0) & (rows < sizes[0]) & (columns >= 0) & (columns < sizes[1])
     return np.where(inside, rows * sizes[1] + columns, sizes[0] * sizes[1]).astype(np.int64)
-
-
-def _summed_in(element_type: ElementType) -> ElementType:
-    if element_type == boolean:
-        return i32
-    return f32 if element_type.is_real and element_type != f64 else element_type

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from math import prod
 
 import numpy as np
 
-from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32, f64, i64
 from ovir.export.exporters import exports, exports_parts
 from ovir.export.nodes import real_type
@@ -15,7 +13,6 @@ from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import positions_below
 from ovir.export.sliding_windows import PoolWindows
 from ovir.kernels.precision import lowest_finite
-from ovir.kernels.windows import Window
 from ovir.ops.pooling import (
     AdaptiveAvgPool,
     AdaptiveMaxPool,
@@ -33,9 +30,15 @@ _NAN = "NaN wins or loses depending on its place in a window"
 
 
 @exports(MaxPool1, to="MaxPool", limits=_NAN)
-def max_pool(graph: Graph, op: MaxPool1, data: Tensor) -> Tensor:
+def max_pool(graph: Graph, op: MaxPoolBase, data: Tensor) -> Tensor:
     """Export as MaxPool; 64-bit integers as Max of the taps."""
-    return _values(graph, op, data)
+    windows = PoolWindows(graph, op, data)
+    pooled = _pooled_as(data.element_type)
+    held = graph.cast(data, pooled)
+    if pooled != i64:
+        return graph.cast(_pooled(graph, windows, held)[0], data.element_type)
+    around = windows.around(held, _lowest(graph, held))
+    return graph.cast(windows.cut(windows.combined(around, "Max"), data), data.element_type)
 
 
 @exports(MaxPool8, MaxPool14, to="MaxPool", limits=_NAN)
@@ -44,7 +47,7 @@ def max_pool_with_indices(graph: Graph, op: MaxPool8, data: Tensor) -> list[Tens
     windows = PoolWindows(graph, op, data)
     pooled = _pooled_as(data.element_type)
     if pooled == i64:
-        values = _values(graph, op, data)
+        values = max_pool(graph, op, data)
         _, places = _pooled(graph, windows, graph.cast(data, f64))
     else:
         values, places = _pooled(graph, windows, graph.cast(data, pooled))
@@ -54,16 +57,6 @@ def max_pool_with_indices(graph: Graph, op: MaxPool8, data: Tensor) -> list[Tens
     if axis := op.normalize_axis(op.axis, graph.rank(data)):
         places = graph.Mod(places, _size_from(graph, data, axis))
     return [graph.cast(values, data.element_type), graph.cast(places, op.index_element_type)]
-
-
-def _values(graph: Graph, op: MaxPoolBase, data: Tensor) -> Tensor:
-    windows = PoolWindows(graph, op, data)
-    pooled = _pooled_as(data.element_type)
-    held = graph.cast(data, pooled)
-    if pooled != i64:
-        return graph.cast(_pooled(graph, windows, held)[0], data.element_type)
-    around = windows.around(held, _lowest(graph, held))
-    return graph.cast(windows.cut(windows.combined(around, "Max"), data), data.element_type)
 
 
 def _pooled(graph: Graph, windows: PoolWindows, data: Tensor) -> list[Tensor]:
@@ -155,14 +148,6 @@ def _counts(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool)
     """Return the number of elements that the mean of each window covers, at least 1."""
     if covers_pads:
         return graph.constant(prod(windows.kernel))
-    if windows.sizes is not None and windows.pads is not None:
-        axes = zip(windows.sizes, windows.kernel, windows.strides, windows.dilations, windows.pads, strict=True)
-        inside: list[Array] = []
-        for size, kernel, stride, dilation, (begin, end) in axes:
-            window = Window(kernel, stride, dilation, begin, end)
-            reached = window.positions((size + begin + end - (kernel - 1) * dilation - 1) // stride + 1)
-            inside.append(((reached >= 0) & (reached < size)).sum(axis=1))
-        return graph.constant(np.maximum(reduce(np.multiply.outer, inside), 1).astype(np.int64))
     shape = graph.Concat(graph.constant([1, 1]), graph.Shape(data, start=2), axis=0)
     ones = graph.Expand(graph.constant(np.ones((), np.int64)), shape)
     return graph.Max(windows.combined(windows.around(ones), "Add"), 1)

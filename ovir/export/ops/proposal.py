@@ -29,17 +29,10 @@ from ovir.ops.proposal import Proposal1, Proposal4, ProposalBase, anchors
 _LIMITS = f"{GAPS}; {NOT_FINITE}"
 
 
-@exports(Proposal1, to="NonMaxSuppression, TopK", limits=_LIMITS)
-def proposal(graph: Graph, op: ProposalBase, class_probs: Tensor, bbox_deltas: Tensor, image_shape: Tensor) -> Tensor:
-    """Export as the decoding of boxes, TopK and NonMaxSuppression."""
-    return proposal_with_scores(graph, op, class_probs, bbox_deltas, image_shape)[0]
-
-
-@exports(Proposal4, to="NonMaxSuppression, TopK", limits=_LIMITS)
-def proposal_with_scores(
+@exports(Proposal1, Proposal4, to="NonMaxSuppression, TopK", limits=_LIMITS)
+def proposal(
     graph: Graph, op: ProposalBase, class_probs: Tensor, bbox_deltas: Tensor, image_shape: Tensor
 ) -> Sequence[Tensor]:
-    """Export as the decoding of boxes, TopK and NonMaxSuppression."""
     element_type = class_probs.element_type
     scores, deltas = (graph.cast(of_rank(graph, t, 4), f32) for t in (class_probs, bbox_deltas))
     image = graph.cast(of_rank(graph, image_shape, 1), f32)
@@ -62,10 +55,8 @@ def proposal_with_scores(
     )
     image_of, place = column(graph, found, 0), column(graph, found, 2)
     chosen = _finished(graph, op, picked(graph, boxes, image_of, place), extent)
-    return [
-        graph.cast(result, element_type)
-        for result in _slotted(graph, op, chosen, picked(graph, values, image_of, place), image_of, images)
-    ]
+    results = _slotted(graph, op, chosen, picked(graph, values, image_of, place), image_of, images)
+    return [graph.cast(result, element_type) for result in results[: len(op.output_types)]]
 
 
 def _boxes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,15 +17,6 @@ _CLOSE = 1e-6
 """The part of its range by which the range of 8-bit integers may miss an end of the range."""
 
 
-class _Ranges(NamedTuple):
-    """The ends of the input range and of the output range."""
-
-    low: Tensor
-    high: Tensor
-    first: Tensor
-    last: Tensor
-
-
 @exports(
     FakeQuantize,
     to="QuantizeLinear and DequantizeLinear for 256 levels with an even zero point; else Sub, Div, Round and others",
@@ -34,10 +25,12 @@ def fake_quantize(graph: Graph, op: FakeQuantize, x: Tensor, *ranges: Tensor) ->
     """Export as QuantizeLinear and DequantizeLinear where they round alike, else by the formula."""
     wide = real_type(x)
     data = graph.shaped(graph.cast(x, wide), x.shape)
-    found = _Ranges(*(graph.cast(_aligned(graph, op, x, r), wide) for r in ranges))
-    result = _as_integers(graph, op, data, found) if wide == f32 else None
+    found = [graph.cast(_aligned(graph, op, x, r), wide) for r in ranges]
+    arrays = [np.asarray(r.constant, np.float64) for r in found if r.constant is not None]
+    is_ordered = len(arrays) == len(found) and _is_ordered(*arrays)
+    result = _as_integers(graph, op, data, arrays) if is_ordered and wide == f32 else None
     if result is None:
-        result = (_clipped if _is_ordered(found) else _switched)(graph, op, data, found)
+        result = (_clipped if is_ordered else _switched)(graph, op, data, *found)
     return graph.cast(result, x.element_type)
 
 
@@ -53,30 +46,19 @@ def _aligned(graph: Graph, op: FakeQuantize, x: Tensor, given: Tensor) -> Tensor
     return graph.Squeeze(given, list(range(extra)))
 
 
-def _arrays(ranges: _Ranges) -> list[Array] | None:
-    """Return the ends of constant ranges in f64, None if one is computed."""
-    arrays = [r.constant for r in ranges]
-    return None if any(a is None for a in arrays) else [np.asarray(a, np.float64) for a in arrays]
-
-
-def _is_ordered(ranges: _Ranges) -> bool:
-    """Return whether the ends are known, finite, and in the order in which clipping gives the ends of the output."""
-    arrays = _arrays(ranges)
-    if arrays is None:
-        return False
-    low, high, first, last = arrays
+def _is_ordered(low: Array, high: Array, first: Array, last: Array) -> bool:
+    """Return whether the ends are finite, and in the order in which clipping gives the ends of the output."""
     return bool(np.all((low < high) & np.isfinite(high - low) & np.isfinite(last - first) & (first != last)))
 
 
 # ----- as integers
 
 
-def _as_integers(graph: Graph, op: FakeQuantize, x: Tensor, ranges: _Ranges) -> Tensor | None:
+def _as_integers(graph: Graph, op: FakeQuantize, x: Tensor, ranges: Sequence[Array]) -> Tensor | None:
     """Return x converted to u8 and back, None where that would round otherwise."""
-    arrays = _arrays(ranges)
-    if arrays is None or op.levels != 256 or not _is_ordered(ranges):
+    if op.levels != 256:
         return None
-    low, high, first, last = np.broadcast_arrays(*arrays)
+    low, high, first, last = np.broadcast_arrays(*ranges)
     axis = _only_axis(low.shape, x.rank)
     if axis is None or not (np.array_equal(low, first) and np.array_equal(high, last)):
         return None
@@ -109,16 +91,16 @@ def _difference(graph: Graph, a: Tensor, b: Tensor) -> Tensor:
     return graph.constant(np.subtract(a.constant, b.constant), a.element_type)
 
 
-def _steps(graph: Graph, op: FakeQuantize, x: Tensor, ranges: _Ranges) -> Tensor:
+def _steps(graph: Graph, op: FakeQuantize, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """Return the number of the step that is nearest to each element."""
-    low, high, *_ = ranges
     offset = x if low.constant is not None and not low.constant.any() else graph.Sub(x, low)
     return graph.Round(graph.Mul(graph.Div(offset, _difference(graph, high, low)), op.levels - 1))
 
 
-def _clipped(graph: Graph, op: FakeQuantize, x: Tensor, ranges: _Ranges) -> Tensor:
-    steps = graph.Clip(_steps(graph, op, x, ranges), 0, op.levels - 1)
-    *_, first, last = ranges
+def _clipped(
+    graph: Graph, op: FakeQuantize, x: Tensor, low: Tensor, high: Tensor, first: Tensor, last: Tensor
+) -> Tensor:
+    steps = graph.Clip(_steps(graph, op, x, low, high), 0, op.levels - 1)
     height = _difference(graph, last, first)
     assert height.constant is not None
     assert first.constant is not None
@@ -127,10 +109,11 @@ def _clipped(graph: Graph, op: FakeQuantize, x: Tensor, ranges: _Ranges) -> Tens
     return graph.Add(scaled, first) if first.constant.any() else scaled
 
 
-def _switched(graph: Graph, op: FakeQuantize, x: Tensor, ranges: _Ranges) -> Tensor:
-    low, high, first, last = ranges
+def _switched(
+    graph: Graph, op: FakeQuantize, x: Tensor, low: Tensor, high: Tensor, first: Tensor, last: Tensor
+) -> Tensor:
     height = _difference(graph, last, first)
-    steps = graph.Div(_steps(graph, op, x, ranges), op.levels - 1)
+    steps = graph.Div(_steps(graph, op, x, low, high), op.levels - 1)
     inside = graph.Add(graph.Mul(steps, height), first)
     above = graph.Where(graph.Greater(x, graph.Max(low, high)), last, inside)
     return graph.Where(graph.LessOrEqual(x, graph.Min(low, high)), first, above)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,37 +38,14 @@ _NOT_EMPTY = f"{_LIMITS}; the batch must not be empty"
 
 
 @exports(LSTMCell1, LSTMCell4, to="LSTM; f64: Loop", limits=_NOT_EMPTY)
-def lstm_cell(
-    graph: Graph,
-    op: CellBase,
-    x: Tensor,
-    h: Tensor,
-    c: Tensor,
-    w: Tensor,
-    r: Tensor,
-    b: Tensor | None = None,
-    p: Tensor | None = None,
-) -> list[Tensor]:
-    """Export as LSTM of one time step; P is ignored, as OpenVINO does."""
-    return _one_step(graph, op, x, [h, c], [w, r, b])
-
-
 @exports(GRUCell, to="GRU; f64: Loop", limits=_NOT_EMPTY)
 @exports(RNNCell, to="RNN; f64, and with clip: Loop", limits=_LIMITS)
-def hidden_cell(
-    graph: Graph, op: CellBase, x: Tensor, h: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None
-) -> list[Tensor]:
-    """Export as GRU or RNN of one time step."""
-    return _one_step(graph, op, x, [h], [w, r, b])
-
-
-def _one_step(
-    graph: Graph, op: CellBase, x: Tensor, states: Sequence[Tensor], weights: Sequence[Tensor | None]
-) -> list[Tensor]:
-    row = graph.Unsqueeze(x, [0])
-    before = [graph.Unsqueeze(state, [0]) for state in states]
-    placed = [None if t is None else _placed(graph, t) for t in weights]
-    _, *after = _steps(graph, op, row, before, None, placed)
+def cell(graph: Graph, op: CellBase, x: Tensor, *inputs: Tensor) -> list[Tensor]:
+    """Export as LSTM, GRU or RNN of one time step; P of an LSTM is ignored, as OpenVINO does."""
+    count = 2 if isinstance(op, LstmBase) else 1
+    before = [graph.Unsqueeze(state, [0]) for state in inputs[:count]]
+    w, r, *b = (_placed(graph, weights) for weights in inputs[count : count + 3])
+    _, *after = _steps(graph, op, graph.Unsqueeze(x, [0]), before, None, [w, r, b[0] if b else None])
     return [graph.Squeeze(state, [0]) for state in after]
 
 
@@ -83,30 +61,16 @@ def _placed(graph: Graph, weights: Tensor) -> Tensor:
 
 
 @exports(LSTMSequence, to="LSTM; f64: Loop", limits=_NOT_EMPTY)
-def lstm_sequence(
-    graph: Graph, op: LSTMSequence, x: Tensor, h: Tensor, c: Tensor, lengths: Tensor, w: Tensor, r: Tensor, b: Tensor
-) -> list[Tensor]:
-    """Export as LSTM, which has time before the batch."""
-    return _sequence(graph, op, x, [h, c], lengths, [w, r, b])
-
-
 @exports(GRUSequence, to="GRU; f64: Loop", limits=_NOT_EMPTY)
 @exports(RNNSequence, to="RNN; f64, and with clip: Loop", limits=_LIMITS)
-def hidden_sequence(
-    graph: Graph, op: SequenceBase, x: Tensor, h: Tensor, lengths: Tensor, w: Tensor, r: Tensor, b: Tensor
-) -> list[Tensor]:
-    """Export as GRU or RNN, which have time before the batch."""
-    return _sequence(graph, op, x, [h], lengths, [w, r, b])
-
-
-def _sequence(
-    graph: Graph, op: SequenceBase, x: Tensor, states: Sequence[Tensor], lengths: Tensor, weights: Sequence[Tensor]
-) -> list[Tensor]:
+def sequence(graph: Graph, op: SequenceBase, x: Tensor, *inputs: Tensor) -> list[Tensor]:
+    """Export as LSTM, GRU or RNN, which have time before the batch."""
+    *states, lengths, w, r, b = inputs
     time: Dimension | None = x.shape[1] if x.rank is not None else None
     is_even = lengths.constant is not None and time is not None and bool((lengths.constant == time).all())
     counted = None if is_even else graph.cast(lengths, i32)
     placed = []
-    for weight, rank in zip(weights, (3, 3, 2), strict=True):
+    for weight, rank in ((w, 3), (r, 3), (b, 2)):
         rest = list(weight.shape.slice(1)) if weight.rank is not None else [UNKNOWN] * (rank - 1)
         placed.append(graph.shaped(weight, [op.directions, *rest]))
     by_time = graph.Transpose(x, perm=[1, 0, 2])
@@ -235,12 +199,8 @@ def _stepwise(
 
 
 def _functions(op: RecurrentBase) -> list[_Function]:
-    """Return the activations f, g and h; ``clip`` applies to the first two."""
-    found = []
-    for index, name in enumerate(op.activations[: op.functions]):
-        function = _function(op, index, name.lower())
-        found.append(_clipped(function, op.clip) if 0 < op.clip < np.inf and index < 2 else function)
-    return found
+    """Return the activations f, g and h."""
+    return [partial(_activated, op, index) for index in range(op.functions)]
 
 
 def _given(numbers: Sequence[float], index: int, default: float) -> float:
@@ -248,16 +208,15 @@ def _given(numbers: Sequence[float], index: int, default: float) -> float:
     return numbers[index] if index < len(numbers) else default
 
 
-def _function(op: RecurrentBase, index: int, name: str) -> _Function:
+def _activated(op: RecurrentBase, index: int, graph: Graph, x: Tensor) -> Tensor:
+    """Return one of the activations; ``clip`` applies to the first two."""
+    if 0 < op.clip < np.inf and index < 2:
+        x = graph.Clip(x, -op.clip, op.clip)
+    name = op.activations[index].lower()
     if name != "hardsigmoid":
-        operator = _OPERATORS[name]
-        return lambda graph, x: graph.node(operator, x)[0]
+        return graph.node(_OPERATORS[name], x)[0]
     alpha, beta = _given(op.activations_alpha, index, _SLOPE), _given(op.activations_beta, index, _OFFSET)
-    return lambda graph, x: graph.Clip(graph.Add(graph.Mul(x, alpha), beta), 0.0, 1.0)
-
-
-def _clipped(function: _Function, limit: float) -> _Function:
-    return lambda graph, x: function(graph, graph.Clip(x, -limit, limit))
+    return graph.Clip(graph.Add(graph.Mul(x, alpha), beta), 0.0, 1.0)
 
 
 def _stacked(graph: Graph, parts: Sequence[Tensor], axis: int) -> Tensor:

@@ -29,28 +29,14 @@ from ovir.ops.reduction import (
 
 Axes = Sequence[int] | Tensor
 
-_OPERATORS: dict[type[ReductionBase], str] = {
-    ReduceSum: "ReduceSum",
-    ReduceMean: "ReduceMean",
-    ReduceProd: "ReduceProd",
-    ReduceMax: "ReduceMax",
-    ReduceMin: "ReduceMin",
-    ReduceL1: "ReduceL1",
-    ReduceL2: "ReduceL2",
-    ReduceLogicalAnd: "ReduceMin",
-    ReduceLogicalOr: "ReduceMax",
-}
-
-
+_OPERATORS = {"ReduceLogicalAnd": "ReduceMin", "ReduceLogicalOr": "ReduceMax"}
 _LARGE = "onnxruntime computes integers beyond 2^53, and products of i32 that overflow, inexactly"
 _DYNAMIC_NOTHING = "the engine decides what an axis of dynamic size without elements gives"
 
 
-@exports(ReduceSum, to="ReduceSum", limits=_LARGE)
-@exports(ReduceMean, to="ReduceMean", limits=_DYNAMIC_NOTHING)
-@exports(ReduceProd, to="ReduceProd", limits=_LARGE)
-@exports(ReduceL1, to="ReduceL1")
-@exports(ReduceL2, to="ReduceL2")
+@exports(ReduceSum, ReduceProd, limits=_LARGE)
+@exports(ReduceMean, limits=_DYNAMIC_NOTHING)
+@exports(ReduceL1, ReduceL2)
 def reduction(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Tensor:
     """Export as the operator of the same name; narrow integers are computed in f64 and saturate."""
     if isinstance(op, ReduceMean) and _reduces_nothing(op, data):
@@ -79,12 +65,8 @@ def _exact(graph: Graph, op: ReductionBase, data: Tensor, axes: Axes) -> Tensor:
 
 @exports(
     ReduceMax,
-    to="ReduceMax, without NaN",
-    limits="the result is infinite where all elements are NaN; " + _DYNAMIC_NOTHING,
-)
-@exports(
     ReduceMin,
-    to="ReduceMin, without NaN",
+    to="{}, without NaN",
     limits="the result is infinite where all elements are NaN; " + _DYNAMIC_NOTHING,
 )
 def extremum(graph: Graph, op: ReduceMax | ReduceMin, data: Tensor, axes: Tensor) -> Tensor:
@@ -106,7 +88,6 @@ def extremum(graph: Graph, op: ReduceMax | ReduceMin, data: Tensor, axes: Tensor
 @exports(ReduceLogicalAnd, to="ReduceMin", limits=_DYNAMIC_NOTHING)
 @exports(ReduceLogicalOr, to="ReduceMax", limits=_DYNAMIC_NOTHING)
 def logical(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Tensor:
-    """Export as the least or the largest boolean."""
     if _reduces_nothing(op, data):
         return _filled(graph, op, isinstance(op, ReduceLogicalAnd))
     return _reduced(graph, op, data, _axes(graph, op, data, axes))
@@ -138,7 +119,7 @@ def _filled(graph: Graph, op: ReductionBase, number: float) -> Tensor:
 def _reduced(graph: Graph, op: ReductionBase, data: Tensor, axes: Axes) -> Tensor:
     if not isinstance(axes, Tensor) and not axes:
         return graph.Abs(data) if isinstance(op, ReduceL1 | ReduceL2) else data
-    return reduced(graph, _OPERATORS[type(op)], data, axes, keep=op.keep_dims)
+    return reduced(graph, _OPERATORS.get(op.type, op.type), data, axes, keep=op.keep_dims)
 
 
 # --------------------------------------------------------------------------- cumulative sums

@@ -43,7 +43,8 @@ def roi_align(graph: Graph, op: ROIAlign3, data: Tensor, rois: Tensor, batch_ind
 
 
 def _pooled(graph: Graph, op: ROIAlign3, data: Tensor, rois: Tensor, batch_indices: Tensor) -> Tensor:
-    pixels, regions = _computed(graph, data, rois)
+    held = real_type(data)
+    pixels, regions = Pixels(graph, graph.cast(data, held)), graph.cast(rois, held)
     scale = pixels.number(float(np.float32(op.spatial_scale)))
     before = pixels.number(0.5 if op.aligned_mode == "half_pixel" else 0)
     after = pixels.number(0 if op.aligned_mode == "asymmetric" else 0.5)
@@ -56,9 +57,3 @@ def _pooled(graph: Graph, op: ROIAlign3, data: Tensor, rois: Tensor, batch_indic
     bins = op.pooled_h, op.pooled_w
     made = sampled(pixels, images, [top, left], size, bins, op.sampling_ratio, largest=op.mode == "max")
     return graph.cast(zero_unless(graph, made, exists), data.element_type)
-
-
-def _computed(graph: Graph, data: Tensor, rois: Tensor) -> tuple[Pixels, Tensor]:
-    """Return pixels and regions in the type in which they are computed."""
-    held = real_type(data)
-    return Pixels(graph, graph.cast(data, held)), graph.cast(rois, held)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.core.element_types import ElementType, boolean, i32, i64
+from ovir.core.element_types import ElementType, boolean, i64
 from ovir.core.shapes import Dimension
 from ovir.export.exporters import exports
-from ovir.export.nodes import real_type
+from ovir.export.nodes import real_type, summed_in
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.sizes import (
     LAST,
@@ -135,7 +135,7 @@ def _scattered(
     is_logical = data.element_type == boolean
     name = (_LOGICAL if is_logical else _REDUCTIONS)[reduction]
     graph.require(graph.opset >= 18 or name in ("add", "mul"), "reduction {} needs opset 18 of ONNX", reduction)
-    computed = _computed_in(data, reduction)
+    computed = i64 if reduction == "mean" and not data.element_type.is_real else summed_in(data)
     held, parts = graph.cast(data, computed), graph.cast(updates, computed)
     if not use_init:
         neutral = graph.Expand(_neutral(graph, computed, name), graph.Shape(indices))
@@ -163,15 +163,6 @@ def _divided(graph: Graph, sums: Tensor, indices: Tensor, axis: int, use_init: b
     if counted == i64:
         sums = graph.Sub(sums, graph.Mod(sums, counts))
     return graph.Div(sums, counts)
-
-
-def _computed_in(data: Tensor, reduction: str) -> ElementType:
-    element_type = data.element_type
-    if element_type == boolean:
-        return i32
-    if element_type.is_real:
-        return real_type(data)
-    return i64 if reduction == "mean" else element_type
 
 
 def _neutral(graph: Graph, element_type: ElementType, reduction: str) -> Tensor:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-
-from ovir.core.element_types import ElementType, i64
+from ovir.core.element_types import i64
 from ovir.export.exporters import exports, exports_parts
-from ovir.export.nodes import real_type
+from ovir.export.nodes import summed_in
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.ops.sorting import positions
 from ovir.export.sizes import LAST, as_list, as_scalar, positions_below
@@ -22,41 +18,6 @@ from ovir.ops.segments import (
     SegmentMax,
     SparseFillEmptyRows,
 )
-
-# --------------------------------------------------------------------------- runs of rows, padded to the longest
-
-
-@dataclass
-class Runs:
-    """Runs of rows: where each begins, and how many rows it has; both are i64 with one dimension."""
-
-    starts: Tensor
-    counts: Tensor
-
-    def places(self, graph: Graph, least: int = 0) -> tuple[Tensor, Tensor]:
-        """Return the positions [run, row] of the rows, for as many as the longest run has, and which of them exist.
-
-        There are at least ``least`` positions for each run.
-        """
-        longest = graph.ReduceMax(graph.Concat(self.counts, np.array([least]), axis=0), keepdims=0)
-        steps = positions_below(graph, longest)
-        exist = graph.Less(steps, graph.Unsqueeze(self.counts, [1]))
-        return graph.Add(steps, graph.Unsqueeze(self.starts, [1])), exist
-
-
-def runs_of_ids(graph: Graph, ids: Tensor, count: Tensor) -> Runs:
-    """Return the runs of equal ids, which are sorted, for the ids from 0 to ``count``, a scalar."""
-    known = graph.shaped(graph.cast(ids, i64), ids.shape if ids.rank == 1 else [-1])
-    wanted = positions_below(graph, graph.Add(count, 1))
-    limits = positions(graph, known, wanted, graph.Less)
-    starts = graph.Slice(limits, [0], [-1])
-    return Runs(starts, graph.Sub(graph.Slice(limits, [1], [LAST]), starts))
-
-
-def by_run(graph: Graph, numbers: Tensor, rank: int) -> Tensor:
-    """Return the number or truth value of each run with dimensions of size 1 added up to a rank."""
-    return graph.Unsqueeze(numbers, list(range(1, rank))) if rank > 1 else numbers
-
 
 # --------------------------------------------------------------------------- segments
 
@@ -80,12 +41,11 @@ _NEGATIVE = "negative indices that depend on the run count from the end"
 def embedding_bag_packed(
     graph: Graph, op: EmbeddingBagPackedSum, table: Tensor, indices: Tensor, weights: Tensor | None = None
 ) -> Tensor:
-    """Export as Gather and ReduceSum over the rows of each bag."""
-    computed = _computed_in(table)
+    computed = summed_in(table)
     rows = graph.cast(graph.Gather(table, indices), computed)
     if weights is not None:
         rank = graph.rank(table, "emb_table")
-        rows = graph.Mul(rows, _weights(graph, graph.cast(weights, computed), rank))
+        rows = graph.Mul(rows, _spread(graph, graph.cast(weights, computed), 2, rank))
     return graph.cast(graph.ReduceSum(rows, [1], keepdims=0), table.element_type)
 
 
@@ -99,19 +59,11 @@ exports_parts(EmbeddingBagPacked, to="Gather, ReduceSum; Div for the mean", limi
     limits=f"{_NEGATIVE}; offsets that are negative or decrease are not an error",
 )
 def embedding_bag_offsets(
-    graph: Graph,
-    op: EmbeddingBagBase,
-    table: Tensor,
-    indices: Tensor,
-    offsets: Tensor,
-    default_index: Tensor | None = None,
-    weights: Tensor | None = None,
+    graph: Graph, op: EmbeddingBagBase, table: Tensor, indices: Tensor, offsets: Tensor, *others: Tensor | None
 ) -> Tensor:
     """Export as Gather and ReduceSum over the rows of each bag, padded with zeros."""
-    starts = as_list(graph, offsets)
-    ends = graph.Concat(graph.Slice(starts, [1], [LAST]), graph.Shape(indices), axis=0)
-    counts = graph.Slice(graph.Sub(ends, starts), [0], graph.Shape(starts))
-    return _bags(graph, op.reduction, table, indices, Runs(starts, counts), default_index, weights)
+    limits = graph.Concat(as_list(graph, offsets), graph.Shape(indices), axis=0)
+    return _bags(graph, op.reduction, table, indices, limits, *others)
 
 
 @exports(
@@ -127,12 +79,13 @@ def embedding_segments_sum(
     indices: Tensor,
     segment_ids: Tensor,
     num_segments: Tensor,
-    default_index: Tensor | None = None,
-    weights: Tensor | None = None,
+    *others: Tensor | None,
 ) -> Tensor:
     """Export as Gather and ReduceSum over the rows of each segment, padded with zeros."""
-    runs = runs_of_ids(graph, segment_ids, graph.cast(as_scalar(graph, num_segments), i64))
-    return _bags(graph, "sum", table, indices, runs, default_index, weights)
+    count = graph.cast(as_scalar(graph, num_segments), i64)
+    ids = graph.shaped(graph.cast(segment_ids, i64), segment_ids.shape if segment_ids.rank == 1 else [-1])
+    limits = positions(graph, ids, positions_below(graph, graph.Add(count, 1)), graph.Less)
+    return _bags(graph, "sum", table, indices, limits, *others)
 
 
 def _bags(
@@ -140,28 +93,34 @@ def _bags(
     reduction: str,
     table: Tensor,
     indices: Tensor,
-    runs: Runs,
-    default_index: Tensor | None,
-    weights: Tensor | None,
+    limits: Tensor,
+    default_index: Tensor | None = None,
+    weights: Tensor | None = None,
 ) -> Tensor:
-    """Return the sum or the mean of the rows of each bag, and the default row for empty bags."""
+    """Return the sum or the mean of the rows of each bag, and the default row for empty bags.
+
+    Each bag begins at one of the ``limits``, and ends before the next one.
+    """
     rank = graph.rank(table, "emb_table")
-    computed = _computed_in(table)
-    places, exist = runs.places(graph)
-    places = graph.Where(exist, places, 0)
+    computed = summed_in(table)
+    starts = graph.Slice(limits, [0], [-1])
+    counts = graph.Sub(graph.Slice(limits, [1], [LAST]), starts)
+    steps = positions_below(graph, graph.ReduceMax(graph.Concat(counts, [0], axis=0), keepdims=0))
+    exist = graph.Less(steps, graph.Unsqueeze(counts, [1]))
+    places = graph.Where(exist, graph.Add(steps, graph.Unsqueeze(starts, [1])), 0)
     rows = graph.cast(graph.Gather(table, graph.Gather(indices, places)), computed)
     if weights is not None:
         factors = graph.Gather(graph.cast(weights, computed), places)
-        rows = graph.Mul(rows, _weights(graph, factors, rank))
-    mask = _weights(graph, exist, rank)
+        rows = graph.Mul(rows, _spread(graph, factors, 2, rank))
+    mask = _spread(graph, exist, 2, rank)
     sums = graph.ReduceSum(graph.Where(mask, rows, 0), [1], keepdims=0)
     if reduction == "mean":
-        sums = graph.Div(sums, by_run(graph, graph.cast(graph.Max(runs.counts, 1), computed), rank))
+        sums = graph.Div(sums, _spread(graph, graph.cast(graph.Max(counts, 1), computed), 1, rank))
     sums = graph.cast(sums, table.element_type)
     default = _default_row(graph, table, default_index)
     if default is None:
         return sums
-    return graph.Where(by_run(graph, graph.Equal(runs.counts, 0), rank), default, sums)
+    return graph.Where(_spread(graph, graph.Equal(counts, 0), 1, rank), default, sums)
 
 
 def _default_row(graph: Graph, table: Tensor, index: Tensor | None) -> Tensor | None:
@@ -174,17 +133,9 @@ def _default_row(graph: Graph, table: Tensor, index: Tensor | None) -> Tensor | 
     return graph.Where(graph.Less(wanted, 0), 0, graph.Gather(table, graph.Max(wanted, 0)))
 
 
-def _weights(graph: Graph, factors: Tensor, rank: int) -> Tensor:
-    """Return the number of each row of each bag, with dimensions of size 1 for the elements of a row."""
-    return graph.Unsqueeze(factors, list(range(2, rank + 1))) if rank > 1 else factors
-
-
-def _computed_in(table: Tensor) -> ElementType:
-    """Return the type in which rows are summed: narrow floating-point numbers are rounded once."""
-    element_type = table.element_type
-    if element_type.is_real:
-        return real_type(table)
-    return i64 if element_type.bits < 8 else element_type
+def _spread(graph: Graph, numbers: Tensor, axis: int, rank: int) -> Tensor:
+    """Return a number for each bag or row of a bag with dimensions of size 1, from an axis on, for the elements."""
+    return graph.Unsqueeze(numbers, list(range(axis, axis + rank - 1))) if rank > 1 else numbers
 
 
 # --------------------------------------------------------------------------- sparse matrices

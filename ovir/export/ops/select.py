@@ -10,5 +10,4 @@ from ovir.ops.select import Select
 
 @exports(Select, to="Where")
 def select(graph: Graph, op: Select, cond: Tensor, then: Tensor, other: Tensor) -> Tensor:
-    """Export as Where."""
     return graph.Where(aligned(graph, op, then, cond), then, aligned(graph, op, then, other))

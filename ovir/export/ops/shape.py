@@ -13,7 +13,6 @@ from ovir.ops.shape import Reshape, ShapeOf1, ShapeOf3, Squeeze1, Squeeze15, Tra
 
 @exports(ShapeOf1, ShapeOf3, to="Shape")
 def shape_of_(graph: Graph, op: ShapeOf1 | ShapeOf3, data: Tensor) -> Tensor:
-    """Export as Shape."""
     return graph.cast(graph.Shape(data), op.output_types[0])
 
 
@@ -103,7 +102,6 @@ def _squeezed_in_run(graph: Graph, data: Tensor, axes: Tensor | None) -> Tensor:
 
 @exports(Unsqueeze, to="Unsqueeze")
 def unsqueeze(graph: Graph, op: Unsqueeze, data: Tensor, axes: Tensor) -> Tensor:
-    """Export as Unsqueeze."""
     if axes.constant is None:
         return graph.Unsqueeze(data, as_list(graph, axes))
     different = sorted(set(axes.constant.reshape(-1).tolist()))
@@ -121,7 +119,6 @@ def unsqueeze(graph: Graph, op: Unsqueeze, data: Tensor, axes: Tensor) -> Tensor
     limits="an order that depends on the run must not be empty, and its negative axes count from the end",
 )
 def transpose(graph: Graph, op: Transpose, data: Tensor, order: Tensor) -> Tensor:
-    """Export as Transpose."""
     if data.rank == 0:
         return data
     if order.constant is not None:

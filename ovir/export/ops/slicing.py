@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,13 +15,6 @@ from ovir.ops.slicing import Slice, SliceScatter, StridedSlice
 @exports(Slice, to="Slice")
 def slice_(
     graph: Graph, op: Slice, data: Tensor, start: Tensor, stop: Tensor, step: Tensor, axes: Tensor | None = None
-) -> Tensor:
-    """Export as Slice."""
-    return _sliced(graph, data, start, stop, step, axes)
-
-
-def _sliced(
-    graph: Graph, data: Tensor, start: Tensor, stop: Tensor, step: Tensor, axes: Tensor | None = None
 ) -> Tensor:
     if axes is None and start.shape.size().is_static:
         axes = graph.constant(np.arange(start.shape.size().length))
@@ -52,20 +44,6 @@ exports_parts(SliceScatter, to="Range, Slice, Gather and ScatterND for each axis
 # --------------------------------------------------------------------------- StridedSlice
 
 
-@dataclass
-class _Plan:
-    """The treatment of each axis of data by StridedSlice, and the places where it adds axes to the result."""
-
-    axes: list[int] = field(default_factory=list)
-    """The axes that are sliced, from starts to stops in steps."""
-    starts: list[Size] = field(default_factory=list)
-    stops: list[Size] = field(default_factory=list)
-    steps: list[Size] = field(default_factory=list)
-    dropped: list[tuple[int, Size]] = field(default_factory=list)
-    """The axes of which one element is taken, and its position."""
-    added: list[int] = field(default_factory=list)
-
-
 @exports(StridedSlice, to="Slice; Gather for shrink_axis_mask; Unsqueeze for new_axis_mask")
 def strided_slice(
     graph: Graph, op: StridedSlice, data: Tensor, begin: Tensor, end: Tensor, stride: Tensor | None = None
@@ -75,54 +53,37 @@ def strided_slice(
     count = next((length.length for length in lengths if length.is_static), None)
     begins, ends = items(graph, begin, "begin", count), items(graph, end, "end", count)
     strides: list[Size] = [1] * len(begins) if stride is None else items(graph, stride, "stride", count)
-    plan = _plan(graph, op, data, begins, ends, strides)
-    if plan.axes:
-        vectors = (vector(graph, sizes) for sizes in (plan.starts, plan.stops, plan.axes, plan.steps))
-        data = _strided(graph, data, *vectors)
-    for axis, place in reversed(plan.dropped):
-        index = np.array(place, np.int64) if isinstance(place, int) else graph.Squeeze(place, [0])
-        data = graph.Gather(data, index, axis=axis)
-    return graph.Unsqueeze(data, plan.added) if plan.added else data
-
-
-def _plan(
-    graph: Graph, op: StridedSlice, data: Tensor, begins: Sequence[Size], ends: Sequence[Size], steps: Sequence[Size]
-) -> _Plan:
-    plan = _Plan()
     rank = data.rank
     if rank is None:  # it matters for an ellipsis only
         graph.require(not any(op.ellipsis_mask), "the rank of data is unknown")
         rank = len(begins)
+    sliced: list[tuple[int, Size, Size, Size]] = []
+    dropped: list[tuple[int, Size]] = []
+    added: list[int] = []
     axis = place = 0
     for i, role in enumerate(op.position_roles(len(begins), rank)):
         if role == "new axis":
-            plan.added.append(place)
+            added.append(place)
         elif role == "ellipsis":
             hidden = op.hidden_count(len(begins), rank)
             axis, place = axis + hidden, place + hidden
         elif role == "shrink":
-            plan.dropped.append((axis, begins[i]))
+            dropped.append((axis, begins[i]))
             axis, place = axis + 1, place - 1
         else:
-            _add_slice(graph, op, plan, i, axis, begins[i], ends[i], steps[i])
+            first = _end_of(graph, strides[i], LAST, 0) if _is_set(op.begin_mask, i) else begins[i]
+            last = _end_of(graph, strides[i], FIRST, LAST) if _is_set(op.end_mask, i) else ends[i]
+            if not (first == 0 and last == LAST and strides[i] == 1):
+                sliced.append((axis, first, last, strides[i]))
             axis += 1
         place += role != "ellipsis"
-    return plan
-
-
-def _add_slice(
-    graph: Graph, op: StridedSlice, plan: _Plan, i: int, axis: int, begin: Size, end: Size, step: Size
-) -> None:
-    if _is_set(op.begin_mask, i):
-        begin = _end_of(graph, step, LAST, 0)
-    if _is_set(op.end_mask, i):
-        end = _end_of(graph, step, FIRST, LAST)
-    if begin == 0 and end == LAST and step == 1:
-        return
-    plan.axes.append(axis)
-    plan.starts.append(begin)
-    plan.stops.append(end)
-    plan.steps.append(step)
+    if sliced:
+        axes, starts, stops, steps = (vector(graph, sizes) for sizes in zip(*sliced, strict=True))
+        data = _strided(graph, data, starts, stops, axes, steps)
+    for axis, position in reversed(dropped):
+        index = np.array(position, np.int64) if isinstance(position, int) else graph.Squeeze(position, [0])
+        data = graph.Gather(data, index, axis=axis)
+    return graph.Unsqueeze(data, added) if added else data
 
 
 def _end_of(graph: Graph, step: Size, backwards: int, forwards: int) -> Size:

@@ -36,7 +36,6 @@ def _biased(graph: Graph, data: Tensor) -> Tensor:
 
 @exports(NonZero, to="NonZero")
 def non_zero(graph: Graph, op: NonZero, data: Tensor) -> Tensor:
-    """Export as NonZero."""
     if data.element_type not in (boolean, u8, f32, i32, i64):
         data = graph.cast(data, boolean)
     if data.rank == 0:
@@ -50,7 +49,6 @@ def non_zero(graph: Graph, op: NonZero, data: Tensor) -> Tensor:
     limits=_UNIQUE_LIMITS,
 )
 def unique(graph: Graph, op: Unique, data: Tensor, axis: Tensor | None = None) -> Sequence[Tensor]:
-    """Export as Unique."""
     along = None if axis is None else int(graph.known(axis, "axis").item())
     is_empty = data.shape.is_static and 0 in data.shape.to_tuple()
     graph.require(along is None or not is_empty, "data of shape {} is empty, which ends onnxruntime", data.shape)

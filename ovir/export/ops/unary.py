@@ -12,7 +12,7 @@ import numpy as np
 
 from ovir.core.element_types import f32, f64, i8
 from ovir.export.exporters import exports, exports_parts
-from ovir.export.nodes import of_reals, saturated, wrapped
+from ovir.export.nodes import of_reals, rounded_away, saturated, wrapped
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.kernels.erf import ERF_FAR, ERF_NEAR
 from ovir.kernels.precision import integer_range
@@ -49,13 +49,11 @@ from ovir.ops.unary import (
 
 @exports(Abs, to="Abs")
 def absolute(graph: Graph, op: Abs, data: Tensor) -> Tensor:
-    """Export as Abs."""
     return graph.Abs(_above_least(graph, data))
 
 
 @exports(Negative, to="Neg; unsigned integers: Sub")
 def negative(graph: Graph, op: Negative, data: Tensor) -> Tensor:
-    """Export as Neg; unsigned integers as a difference from 0."""
     if data.element_type.kind == "unsigned":
         difference = graph.Sub(np.zeros((), data.element_type.to_dtype()), data)
         return wrapped(graph, difference, op.output_types[0])
@@ -68,7 +66,6 @@ def _above_least(graph: Graph, data: Tensor) -> Tensor:
 
 @exports(Sign, to="Sign")
 def sign(graph: Graph, op: Sign, data: Tensor) -> Tensor:
-    """Export as Sign."""
     return graph.Sign(data)
 
 
@@ -81,17 +78,12 @@ def floor_or_ceiling(graph: Graph, op: RoundingBase, data: Tensor) -> Tensor:
     return graph.Floor(data) if isinstance(op, Floor) else graph.Ceil(data)
 
 
-@exports(Round, to="Round; half_away_from_zero: Abs, Floor, Where, Mul")
+@exports(Round, to="Round; half_away_from_zero: Abs, Add, Floor, Mul")
 def rounded(graph: Graph, op: Round, data: Tensor) -> Tensor:
-    """Export as Round, or as the floor of the magnitude, plus 1 from a half on, with the sign of data."""
+    """Export as Round, or as the floor of the magnitude plus a half, with the sign of data."""
     if not data.element_type.is_real:
         return data
-    if op.mode == "half_to_even":
-        return graph.Round(data)
-    size = graph.Abs(data)
-    whole = graph.Floor(size)
-    is_up = graph.GreaterOrEqual(graph.Sub(size, whole), 0.5)
-    return graph.Mul(graph.Where(is_up, graph.Add(whole, 1), whole), graph.Sign(data))
+    return graph.Round(data) if op.mode == "half_to_even" else rounded_away(graph, data)
 
 
 exports_parts(Identity, to="Identity")
@@ -132,21 +124,12 @@ def _inverse_hyperbolic_tangent(graph: Graph, x: Tensor) -> Tensor:
 def erf(graph: Graph, x: Tensor) -> Tensor:
     """Return the error function of each element."""
     size = graph.Clip(graph.Abs(x), 0, 6)
-    return graph.Mul(graph.Sign(x), _erf_of_size(graph, size, _complement(graph, size)))
-
-
-def _erf_of_size(graph: Graph, size: Tensor, complement: Tensor) -> Tensor:
-    above, below = ERF_NEAR
     square = graph.Mul(size, size)
-    near = graph.Div(graph.Mul(size, _polynomial(graph, above, square)), _polynomial(graph, below, square))
-    return graph.Where(graph.Less(size, 1), near, graph.Sub(1, complement))
-
-
-def _complement(graph: Graph, x: Tensor) -> Tensor:
-    """Return 1 - erf(x) of numbers from 1 to 6."""
-    above, below = ERF_FAR
-    quotient = graph.Div(_polynomial(graph, above, x), _polynomial(graph, below, x))
-    return graph.Mul(graph.Exp(graph.Neg(graph.Mul(x, x))), quotient)
+    above, below = (_polynomial(graph, coefficients, square) for coefficients in ERF_NEAR)
+    near = graph.Div(graph.Mul(size, above), below)
+    quotient = graph.Div(*(_polynomial(graph, coefficients, size) for coefficients in ERF_FAR))
+    far = graph.Sub(1, graph.Mul(graph.Exp(graph.Neg(square)), quotient))
+    return graph.Mul(graph.Sign(x), graph.Where(graph.Less(size, 1), near, far))
 
 
 def _polynomial(graph: Graph, coefficients: tuple[float, ...], x: Tensor) -> Tensor:
@@ -159,24 +142,6 @@ def _polynomial(graph: Graph, coefficients: tuple[float, ...], x: Tensor) -> Ten
 
 
 # ----- exporters of real functions
-
-_OPERATORS: dict[type[UnaryBase], str] = {
-    Sqrt: "Sqrt",
-    Exp: "Exp",
-    Log: "Log",
-    Sin: "Sin",
-    Cos: "Cos",
-    Tan: "Tan",
-    Asin: "Asin",
-    Acos: "Acos",
-    Atan: "Atan",
-    Sinh: "Sinh",
-    Cosh: "Cosh",
-    Asinh: "Asinh",
-    Acosh: "Acosh",
-    Erf: "Erf",
-    Atanh: "Atanh",
-}
 
 _IN_F64: dict[type[UnaryBase], Callable[[Graph, Tensor], Tensor]] = {
     Tan: _tangent,
@@ -193,20 +158,11 @@ _SMALL = (Asin, Acos, Atan, Erf)
 """Functions whose integral results are the same if they are computed in f32."""
 
 
-@exports(Sqrt, to="Sqrt")
-@exports(Exp, to="Exp")
-@exports(Log, to="Log")
-@exports(Sin, to="Sin")
-@exports(Cos, to="Cos")
-@exports(Tan, to="Tan; f64: Div of Sin and Cos")
-@exports(Asin, to="Asin")
-@exports(Acos, to="Acos")
-@exports(Atan, to="Atan")
-@exports(Sinh, to="Sinh; f64: a formula with Exp")
-@exports(Cosh, to="Cosh; f64: a formula with Exp")
-@exports(Asinh, to="Asinh; f64: a formula with Log and Sqrt")
-@exports(Acosh, to="Acosh; f64: a formula with Log and Sqrt")
-@exports(Erf, to="Erf; f64: polynomials and Exp")
+@exports(Sqrt, Exp, Log, Sin, Cos, Asin, Acos, Atan)
+@exports(Tan, to="{}; f64: Div of Sin and Cos")
+@exports(Sinh, Cosh, to="{}; f64: a formula with Exp")
+@exports(Asinh, Acosh, to="{}; f64: a formula with Log and Sqrt")
+@exports(Erf, to="{}; f64: polynomials and Exp")
 def unary(graph: Graph, op: UnaryBase, data: Tensor) -> Tensor:
     """Export as the operator that means the same; integers are computed in f64, and rounded or truncated."""
     function = partial(_real_function, graph, type(op))
@@ -223,7 +179,7 @@ def unary(graph: Graph, op: UnaryBase, data: Tensor) -> Tensor:
 def _real_function(graph: Graph, operation: type[UnaryBase], x: Tensor) -> Tensor:
     if x.element_type == f64 and operation in _IN_F64:
         return _IN_F64[operation](graph, x)
-    return graph.node(_OPERATORS[operation], x)[0]
+    return graph.node(operation.type, x)[0]
 
 
 @exports(Atanh, to="Atanh; f64: a formula with Log; integers: Where")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import LAST, scalar_size_of
+from ovir.export.sizes import LAST, compute, product, reshaped, scalar_size_of, sizes_of, vector
 from ovir.ops.yolo import RegionYolo, ReorgYolo
 
 
@@ -18,32 +18,19 @@ def region_yolo(graph: Graph, op: RegionYolo, data: Tensor) -> Tensor:
     """Export as Sigmoid and Softmax of parts of the channels."""
     data = graph.shaped(data, data.shape if data.rank else [-1] * 4)
     channels = op.regions * op.entries
-    is_plain = data.shape[1] == channels
-    if is_plain:
-        blocks = graph.Reshape(data, [-1, op.entries, *_area(data)]) if _area(data) else _blocks(graph, op, data)
-        rest = None
-    else:  # regions follow each other regardless of the batch
+    blocks, rest = data, None
+    if data.shape[1] != channels:  # regions follow each other regardless of the batch
         flat = graph.Reshape(data, [-1])
         count = graph.Mul(graph.Div(graph.Size(data), scalar_size_of(graph, data, 1)), channels)
         used = graph.Reshape(count, [1])
-        area = graph.Reshape(graph.ReduceProd(graph.Shape(data, start=2), keepdims=0), [1])
-        shape = graph.Concat(graph.constant([-1, op.entries]), area, axis=0)
-        blocks = graph.Reshape(graph.Slice(flat, [0], used, [0]), shape)
+        blocks = graph.Slice(flat, [0], used, [0])
         rest = graph.Slice(flat, used, [LAST], [0]) if op.do_softmax else None
+    area = product(graph, sizes_of(graph, data)[2:])
+    blocks = graph.Reshape(blocks, vector(graph, [-1, op.entries, area]))
     made = _activated(graph, op, blocks)
     if rest is not None:
         made = graph.Concat(graph.Reshape(made, [-1]), rest, axis=0)
     return graph.Reshape(made, _output_shape(graph, op, data))
-
-
-def _area(data: Tensor) -> list[int]:
-    rest = data.shape.slice(2)
-    return [prod(rest.to_tuple())] if rest.is_static else []
-
-
-def _blocks(graph: Graph, op: RegionYolo, data: Tensor) -> Tensor:
-    area = graph.Reshape(graph.ReduceProd(graph.Shape(data, start=2), keepdims=0), [1])
-    return graph.Reshape(data, graph.Concat(graph.constant([-1, op.entries]), area, axis=0))
 
 
 def _activated(graph: Graph, op: RegionYolo, blocks: Tensor) -> Tensor:
@@ -70,17 +57,12 @@ def _output_shape(graph: Graph, op: RegionYolo, data: Tensor) -> Tensor:
     known = op.output_shapes[0]
     if known.is_static:
         return graph.constant(np.array(known.to_tuple(), np.int64))
+    sizes = sizes_of(graph, data)
     if not op.do_softmax:
-        middle = graph.constant([op.regions * op.entries])
-        return graph.Concat(graph.Shape(data, end=1), middle, graph.Shape(data, start=2), axis=0)
+        return vector(graph, [sizes[0], op.regions * op.entries, *sizes[2:]])
     first = op.normalize_axis(op.axis, 4)
     stop = max(op.normalize_axis(op.end_axis, 4, "end_axis"), first) + 1
-    parts = [graph.constant([-1])]
-    if first:
-        parts.insert(0, graph.Shape(data, end=first))
-    if stop < 4:
-        parts.append(graph.Shape(data, start=stop))
-    return graph.Concat(*parts, axis=0) if len(parts) > 1 else parts[0]
+    return vector(graph, [*sizes[:first], -1, *sizes[stop:]])
 
 
 @exports(
@@ -95,9 +77,8 @@ def reorg_yolo(graph: Graph, op: ReorgYolo, data: Tensor) -> Tensor:
         sizes = graph.sizes(data)
         places = op.run(np.arange(prod(sizes)).reshape(sizes))
         return graph.Gather(graph.Reshape(data, [-1]), graph.constant(np.asarray(places, np.int64)))
-    height, width = graph.Shape(data, start=2, end=3), graph.Shape(data, start=3)
-    one = graph.constant([stride])
-    spread = graph.Concat(graph.constant([0, channels.length // area]), height, one, width, one, axis=0)
-    blocks = graph.Transpose(graph.Reshape(data, spread), perm=[0, 3, 5, 1, 2, 4])
-    smaller = graph.Div(graph.Concat(height, width, axis=0), [stride, stride])
-    return graph.Reshape(blocks, graph.Concat(graph.constant([0, channels.length * area]), smaller, axis=0))
+    images, _, height, width = sizes_of(graph, data)
+    spread = [images, channels.length // area, height, stride, width, stride]
+    blocks = graph.Transpose(reshaped(graph, data, spread), perm=[0, 3, 5, 1, 2, 4])
+    smaller = (compute(graph, "Div", size, stride) for size in (height, width))
+    return reshaped(graph, blocks, [images, channels.length * area, *smaller])

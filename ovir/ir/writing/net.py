@@ -19,7 +19,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, WriteError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.graph.rt_info import RtElement, RtInfo
+from ovir.graph.rt_info import DeferredRtInfo, RtElement, RtInfo
 from ovir.ir.elements import OLD_KEYS, RtInfoText, write_rt_info
 from ovir.ir.port_maps import BODY_OPERATIONS, BodyTags
 from ovir.ir.weights import WeightsMark
@@ -73,14 +73,14 @@ _FLAT = re.compile(r"""<rt_info>\s*((?:<[A-Za-z_][\w.-]*(?: [A-Za-z_][\w.-]*="[^
 _TAG = re.compile("<[^>]*>")
 
 
-def rt_info_lines(info: RtInfo | RtInfoText, depth: int) -> str:
+def rt_info_lines(info: RtInfo | DeferredRtInfo | None, depth: int) -> str:
     """Return the lines of an ``<rt_info>`` with so many tabs before it; empty if it has no content."""
-    if isinstance(info, RtInfoText):
-        if (found := _FLAT.fullmatch(info.text)) is not None:  # nearly all are so, and need not be parsed
-            tags = [f"{tag[:-2]} />" for tag in _TAG.findall(found[1])]
-            return _element_lines("<rt_info>", tags, "</rt_info>", depth)
+    if isinstance(info, RtInfoText) and (found := _FLAT.fullmatch(info.text)) is not None:
+        tags = [f"{tag[:-2]} />" for tag in _TAG.findall(found[1])]  # nearly all are so, and need not be parsed
+        return _element_lines("<rt_info>", tags, "</rt_info>", depth)
+    if callable(info):
         info = info()
-    if len(info.elements) < 2:
+    if info is None or len(info.elements) < 2:
         return ""
     if any(item.text.strip() or item.tail.strip() or item.tag.startswith("{") for item in info.elements):
         # Texts between elements must keep their place, and prefixes of namespaces their meaning.
@@ -209,15 +209,10 @@ class NetWriter:
         self._lines: list[str] = []
         self._types: dict[tuple[int, int], tuple[str, str, TensorType]] = {}
         """Precision and dimensions of tensor types by the id of the type, which is kept, and the number of tabs."""
-        self._data: dict[tuple[int, int, int], tuple[str, Any]] = {}
-        """Attributes of layers that share operator and attributes, by the ids of both and the number of tabs."""
-        self._infos: dict[tuple[RtInfo | RtInfoText, int], str] = {}
         self._ports: dict[tuple[int, int, int], str] = {}
         """Ports that have only a type, by the id of the type, the number of the port and the number of tabs."""
         self._whole: set[int] = set()
         """The ids of arrays of files that have not been truncated."""
-        self._kinds: dict[tuple[str, str], str] = {}
-        """Types and versions of layers as attributes."""
 
     def write(self, model: LayerGraph) -> str:
         """Return the text of the .xml, after all constants have been written."""
@@ -251,12 +246,9 @@ class NetWriter:
         add = self._lines.append
         names = layer.inputs[0].own_names if layer.type == "Result" and layer.inputs else ()
         output_names = f' output_names="{names_text(names)}"' if names else ""
-        key = layer.type, layer.version
-        kind = self._kinds.get(key)
-        if kind is None:
-            kind = self._kinds[key] = f'type="{escaped(layer.type)}" version="{escaped(layer.version)}"'
+        kind = f'type="{escaped(layer.type)}" version="{escaped(layer.version)}"'
         add(f'{tabs}<layer id="{layer.id}" name="{escaped(layer.name)}" {kind}{output_names}>\n')
-        data, info = self._data_line(layer, depth + 1, is_inner), self._info_lines(layer.rt_info_source, depth + 1)
+        data, info = self._data_line(layer, depth + 1, is_inner), rt_info_lines(layer.rt_info_source, depth + 1)
         ports = self._port_lines(layer, depth + 1)
         if layer.bodies:
             self._with_bodies(layer, data, info, ports, depth + 1)
@@ -282,16 +274,10 @@ class NetWriter:
         op = layer.operator
         if isinstance(op, Const):
             return self._constant_line(layer, op, depth)
-        if isinstance(op, Parameter) and is_inner:
-            # As in OpenVINO, the shape of a body's Parameter is the one that its loop gives it.
-            items = data_items(layer, is_read=self._is_read(layer), changed={"shape": layer.outputs[0].shape})
-            return _data_line(items, depth)
-        key = id(op), id(layer.attributes), depth
-        known = self._data.get(key)
-        if known is None:
-            items = data_items(layer, is_read=self._is_read(layer))
-            known = self._data[key] = (_data_line(items, depth), layer.attributes)
-        return known[0]
+        # As in OpenVINO, the shape of a body's Parameter is the one that its loop gives it.
+        is_fed = isinstance(op, Parameter) and is_inner
+        changed = {"shape": layer.outputs[0].shape} if is_fed else None
+        return _data_line(data_items(layer, is_read=self._is_read(layer), changed=changed), depth)
 
     def _is_read(self, layer: Layer) -> bool:
         """Return whether the layer comes from the file of the model, not from a program."""
@@ -310,16 +296,6 @@ class NetWriter:
             others = [item for item in layer.attributes.items() if item[0] not in op.attributes]
             more = "".join([f' {name}="{escaped(str(text))}"' for name, text in others])
         return "\t" * depth + f'<data element_type="{op.element_type.name}" shape="{shape}" {place}{more} />\n'
-
-    def _info_lines(self, info: Any, depth: int) -> str:
-        if info is None:
-            return ""
-        if not isinstance(info, (RtInfo, RtInfoText)):
-            info = info()
-        key = info, depth
-        if key not in self._infos:
-            self._infos[key] = rt_info_lines(info, depth)
-        return self._infos[key]
 
     # ----- ports
 
@@ -340,7 +316,7 @@ class NetWriter:
         has_names = port.is_output and bool(port.own_names)
         if has_names or port.rt_info.elements:
             names = f' names="{names_text(port.own_names)}"' if has_names else ""
-            info = self._info_lines(port.rt_info, depth + 1) if port.rt_info.elements else ""
+            info = rt_info_lines(port.rt_info, depth + 1) if port.rt_info.elements else ""
             return self._port_text(tensor, number, depth, names, info)
         key = id(tensor), number, depth
         found = self._ports.get(key)

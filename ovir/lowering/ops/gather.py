@@ -5,20 +5,14 @@ from __future__ import annotations
 from ovir import opset7 as ops
 from ovir.graph.layers import LayerOrPort, Port
 from ovir.lowering.registry import lowers, refuse
-from ovir.lowering.sizes import constant, from_front, joined, known, known_sizes, older, part, rank, scalar, size, sizes
+from ovir.lowering.sizes import from_front, joined, known_sizes, older, part, rank, scalar, sizes
 from ovir.ops.gather import Gather7, Gather8, GatherND8
 
 
 @lowers("Gather", 8)
 def gather_8(op: Gather8, data: Port, indices: Port, axis: Port) -> LayerOrPort:
     """Count negative indices from the front, as the older versions do not define them."""
-
-    def length() -> LayerOrPort:
-        return ops.squeeze(size(data, known(axis, "axis")[0]), [0])
-
-    where = constant(axis)
-    found = None if where is None or data.shape.rank is None else data.shape[int(where.item())]
-    return older(op, 7, data, from_front(indices, found, length), axis)
+    return older(op, 7, data, from_front(indices, data, axis), axis)
 
 
 @lowers("Gather", 7)

@@ -8,7 +8,7 @@ from ovir import opset8 as ops
 from ovir.core.element_types import f64, i64
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import Tensors, lowers, refuse
-from ovir.lowering.sizes import below, constant, joined, known_sizes, older, part, rank, size, swapped
+from ovir.lowering.sizes import below, constant, joined, known_sizes, multiplied, older, part, rank, size
 from ovir.ops.base.spatial import SAME, output_size
 from ovir.ops.pooling import AdaptiveAvgPool, AdaptiveMaxPool, AvgPool14, AvgPool16, MaxPool8, MaxPool14, PoolBase
 
@@ -86,7 +86,7 @@ def adaptive_avg_pool(op: AdaptiveAvgPool, data: Port, output_shape: Port) -> La
         inside = ops.logical_and(ops.greater_equal(place, starts), ops.less(place, stops))
         lengths = ops.convert(ops.subtract(stops, starts), data.element_type)
         weights = ops.divide(ops.convert(inside, data.element_type), lengths)
-        result = swapped(ops.matmul(swapped(result, axis, last), weights, False, False), axis, last)
+        result = multiplied(result, axis, last, weights)
     return result
 
 

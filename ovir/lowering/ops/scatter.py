@@ -7,10 +7,10 @@ from math import prod
 import numpy as np
 
 from ovir import opset7 as ops
-from ovir.core.element_types import value_range
+from ovir.core.element_types import i64, value_range
 from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import lowers, refuse
-from ovir.lowering.sizes import constant, from_front, joined, known, known_sizes, older, rank, scalar, size, sizes
+from ovir.lowering.sizes import from_front, joined, known, known_sizes, older, rank, scalar, size, sizes
 from ovir.ops.scatter import ScatterElementsUpdate12, ScatterNDUpdate15
 
 _SUMS = ("sum", "sub", "mean")
@@ -21,18 +21,12 @@ _MOST = 1 << 22
 @lowers("ScatterElementsUpdate", 12)
 def scatter_elements_12(op: ScatterElementsUpdate12, data: Port, indices: Port, updates: Port, axis: Port) -> Layer:
     """Count negative indices from the front; reduce the updates of each element before they are written."""
-
-    def length() -> LayerOrPort:
-        return ops.squeeze(size(data, known(axis, "axis")[0]), [0])
-
-    where = constant(axis)
-    found = None if where is None or data.shape.rank is None else data.shape[int(where.item())]
-    counted = from_front(indices, found, length)
+    counted = from_front(indices, data, axis)
     if op.reduction == "none":
         return older(op, 3, data, counted, updates, axis)
     shape = known_sizes(data.shape)
     along = known(axis, "axis")[0] % len(shape)
-    positions: LayerOrPort = ops.multiply(ops.convert(counted, "i64"), _integer(prod(shape[along + 1 :])))
+    positions: LayerOrPort = ops.multiply(ops.convert(counted, "i64"), scalar(prod(shape[along + 1 :]), i64))
     offsets = np.zeros([1] * len(shape), np.int64)
     for other, length_of_other in enumerate(known_sizes(indices.shape, "indices")):
         if other != along:
@@ -52,16 +46,12 @@ def scatter_nd_15(op: ScatterNDUpdate15, data: Port, indices: Port, updates: Por
     steps = ops.constant(np.array([prod(shape[axis + 1 : count]) for axis in range(count)], np.int64))
     lengths = ops.constant(np.array(shape[:count], np.int64))
     wide = ops.convert(indices, "i64")
-    counted = ops.select(ops.less(wide, _integer(0)), ops.add(wide, lengths), wide)
+    counted = ops.select(ops.less(wide, scalar(0, i64)), ops.add(wide, lengths), wide)
     flat = ops.reduce_sum(ops.multiply(counted, steps), [rank(indices, "indices") - 1], keep_dims=False)
     positions = ops.reshape(flat, [-1], special_zero=False)
     length = prod(shape[count:])
     rows = ops.reshape(updates, [-1, length], special_zero=False)
     return _reduced(data, rows, positions, op.reduction, prod(shape[:count]), length)
-
-
-def _integer(value: int) -> Layer:
-    return ops.constant(value, "i64")
 
 
 # --------------------------------------------------------------------------- reductions
@@ -106,7 +96,7 @@ def _sums(rows: Layer, positions: Layer, count: int) -> Layer:
     """Return the sums [count, length] of the rows with the same position."""
     number = ops.squeeze(size(positions, 0), [0])
     order = ops.topk(positions, number, axis=0, mode="min", sort="value", index_element_type="i64")
-    return ops.embedding_segments_sum(rows, order[1], order[0], _integer(count))
+    return ops.embedding_segments_sum(rows, order[1], order[0], scalar(count, i64))
 
 
 def _by_comparison(

@@ -6,7 +6,7 @@ import re
 import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,8 +36,8 @@ class Attribute:
     field: str
     type: Any
     default: Any
-    choices: tuple[str, ...]
-    minimum: int | float | None
+    choices: tuple[str, ...] = ()
+    minimum: int | float | None = None
     specified: bool = False
     assumed: str | None = None
     is_position: bool = False
@@ -86,21 +86,10 @@ class Attribute:
         return True
 
 
-@dataclass(frozen=True)
-class _Declared:
-    default: Any
-    name: str | None
-    choices: tuple[str, ...]
-    minimum: int | float | None
-    specified: bool
-    assumed: str | None
-    is_position: bool
-
-
 def attribute(
     default: Any = REQUIRED,
     *,
-    name: str | None = None,
+    name: str = "",
     choices: tuple[str, ...] = (),
     minimum: int | float | None = None,
     specified: bool = False,
@@ -119,31 +108,22 @@ def attribute(
 
     ``register`` raises InputError for an attribute without annotation, or of another type.
     """
-    return _Declared(default, name, choices, minimum, specified, assumed, is_position)
+    # ``declared_attributes`` fills in the field, and its type.
+    return Attribute(name, "", None, default, choices, minimum, specified, assumed, is_position)
 
 
 def declared_attributes(cls: type) -> dict[str, Attribute]:
     """Return the attributes that a class and its bases declare, by their names in files."""
     found: dict[str, Attribute] = {}
     for base in reversed(cls.__mro__):
-        own = {name: declared for name, declared in vars(base).items() if isinstance(declared, _Declared)}
+        own = {name: declared for name, declared in vars(base).items() if isinstance(declared, Attribute)}
         hints = _hints(base, own)
         for name, declared in own.items():
             if hints.get(name) not in _PARSERS:
                 message = f"attribute '{name}' of {base.__name__} is annotated with no type that attributes can have"
                 raise InputError.usage(message, hint="as in `axis: int = ovir.attribute()`")
             file_name = declared.name or name
-            found[file_name] = Attribute(
-                file_name,
-                name,
-                hints[name],
-                declared.default,
-                declared.choices,
-                declared.minimum,
-                declared.specified,
-                declared.assumed,
-                declared.is_position,
-            )
+            found[file_name] = replace(declared, name=file_name, field=name, type=hints[name])
     return found
 
 

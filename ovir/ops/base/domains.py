@@ -215,16 +215,10 @@ class Divisor:
         return Domain(1, 9) if inputs[self.of].element_type.is_integral else None
 
 
-@dataclass(frozen=True)
-class SortedValues:
-    """Numbers in ascending order along the last axis."""
-
-    def __call__(self, op: Any, inputs: Inputs) -> Domain:
-        return Domain(0, 9, "sorted")
-
-
-ZERO, ONE, SMALL, SORTED = Between(0, 0), Between(1, 1), Between(1, 4), SortedValues()
+ZERO, ONE, SMALL = Between(0, 0), Between(1, 1), Between(1, 4)
 """A single number or a small range, for inputs that would otherwise make tensors too large or sizes inconsistent."""
+SORTED = Between(0, 9, "sorted")
+"""Numbers in ascending order along the last axis."""
 PATTERN = Between(-1, 1, "whole")
 """Sizes that make up a whole: the first is -1, which stands for the rest."""
 

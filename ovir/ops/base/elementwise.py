@@ -111,7 +111,7 @@ class BinaryBase(ElementwiseBase):
     """
 
     def infer(self, a: TensorType, b: TensorType) -> TensorType:
-        element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))
+        element_type = self.shared_type(a=a, b=b)
         return TensorType(self.result_type(element_type), self.broadcast_shapes(a.shape, b.shape))
 
     def result_type(self, element_type: ElementType) -> ElementType:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn, Self, TypeVar
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, i32, i64, nf4
+from ovir.core.element_types import ElementType, dynamic, i32, i64, nf4
 from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import MAX_ELEMENTS, Value, bound_text, from_bounds, from_moved
@@ -27,6 +27,7 @@ from ovir.ops.base.traits import ALL, Traits
 
 Kernel = Callable[..., "Array | tuple[Array, ...]"]
 V = TypeVar("V")
+Typed = ElementType | TensorType
 
 
 class Operator(Traits):
@@ -197,8 +198,13 @@ class Operator(Traits):
             self.require(len(set(result)) == len(result), "{} {} are not distinct", names, given, code=AXIS)
         return result
 
+    def shared_type(self, **inputs: TensorType | None) -> ElementType:
+        """Return the element type that all given inputs share; an error names two that differ."""
+        given = {name: tensor.element_type for name, tensor in inputs.items() if tensor is not None}
+        return self.merge_types(*given.values(), names=list(given))
+
     def merge_types(self, *types: ElementType, names: Sequence[str] = ()) -> ElementType:
-        """Return the element type that all inputs share; an error names two that differ."""
+        """Return what these element types have in common; an error names two that differ."""
         merged = types[0]
         for i, other in enumerate(types[1:], 1):
             both = merged.merged_with(other)
@@ -210,30 +216,37 @@ class Operator(Traits):
         return merged
 
     def require_type(
-        self, name: str, element_type: ElementType, allowed: Callable[[ElementType], bool], words: str
+        self, name: str, given: Typed, allowed: Callable[[ElementType], bool], words: str, *ranks: int
     ) -> None:
-        """Raise unless the element type is dynamic or allowed; ``words`` describe the allowed types."""
+        """Raise unless an element type is dynamic or allowed; ``words`` describe the allowed types.
+
+        ``given`` is the type or a tensor that has it, which must also have one of ``ranks``, if there are any.
+        """
+        element_type = given.element_type if isinstance(given, TensorType) else given
         if not (element_type.is_dynamic or allowed(element_type)):
             self.fail("{} must be {}, got {}", name, words, element_type, code=ELEMENT_TYPE)
+        if ranks and isinstance(given, TensorType):
+            self.require_rank(name, given.shape, *ranks)
 
-    def require_real(self, name: str, element_type: ElementType) -> None:
+    def require_real(self, name: str, given: Typed, *ranks: int) -> None:
         """Raise unless the element type is floating-point or still unknown; nf4 does not count, since it holds
         codes."""
-        self.require_type(name, element_type, lambda t: t.is_real and t != nf4, "of a floating-point type")
+        self.require_type(name, given, lambda t: t.is_real and t != nf4, "of a floating-point type", *ranks)
 
-    def require_numeric(self, name: str, element_type: ElementType) -> None:
+    def require_numeric(self, name: str, given: Typed, *ranks: int) -> None:
         """Raise unless the element type is floating-point, integer or still unknown."""
-        self.require_type(name, element_type, lambda t: (t.is_real and t != nf4) or t.is_integral, "of a numeric type")
+        words = "of a numeric type"
+        self.require_type(name, given, lambda t: (t.is_real and t != nf4) or t.is_integral, words, *ranks)
 
-    def require_integers(self, name: str, element_type: ElementType) -> None:
+    def require_integers(self, name: str, given: Typed, *ranks: int) -> None:
         """Raise unless the element type is integer or still unknown."""
-        self.require_type(name, element_type, lambda t: t.is_integral, "of an integer type")
+        self.require_type(name, given, lambda t: t.is_integral, "of an integer type", *ranks)
 
-    def require_index_type(self, name: str, element_type: ElementType, *, known: bool = False) -> None:
+    def require_index_type(self, name: str, given: Typed, *ranks: int, known: bool = False) -> None:
         """Raise unless the element type is i32, i64 or still unknown; the type in an attribute is always ``known``."""
-        if known or not element_type.is_dynamic:
-            allowed = element_type in (i32, i64)
-            self.require(allowed, "{} must be i32 or i64, got {}", name, element_type, code=ELEMENT_TYPE)
+        words = "i32 or i64"
+        self.require_type(name, given, lambda t: t in (i32, i64), words, *ranks)
+        self.require(not known or given != dynamic, "{} must be {}, got {}", name, words, given, code=ELEMENT_TYPE)
 
     def require_rank(self, name: str, shape: PartialShape, *ranks: int) -> None:
         """Raise unless the shape's rank is one of ``ranks`` or still unknown."""

@@ -154,6 +154,13 @@ class UndilatedWindowBase(Operator):
                 self._require_fit(axis, size, window)
         return windows
 
+    def window_counts(self, sizes: Sequence[int], windows: Sequence[Window], rounding: str = "floor") -> list[int]:
+        """Return the number of windows on each spatial axis."""
+        return [
+            output_size(size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end, rounding)
+            for size, w in zip(sizes, windows, strict=True)
+        ]
+
     def _require_fit(self, axis: int, size: int, window: Window) -> None:
         w = window
         covered = extent(w.kernel, w.dilation)

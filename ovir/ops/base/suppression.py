@@ -42,10 +42,10 @@ def min_dimension(a: Dimension, b: Dimension) -> Dimension:
     return Dimension(min(a.lower, b.lower), min(uppers, default=None))
 
 
-def require_narrow_real(op: Operator, name: str, element_type: ElementType) -> None:
+def require_narrow_real(op: Operator, name: str, tensor: TensorType) -> None:
     """Raise unless the type is f32, f16 or bf16: the specification allows all floating-point types, OpenVINO only
     these."""
-    op.require_type(name, element_type, lambda t: t in (f32, f16, bf16), "f32, f16 or bf16")
+    op.require_type(name, tensor, lambda t: t in (f32, f16, bf16), "f32, f16 or bf16")
 
 
 def infer_exact_shapes(
@@ -127,15 +127,15 @@ class SuppressionBase(BoxSelectionBase):
     ) -> PartialShape:
         """Check all inputs and return the shape of the triplets."""
         self.require_index_type("output_type", self.output_type, known=True)
-        self.require_floats("boxes", boxes.element_type)
-        self.require_floats("scores", scores.element_type)
+        self.require_floats("boxes", boxes)
+        self.require_floats("scores", scores)
         batches, classes, count = box_counts(self, boxes.shape, scores.shape, self.coordinates)
         if max_boxes is not None:
-            self.require_integers("max_output_boxes_per_class", max_boxes.element_type)
+            self.require_integers("max_output_boxes_per_class", max_boxes)
             self._require_number("max_output_boxes_per_class", max_boxes.shape)
         for name, tensor in thresholds.items():
             if tensor is not None:
-                self.require_floats(name, tensor.element_type)
+                self.require_floats(name, tensor)
                 self._require_number(name, tensor.shape)
         rows = self.rows(batches, classes, count, _known_limit(max_boxes, count))
         # The largest integer may be used to express that there is no limit.
@@ -151,9 +151,9 @@ class SuppressionBase(BoxSelectionBase):
             self, types, (shape, shape, PartialShape([1])), boxes, scores, max_boxes, *thresholds.values()
         )
 
-    def require_floats(self, name: str, element_type: ElementType) -> None:
-        """Raise unless boxes, scores and thresholds may have the element type."""
-        self.require_real(name, element_type)
+    def require_floats(self, name: str, tensor: TensorType) -> None:
+        """Raise unless boxes, scores or thresholds may have the element type of a tensor."""
+        self.require_real(name, tensor)
 
     def _require_number(self, name: str, shape: PartialShape) -> None:
         if self.only_scalars:
@@ -170,9 +170,9 @@ class SuppressionBase(BoxSelectionBase):
         self,
         boxes: Array,
         scores: Array,
-        max_boxes: Array | None,
-        iou_threshold: Array | None,
-        score_threshold: Array | None,
+        max_boxes: Array | None = None,
+        iou_threshold: Array | None = None,
+        score_threshold: Array | None = None,
         soft_nms_sigma: Array | None = None,
     ) -> tuple[Array, Array]:
         """Return the triplets [n, 3] and the score of each."""
@@ -205,9 +205,9 @@ class SuppressionBase(BoxSelectionBase):
         triplets[:, 1] = rows[kept] - triplets[:, 0] * classes
         return triplets, final
 
-    def run_outputs(self, *inputs: Array | None) -> tuple[Array, ...]:
-        """Return the arrays whose types ``infer_outputs`` returns; ``inputs`` are the inputs of ``select_boxes``."""
-        triplets, final = self.select_boxes(*inputs)  # type: ignore[arg-type]
+    def run(self, boxes: Array, scores: Array, *inputs: Array | None) -> Array | tuple[Array, ...]:
+        """Return the arrays whose types ``infer_outputs`` returns, from the inputs of ``select_boxes``."""
+        triplets, final = self.select_boxes(boxes, scores, *inputs)
         indices = triplets.astype(self.output_type.to_dtype(), copy=False)
         scores = triplets.astype(np.float32)
         scores[:, 2] = final
