@@ -88,7 +88,7 @@ def test_prelu_slope_is_one_a_channel_where_it_can_be() -> None:
     x = -np.ones((2, 3, 3), np.float32)
     np.testing.assert_array_equal(applied(PReLU(), x, [1, 2, 3])[1], np.repeat([[-1.0], [-2], [-3]], 3, 1))
     np.testing.assert_array_equal(applied(PReLU(), x[:, :2], [1, 2, 3])[1], [[-1, -2, -3]] * 2)
-    np.testing.assert_array_equal(applied(PReLU(), x[0], [1, 2, 3]), [[-1, -2, -3]] * 3)
+    np.testing.assert_array_equal(applied(PReLU(), x[0], [0, 2, 3]), [[0, -2, -3]] * 3)
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,11 @@ def proposed(scores: Any, deltas: Any = None, image: Any = (100, 100, 1), **attr
     scores = np.asarray(scores, np.float32)
     n, k, *area = scores.shape
     deltas = np.zeros((n, 4 * k, *area), np.float32) if deltas is None else np.asarray(deltas, np.float32)
-    op = Proposal4(**ONE_ANCHOR | {"post_nms_topn": scores[0].size} | attributes)
-    return op.run(np.concatenate([1 - scores, scores], axis=1), deltas, np.array(image, np.float32))
+    attributes = ONE_ANCHOR | {"post_nms_topn": scores[0].size} | attributes
+    inputs = np.concatenate([1 - scores, scores], axis=1), deltas, np.array(image, np.float32)
+    rows, best = Proposal4(**attributes).run(*inputs)
+    np.testing.assert_array_equal(Proposal1(**attributes).run(*inputs), rows)
+    return rows, best
 
 
 def test_anchors_stand_at_each_point_and_are_ordered_by_score() -> None:
