@@ -18,10 +18,10 @@ from ovir.debugging.candidates import Candidate, count
 from ovir.debugging.compare import Comparison, Session, TensorDifference
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.engines.process import EngineMissingError
-from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of
+from ovir.debugging.layerwise_run import element_type_of, run_measured
 from ovir.debugging.reduce import ReductionSearch
 from ovir.debugging.searches import least
-from ovir.debugging.sides import Device, Side
+from ovir.debugging.sides import Device, ResultLayer, Side
 from ovir.debugging.tensor_comparison import DIFFERENCES, Criterion, TensorComparison, severity
 from ovir.debugging.tensor_sides import Recorded
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -60,26 +60,13 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Probe:
+class Probe(ResultLayer):
     """The beginning of a model up to a layer, and whether its tensors agree."""
 
     count: int
     """The number of layers of the beginning, without Parameters, Results, Consts and what follows from constants."""
-    id: int
-    """The id of its last layer."""
-    name: str
-    """The key of its last layer."""
-    type: str
-    """The operation of its last layer, such as ``Convolution``."""
-    version: str
-    """The opset of its last layer, such as ``opset1``."""
     verdict: Verdict
     """Whether its outputs agree, as ``within``, and how far they differ."""
-
-    @classmethod
-    def of(cls, count: int, layer: Layer, verdict: Verdict) -> Probe:
-        """Return the probe of the beginning that ends with a layer."""
-        return cls(count, layer.id, layer.key, layer.type, layer.version, verdict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the probe for JSON."""
@@ -100,24 +87,11 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Suspect:
+class Suspect(ResultLayer):
     """A layer that may be at fault, or that was not compared."""
 
-    id: int
-    """The id of the layer."""
-    name: str
-    """The key of the layer."""
-    type: str
-    """The operation, such as ``Convolution``."""
-    version: str
-    """The opset, such as ``opset1``."""
     reason: str | None = None
     """Why not all of its tensors were compared; None if they were."""
-
-    @classmethod
-    def of(cls, layer: Layer, reason: str | None = None) -> Suspect:
-        """Return a layer as a suspect."""
-        return cls(layer.id, layer.key, layer.type, layer.version, reason)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the layer for JSON."""
@@ -411,7 +385,7 @@ class PrefixSearch:
 
     def _diverges(self, count: int) -> bool:
         if count not in self.probes:
-            self.probes[count] = Probe.of(count, self.whole.model.layer(self.layers[count - 1]), self._verdict(count))
+            self.probes[count] = Probe.of(self.whole.model.layer(self.layers[count - 1]), count, self._verdict(count))
         verdict = self.probes[count].verdict
         self.seeks_failure |= verdict.fails
         return verdict.fails if self.seeks_failure else not verdict.within
@@ -439,11 +413,7 @@ class Judge:
 
     def __call__(self, model: Model, feeds: Sequence[Array]) -> Verdict:
         """Return the verdict on the outputs of both sides. Raises RunError if ovir cannot run the model."""
-        depths = Depths()
-        walk = Walk(WalkPlan(model, with_constants=False), feeds)
-        for step in walk:
-            depths.of(step)
-        expected = walk.finish()
+        expected, depths = run_measured(model, feeds)
         self.narrow = self.narrow if self.runs else depths.narrow
         self.runs += 1
         try:
@@ -581,7 +551,7 @@ class TensorSearch:
         return self._layers.index(ports[0].layer) + 1 if ports[0].layer in self._layers else 0
 
     def _probe(self, ports: Sequence[Port], verdict: Verdict) -> Probe:
-        return Probe.of(self._count(ports), ports[0].layer, verdict)
+        return Probe.of(ports[0].layer, self._count(ports), verdict)
 
     def _outputs(self) -> list[Port]:
         ports = [port.source for port in self._whole.model.outputs if port.source is not None]
@@ -603,7 +573,7 @@ class TensorSearch:
         ports = self._outputs()
         is_new = not found.probes or found.probes[-1].count < len(self._layers)
         if self._layers and ports and is_new and all(port in self._known for port in ports):
-            found.probes.append(Probe.of(len(self._layers), self._layers[-1], self._verdict(ports)))
+            found.probes.append(Probe.of(self._layers[-1], len(self._layers), self._verdict(ports)))
 
     # ----- suspects
 

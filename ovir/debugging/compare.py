@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +17,7 @@ from ovir.core.html import html_table
 from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInputs, InputSet, Progress, as_model
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of, local
-from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, Side
+from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, ResultLayer, Side
 from ovir.debugging.tensor_comparison import DIFFERENCES, Criterion, Depth, TensorComparison, Tolerance, noise, severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError, RunError
@@ -98,17 +98,9 @@ class TensorDifference:
 
 
 @dataclass(frozen=True)
-class LayerDifference:
+class LayerDifference(ResultLayer):
     """A layer of the first model, and the output of it that differs most."""
 
-    id: int
-    """The id of the layer."""
-    name: str
-    """The key of the layer, which is its name unless the model has several layers of this name."""
-    type: str
-    """The operation, such as ``Convolution``."""
-    version: str
-    """The opset that the file names, such as ``opset1``."""
     output: int
     """The position of the output that the numbers are about."""
     tensor: TensorDifference
@@ -393,11 +385,6 @@ class Findings:
         self.not_compared, self.sides = later.not_compared, later.sides
         self.outputs_first = later.outputs_first
 
-    @property
-    def is_empty(self) -> bool:
-        """Return whether nothing was compared."""
-        return not (self.outputs or self.layers or self.failed)
-
     def outputs_agree(self, names: Sequence[str]) -> bool:
         """Return whether outputs were compared and are within the tolerance."""
         compared = self.outputs.values()
@@ -432,14 +419,9 @@ class Findings:
     def _layer(self, layer: Layer, names: Sequence[str]) -> LayerDifference:
         differences = {position: tally.difference(names) for position, tally in self.layers[layer.key].items()}
         position = max(differences, key=lambda place: severity(differences[place].worst))
-        return LayerDifference(
-            *(layer.id, layer.key, layer.type, layer.version, position),
-            tensor=differences[position],
-            contribution=self.contributions[layer.key],
-            other=self.others.get(layer.key),
-            has_bodies=bool(layer.bodies),
-            lone_before=self.lone_before.get(layer.key, ()),
-            execution=self.executions.get(layer.key),
+        return LayerDifference.of(
+            *(layer, position, differences[position], self.contributions[layer.key], self.others.get(layer.key)),
+            *(bool(layer.bodies), self.lone_before.get(layer.key, ()), self.executions.get(layer.key)),
         )
 
 
@@ -527,60 +509,32 @@ class Session:
     def run(self, sets: Sequence[InputSet], mode: LayerMode | None) -> Comparison:
         """Compare for all sets of inputs."""
         names = [inputs.name for inputs in sets]
-        if self._side.outputs_first:
-            shown_mode = self._run_on_device(sets, names, mode)
-        else:
-            shown_mode = "cumulative"
-            self.compare_layers(sets, with_outputs=True)
-        self.found.describe(self._side)
-        require_something(self.found)
-        return self.found.result(self._model, self._criterion, shown_mode, names)
+        self.compare(sets)
 
-    def _run_on_device(self, sets: Sequence[InputSet], names: Sequence[str], mode: LayerMode | None) -> str:
-        """Compare the outputs, and the layers if they differ or a mode is given; return how layers were compared."""
-        self.compare_outputs(sets)
-        if mode is None and self.found.outputs_agree(names):
-            return "outputs"
-        self.compare_layers_on_device(sets, mode or "isolated", runs_whole=not self.found.failed)
-        return mode or "isolated"
+        def compare_layers(mode: LayerMode) -> None:
+            self.compare(sets, mode, runs_whole=not self.found.failed)
 
-    def compare_outputs(self, sets: Sequence[InputSet], first: int = 0) -> None:
-        """Compare the outputs for sets of inputs, which are numbered from ``first`` on."""
-        self._total += len(self._plan.layers) * len(sets)
-        for number, inputs in enumerate(sets, first):
-            self._compare_outputs(number, self._load(inputs))
+        return finish(self.found, self._model, self._criterion, names, mode, compare_layers)
 
-    def compare_layers_on_device(
-        self, sets: Sequence[InputSet], mode: LayerMode, first: int = 0, *, runs_whole: bool
+    def compare(
+        self, sets: Sequence[InputSet], mode: LayerMode | None = None, first: int = 0, *, runs_whole: bool = True
     ) -> None:
-        """Compare the layers for sets of inputs on a device, which may run the whole model or fail to."""
-        self._side.compare_layers(mode, runs_whole=runs_whole)
-        self.compare_layers(sets, first)
+        """Compare for sets of inputs, which are numbered from ``first`` on.
 
-    def compare_layers(self, sets: Sequence[InputSet], first: int = 0, *, with_outputs: bool = False) -> None:
-        """Compare the layers for sets of inputs, which are numbered from ``first`` on."""
+        Sides that have outputs first are compared twice: without a mode for outputs, then with one for layers. They may
+        be able to run the whole model, or not. Others are compared in one go.
+        """
         self._total += len(self._plan.layers) * len(sets)
+        if mode is not None:
+            self._side.compare_layers(mode, runs_whole=runs_whole)
         for number, inputs in enumerate(sets, first):
-            self._compare_layers(number, self._load(inputs), with_outputs=with_outputs)
+            arrays = inputs()
+            self.found.diagnostics.update(dict.fromkeys(inputs.diagnostics))
+            self._compare(number, arrays, mode)
+        self.found.describe(self._side)
 
-    def _load(self, inputs: InputSet) -> list[Array]:
-        arrays = inputs()
-        self.found.diagnostics.update(dict.fromkeys(inputs.diagnostics))
-        return arrays
-
-    # ----- one set of inputs
-
-    def _compare_outputs(self, number: int, inputs: list[Array]) -> None:
-        """Compare the outputs for one set of inputs."""
-        walk, depths = Walk(self._plan, inputs), Depths()
-        for step in walk:
-            depths.of(step)
-            self._advance(step.layer)
-        self.found.diagnostics.update(dict.fromkeys(about_narrow(depths.narrow)))
-        self._take_outputs(number, inputs, walk, depths)
-
-    def _compare_layers(self, number: int, inputs: list[Array], *, with_outputs: bool = False) -> None:
-        """Compare layers for one set of inputs."""
+    def _compare(self, number: int, inputs: list[Array], mode: LayerMode | None) -> None:
+        """Compare for one set of inputs."""
         side, walk, depths = self._side, Walk(self._plan, inputs), Depths()
         self._noise.clear()
 
@@ -591,10 +545,14 @@ class Session:
                 yield step
                 self._advance(step.layer)
 
-        for answer in side.layer_outputs(inputs, steps()):
-            self._take(number, answer)
+        if mode is None and side.outputs_first:
+            for _ in steps():
+                pass
+        else:
+            for answer in side.layer_outputs(inputs, steps()):
+                self._take(number, answer)
         self.found.diagnostics.update(dict.fromkeys(about_narrow(depths.narrow)))
-        if with_outputs:
+        if mode is None:
             self._take_outputs(number, inputs, walk, depths)
 
     def tensors(self, inputs: list[Array], wanted: Collection[Port]) -> dict[Port, Array]:
@@ -704,10 +662,25 @@ class Session:
         contributions[layer.key] = max(contributions.get(layer.key, 0.0), own)
 
 
-def require_something(found: Findings) -> None:
-    """Raise InputError if nothing was compared, with the reason if all layers have the same."""
-    if not found.is_empty:
-        return
+def finish(
+    found: Findings,
+    model: Model,
+    criterion: Criterion,
+    names: Sequence[str],
+    mode: LayerMode | None,
+    compare_layers: Callable[[LayerMode], None],
+) -> Comparison:
+    """Compare layers, too, if the side has outputs first and these differ, or a mode is given; return the result.
+
+    ``names`` are those of the sets of inputs. Raise InputError if nothing was compared.
+    """
+    shown = "cumulative"
+    if found.outputs_first:
+        shown = "outputs" if mode is None and found.outputs_agree(names) else mode or "isolated"
+        if shown != "outputs":
+            compare_layers(mode or "isolated")
+    if found.outputs or found.layers or found.failed:
+        return found.result(model, criterion, shown, names)
     reasons = dict.fromkeys(found.skipped.values())
     reason = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
     message = f"nothing was compared: no layer and no output can be{reason}"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -43,8 +43,8 @@ class InputSet:
     name: str
     """The name in results, such as ``a/x.npz`` or ``input 2``."""
     load: Callable[[], list[Array]]
-    sized: SizedModel | None = None
-    """The model of static inputs for which random inputs are drawn."""
+    sized: Callable[[], tuple[Model, ChosenSizes]] | None = None
+    """Returns the model of static inputs for which random inputs are drawn, with the sizes that were chosen."""
 
     def __call__(self) -> list[Array]:
         return self.load()
@@ -52,30 +52,10 @@ class InputSet:
     @property
     def diagnostics(self) -> list[Diagnostic]:
         """Return which sizes were chosen, if any were."""
-        return [] if self.sized is None else list(self.sized.sizes.note(self.sized.model))
-
-
-class SizedModel:
-    """A model of static inputs, for which sizes are chosen once, when they are needed."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-
-    @cached_property
-    def _sized(self) -> tuple[Model, ChosenSizes]:
-        return with_sizes(self._model)
-
-    @property
-    def model(self) -> Model:
-        return self._sized[0]
-
-    @property
-    def sizes(self) -> ChosenSizes:
-        return self._sized[1]
-
-    def random(self, seed: int) -> list[Array]:
-        """Return random inputs by position."""
-        return _collected(self._model, named_inputs(self.model, seed))
+        if self.sized is None:
+            return []
+        model, sizes = self.sized()
+        return list(sizes.note(model))
 
 
 def input_sets(model: Model, inputs: GivenInputs, samples: int | None, seed: int) -> list[InputSet]:
@@ -89,11 +69,17 @@ def input_sets(model: Model, inputs: GivenInputs, samples: int | None, seed: int
         raise InputError.usage(f"samples must be an integer of at least 1, got {samples!r}")
     if inputs is None:
         seeds = range(seed, seed + (samples or 1))
-        sized = SizedModel(model)
-        return [InputSet(f"seed {number}", partial(sized.random, number), sized) for number in seeds]
+        sized = cache(partial(with_sizes, model))  # sizes are chosen once, when they are needed
+
+        def drawn(number: int) -> list[Array]:
+            return _collected(model, named_inputs(sized()[0], number))
+
+        return [InputSet(f"seed {number}", partial(drawn, number), sized) for number in seeds]
     if samples is not None:
         raise InputError.usage("samples are random inputs: give either samples or inputs")
-    given: Any = _found(model, inputs) if isinstance(inputs, (str, os.PathLike)) else inputs
+    given: Any = inputs
+    if isinstance(inputs, (str, os.PathLike)):
+        given = find_inputs(inputs, are_texts=takes_text(model))
     if isinstance(given, Sequence) and not given and model.inputs:
         raise InputError.usage("inputs is empty: expected arrays, or None for random ones")
     if isinstance(given, Sequence) and given and all(isinstance(item, InputFile) for item in given):
@@ -101,10 +87,6 @@ def input_sets(model: Model, inputs: GivenInputs, samples: int | None, seed: int
     if not (isinstance(given, Sequence) and given and all(isinstance(item, Mapping) for item in given)):
         given = [given]
     return [InputSet(f"input {number}", partial(_collected, model, item)) for number, item in enumerate(given)]
-
-
-def _found(model: Model, path: str | os.PathLike[str]) -> list[InputFile]:
-    return find_inputs(path, are_texts=takes_text(model))
 
 
 def _loaded(model: Model, file: InputFile) -> list[Array]:

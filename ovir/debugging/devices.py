@@ -36,11 +36,12 @@ from ovir.system.interrupts import temporary_folder
 
 @dataclass(frozen=True)
 class LonePart:
-    """A layer that is to run alone, with the arrays of its inputs."""
+    """A layer that is to run alone."""
 
+    step: SeenStep
+    """The layer as ovir has run it. It has no array for weights, which are copied with the layer instead."""
     layer: Layer
-    inputs: Sequence[Array | None]
-    """None for weights, which are copied with the layer instead."""
+    """The layer of the other model."""
     outputs: Sequence[int]
     """The positions of the outputs to return."""
 
@@ -110,7 +111,7 @@ class LoneParts:
 
     def _feed(self, part: LonePart, position: int, port: Port, *, is_constant: bool) -> None:
         """Connect an input with a constant or with a Parameter."""
-        array = part.inputs[position]
+        array = part.step.inputs[position]
         assert array is not None  # constants are not fed
         element_type = element_type_of(part.layer.inputs[position], array)
         array = array.astype(element_type.to_dtype(), copy=False)
@@ -128,7 +129,7 @@ class LoneParts:
 
 def _is_size(part: LonePart, position: int) -> bool:
     """Return whether an input holds sizes, axes or the like, which inference reads."""
-    op, array = part.layer.operator, part.inputs[position]
+    op, array = part.layer.operator, part.step.inputs[position]
     return op is not None and op.reads_value(position) and array is not None and array.size <= _MOST_SIZES
 
 
@@ -239,15 +240,6 @@ class OvirDevice:
 # --------------------------------------------------------------------------- layers on a device
 
 
-@dataclass(frozen=True)
-class _Waiting:
-    """A layer that waits until several layers are run together."""
-
-    step: SeenStep
-    part: LonePart
-    layer: Layer
-
-
 class Isolated:
     """Layers alone on a device, which show how its kernels differ, whatever the layers before them do.
 
@@ -270,7 +262,7 @@ class Isolated:
         items = map(self._item, steps)
         return in_batches(items, lambda some: in_halves(some, self._run, self._failed), _MOST_LAYERS)
 
-    def _item(self, step: SeenStep) -> LayerAnswer | tuple[_Waiting, int]:
+    def _item(self, step: SeenStep) -> LayerAnswer | tuple[LonePart, int]:
         other = self._partners.of(step.layer)
         reason = self._partners.missing(step) or _not_alone(step.layer)
         if reason is None and other is not None and len(other.inputs) != len(step.inputs):
@@ -284,7 +276,7 @@ class Isolated:
             reason = "its outputs have no elements"
         if reason is not None or other is None:
             return LayerAnswer(step, skipped=reason)
-        return _Waiting(step, LonePart(other, step.inputs, read), other), step.size
+        return LonePart(step, other, read), step.size
 
     def _lacks_inputs(self, step: SeenStep, other: Layer) -> bool:
         """Return whether an input that the layer of the other model must be fed with is not known from the run."""
@@ -294,23 +286,22 @@ class Isolated:
             for port, array in pairs
         )
 
-    def _run(self, items: Sequence[_Waiting]) -> list[LayerAnswer]:
+    def _run(self, items: Sequence[LonePart]) -> list[LayerAnswer]:
         results = iter(self._results(items))
         answers = []
         for item in items:
             arrays: list[Array | None] = [None] * len(item.step.outputs)
-            for position in item.part.outputs:
+            for position in item.outputs:
                 arrays[position] = next(results)
             answers.append(LayerAnswer(item.step, arrays, other=item.layer))
         return answers
 
-    def _results(self, waiting: Sequence[_Waiting]) -> list[Array]:
+    def _results(self, chosen: Sequence[LonePart]) -> list[Array]:
         """Return the outputs that layers have together on the device.
 
         A device that refuses a single layer for the sizes of its inputs may accept it for unknown sizes: OpenVINO's CPU
         plugin does not run NonMaxSuppression alone otherwise.
         """
-        chosen = [item.part for item in waiting]
         try:
             parts = LoneParts(chosen, self._constants)
             return self._device.run(parts.model, parts.inputs)
@@ -325,7 +316,7 @@ class Isolated:
             except (RunError, ModelError):
                 raise error from None
 
-    def _failed(self, item: _Waiting, error: RunError | ModelError) -> LayerAnswer:
+    def _failed(self, item: LonePart, error: RunError | ModelError) -> LayerAnswer:
         text = error.diagnostic.message
         is_fault = isinstance(error, EngineDiedError) or (isinstance(error, RunError) and not self._runs_whole)
         if is_fault:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.debugging.layerwise_run import DepthListener
+from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan
 from ovir.debugging.rounding import differ_by_rounding, rounding_layers
 from ovir.debugging.tensor_comparison import Criterion, TensorComparison
 from ovir.diagnostics.errors import RunError
@@ -16,9 +16,10 @@ from ovir.diagnostics.wording import plural
 from ovir.editing.states import expose_states
 from ovir.export.exported import Exported
 from ovir.export.session import OnnxRuntimeSession, OnnxSession, ReferenceSession
+from ovir.graph.layers import Layer
 from ovir.model import Model
 from ovir.ops.state import ReadValueBase
-from ovir.runtime.compiled import CompiledModel
+from ovir.runtime.inputs import collect_inputs
 
 CALLS_WITH_STATE = 2
 """The number of calls in a row of a model whose variables keep their shapes."""
@@ -131,19 +132,22 @@ def _rounding(model: Model, exported: Exported, calls: Sequence[_Call], criterio
 def _calls(
     model: Model, exported: Exported, inputs: Sequence[Array], session: OnnxSession, criterion: Criterion
 ) -> Iterator[_Call]:
-    request = CompiledModel(model).create_infer_request()
+    plan = WalkPlan(model, with_constants=False, keeps_state=True)
     readers = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)}
-    keys = [readers[name].key for name in exported.state_inputs]
     wanted = [*exported.outputs, *exported.state_outputs.values()]
     for call in range(CALLS_WITH_STATE if readers else 1):
-        depths = DepthListener()
-        results = request.infer(list(inputs), taps=keys, listeners=[depths])
-        states = [results.taps[key][0] for key in keys]
+        walk, depths = Walk(plan, collect_inputs(model, list(inputs), model.input_index)), Depths()
+        before: dict[Layer, Array] = {}
+        for step in walk:
+            depths.of(step)
+            if step.layer in readers.values():
+                before[step.layer] = step.outputs[0].copy()
+        states = [before[readers[name]] for name in exported.state_inputs]
         found = session.run(exported.feeds((*inputs, *states)), wanted)
-        values = {variable.name: variable.value for variable in request.query_state()}
-        references = [*results.values(), *(values[name] for name in exported.state_outputs)]
-        ways = [depths.found.of_port(port.source) for port in model.outputs]
-        ways += [depths.longest()] * len(exported.state_outputs)
+        values = {name: plan.variables.named(name).value for name in readers}
+        references = [*walk.finish(), *(values[name] for name in exported.state_outputs)]
+        ways = [depths.of_port(port.source) for port in model.outputs]
+        ways += [depths.longest] * len(exported.state_outputs)
         outputs = []
         for name, actual, reference, depth in zip(wanted, found, references, ways, strict=True):
             assert reference is not None

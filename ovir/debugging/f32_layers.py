@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -98,19 +99,11 @@ def _softmax(layer: Layer, sources: list[Port]) -> list[Layer]:
     return [create_layer("SoftMax", sources, {"axis": axis}, version="opset1", name=layer.name)]
 
 
-def _subtract(layer: Layer, sources: list[Port]) -> list[Layer]:
-    """Return a + b * [-1, -1, ...]; with a single -1, OpenVINO would make a Subtract of it."""
-    return _with_second(layer, sources, "Multiply", "Add")
-
-
-def _divide(layer: Layer, sources: list[Port]) -> list[Layer]:
-    """Return a * b ** [-1, -1, ...], which is how OpenVINO divides real numbers; with a single -1, it would make a
-    Divide of it."""
-    return _with_second(layer, sources, "Power", "Multiply")
-
-
 def _with_second(layer: Layer, sources: list[Port], inner: str, outer: str) -> list[Layer]:
-    """Return the layers that change the second input by an element-wise operation with -1, and combine both then."""
+    """Return the layers that change the second input by an element-wise operation with -1, and combine both then.
+
+    With a single -1, OpenVINO would make a layer of the operation again.
+    """
     minus = _minus_ones(layer.outputs[0])
     if minus is None or layer.attributes.get("auto_broadcast", "numpy") != "numpy":
         return []
@@ -134,8 +127,8 @@ def _minus_ones(port: Port) -> Array | None:
 
 _FORMS: Mapping[str, Callable[[Layer, list[Port]], list[Layer]]] = {
     "SoftMax": _softmax,
-    "Subtract": _subtract,
-    "Divide": _divide,
+    "Subtract": partial(_with_second, inner="Multiply", outer="Add"),
+    "Divide": partial(_with_second, inner="Power", outer="Multiply"),  # which is how OpenVINO divides real numbers
 }
 
 

@@ -143,6 +143,11 @@ class Depths:
         self._known.update((port, found) for port in layer.outputs)
         return found
 
+    @property
+    def longest(self) -> Depth:
+        """Return the depth of what is computed from all tensors so far."""
+        return deepest(self._known.values())
+
     def of_port(self, port: Port | None) -> Depth:
         """Return the depth of a tensor, which is 0 for inputs and constants."""
         return Depth() if port is None else self._known.get(port, Depth())
@@ -169,20 +174,9 @@ def local(step: SeenStep) -> Depth:
     return Depth(reduction_length(step), 1.0).through(_result_types(step.layer))
 
 
-class DepthListener:
-    """Follows how many layers and sums a tensor has gone through."""
-
-    def __init__(self) -> None:
-        self.found = Depths()
-        self._all: list[Depth] = []
-
-    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
-        pass
-
-    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        if layer.owner is not None and not layer.scope:
-            self._all.append(self.found.of(SeenStep(layer, [np.asarray(a) for a in inputs], list(outputs))))
-
-    def longest(self) -> Depth:
-        """Return the depth of what is computed from all tensors so far."""
-        return deepest(self._all)
+def run_measured(model: Model, inputs: Sequence[Array]) -> tuple[list[Array], Depths]:
+    """Return the outputs of a model, and the depths of its tensors."""
+    walk, depths = Walk(WalkPlan(model, with_constants=False), inputs), Depths()
+    for step in walk:
+        depths.of(step)
+    return walk.finish(), depths

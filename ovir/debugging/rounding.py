@@ -10,7 +10,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.debugging.layerwise_run import DepthListener
+from ovir.debugging.layerwise_run import run_measured
 from ovir.debugging.tensor_comparison import Criterion, Depth, Tolerance, root_mean_square
 from ovir.diagnostics.errors import OvirError
 from ovir.export.exported import Exported
@@ -22,7 +22,6 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.color import ColorBase
 from ovir.ops.interpolate import InterpolateBase
 from ovir.ops.unary import RoundingBase
-from ovir.runtime.compiled import CompiledModel
 
 
 def rounding_layers(model: Model) -> list[Layer]:
@@ -94,11 +93,9 @@ def _is_explained(
     values, depths = dict(given), dict.fromkeys(given, Depth())
     if computed:
         part = model.extract(list(given), computed)
-        listener = DepthListener()
-        results = CompiledModel(part)(list(given.values()), listeners=[listener])
-        values |= zip(computed, results.values(), strict=True)
-        sources = (port.source for port in part.outputs)
-        depths |= zip(computed, (listener.found.of_port(s) for s in sources if s is not None), strict=True)
+        results, found_depths = run_measured(part, list(given.values()))
+        values |= zip(computed, results, strict=True)
+        depths |= zip(computed, (found_depths.of_port(port.source) for port in part.outputs), strict=True)
     agree = all(
         criterion.compare(array, values[end], criterion.tolerance(end.element_type, depths[end])).within
         for end, array in zip(ends, found, strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 from ovir.analysis.matching import GraphSignatures, Interner, matching_of
 from ovir.core.arrays import Array
@@ -20,6 +20,25 @@ from ovir.runtime.inputs import collect_inputs
 
 LayerMode = Literal["isolated", "cumulative"]
 """How layers are compared: each alone with the inputs that it has in ovir, or as errors add up."""
+
+
+@dataclass(frozen=True)
+class ResultLayer:
+    """A layer of the first model in a result."""
+
+    id: int
+    """The id of the layer."""
+    name: str
+    """The key of the layer, which is its name unless the model has several layers of this name."""
+    type: str
+    """The operation, such as ``Convolution``."""
+    version: str
+    """The opset that the file names, such as ``opset1``."""
+
+    @classmethod
+    def of(cls, layer: Layer, *others: Any) -> Self:
+        """Return what is said of a layer; ``others`` are the values of the other fields."""
+        return cls(layer.id, layer.key, layer.type, layer.version, *others)
 
 
 @dataclass(frozen=True)
@@ -121,7 +140,6 @@ class Side(Protocol):
 
         Sides that can compare them in one way only do nothing.
         """
-        return
 
     def recorded_inputs(self) -> dict[int, Array]:
         """Return the inputs of a recording, by position; raise InputError if one is missing."""
@@ -161,11 +179,9 @@ class Side(Protocol):
 
     def open(self) -> None:
         """Make sure that the side is there; raise EngineMissingError if it is not."""
-        return
 
     def close(self) -> None:
         """Release what the side holds."""
-        return
 
 
 # --------------------------------------------------------------------------- the layers of a second model

@@ -21,19 +21,12 @@ from ovir.fuzzing import (  # noqa: F401  (they register recipes)
     recipes_windows,
 )
 from ovir.fuzzing.making import Input, Make
+from ovir.fuzzing.models import VERSIONS
 from ovir.fuzzing.net import End, Net, output
 from ovir.fuzzing.recipes import RECIPES, recipe_name
 from ovir.ops import find
 from ovir.ops.base.domains import Domain
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.opsets import OPERATIONS
-
-VERSIONS: list[tuple[str, int]] = sorted((kind, opset) for kind, versions in OPERATIONS.items() for opset in versions)
-"""Type and opset of each operation version.
-
-The remainder of a seed chooses one of them, and the quotient its model, which is the same whatever other versions there
-are.
-"""
 
 _LEGAL = 0.75
 """The share of models that are not spoiled."""

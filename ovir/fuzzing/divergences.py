@@ -36,16 +36,11 @@ class Seen:
     @property
     def before(self) -> list[Layer]:
         """Return the layers that feed it."""
-        return sources(self.layer)
+        return [port.source.layer for port in self.layer.inputs if port.source is not None]
 
     def get(self, name: str) -> Any:
         """Return an attribute by its name in Python."""
         return getattr(self.layer.operator, name)
-
-
-def sources(layer: Layer) -> list[Layer]:
-    """Return the layers that feed a layer."""
-    return [port.source.layer for port in layer.inputs if port.source is not None]
 
 
 Rule = Callable[[Seen], bool]
@@ -60,10 +55,6 @@ EXACT: dict[str, Callable[..., Any]] = {
     "CumSum": lambda a, axis: a.sum(),
     "Exp": np.exp,
 }
-
-
-def _has_nan(seen: Seen) -> bool:
-    return any(map(_any_nan, seen.inputs))
 
 
 def _any_nan(array: Array) -> bool:
@@ -103,10 +94,6 @@ def _beyond_f32(seen: Seen) -> bool:
         return any(bool((np.isfinite(array) & np.isinf(array.astype(np.float32))).any()) for array in wide)
 
 
-def _integer_reduction(seen: Seen) -> bool:
-    return seen.kind in ("ReduceSum", "ReduceMean", "ReduceL1", "ReduceProd") and seen.inputs[0].dtype.kind in "iu"
-
-
 def _python_division(seen: Seen) -> bool:
     return (
         seen.kind == "Divide"
@@ -116,28 +103,12 @@ def _python_division(seen: Seen) -> bool:
     )
 
 
-def _tile_of_dynamic(seen: Seen) -> bool:
-    return seen.kind == "Tile" and seen.is_dynamic and int((seen.inputs[1] > 1).sum()) > 1
-
-
-def _indices_of_auto_pad(seen: Seen) -> bool:
-    return seen.kind == "MaxPool" and seen.is_dynamic and str(seen.get("auto_pad")).startswith("same")
-
-
-def _bytes_of_squared_difference(seen: Seen) -> bool:
-    return seen.kind == "SquaredDifference" and seen.outputs[0].dtype.itemsize == 1
-
-
 def _equal_elements(seen: Seen) -> bool:
     """Return whether elements among which TopK chooses are equal; the CPU's order of them is not stable."""
     if seen.kind != "TopK" or not (seen.is_dynamic or seen.get("sort") == "index"):
         return False
     ordered = np.sort(seen.inputs[0], axis=seen.get("axis"))
     return bool((np.diff(ordered, axis=seen.get("axis")) == 0).any())
-
-
-def _window_without_data(seen: Seen) -> bool:
-    return seen.kind in ("AvgPool", "MaxPool") and seen.get("rounding_type") == "ceil"
 
 
 def _slope_of_product(seen: Seen) -> bool:
@@ -155,10 +126,6 @@ def _pointwise_convolution_with_pads(seen: Seen) -> bool:
     return is_pointwise and max(seen.get("strides")) > 1 and any((*seen.get("pads_begin"), *seen.get("pads_end")))
 
 
-def _fused_with_quantization(seen: Seen) -> bool:
-    return seen.kind in ("FakeQuantize", "Clamp") and seen.before[0].type == "FakeQuantize"
-
-
 def _converted_quotient(seen: Seen) -> bool:
     if seen.kind != "Convert" or seen.before[0].type != "Divide" or not seen.is_dynamic:
         return False
@@ -174,42 +141,41 @@ def _nonzero_of_converted(seen: Seen) -> bool:
     )
 
 
-def _linear_beyond_numbers(seen: Seen) -> bool:
-    is_linear = seen.kind == "Interpolate" and seen.get("mode") == "linear"
-    return is_linear and not bool(np.isfinite(seen.inputs[0]).all())
-
-
 def _transposed_reduction(seen: Seen) -> bool:
     if seen.kind != "Transpose" or not seen.before[0].type.startswith("Reduce"):
         return False
     return not getattr(seen.before[0].operator, "keep_dims", True) and 1 in seen.inputs[0].shape
 
 
-def _half_overflows(seen: Seen) -> bool:
-    return any(array.dtype == np.float16 and _any_infinite(array) for array in (*seen.inputs, *seen.outputs))
-
-
 RULES: dict[str, Rule] = {
-    "NaN": _has_nan,
+    "NaN": lambda x: any(map(_any_nan, x.inputs)),
     "Convert of numbers beyond the range of an integer type": _converts_beyond_range,
     "integers beyond the range of their type": _saturates,
     "i64, u64 or u32 beyond 32 bits": _beyond_32_bits,
     "f64 beyond f32": _beyond_f32,
-    "Reduce of integers": _integer_reduction,
+    "Reduce of integers": lambda x: _is(x, "Reduce(Sum|Mean|L1|Prod)") and x.inputs[0].dtype.kind in "iu",
     "Divide of negative integers with m_pythondiv": _python_division,
-    "Tile of unknown sizes by several repeats": _tile_of_dynamic,
-    "MaxPool of unknown sizes with auto_pad same_lower or same_upper": _indices_of_auto_pad,
-    "SquaredDifference of 8-bit integers": _bytes_of_squared_difference,
+    "Tile of unknown sizes by several repeats": lambda x: (
+        _is(x, "Tile") and x.is_dynamic and int((x.inputs[1] > 1).sum()) > 1
+    ),
+    "MaxPool of unknown sizes with auto_pad same_lower or same_upper": lambda x: (
+        _is(x, "MaxPool") and x.is_dynamic and str(x.get("auto_pad")).startswith("same")
+    ),
+    "SquaredDifference of 8-bit integers": lambda x: _is(x, "SquaredDifference") and x.outputs[0].dtype.itemsize == 1,
     "TopK of equal elements": _equal_elements,
-    "a window that contains no data": _window_without_data,
+    "a window that contains no data": lambda x: _is(x, "(Avg|Max)Pool") and x.get("rounding_type") == "ceil",
     "PReLU of a MatMul, as many rows as columns": _slope_of_product,
     "Convolution 1x1 with strides and pads": _pointwise_convolution_with_pads,
-    "FakeQuantize and an elementwise operation behind it": _fused_with_quantization,
+    "FakeQuantize and an elementwise operation behind it": lambda x: (
+        _is(x, "FakeQuantize|Clamp") and x.before[0].type == "FakeQuantize"
+    ),
     "Divide of 8-bit integers of unknown sizes that is converted": _converted_quotient,
     "NonZero of numbers that were converted to integers": _nonzero_of_converted,
-    "Interpolate linear of infinities and NaN": _linear_beyond_numbers,
+    "Interpolate linear of infinities and NaN": lambda x: (
+        _is(x, "Interpolate") and x.get("mode") == "linear" and not bool(np.isfinite(x.inputs[0]).all())
+    ),
     "Transpose of a Reduce that moves only dimensions of size 1": _transposed_reduction,
-    "f16 beyond its range": _half_overflows,
+    "f16 beyond its range": lambda x: any(y.dtype == np.float16 and _any_infinite(y) for y in (*x.inputs, *x.outputs)),
     "infinities": lambda x: (
         _is(x, "SoftMax|LogSoftmax|Gelu|ScaledDotProductAttention|I?R?DFT") and any(map(_any_infinite, x.inputs))
     ),

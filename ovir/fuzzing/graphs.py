@@ -11,8 +11,9 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.errors import OvirError
-from ovir.fuzzing.cases import VERSIONS, draw, write
+from ovir.fuzzing.cases import draw, write
 from ovir.fuzzing.making import Input, Make
+from ovir.fuzzing.models import VERSIONS
 from ovir.fuzzing.net import End, Net
 from ovir.ops import find
 from ovir.runtime.compiled import CompiledModel

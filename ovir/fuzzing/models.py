@@ -13,8 +13,13 @@ from ovir.model import Model, read_model
 from ovir.ops.base.opsets import OPERATIONS
 from ovir.runtime.inputs import Feeds, collect_inputs
 
-NAMES = [f"{kind}-{opset}" for kind, opset in sorted((x, n) for x, numbers in OPERATIONS.items() for n in numbers)]
-"""Type and opset of each operation version."""
+VERSIONS: list[tuple[str, int]] = sorted((kind, opset) for kind, versions in OPERATIONS.items() for opset in versions)
+"""Type and opset of each operation version.
+
+The remainder of a seed chooses one of them, and the quotient its model, which is the same whatever other versions there
+are.
+"""
+NAMES = [f"{kind}-{opset}" for kind, opset in VERSIONS]
 _GRAPHS = 8
 """One of so many models is a graph of several layers."""
 _VALUES = ("usual", "ties", "extreme")

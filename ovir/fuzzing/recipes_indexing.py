@@ -138,7 +138,7 @@ def sparse(m: Make) -> None:
     rows, columns, count = m.pick(1, 3, 8), m.pick(1, 4), m.size()
     places = sorted([m.rng.randrange(rows), m.rng.randrange(columns)] for _ in range(count))
     m.add((count,), m.number)
-    m.given(np.array([rows, columns], np.int64))
+    m.given([rows, columns])
     m.given(np.array(places, np.int64).reshape(count, 2))
     m.add((), m.number)
     m.outputs = 3
@@ -204,14 +204,14 @@ def eye(m: Make) -> None:
     for low in (0, 0, -4):
         m.given(m.rng.randint(low, 7))
     if m.flag():
-        m.given(np.array(m.ints(m.rng.randint(0, 2), 0, 3), np.int64))
+        m.given(m.ints(m.rng.randint(0, 2), 0, 3))
     m.has(output_type=m.pick("f32", "i32", "i64", "u8", "f16", "boolean"))
 
 
 @recipe("RandomUniform")
 def random_uniform(m: Make) -> None:
     kind = m.type("random", "f32", "f16", "bf16", "f64", "i32", "i64")
-    m.given(np.array(m.any_shape(), np.int64))
+    m.given(m.any_shape())
     low = m.rng.randint(0, 5)
     m.given(low, kind)
     m.given(low + m.rng.randint(1, 9), kind)
@@ -317,9 +317,9 @@ def fourier(m: Make) -> None:
     signal = shape if m.kind == "RDFT" else [*shape, 2]
     m.add(signal, m.narrow_real)
     axes = m.rng.sample(range(rank), m.rng.randint(1, rank))
-    m.given(np.array(axes, np.int64))
+    m.given(axes)
     if m.flag():
-        m.given(np.array([m.pick(1, 2, 4, 7, -1) for _ in axes], np.int64))
+        m.given([m.pick(1, 2, 4, 7, -1) for _ in axes])
 
 
 @recipe("STFT")

@@ -18,7 +18,7 @@ def reshape(m: Make) -> None:
         target = [target[0] * target[1], *target[2:]]
     if target and m.chance(0.4) and 0 not in target:
         target[m.rng.randrange(len(target))] = -1
-    m.given(np.array(target, np.int64))
+    m.given(target)
     m.has(special_zero=m.flag() and 0 not in shape)
 
 
@@ -53,9 +53,9 @@ def broadcast(m: Make) -> None:
     axes = sorted(m.rng.sample(range(len(target)), m.rng.randint(0, len(target))))
     shape = [target[axis] for axis in axes] if mode == "explicit" else m.broadcast(target)
     m.add(shape, m.anything)
-    m.given(np.array(target, np.int64))
+    m.given(target)
     if mode == "explicit":
-        m.given(np.array(axes, np.int64))
+        m.given(axes)
     m.has(mode=mode)
 
 
@@ -63,7 +63,7 @@ def broadcast(m: Make) -> None:
 def tile(m: Make) -> None:
     shape = m.any_shape(0, 3)
     m.add(shape, m.anything)
-    m.given(np.array(m.ints(m.rng.randint(0, 4), 0, 3), np.int64))
+    m.given(m.ints(m.rng.randint(0, 4), 0, 3))
 
 
 @recipe("Concat")
@@ -94,7 +94,7 @@ def split(m: Make) -> None:
     if variadic:
         if m.chance(0.3):
             lengths[m.rng.randrange(parts)] = -1
-        m.given(np.array(lengths, np.int64))
+        m.given(lengths)
     else:
         m.has(num_splits=parts)
     m.outputs = parts
@@ -106,9 +106,9 @@ def strided_slice(m: Make) -> None:
     count = m.rng.randint(0, len(shape))
     m.add(shape, m.anything)
     for low, high in ((-5, 5), (-5, 9)):
-        m.given(np.array(m.ints(count, low, high), np.int64))
+        m.given(m.ints(count, low, high))
     if m.chance(0.7):
-        m.given(np.array([m.pick(1, 1, 2, -1, -3) for _ in range(count)], np.int64))
+        m.given([m.pick(1, 1, 2, -1, -3) for _ in range(count)])
     for name, share in (("begin", 0.3), ("end", 0.3), ("new_axis", 0.1), ("shrink_axis", 0.1), ("ellipsis", 0.0)):
         m.has(**{f"{name}_mask": [int(m.chance(share)) for _ in range(count)]})
 
@@ -125,7 +125,7 @@ def slicing(m: Make) -> None:
         taken = np.empty(shape, np.int8)[_index(len(shape), axes, starts, stops, steps)]
         m.add(taken.shape, m.anything)
     for values in (starts, stops, steps, axes):
-        m.given(np.array(values, np.int64))
+        m.given(values)
 
 
 def _index(rank: int, axes: list[int], starts: list[int], stops: list[int], steps: list[int]) -> tuple[slice, ...]:
@@ -142,12 +142,7 @@ def pad(m: Make) -> None:
     low = -1 if m.opset == 12 and m.chance(0.3) else 0
     m.add(shape, m.anything)
     for _ in range(2):
-        m.given(
-            np.array(
-                [m.rng.randint(low, 3 if mode in ("constant", "edge") else max(min(3, size - 1), 0)) for size in shape],
-                np.int64,
-            )
-        )
+        m.given([m.rng.randint(low, 3 if mode in ("constant", "edge") else max(min(3, n - 1), 0)) for n in shape])
     if mode == "constant" and m.flag():
         m.add((), m.anything)
     m.has(pad_mode=mode)
@@ -177,8 +172,8 @@ def roll(m: Make) -> None:
     shape = m.any_shape(1)
     axes = m.axes(len(shape))
     m.add(shape, m.anything)
-    m.given(np.array(m.ints(len(axes), -20, 20), np.int64))
-    m.given(np.array(axes, np.int64))
+    m.given(m.ints(len(axes), -20, 20))
+    m.given(axes)
 
 
 @recipe("ShuffleChannels")
@@ -213,7 +208,7 @@ def blocks(m: Make) -> None:
         end = [-(size + b) % k for size, b, k in zip(shape, begin, block, strict=True)]
     m.add(shape, m.anything)
     for values in (block, begin, end):
-        m.given(np.array(values, np.int64))
+        m.given(values)
 
 
 @recipe("ReorgYolo")

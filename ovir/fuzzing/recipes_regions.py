@@ -136,7 +136,7 @@ def prior_grid(m: Make) -> None:
 @recipe("PriorBox")
 def prior_box(m: Make) -> None:
     for _ in range(2):
-        m.given(np.array(m.ints(2, 1, 12), np.int64), constant=True)
+        m.given(m.ints(2, 1, 12), constant=True)
     m.has(min_size=[m.pick(2, 16)], offset=0.5, variance=m.pick([0.1], [0.1, 0.1, 0.2, 0.2]), step=m.pick(0, 4))
     m.maybe(max_size=[20], aspect_ratio=[2], clip=m.flag(), flip=m.flag(), scale_all_sizes=m.flag())
 
@@ -144,7 +144,7 @@ def prior_box(m: Make) -> None:
 @recipe("PriorBoxClustered")
 def prior_box_clustered(m: Make) -> None:
     for _ in range(2):
-        m.given(np.array(m.ints(2, 1, 12), np.int64), constant=True)
+        m.given(m.ints(2, 1, 12), constant=True)
     m.has(width=[2, 5], height=[3, 4], offset=0.5, variance=[0.1], step=m.pick(0, 4), clip=m.flag())
 
 

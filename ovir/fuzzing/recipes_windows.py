@@ -44,7 +44,7 @@ def adaptive(m: Make) -> None:
     data = m.existing(3, 5)
     axes = len(data) - 2 if data else m.pick(1, 2, 3)
     m.add(data or (*m.shape("N C"), *(m.pick(1, 2, 3, 7) for _ in range(axes))), m.narrow_real)
-    m.given(np.array(m.ints(axes, 1, 5), np.int64))
+    m.given(m.ints(axes, 1, 5))
     if m.kind == "AdaptiveMaxPool":
         m.maybe(index_element_type=m.index)
         m.outputs = 2
@@ -86,7 +86,7 @@ def convolution(m: Make) -> None:
     if is_binary:
         m.has(mode="xnor-popcount", pad_value=m.pick(-1, 0, 1))
     if backwards and m.flag():
-        m.given(np.array([m.rng.randint(1, 12) for _ in kernel], np.int64))
+        m.given([m.rng.randint(1, 12) for _ in kernel])
     elif backwards:
         m.maybe(output_padding=[0] * axes)
 
@@ -103,8 +103,8 @@ def col2im(m: Make) -> None:
     kernel, output = [m.pick(1, 2, 3) for _ in "ab"], [m.pick(3, 4, 6) for _ in "ab"]
     blocks = int(np.prod([o - k + 1 for o, k in zip(output, kernel, strict=True)]))
     m.add((*m.pick((), (2,)), 2 * int(np.prod(kernel)), blocks), m.number)
-    m.given(np.array(output, np.int64))
-    m.given(np.array(kernel, np.int64))
+    m.given(output)
+    m.given(kernel)
 
 
 @recipe("Interpolate")
@@ -131,7 +131,7 @@ def interpolate(m: Make) -> None:
         m.given(sizes)
     if m.opset == 4 or not by_sizes:
         m.given(scales, "f32")
-    m.given(np.array(axes, np.int64))
+    m.given(axes)
     m.has(mode=mode, shape_calculation_mode="sizes" if by_sizes else "scales", antialias=m.flag())
     transform = m.pick("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
     m.maybe(coordinate_transformation_mode=transform, cube_coeff=-0.5)

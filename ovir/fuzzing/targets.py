@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -42,39 +42,25 @@ def old_release(against: object) -> Release | None:
     return parse_release(rest.partition("=")[0]) if kind == "runtime" else None
 
 
-class Target(Protocol):
-    """The other side."""
-
-    precision: str | None
-    """The element type in which it computes real numbers, if it says so."""
-
-    @property
-    def description(self) -> str:
-        """Return the name of the target with its version; raise EngineMissingError if it is not there."""
-
-    def run(self, model: Model, inputs: Sequence[Array], times: int) -> list[list[Array]]:
-        """Return the outputs of a model for several runs.
-
-        Raises UnsupportedError for a model that the other side is known not to run, otherwise EngineError.
-        """
-
-    def close(self) -> None:
-        """Stop what runs."""
-
-
 class Engine:
     """An engine in a process of its own, which may crash or hang."""
 
     def __init__(self, name: str, config: Mapping[str, str], timeout: float, interpreter: str | None = None) -> None:
         self._process = EngineProcess(name, config, timeout=timeout, interpreter=interpreter)
         self.precision: str | None = None
+        """The element type in which it computes real numbers, if it says so."""
 
     @property
     def description(self) -> str:
+        """Return the name of the engine with its version; raise EngineMissingError if it is not there."""
         self._process.open()
         return self._process.description
 
     def run(self, model: Model, inputs: Sequence[Array], times: int) -> list[list[Array]]:
+        """Return the outputs of a model for several runs.
+
+        Raises UnsupportedError for a model that the other side is known not to run, otherwise EngineError.
+        """
         engine, types = self._process, [port.element_type for port in model.inputs]
         with temporary_folder() as folder:
             path = folder / "model.xml"
@@ -134,6 +120,10 @@ class Function:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+Target = Engine | Function
+"""The other side."""
 
 
 def open_target(against: str | Compiler, config: Mapping[str, str] | None, timeout: float) -> Target:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from dataclasses import replace
 
 from ovir.analysis.changes import Change, value_text
 from ovir.analysis.diff import STATUSES, Diff, LayerDiff
-from ovir.reports.charts import Chart, label
+from ovir.reports.charts import Chart, bars, label
 from ovir.reports.page import Block, Column, Detail, Fact, Page, Pairs, Table, Text, Tone
 
 _TONES: dict[str, Tone] = {
@@ -93,33 +93,14 @@ def _chart(found: Diff) -> Chart | None:
     if len(totals) < 2:
         return None
     types = [name for name, _ in totals.most_common(MOST_BARS)]
-    places = list(range(len(types)))
     present = [status for status in STATUSES if any(counts[name, status] for name in types)]
-    traces = [_bar(status, types, [counts[name, status] for name in types], places) for status in present]
-    layout = {
-        "barmode": "stack",
-        "showlegend": True,
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
-        "xaxis": {"title": {"text": "layers"}, "rangemode": "tozero"},
-        "yaxis": {
-            "tickvals": places,
-            "ticktext": [label(name) for name in types],
-            "range": [len(types) - 0.5, -0.5],
-            "fixedrange": True,
-        },
-    }
     title = f"Layers that differ, by operation{'' if len(totals) <= MOST_BARS else f' (the first {MOST_BARS})'}"
-    return Chart(title, traces, layout, 120 + 24 * max(len(types), 3), is_wide=True)
-
-
-def _bar(status: str, types: Sequence[str], counts: Sequence[int], places: Sequence[int]) -> dict[str, object]:
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": status,
-        "x": list(counts),
-        "y": list(places),
-        "hovertext": [label(f"{count} {name} {status}") for name, count in zip(types, counts, strict=True)],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-        "marker": {"color": _COLORS[status]},
-    }
+    charts = [bars(title, types, [counts[name, status] for name in types], axis="layers") for status in present]
+    traces = []
+    for status, chart in zip(present, charts, strict=True):
+        texts = [label(f"{count} {name} {status}") for name, count in zip(types, chart.traces[0]["x"], strict=True)]
+        own = {"name": status, "hovertext": texts, "hovertemplate": "%{hovertext}<extra></extra>"}
+        traces.append({**chart.traces[0], **own, "marker": {"color": _COLORS[status]}})
+    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}
+    layout = {**charts[0].layout, "barmode": "stack", "showlegend": True, "legend": legend}
+    return replace(charts[0], traces=traces, layout=layout, height=charts[0].height + 30, is_wide=True)

@@ -49,11 +49,8 @@ def find_batch_axis(model: Model) -> Batched:
         _refuse(model, f"a batch needs an axis that all inputs leave open; the inputs are {shapes}", hint)
     first, *_ = common
     inferred = [_output_shapes(model, first, size) for size in _PROBES]
-    return Batched(first, tuple(_axis_of(model, i, [shapes[i] for shapes in inferred]) for i in _positions(model)))
-
-
-def _positions(model: Model) -> range:
-    return range(len(model.outputs))
+    by_output = zip(*inferred, strict=True)
+    return Batched(first, tuple(_axis_of(model, i, shapes) for i, shapes in enumerate(by_output)))
 
 
 def _open_axes(port: Port) -> set[int]:

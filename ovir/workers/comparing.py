@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
-from ovir.debugging.compare import Comparison, Findings, Session, require_something
+from ovir.debugging.compare import Comparison, Findings, Session, finish
 from ovir.debugging.comparison_setup import ComparisonOptions, InputSet, Progress, as_model, input_sets
+from ovir.debugging.sides import LayerMode
 from ovir.io.input_files import InputFile
 from ovir.model import Model
 from ovir.workers.executors import Workers
-from ovir.workers.tasks import map_tasks
+from ovir.workers.tasks import Tasks
 
 _MOST = 50
 """The most sets of inputs of one task; each task opens the other side."""
@@ -33,24 +34,17 @@ class _Work:
 
     model: Model
     options: ComparisonOptions
-    only_layers: bool = False
-    """Whether the outputs have been compared, and layers follow."""
+    mode: LayerMode | None = None
+    """How layers are compared, after the outputs."""
     runs_whole: bool = True
 
     def __call__(self, part: _Part) -> Findings:
         """Return the findings of a comparison for a part; raise OvirError."""
         model = as_model(self.model)
         sets = self._sets(model, part)
-        mode = self.options.mode
         with self.options.open_side(model) as side:
             session = Session(model, side, self.options.criterion, None)
-            if not side.outputs_first:
-                session.compare_layers(sets, part.first, with_outputs=True)
-            elif self.only_layers:
-                session.compare_layers_on_device(sets, mode or "isolated", part.first, runs_whole=self.runs_whole)
-            else:
-                session.compare_outputs(sets, part.first)
-            session.found.describe(side)
+            session.compare(sets, self.mode, part.first, runs_whole=self.runs_whole)
             return session.found
 
     def _sets(self, model: Model, part: _Part) -> list[InputSet]:
@@ -78,15 +72,12 @@ def compare_by_workers(
     work = _Work(model, replace(options, inputs=None))
     parts = _parts(files, len(names), Workers(executor, workers).size)
     found = _run(work, parts, executor, workers, progress)
-    shown = "cumulative"
-    if found.outputs_first:
-        shown = "outputs"
-        if options.mode is not None or not found.outputs_agree(names):
-            shown = options.mode or "isolated"
-            layers = replace(work, only_layers=True, runs_whole=not found.failed)
-            found.add(_run(layers, parts, executor, workers, progress))
-    require_something(found)
-    return found.result(model, options.criterion, shown, names)
+
+    def compare_layers(mode: LayerMode) -> None:
+        layers = replace(work, mode=mode, runs_whole=not found.failed)
+        found.add(_run(layers, parts, executor, workers, progress))
+
+    return finish(found, model, options.criterion, names, options.mode, compare_layers)
 
 
 def _parts(files: Sequence[InputFile] | None, total: int, workers: int) -> list[_Part]:
@@ -106,7 +97,7 @@ def _run(
     found = Findings()
     total = sum(part.count for part in parts)
     done = 0
-    with map_tasks(work, parts, executor, workers=workers, name=_name_of) as outcomes:
+    with Tasks(work, parts, executor, workers=workers, name=_name_of) as outcomes:
         for outcome in outcomes:
             if outcome.error is not None:
                 raise outcome.error

@@ -20,7 +20,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError, require_packages
 from ovir.system.interrupts import interrupting_nobody_else, temporary_folder, uninterrupted
 from ovir.system.progress import stage
-from ovir.workers.worker import Answer, Origin, run_task, start_process, this_process
+from ovir.workers.worker import Answer, run_task, start_process, this_process
 
 
 class Workers:
@@ -45,7 +45,6 @@ class Workers:
         """When a cluster was first seen without work."""
         self.size = _size_of(executor) if executor is not None else workers or parallel.available()
         """The number of workers."""
-        self._origin = Origin(this_process())
 
     def submit(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Future[list[Answer] | None]:
         """Submit a task; raise what the executor raises if it cannot take it."""
@@ -55,7 +54,7 @@ class Workers:
                 self._pool = _new_pool(self.size)
             executor = self._pool
         with uninterrupted(), _starting_processes():  # which a pool does when it gets tasks
-            return executor.submit(run_task, function, items, self._origin)
+            return executor.submit(run_task, function, items, this_process())
 
     @property
     def is_own(self) -> bool:

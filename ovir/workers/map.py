@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
@@ -105,7 +106,7 @@ def map(
     Raises InputError for wrong arguments, ReadError or ModelError if the model cannot be opened, WriteError if there is
     no space for temporary files, and RunError if workers cannot work at all.
     """
-    from ovir.workers.tasks import map_tasks  # its imports take time, which `import ovir` need not spend
+    from ovir.workers.tasks import Tasks  # its imports take time, which `import ovir` need not spend
 
     _require_arguments(inputs, taps, batch, chunksize, on_error, session)
     compiled, opened = _opened(model, executor)
@@ -115,15 +116,15 @@ def map(
         runs = replace(runs, batched=find_batch_axis(opened))
     folder, runs = _published(compiled, opened, runs)
     try:
-        tasks = map_tasks(
+        tasks = Tasks(
             runs,
             _named(inputs, session, here=_is_thread_pool(executor)),
             executor,
             workers=workers,
             ordered=ordered,
             chunk=batch or chunksize,
-            name=_name_of,
-            session=None if session is None else _session_of,
+            name=attrgetter("name"),
+            session=None if session is None else attrgetter("session"),
             after=Input.after,
         )
     except BaseException:
@@ -299,11 +300,3 @@ _NO_KEY = object()
 def _has_text(value: object) -> bool:
     """Return whether the text of an object says more than where it is in memory."""
     return type(value).__str__ is not object.__str__ or type(value).__repr__ is not object.__repr__
-
-
-def _name_of(item: Input) -> str:
-    return item.name
-
-
-def _session_of(item: Input) -> Hashable:
-    return item.session

@@ -59,19 +59,8 @@ class _Task(Generic[Item]):
         return (replace(self, first=self.first + i, items=[item]) for i, item in enumerate(self.items))
 
 
-def map_tasks(
-    function: Callable[[Item], Any],
-    items: Iterable[Item],
-    executor: Executor | None = None,
-    *,
-    workers: int | None = None,
-    ordered: bool = True,
-    chunk: int = 1,
-    name: Callable[[Item], str] = str,
-    session: Callable[[Item], Hashable] | None = None,
-    after: Callable[[Item, Any], Item] | None = None,
-) -> Tasks[Item]:
-    """Return an iterator over the outcome of ``function(item)`` for each item.
+class Tasks(Iterator[Outcome[Item]]):
+    """The outcomes of ``function(item)`` for each item. ``close``, or the end of a ``with`` block, ends the work early.
 
     ``function`` is sent to the workers, so it can be pickled. ``executor`` is None for a pool of ``workers`` processes
     on this machine. Items are taken as results are fetched, a few per worker, and handed over in tasks of ``chunk``
@@ -81,32 +70,28 @@ def map_tasks(
 
     Items of one ``session`` run one after the other: ``after`` makes of an item, and the result of the last one in its
     session that has succeeded, the item that runs.
-
-    Raise InputError for wrong arguments, and RunError if no item can be worked on at all.
     """
-    refuse_start_in_child()
-    return Tasks(function, items, Workers(executor, workers), ordered, chunk, name, session, after)
-
-
-class Tasks(Iterator[Outcome[Item]]):
-    """The outcomes of tasks. ``close``, or the end of a ``with`` block, ends the work early."""
 
     def __init__(
         self,
         function: Callable[[Item], Any],
         items: Iterable[Item],
-        workers: Workers,
-        ordered: bool,
-        chunk: int,
-        name: Callable[[Item], str],
-        session: Callable[[Item], Hashable] | None,
-        after: Callable[[Item, Any], Item] | None,
+        executor: Executor | None = None,
+        *,
+        workers: int | None = None,
+        ordered: bool = True,
+        chunk: int = 1,
+        name: Callable[[Item], str] = str,
+        session: Callable[[Item], Hashable] | None = None,
+        after: Callable[[Item, Any], Item] | None = None,
     ) -> None:
+        """Begin. Raise InputError for wrong arguments, and RunError if no item can be worked on at all."""
+        refuse_start_in_child()
         self._function = function
         self._with_content: Callable[[Item], Any] | None = None
         self._source = iter(items)
         self._source_error: Exception | None = None
-        self._workers = workers
+        self._workers = Workers(executor, workers)
         self._ordered = ordered
         self._chunk = chunk
         self._name = name
@@ -214,7 +199,7 @@ class Tasks(Iterator[Outcome[Item]]):
     def _submit(self, task: _Task[Item]) -> bool:
         """Submit a task; return whether the executor has taken it."""
         try:
-            self._running[self._submit_to(self._workers, task)] = task
+            self._running[self._workers.submit(*self._work_of(task))] = task
         except BrokenExecutor:  # a worker died while it had nothing to do, or its tasks are about to fail
             (self._lost if task.is_again else self._waiting).appendleft(task)
             if not self._running:
@@ -231,12 +216,12 @@ class Tasks(Iterator[Outcome[Item]]):
             self._fail(task, _not_sent(error))  # dask pickles at once
         return True
 
-    def _submit_to(self, workers: Workers, task: _Task[Item]) -> Future[list[Answer] | None]:
+    def _work_of(self, task: _Task[Item]) -> tuple[Callable[[Item], Any], list[Item]]:
         function = self._with_content if task.has_content and self._with_content is not None else self._function
         items = task.items
         if self._after is not None and task.session in self._last:
             items = [self._after(items[0], self._last[task.session])]
-        return workers.submit(function, items)
+        return function, items
 
     # ----- tasks that end
 

@@ -61,21 +61,6 @@ class SendsContent(Protocol):
         """Return an item with the content of its file, or the item itself; raise OvirError if it cannot be read."""
 
 
-@dataclass(frozen=True)
-class Origin:
-    """The process that a task comes from."""
-
-    process: tuple[str, int]
-
-    def is_here(self) -> bool:
-        return self.process == this_process()
-
-    def prepare(self) -> None:
-        """Restrict this process to one thread, unless the task has come from it."""
-        if not self.is_here():
-            _use_one_thread()
-
-
 def this_process() -> tuple[str, int]:
     """Return the machine and the number of this process, which together identify it among those of all machines."""
     return platform.node(), os.getpid()
@@ -90,12 +75,14 @@ def _use_one_thread() -> None:
     threadpool_limits(1)
 
 
-def run_task(function: Callable[[Any], Any], items: Sequence[Any], origin: Origin) -> list[Answer] | None:
+def run_task(function: Callable[[Any], Any], items: Sequence[Any], origin: tuple[str, int]) -> list[Answer] | None:
     """Return an answer for each item; None if this process needs files that it cannot reach.
 
-    Raise SetUpError if the function cannot work on any item.
+    ``origin`` is the process that the task comes from; all others are restricted to one thread. Raise SetUpError if the
+    function cannot work on any item.
     """
-    origin.prepare()
+    if origin != this_process():
+        _use_one_thread()
     try:
         if len(items) > 1 and isinstance(function, WorksOnSeveral):
             return function.on_all(items)

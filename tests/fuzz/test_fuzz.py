@@ -144,8 +144,8 @@ def test_signatures_have_no_numbers_and_names() -> None:
 
 def test_graphs_follow_from_their_seed() -> None:
     assert make_graph(3).net.xml() == make_graph(3).net.xml()
-    kinds = {layer.type for seed in range(30) for layer in make_graph(seed).net.model().layers}
-    assert len(kinds) > 60
+    kinds = {layer.type for seed in range(12) for layer in make_graph(seed).net.model().layers}
+    assert len(kinds) > 50
     assert any(len(made[0].layers) > 8 for number in range(7, 60, 8) if (made := Choice().make(number)) is not None)
 
 

@@ -31,7 +31,7 @@ from support.worker_inputs import (
 )
 
 import ovir
-from ovir.workers.tasks import map_tasks
+from ovir.workers.tasks import Tasks
 
 pytestmark = pytest.mark.slow
 
@@ -426,12 +426,12 @@ def test_a_process_that_may_not_start_others_says_so() -> None:
 
 
 def test_tasks_of_several_items() -> None:
-    outcomes = list(map_tasks(abs, range(-10, 10), workers=2, chunk=3))
+    outcomes = list(Tasks(abs, range(-10, 10), workers=2, chunk=3))
     assert [outcome.result for outcome in outcomes] == [abs(i) for i in range(-10, 10)]
     assert [outcome.name for outcome in outcomes[:2]] == ["-10", "-9"]
 
 
 def test_an_item_that_cannot_be_sent_is_an_error() -> None:
-    outcomes = list(map_tasks(str, [1, lambda: 2, 3], workers=1))
+    outcomes = list(Tasks(str, [1, lambda: 2, 3], workers=1))
     assert [outcome.error is None for outcome in outcomes] == [True, False, True]
     assert "cannot pass on the task" in str(outcomes[1].error)

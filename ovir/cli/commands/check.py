@@ -95,7 +95,7 @@ def check_each(
 ) -> Generator[Checked]:
     """Yield the diagnostics of each file in order.
 
-    ``workers`` are the arguments of ``map_tasks`` that say who checks them. Without them, this process does, and the
+    ``workers`` are the arguments of ``Tasks`` that say who checks them. Without them, this process does, and the
     processes of a pool join in if that takes long.
     """
     one = partial(_check_file, folder=os.getcwd(), weights=weights, options=options)
@@ -119,9 +119,9 @@ _PATIENCE = 1.0
 def _check_by_workers(
     one: Callable[[str], Checked], names: Sequence[str], workers: dict[str, Any]
 ) -> Iterator[Checked]:
-    from ovir.workers.tasks import map_tasks  # importing it takes longer than checking a small file
+    from ovir.workers.tasks import Tasks  # importing it takes longer than checking a small file
 
-    with map_tasks(one, names, chunk=_chunk(names), **workers) as outcomes:
+    with Tasks(one, names, chunk=_chunk(names), **workers) as outcomes:
         for outcome in outcomes:
             if outcome.error is None:
                 yield outcome.result

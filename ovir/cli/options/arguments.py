@@ -315,7 +315,7 @@ def add_workers(parser: argparse.ArgumentParser, default: str = "one for each co
 
 @contextmanager
 def opened_workers(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield the arguments ``executor`` and ``workers`` for ``ovir.map`` and ``map_tasks``."""
+    """Yield the arguments ``executor`` and ``workers`` for ``ovir.map`` and ``Tasks``."""
     from ovir.workers.executors import open_executor  # importing it takes longer than most commands run
 
     if arguments.dask is None:

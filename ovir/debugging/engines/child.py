@@ -311,12 +311,12 @@ class Worker:
 
     def __init__(self) -> None:
         self._engine: Any = None
-        self._loaded: dict[int, Any] = {}
+        self._loaded: list[Any] = []
 
     def answer(self, command: str, *arguments: Any) -> tuple[str, Any]:
         """Return the answer to a request."""
         try:
-            return "ok", getattr(self, f"_{command}")(*arguments)
+            return "ok", self._run(command, *arguments)
         except ImportError as error:
             if isinstance(error, ModuleNotFoundError) and error.name in _ENGINES:
                 return "missing", error.name
@@ -328,32 +328,23 @@ class Worker:
         except Exception as error:  # engines raise exceptions of many kinds; the caller reports all of them
             return "failed", str(error)
 
-    def _open(self, name: str, device: str, config: Mapping[str, str]) -> str:
-        self._engine = _ENGINES[name](device, config)
-        description: str = self._engine.description
-        return description
-
-    def _load(self, path: str, outputs: Sequence[str]) -> tuple[int, dict[str, Any]]:
-        loaded, facts = self._engine.load(path, outputs)
-        number = len(self._loaded)
-        self._loaded[number] = loaded
-        return number, facts
-
-    def _executed(self, model: int, path: str) -> None:
-        self._engine.executed(self._loaded[model], path)
-
-    def _query(self, path: str, weights: str) -> list[str]:
-        names: list[str] = self._engine.query(path, weights)
-        return names
-
-    def _unload(self, model: int) -> None:
-        self._loaded[model] = None
-
-    def _infer(
-        self, model: int, tensors: Sequence[WireTensor], outputs: Sequence[str] | None, keeps_state: bool
-    ) -> list[WireTensor]:
-        results: list[WireTensor] = self._engine.infer(self._loaded[model], tensors, outputs, keeps_state)
-        return results
+    def _run(self, command: str, *arguments: Any) -> Any:
+        """Carry out a request; all but the first three commands are about a loaded model, which is given by number."""
+        if command == "open":
+            name, device, config = arguments
+            self._engine = _ENGINES[name](device, config)
+            return self._engine.description
+        if command == "load":
+            loaded, facts = self._engine.load(*arguments)
+            self._loaded.append(loaded)
+            return len(self._loaded) - 1, facts
+        if command == "query":
+            return self._engine.query(*arguments)
+        number, *others = arguments
+        if command == "unload":
+            self._loaded[number] = None
+            return None
+        return getattr(self._engine, command)(self._loaded[number], *others)
 
 
 def _receive_all(stream: BinaryIO, requests: queue.SimpleQueue[Any]) -> None:
