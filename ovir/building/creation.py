@@ -86,46 +86,34 @@ class Options:
 
 def create(
     call: Call,
-    op: Operator,
+    op: Operator | None,
     sources: Iterable[Port],
     attributes: Mapping[str, Any],
     options: Options = Options(),  # it is immutable
     *,
-    version: str | None = None,
+    operation: tuple[str, str] | None = None,
+    outputs: Sequence[TensorType] = (),
     kind: type[Layer] = Layer,
 ) -> Layer:
     """Return a new layer that reads these ports and belongs to no model, with its outputs inferred.
 
-    ``attributes`` are those that a file would give. A layer with bodies is inferred later, when it has them. Raises
-    ModelError, at the line of the caller, if inference fails.
+    ``attributes`` are those that a file would give, and ``operation`` has the type and version there, if they are not
+    those of ``op``. A layer without ``op`` has ``outputs`` of these types. A layer with bodies is inferred later, when
+    it has them. Raises ModelError, at the line of the caller, if inference fails.
     """
-    layer = _new_layer(call, kind, (op.type, version or f"opset{op.opset}"), attributes, options)
+    if operation is None:
+        assert op is not None
+        operation = op.type, f"opset{op.opset}"
+    layer = _new_layer(call, kind, operation, attributes, options)
     layer.operator = op
-    for source in sources:
-        add_input(layer, source)
-    if kind is Layer:
-        infer(layer, call)
-        _name_tensors(call, layer, options.tensor_names)
-    return layer
-
-
-def create_unknown(
-    call: Call,
-    operation: tuple[str, str],
-    sources: Iterable[Port],
-    attributes: Mapping[str, Any],
-    outputs: Iterable[TensorType],
-    options: Options,
-) -> Layer:
-    """Return a new layer of an operation (type and version) that ovir does not know, with outputs of these types."""
-    layer = _new_layer(call, Layer, operation, attributes, options)
     for source in sources:
         add_input(layer, source)
     for index, tensor in enumerate(outputs):
         port = Port(layer, index, len(layer.inputs) + index, True, tensor.shape, tensor.element_type)
         layer.outputs.append(port)
-    infer(layer, call)
-    _name_tensors(call, layer, options.tensor_names)
+    if kind is Layer:
+        infer(layer, call)
+        _name_tensors(call, layer, options.tensor_names)
     return layer
 
 
@@ -326,7 +314,8 @@ def create_layer(
                 why = opsets.why_unresolved(type, version)[0]
             call.fail(f"{why}: its 'outputs' must be given")
         types = [_tensor_type(call, *item) for item in outputs]
-        return create_unknown(call, (type, version), _ports(call, listed), given, types, options)
+        ports = _ports(call, listed)
+        return create(call, None, ports, given, options, operation=(type, version), outputs=types)
     names = [*input_names(cls), *(f"input {index}" for index in range(len(listed)))][: len(listed)]
     sources = ports_of(call, cls, names, listed)
     values = {name: _value(call, cls, name, value) for name, value in given.items()}
@@ -334,7 +323,7 @@ def create_layer(
     if missing:
         call.fail(f"attribute '{missing[0]}' is missing")
     op = cls.from_parsed({cls.attributes[name].field: value for name, value in values.items()})
-    return create(call, op, sources.values(), values, options, version=version)
+    return create(call, op, sources.values(), values, options, operation=(op.type, version))
 
 
 def _tensor_type(call: Call, element_type: Type, shape: Shape) -> TensorType:

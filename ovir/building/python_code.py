@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ovir.building.arguments import REQUIRED, Argument, Kind, arguments_of, inputs_of
+from ovir.building.arguments import REQUIRED, Kind, arguments_of, inputs_of
 from ovir.building.opset import functions
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean, f32, i64, string
@@ -112,7 +112,12 @@ class Program:
         function = statements.functions.name(version)
         arguments = [*sources[: FIXED_INPUTS[layer.type]], *common_arguments(layer)]
         yield assignment(name, function, arguments)
-        yield from wiring_statements(layer, name, bodies, sources)
+        assert layer.operator is not None
+        wiring = layer.operator.wiring
+        if layer.type == "If":
+            yield from _branches(name, bodies, sources, wiring)
+        else:
+            yield from _iterations(layer, name, bodies["body"], sources, wiring["body"])
         for port in layer.outputs:
             if port.own_names:
                 yield f"{name}[{port.index}].names = {literal(port.own_names)}"
@@ -163,20 +168,16 @@ _LONGEST_NAME = 40
 """The most characters of the name of a variable."""
 
 
-class Variables:
+class Variables(dict[Layer, str]):
     """The variables of one function, or of the module; each new name is added to the set of those that are taken."""
 
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken
-        self._names: dict[Layer, str] = {}
 
     def add(self, layer: Layer) -> str:
         """Return a new name for the result of a layer."""
-        self._names[layer] = name = take_name(identifier(layer.name or layer.type), self._taken)
+        self[layer] = name = take_name(identifier(layer.name or layer.type), self._taken)
         return name
-
-    def __getitem__(self, layer: Layer) -> str:
-        return self._names[layer]
 
 
 def identifier(text: str) -> str:
@@ -222,13 +223,9 @@ class Statements:
         if port.source is None:
             message = f"no edge leads to input port {port.id}"
             raise ModelError(diagnose(UNFED_INPUT, message, port.place, port=port.id))
-        return self.output(port.source)
-
-    def output(self, port: Port) -> str:
-        """Return the expression for an output."""
-        name = self.variables[port.layer]
-        is_only = port.index == 0 and not any(other.readers for other in port.layer.outputs[1:])
-        return name if is_only else f"{name}[{port.index}]"
+        name, index = self.variables[port.source.layer], port.source.index
+        is_only = index == 0 and not any(other.readers for other in port.source.layer.outputs[1:])
+        return name if is_only else f"{name}[{index}]"
 
     # ----- arguments
 
@@ -270,7 +267,8 @@ class Statements:
         for index, argument in enumerate(arguments):
             is_input = argument.kind is Kind.INPUT
             if is_input and argument.source in values:
-                in_row = in_row and arguments[index].is_keyword is False and _follows(arguments, index)
+                before = arguments[:index]
+                in_row = in_row and not argument.is_keyword and all(other.kind is Kind.INPUT for other in before)
                 yield values[argument.source] if in_row else f"{argument.name}={values[argument.source]}"
             elif is_input:
                 in_row = False
@@ -297,11 +295,6 @@ def _parameter(op: Parameter, layer: Layer) -> Iterator[str]:
     layout = layer.outputs[0].rt_info.get("layout")
     if isinstance(layout, RtInfo) and "layout" in layout:
         yield f"layout={literal(layout['layout'])}"
-
-
-def _follows(arguments: Sequence[Argument], index: int) -> bool:
-    """Return whether only inputs come before an argument."""
-    return all(argument.kind is Kind.INPUT for argument in arguments[:index])
 
 
 def _attributes(op: Operator) -> Iterator[str]:
@@ -381,20 +374,8 @@ FIXED_INPUTS = {"If": 1, "Loop": 2, "TensorIterator": 0}
 """The number of inputs that the function takes; the others are added by methods."""
 
 
-def wiring_statements(layer: Layer, name: str, bodies: Mapping[str, str], sources: list[str]) -> Iterator[str]:
-    """Yield the statements for the bodies, which are in variables, and for the inputs and outputs.
-
-    Raises ModelError for connections that the methods cannot express.
-    """
-    assert layer.operator is not None
-    wiring = layer.operator.wiring
-    if layer.type == "If":
-        yield from _branches(name, bodies, sources, wiring)
-    else:
-        yield from _iterations(layer, name, bodies["body"], sources, wiring["body"])
-
-
 def _branches(name: str, bodies: Mapping[str, str], sources: list[str], wiring: Mapping[str, BodyMap]) -> Iterator[str]:
+    """Yield the statements for the bodies of an If, which are in variables, and for its inputs and outputs."""
     for key, body in bodies.items():
         yield f"{name}.set_{key}_body({body})"
     for external, source in enumerate(sources):
@@ -414,6 +395,7 @@ def _fed(wiring: BodyMap, external: int) -> list[int]:
 
 
 def _iterations(layer: Layer, name: str, body: str, sources: list[str], wiring: BodyMap) -> Iterator[str]:
+    """Yield the same for a Loop or TensorIterator; raise ModelError for what its methods cannot express."""
     yield f"{name}.set_body({body})" if layer.type == "TensorIterator" else f"{name}.set_function({body})"
     if layer.type == "Loop":
         counter = next((item.parameter for item in wiring.inputs if item.purpose == "current_iteration"), -1)

@@ -148,18 +148,12 @@ def _state_is_ordered(layers: Sequence[Layer], by_state: dict[Layer, list[Layer]
 
 def _cycle_error(layers: Sequence[Layer], done: set[Layer], by_state: dict[Layer, list[Layer]]) -> ModelError:
     """Return the error that names a cycle among the layers that are not in ``done``."""
-    waiting = {layer for layer in layers if layer not in done}
-    before: dict[Layer, Layer] = {}
-    for layer in waiting:
-        for follower in followers(layer, by_state):
-            before[follower] = layer
-    step = next(layer for layer in layers if layer in waiting)
-    seen: dict[Layer, None] = {}
-    while step not in seen:  # each of these layers waits for another one, so the walk must return to one it has seen
-        seen[step] = None
-        step = before[step]
-    walked = list(seen)
-    cycle = walked[walked.index(step) :][::-1]
+    import networkx as nx  # valid models do not need it
+
+    waiting = [layer for layer in layers if layer not in done]
+    graph: nx.DiGraph[Layer] = nx.DiGraph()
+    graph.add_edges_from((layer, follower) for layer in waiting for follower in followers(layer, by_state))
+    cycle = [layer for layer, *_ in nx.find_cycle(graph)]
     first = min(cycle, key=lambda layer: layer.line or 0)
     at = cycle.index(first)
     cycle = [*cycle[at:], *cycle[:at], first]
