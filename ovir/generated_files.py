@@ -19,7 +19,7 @@ from ovir.checks.rules.devices import LIMITS
 from ovir.cli.pages.operation_markdown import operations_page
 from ovir.cli.pages.operation_pages import entries
 from ovir.cli.pages.reference import page as commands_page
-from ovir.export.exporters import with_table
+from ovir.export.exporters import NOT_EXPORTED, rows
 from ovir.lowering.constructs import CONSTRUCTS
 from ovir.lowering.registry import decomposition_of
 from ovir.lowering.releases import IR_VERSION_11, OPERATIONS_SINCE, Release, release_of_opset, release_text
@@ -85,25 +85,37 @@ def with_releases(text: str) -> str:
             if cls is not None and release >= IR_VERSION_11:
                 cells = by_release.setdefault(release, ([], []))
                 cells[decomposition_of(cls) is None].append(f"{kind}-{opset}")
-    rows = ["| new in | rewritten for older releases | not rewritten |", "|---|---|---|"]
+    table = ["| new in | rewritten for older releases | not rewritten |", "|---|---|---|"]
     for release, cells in sorted(by_release.items()):
-        rows.append(f"| {release_text(release)} | {' | '.join(', '.join(cell) for cell in cells)} |")
+        table.append(f"| {release_text(release)} | {' | '.join(', '.join(cell) for cell in cells)} |")
     found = ["| operation | releases | what fails | what is done |", "|---|---|---|---|"]
     for construct in CONSTRUCTS:
         types = ", ".join(sorted(construct.types)) or "any"
         releases = " to ".join(dict.fromkeys(map(release_text, (construct.first, construct.last))))
         done = (construct.rewrite.__doc__ or "").strip().rstrip(".")
         found.append(f"| {types} | {releases} | {construct.reason} | {done[:1].lower() + done[1:]} |")
-    return _between(_between(text, "operation versions", rows), "constructs", found)
+    return _between(_between(text, "operation versions", table), "constructs", found)
 
 
 def with_limits(text: str) -> str:
     """Return docs/devices.md with the table of what devices do not take."""
-    rows = ["| device | what | code | until | source |", "|---|---|---|---|---|"]
+    table = ["| device | what | code | until | source |", "|---|---|---|---|---|"]
     for limit in LIMITS:
         until = release_text(limit.until) if limit.until is not None else ""
-        rows.append(f"| {limit.device} | {limit.says} | {limit.code.id} | {until} | {limit.source} |")
-    return _between(text, "limits", rows)
+        table.append(f"| {limit.device} | {limit.says} | {limit.code.id} | {until} | {limit.source} |")
+    return _between(text, "limits", table)
+
+
+def with_exports(text: str) -> str:
+    """Return docs/onnx.md with the table of what operations are exported as."""
+    exported = list(rows())
+    left = sum(target == NOT_EXPORTED for _, target, _ in exported)
+    count = (
+        f"Of {len(exported)} operation versions, {len(exported) - left} are exported, and {left} run *{NOT_EXPORTED}*."
+    )
+    lines = ["", count, "", "| operation | exported as | limits |", "|---|---|---|"]
+    lines += [f"| {operation} | {target} | {limits} |" for operation, target, limits in exported]
+    return _between(text, "exports", [*lines, ""])
 
 
 def with_codes(text: str) -> str:
@@ -132,7 +144,7 @@ FILES: dict[str, Callable[[str], str]] = {
     "docs/operations.md": _only(operations_page),
     "docs/old-releases.md": with_releases,
     "docs/devices.md": with_limits,
-    "docs/onnx.md": with_table,
+    "docs/onnx.md": with_exports,
     "docs/reference/commands.md": _only(commands_page),
     "README.md": with_counts,
 }

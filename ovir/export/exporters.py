@@ -59,8 +59,9 @@ def exports(*operations: type[Operator], to: str = "{}", limits: str = "") -> Ca
     The function is called as ``function(graph, op, *inputs)``: a ``Graph``, the operation as it is applied
     (``Operator.applied``), and a ``Tensor`` for each input, None for an optional input that is left out. It returns the
     tensors of the outputs, or None to leave the layer to its decomposition (``ovir.lowering``), whose parts are then
-    exported. A keyword ``bodies`` in its signature asks for the bodies of the layer, and ``codes`` for the ``Codes`` of
-    each input that is a compressed matrix. It raises ``NotExportable`` (``graph.require``, ``graph.fail``) for what
+    exported. A keyword ``bodies`` in its signature asks for the bodies of the layer. A keyword ``codes`` asks for a
+    call with the ``Codes`` of compressed matrices, which are None among the inputs; if it returns None, a call without
+    them follows. It raises ``NotExportable`` (``graph.require``, ``graph.fail``) for what
     cannot be exported. ``to`` and ``limits`` are written to docs/onnx.md; ``{}`` in ``to`` stands for the type of the
     operation.
     """
@@ -111,7 +112,6 @@ _STRUCTURE = {
 }
 """The parts of an ONNX graph for the operations that make the structure of a model."""
 NOT_EXPORTED = "in parts by NumPy"
-_BEGIN, _END = "<!-- table: written by python -m ovir.generated_files -->\n", "<!-- end of the table -->"
 
 
 def exported_as(operation: type[Operator]) -> tuple[str, str]:
@@ -134,23 +134,3 @@ def rows() -> Iterator[tuple[str, str, str]]:
             operation = find(name, birth)
             assert operation is not None
             yield (f"{name}-{birth}", *exported_as(operation))
-
-
-def markdown() -> str:
-    """Return the table, after a sentence that counts the operation versions that are exported."""
-    found = list(rows())
-    left = sum(target == NOT_EXPORTED for _, target, _ in found)
-    lines = [
-        f"Of {len(found)} operation versions, {len(found) - left} are exported, and {left} run *{NOT_EXPORTED}*.",
-        "",
-    ]
-    lines += ["| operation | exported as | limits |", "|---|---|---|"]
-    lines += [f"| {operation} | {target} | {limits} |" for operation, target, limits in found]
-    return "\n".join(lines) + "\n"
-
-
-def with_table(document: str) -> str:
-    """Return a document with the table as it is now."""
-    before, _, rest = document.partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    return f"{before}{_BEGIN}\n{markdown()}\n{_END}{after}"

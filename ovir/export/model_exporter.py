@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 
 import onnx
 import onnx_ir as ir
@@ -202,19 +202,25 @@ class _LayersExporter:
         if exporter.export is None:
             return self._exported_parts(layer, operator.opset)
         sources = [port.source for port in layer.inputs]
+        types = [self._computed(port) for port in layer.inputs]
+        op = operator.applied(types, [self._computed(port) for port in layer.outputs])
+        wanted = _signature(exporter.export).parameters
+        if "codes" in wanted:
+            codes = [codes_of(port) if port and port.layer in self._constant else None for port in sources]
+            if any(codes):
+                pairs = zip(sources, codes, strict=True)
+                others = (self.tensor(port) if port and code is None else None for port, code in pairs)
+                made = exporter.export(self.graph, op, *others, codes=codes)
+                if isinstance(made, Tensor):
+                    return [made]
         inputs = [None if source is None else self.tensor(source) for source in sources]
         while inputs and inputs[-1] is None:
             inputs.pop()
         if any(tensor is not None and tensor.element_type.is_dynamic for tensor in inputs):
             raise NotExportable("the element type of an input is unknown")
-        types = [self._computed(port) for port in layer.inputs]
         if layer in self._decompressing:
             inputs = [self.graph.cast(t, f32) if t and t.element_type in NARROW else t for t in inputs]
-        op = operator.applied(types, [self._computed(port) for port in layer.outputs])
-        keywords: dict[str, object] = {}
-        wanted = inspect.signature(exporter.export).parameters
-        if "codes" in wanted:
-            keywords["codes"] = [codes_of(port) if port and port.layer in self._constant else None for port in sources]
+        keywords = {}
         if layer.bodies and "bodies" in wanted:
             keywords["bodies"] = {
                 key: ExportableBody(body, partial(self.body, body, f"{layer.key}/{key}"))
@@ -373,6 +379,9 @@ class _ModelExporter(_LayersExporter):
                     for value in attribute.as_graph().inputs:
                         if value.name is None:
                             value.name = take_name(f"{node.name}:input", self.names)
+
+
+_signature = cache(inspect.signature)
 
 
 def _live(model: Model) -> list[Layer]:

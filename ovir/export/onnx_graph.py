@@ -301,14 +301,14 @@ class Graph:
     def _bound_types(self, schema: Any, formal: Sequence[str], inputs: Sequence[Operand]) -> dict[str, ElementType]:
         """Return the element type of each type variable, by the first tensor or array that has it."""
         types: dict[str, ElementType] = {}
-        mixed = {parameter.type_str for parameter in schema.inputs if not parameter.is_homogeneous}
         for x, variable in zip(inputs, formal, strict=True):
             own = _own_type(x)
             if own is None:
                 continue
             bound = types.setdefault(variable, own)
-            message = f"{schema.name} mixes {bound} and {own}"
-            assert bound == own or spelled(variable) or variable in mixed, message
+            if bound != own and not spelled(variable):
+                may_differ = {parameter.type_str for parameter in schema.inputs if not parameter.is_homogeneous}
+                assert variable in may_differ, f"{schema.name} mixes {bound} and {own}"
         return types
 
     def _computed(self, schema: Any, variable: str, element_type: ElementType, is_fixed: bool) -> ElementType:

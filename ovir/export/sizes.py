@@ -129,18 +129,8 @@ def vector(graph: Graph, sizes: Sequence[Size]) -> Tensor:
         return sizes[0]
     if all(isinstance(size, int) for size in sizes):
         return graph.constant(np.array(sizes, np.int64))
-    parts: list[Tensor] = []
-    known: list[int] = []
-    for size in (*sizes, None):
-        if isinstance(size, int):
-            known.append(size)
-            continue
-        if known:
-            parts.append(graph.constant(np.array(known, np.int64)))
-            known = []
-        if size is not None:
-            parts.append(size)
-    return graph.Concat(*parts, axis=0)
+    lists = [graph.constant(np.array([size])) if isinstance(size, int) else size for size in sizes]
+    return graph.Concat(*lists, axis=0)
 
 
 def of_rank(graph: Graph, tensor: Tensor, rank: int) -> Tensor:
@@ -154,10 +144,13 @@ def part(graph: Graph, data: Tensor, start: int, stop: Size, axis: int = 0) -> T
 
 
 def reshaped(graph: Graph, tensor: Tensor, sizes: Sequence[Size]) -> Tensor:
-    """Return a tensor reshaped to sizes whose product is its number of elements."""
+    """Return a tensor reshaped to sizes whose product is its number of elements; an initializer stays one."""
+    known = [size for size in sizes if isinstance(size, int)]
+    if tensor.constant is not None and tensor.value.const_value is not None and len(known) == len(sizes):
+        return graph.constant(tensor.constant.reshape(known), tensor.element_type)
     dims = [UNKNOWN if isinstance(size, Tensor) else as_dimension(size) for size in sizes]
     open_ = [i for i, size in enumerate(sizes) if isinstance(size, Tensor)]
-    if len(open_) == 1 and 0 not in sizes:
+    if len(open_) == 1 and not {0, -1} & set(known):
         sizes = [-1 if isinstance(size, Tensor) else size for size in sizes]
     has_zero = any(isinstance(size, Tensor) or size == 0 for size in sizes)
     made = graph.Reshape(tensor, vector(graph, sizes), allowzero=1 if has_zero else None)

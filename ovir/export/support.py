@@ -163,6 +163,7 @@ def since(element_type: ElementType) -> int | None:
     return _SINCE.get(element_type)
 
 
+@cache
 def data_type(element_type: ElementType) -> ir.DataType:
     """Return the type of ONNX for an element type that ONNX has."""
     return ir.DataType.STRING if element_type == string else ir.DataType.from_numpy(element_type.to_dtype())

@@ -11,7 +11,7 @@ from ovir.core.element_types import f32, f64, i64
 from ovir.core.shapes import UNKNOWN, Dimension
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import FIRST, positions_below, size_of
+from ovir.export.sizes import FIRST, positions_below, reshaped, size_of, sizes_of
 from ovir.export.sliding_windows import (
     Pads,
     has_same_pads,
@@ -115,16 +115,10 @@ def _without_groups(graph: Graph, op: ConvolutionBase, data: Tensor, filters: Te
     graph.rank(filters, "filters")
     groups = op.groups(data.shape, filters.shape, filters.shape[2 if isinstance(op, GroupConvolution) else 1])
     graph.require(groups.is_static, "the number of groups in filters {} is unknown", filters.shape)
-    rest = filters.shape.slice(2)
-    dims = [filters.shape[0] * filters.shape[1], *rest]
-    sizes = static_sizes(dims)
-    if filters.value.const_value is not None and filters.constant is not None and sizes is not None:
-        return graph.constant(filters.constant.reshape(sizes), filters.element_type), groups.length
-    if (known := static_sizes(rest)) is not None:
-        made = graph.Reshape(filters, [-1, *known])
-    else:
-        made = graph.Reshape(filters, graph.Concat(graph.constant([-1]), graph.Shape(filters, start=2), axis=0))
-    return graph.shaped(made, dims), groups.length
+    first = filters.shape[0] * filters.shape[1]
+    rest = sizes_of(graph, filters, "filters")[2:]
+    made = reshaped(graph, filters, [first.length if first.is_static else -1, *rest])
+    return graph.shaped(made, [first, *filters.shape.slice(2)]), groups.length
 
 
 def _by_taps(graph: Graph, op: ForwardConvolutionBase, data: Tensor, filters: Tensor) -> Tensor:

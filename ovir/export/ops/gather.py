@@ -31,11 +31,17 @@ _LIMITS = "Indices outside of the data are an error, unless they and the size of
 
 @exports(Gather1, Gather7, Gather8, to="Gather; GatherND with batch_dims", limits=_LIMITS)
 def gather(
-    graph: Graph, op: GatherBase, data: Tensor, indices: Tensor, axis: Tensor, *, codes: Sequence[Codes | None]
-) -> Tensor:
+    graph: Graph,
+    op: GatherBase,
+    data: Tensor,
+    indices: Tensor,
+    axis: Tensor,
+    *,
+    codes: Sequence[Codes | None] = (),
+) -> Tensor | None:
     """Export as Gather, or with batch dimensions as GatherND of slices along the axis."""
-    if (found := _rows(graph, op, codes[0], indices, axis)) is not None:
-        return found
+    if codes:
+        return _rows(graph, op, codes[0], indices, axis)
     needs_ranks = op.batch_dims and None in (data.rank, indices.rank)
     if axis.constant is None or needs_ranks:
         return _gathered_in_run(graph, data, indices, axis, op.batch_dims)

@@ -18,10 +18,10 @@ from ovir.ops.matmul import Einsum, GroupedMatMul, Inverse, MatMul
 
 
 @exports(MatMul, to="MatMul, with Transpose where an input is transposed")
-def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor, *, codes: Sequence[Codes | None]) -> Tensor:
+def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor, *, codes: Sequence[Codes | None] = ()) -> Tensor | None:
     """Export as MatMul; products of integers of at most 8 bits are summed in 32 bits and saturate."""
-    if (found := _of_codes(graph, op, a, codes[1])) is not None:
-        return found
+    if codes:
+        return _of_codes(graph, op, a, codes[1])
     element_type = op.output_types[0]
     if element_type.is_integral and element_type.bits <= 16:
         wide = i32 if element_type.bits <= 8 else i64

@@ -13,6 +13,7 @@ from ovir.core.shapes import PartialShape
 from ovir.export.exporters import exports
 from ovir.export.nodes import of_reals, per_channel, reduced
 from ovir.export.onnx_graph import Graph, Tensor
+from ovir.export.sizes import reshaped
 from ovir.ops.normalization import (
     GRN,
     LRN,
@@ -229,7 +230,7 @@ def with_parameter(graph: Graph, a: Tensor, b: Tensor, position: int) -> Tensor 
         if not graph.is_fixed(parameter) or not _fits(parameter, scale):
             continue
         sizes = parameter.shape.to_tuple()[-len(scale.shape or ()) :]
-        shaped = parameter if parameter.rank == len(sizes) else _reshaped(graph, parameter, sizes)
+        shaped = parameter if parameter.rank == len(sizes) else reshaped(graph, parameter, sizes)
         inputs = [Tensor(data, f32), shaped] if position == SCALE else [Tensor(data, f32), Tensor(scale, f32), shaped]
         attributes = {name: node.attributes[name].value for name in ("axis", "epsilon")}
         return graph.node(node.op_type, *inputs, **attributes)[0]
@@ -280,12 +281,6 @@ def _fits(parameter: Tensor, scale: ir.Value) -> bool:
     sizes, wanted = parameter.shape.to_tuple(), tuple(scale.shape)
     extra = len(sizes) - len(wanted)
     return extra >= 0 and sizes[extra:] == wanted and set(sizes[:extra]) <= {1}
-
-
-def _reshaped(graph: Graph, parameter: Tensor, sizes: tuple[int, ...]) -> Tensor:
-    if parameter.constant is not None and parameter.value.const_value is not None:
-        return graph.constant(parameter.constant.reshape(sizes), parameter.element_type)
-    return graph.Reshape(parameter, list(sizes))
 
 
 # --------------------------------------------------------------------------- given statistics
