@@ -25,7 +25,7 @@ from ovir.runtime.failures import failed, memory_errors_named, out_of_memory
 from ovir.runtime.listeners import Listener, ListenerFailed
 from ovir.runtime.plan import Plan, Step
 from ovir.runtime.state import Variables
-from ovir.runtime.step_binder import Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
+from ovir.runtime.step_binder import Prepared, StepBinder, bind_step, has_fixed_array
 from ovir.runtime.unbound_calls import FreeStepContext, UnboundCall
 from ovir.system.progress import counted, is_shown
 
@@ -130,7 +130,7 @@ class Executor:
         port = self.plan.ports[slot]
         if has_fixed_array(port):
             if lent is None or lent.nbytes <= _LENT_BYTES:
-                lent = np.empty(port.shape.to_tuple(), dtype_of(port))
+                lent = np.empty(port.shape.to_tuple(), port.element_type.to_dtype())
             array = self._slots[slot] = lent
             self._fixed.add(slot)
             if array.nbytes > _LENT_BYTES:
@@ -191,7 +191,9 @@ class Executor:
         for slot, port, is_wanted in zip(step.outputs, step.layer.outputs, step.wanted, strict=True):
             fixed = None
             if has_fixed_array(port) and is_wanted:
-                fixed = self._slots[slot] = self._memory.allocate(slot, port.shape.to_tuple(), dtype_of(port))
+                fixed = self._slots[slot] = self._memory.allocate(
+                    slot, port.shape.to_tuple(), port.element_type.to_dtype()
+                )
                 self._fixed.add(slot)
             elif step.operator.views or not step.operator.pure:
                 self._memory.share(slot, step.inputs)

@@ -86,7 +86,7 @@ class StepBinder:
         return is_last and self._once(slot, lambda: self._memory.is_alone(slot)) and self.inputs[index].flags.writeable
 
     def output_dtype(self, index: int = 0) -> np.dtype[Any]:
-        return dtype_of(self._step.layer.outputs[index])
+        return self._step.layer.outputs[index].element_type.to_dtype()
 
     def output_shape(self, index: int = 0) -> tuple[int, ...]:
         return self._step.layer.outputs[index].shape.to_tuple()
@@ -144,7 +144,7 @@ class StepBinder:
         self.calls.append((function, arguments))
 
     def undo(self) -> None:
-        """Drop the requests of an operation that turned out to have no fast form."""
+        """Drop the requests of an operation that turned out to have no fast form, if there are any."""
         for index, slot in enumerate(self._step.outputs):
             if self.outputs[index] is not None and not self._is_again:
                 self._memory.release(slot)
@@ -169,16 +169,10 @@ def _zeros(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
 def bind_step(binder: StepBinder, step: Step) -> None:
     """Bind a step whose inputs have arrays and whose outputs have static shapes: as a view, in the operation's own
     form, or as a call of its kernel."""
-    if not (step.may_use_fast_form and (_bind_view(binder, step) or _bind_operation(binder, step))):
+    if not (step.may_use_fast_form and (_bind_view(binder, step) or bind(step.operator, binder, *binder.inputs))):
+        binder.undo()
         bind_kernel(binder, step.kernel, step.wanted)
     binder.finish()
-
-
-def _bind_operation(binder: StepBinder, step: Step) -> bool:
-    if bind(step.operator, binder, *binder.inputs):
-        return True
-    binder.undo()
-    return False
 
 
 def _bind_view(binder: StepBinder, step: Step) -> bool:
@@ -215,10 +209,6 @@ def copy_result(index: int, out: Array, array: Array) -> None:
         promised = f"{ElementType.from_dtype(out.dtype)}[{','.join(map(str, out.shape))}]"
         raise broken_promise(index, promised, array)
     np.copyto(out, array)
-
-
-def dtype_of(port: Port) -> np.dtype[Any]:
-    return port.element_type.to_dtype()
 
 
 def has_fixed_array(port: Port) -> bool:

@@ -8,7 +8,7 @@ without it a decoder step takes 3.7 times as long with 8-bit weights, 6 times wi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
@@ -38,26 +38,23 @@ _MOST_SIZES = 64
 """Elements of an input that determines sizes."""
 
 
+@dataclass
 class FreeStepContext:
     """The plan, the slots and the arrays that all free steps of an executor share."""
 
-    def __init__(
-        self, plan: Plan, slots: list[Any], fixed: set[int], lent_sources: Mapping[int, Set[int]], prepared: Prepared
-    ) -> None:
-        """Prepare for the free steps of a plan; the arrays of the slots in ``fixed`` never change, but for those that
-        have ``lent_sources``."""
-        self.plan = plan
-        self.slots = slots
-        self.prepared = prepared
-        self._fixed = fixed
-        self._lent_sources = lent_sources
-        self.arrays: dict[int, Array] = {}
-        """The arrays of outputs of steps that have bound themselves, by slot."""
-        self.workspace = SlotMemory()
+    plan: Plan
+    slots: list[Any]
+    fixed: set[int]
+    """The slots whose arrays never change, but for those that have ``lent_sources``."""
+    lent_sources: Mapping[int, Set[int]]
+    prepared: Prepared
+    arrays: dict[int, Array] = field(default_factory=dict)
+    """The arrays of outputs of steps that have bound themselves, by slot."""
+    workspace: SlotMemory = field(default_factory=SlotMemory)
 
     def is_fixed(self, slot: int) -> bool:
         """Return whether a slot has the same array in every run."""
-        return slot in self._fixed and not self._lent_sources.get(slot)
+        return slot in self.fixed and not self.lent_sources.get(slot)
 
 
 @dataclass
@@ -219,10 +216,9 @@ class UnboundCall:
     ) -> tuple[list[Call], list[Array]]:
         """Return the calls of the bound step, and the arrays of its outputs."""
         constants = frozenset(range(len(inputs))).difference(self._data_inputs)
-        of_file = all(
-            slot in self._context.plan.independent for i, slot in enumerate(step.inputs) if i not in self._data_inputs
-        )
-        binder = _FreeBinder(step, tuple(inputs), constants, self._context, outputs, self._targets, of_file)
+        is_of_file = all(step.inputs[i] in self._context.plan.independent for i in constants)
+        prepared = self._context.prepared if is_of_file else None
+        binder = _FreeBinder(step, tuple(inputs), constants, self._context.workspace, prepared, outputs, self._targets)
         bind_step(binder, step)
         return binder.calls, [array for array in binder.outputs if array is not None]
 
@@ -235,17 +231,14 @@ class _FreeBinder(StepBinder):
         step: Step,
         inputs: tuple[Array, ...],
         constants: frozenset[int],
-        context: FreeStepContext,
+        memory: SlotMemory,
+        prepared: Prepared | None,
         types: Sequence[TensorType],
         targets: Targets,
-        of_file: bool,
     ) -> None:
-        super().__init__(step, inputs, constants, context.workspace, context.prepared if of_file else None)
+        super().__init__(step, inputs, constants, memory, prepared, keeps_inputs=True)
         self._types = types
         self._targets = targets
-
-    def may_overwrite(self, index: int) -> bool:
-        return False
 
     def output_dtype(self, index: int = 0) -> np.dtype[Any]:
         return self._types[index].element_type.to_dtype()

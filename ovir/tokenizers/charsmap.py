@@ -27,6 +27,9 @@ class CharacterMap(Protocol):
     def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
         """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
 
+    def alone(self, character: str) -> bytes:
+        """Return what becomes of a character that is no part of a sequence."""
+
     def seconds(self, character: str) -> bytes:
         """Return the bytes with which a character may begin that goes on with a sequence after this one."""
 
@@ -39,7 +42,7 @@ class Normalizer:
         self._adds_prefix = adds_prefix
         self._removes_spaces = removes_spaces
         self._space = _VISIBLE_SPACE if escapes_spaces else _SPACE
-        self._alone = CharacterTexts(self._what_becomes_of)
+        self._alone = CharacterTexts(lambda characters: list(map(mapping.alone, characters)))
         self._begins = CharacterTable(self._places_in_sequences)
         self._is_second = np.zeros(256, np.bool_)
         """The bytes with which characters begin that are second in sequences, of which the first was seen."""
@@ -78,12 +81,6 @@ class Normalizer:
                 count = len(_leads(text[start:end]))
                 parts[index : index + count] = [part] + [b""] * (count - 1)
         return parts
-
-    def _what_becomes_of(self, characters: str) -> list[bytes]:
-        """Return what becomes of each character alone."""
-        texts = [character.encode() for character in characters]
-        found = [self._map.longest(text, 0) for text in texts]
-        return [part if end else text for text, (end, part) in zip(texts, found, strict=True)]
 
     def _places_in_sequences(self, characters: str) -> list[int]:
         """Return for each character whether it may be the first of a sequence."""
@@ -168,6 +165,10 @@ class UnicodeMap:
                 break
         return start + len(characters[:size].encode()), found.encode()
 
+    def alone(self, character: str) -> bytes:
+        """Return what becomes of a character that is no part of a sequence."""
+        return self._normal(character).encode()
+
     def seconds(self, character: str) -> bytes:
         """Return the bytes with which a character may begin that goes on with a sequence after this one."""
         return self._seconds.get(self._part(character), b"")
@@ -218,6 +219,9 @@ def _folded(character: str) -> str:
 # --------------------------------------------------------------------------- compiled maps
 
 
+_LABELS = np.arange(1, 256)
+
+
 class CompiledMap:
     """A map that SentencePiece has compiled: a double-array trie of keys, and the texts that they become.
 
@@ -230,15 +234,23 @@ class CompiledMap:
         if data and (len(data) < 4 or size % 4 or size + 4 > len(data)):
             raise OperatorError(f"the compiled map of {len(data)} bytes is truncated")
         self._units = memoryview(data)[4 : 4 + size].cast("I")
+        self._unit_array = np.frombuffer(self._units, np.uint32)
         self._texts = data[4 + size :]
 
     def longest(self, text: bytes, start: int) -> tuple[int, bytes]:
         """Return the end of the longest key at ``start`` and what becomes of it; ``start`` if there is none."""
-        _, found, value = self._walk(text, start)
+        _, _, found, value = self._walk(text, start)
         return found, self._texts[value : self._texts.index(0, value)] if found > start else b""
 
-    def _walk(self, text: bytes, start: int) -> tuple[int, int, int]:
-        """Return how far the text from ``start`` on is the beginning of a key, and the end and value of the longest."""
+    def alone(self, character: str) -> bytes:
+        """Return what becomes of a character that is no part of a sequence."""
+        text = character.encode()
+        end, part = self.longest(text, 0)
+        return part if end else text
+
+    def _walk(self, text: bytes, start: int) -> tuple[int, int, int, int]:
+        """Return how far the text from ``start`` on is the beginning of a key, the place of the children there, and the
+        end and value of the longest key."""
         units = self._units
         found, value = start, 0
         place, end = _children(units[0], 0) if units else 0, start
@@ -251,14 +263,17 @@ class CompiledMap:
             place = _children(unit, place)
             if unit & 0x100:
                 found, value = end, units[place] & 0x7FFFFFFF
-        return end, found, value
+        return end, place, found, value
 
     def seconds(self, character: str) -> bytes:
         """Return the bytes with which a character may begin that goes on with a sequence after this one."""
         text = character.encode()
-        if self._walk(text, 0)[0] < len(text):
+        end, place, _, _ = self._walk(text, 0)
+        if end < len(text):
             return b""
-        return bytes(byte for byte in range(256) if self._walk(text + bytes([byte]), 0)[0] > len(text))
+        places = place ^ _LABELS
+        labels = _LABELS[places < len(self._units)]
+        return bytes(labels[self._unit_array[place ^ labels] & 0x800000FF == labels].tolist())
 
 
 def _children(unit: int, place: int) -> int:
