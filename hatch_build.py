@@ -1,4 +1,4 @@
-"""Writes the stubs of the opsets, which git does not have, when hatchling builds a wheel."""
+"""Writes the stubs, which git does not have, when hatchling builds a wheel."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 class StubsHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         sys.path.insert(0, self.root)
-        from ovir.building.stubs import stub
-        from ovir.ops.base.opsets import NEWEST_OPSET
+        from ovir.generated_files import STUBS
 
-        for opset in range(1, NEWEST_OPSET + 1):
-            Path(self.root, "ovir", f"opset{opset}.pyi").write_text(stub(opset), encoding="utf-8")
+        for name, make in STUBS.items():
+            Path(self.root, name).write_text(make(), encoding="utf-8")

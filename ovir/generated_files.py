@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import ovir
 from ovir.building.stubs import stub
 from ovir.checks.rules import CODES
 from ovir.checks.rules.devices import LIMITS
@@ -58,6 +59,12 @@ def opset_module(opset: int) -> str:
         "",
     )
     return "\n".join(lines)
+
+
+def package_stub() -> str:
+    """Return the stub of the package ``ovir``, for type checkers and editors."""
+    imports = [f"from {getattr(ovir, name).__module__} import {name} as {name}" for name in ovir.__all__]
+    return "\n".join([*sorted(imports), "", "__version__: str", f"__all__ = {ovir.__all__!r}", ""])
 
 
 def with_counts(text: str) -> str:
@@ -136,10 +143,15 @@ def _only(make: Callable[[], str]) -> Callable[[str], str]:
     return lambda _: make()
 
 
+STUBS: dict[str, Callable[[], str]] = {
+    "ovir/__init__.pyi": package_stub,
+    **{f"ovir/opset{opset}.pyi": partial(stub, opset) for opset in range(1, NEWEST_OPSET + 1)},
+}
+"""The files that git ignores and ``hatch_build.py`` writes as well, each with the function that returns its content."""
 FILES: dict[str, Callable[[str], str]] = {
     INDEX: _only(index),
     **{f"ovir/opset{opset}.py": _only(partial(opset_module, opset)) for opset in range(1, NEWEST_OPSET + 1)},
-    **{f"ovir/opset{opset}.pyi": _only(partial(stub, opset)) for opset in range(1, NEWEST_OPSET + 1)},
+    **{name: _only(make) for name, make in STUBS.items()},
     "docs/diagnostics.md": with_codes,
     "docs/operations.md": _only(operations_page),
     "docs/old-releases.md": with_releases,

@@ -7,11 +7,10 @@ import re
 import sys
 from typing import Any
 
-from ovir.checks.rules import CODES
 from ovir.cli.options.arguments import add_command, raise_usage_error
 from ovir.cli.terminal.display import has_colors, lines_for_terminal, terminal_width
 from ovir.cli.terminal.output import say, say_table
-from ovir.diagnostics.codes import Code, section
+from ovir.diagnostics.codes import CODES, Code, section
 from ovir.diagnostics.wording import did_you_mean
 
 
@@ -54,6 +53,9 @@ def _say_section(text: str) -> None:
 def _matching(text: str) -> list[Code]:
     """Return the codes that a text names or begins, such as ``OVIR402``, ``ovir402``, ``402`` or ``4``."""
     digits = re.sub("^OVIR", "", text.strip().upper())
+    if f"OVIR{digits}" not in CODES:  # a code of a rule, or the beginning of several codes
+        import ovir.checks.rules  # noqa: F401
+
     found = [code for code in CODES.values() if code.id.startswith(f"OVIR{digits}")]
     if not found:
         hint = did_you_mean(f"OVIR{digits}", CODES, "{}") or "`ovir explain` lists the codes"
