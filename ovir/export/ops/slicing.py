@@ -60,23 +60,18 @@ def strided_slice(
     sliced: list[tuple[int, Size, Size, Size]] = []
     dropped: list[tuple[int, Size]] = []
     added: list[int] = []
-    axis = place = 0
-    for i, role in enumerate(op.position_roles(len(begins), rank)):
+    place = 0
+    for role, i, axis in op.roles(len(begins), rank):
         if role == "new axis":
             added.append(place)
-        elif role == "ellipsis":
-            hidden = op.hidden_count(len(begins), rank)
-            axis, place = axis + hidden, place + hidden
         elif role == "shrink":
             dropped.append((axis, begins[i]))
-            axis, place = axis + 1, place - 1
-        else:
+        elif role == "slice":
             first = _end_of(graph, strides[i], LAST, 0) if _is_set(op.begin_mask, i) else begins[i]
             last = _end_of(graph, strides[i], FIRST, LAST) if _is_set(op.end_mask, i) else ends[i]
             if not (first == 0 and last == LAST and strides[i] == 1):
                 sliced.append((axis, first, last, strides[i]))
-            axis += 1
-        place += role != "ellipsis"
+        place += role != "shrink"
     if sliced:
         axes, starts, stops, steps = (vector(graph, sizes) for sizes in zip(*sliced, strict=True))
         data = _strided(graph, data, starts, stops, axes, steps)
