@@ -140,6 +140,7 @@ class Side(Protocol):
 
         Sides that can compare them in one way only do nothing.
         """
+        return
 
     def recorded_inputs(self) -> dict[int, Array]:
         """Return the inputs of a recording, by position; raise InputError if one is missing."""
@@ -179,9 +180,11 @@ class Side(Protocol):
 
     def open(self) -> None:
         """Make sure that the side is there; raise EngineMissingError if it is not."""
+        return
 
     def close(self) -> None:
         """Release what the side holds."""
+        return
 
 
 # --------------------------------------------------------------------------- the layers of a second model
