@@ -20,8 +20,7 @@ from ovir.fuzzing import (  # noqa: F401  (they register recipes)
     recipes_regions,
     recipes_windows,
 )
-from ovir.fuzzing.making import Input, Make
-from ovir.fuzzing.models import VERSIONS
+from ovir.fuzzing.making import VERSIONS, Input, Make
 from ovir.fuzzing.net import End, Net, output
 from ovir.fuzzing.recipes import RECIPES, recipe_name
 from ovir.ops import find

@@ -12,8 +12,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.errors import OvirError
 from ovir.fuzzing.cases import draw, write
-from ovir.fuzzing.making import Input, Make
-from ovir.fuzzing.models import VERSIONS
+from ovir.fuzzing.making import VERSIONS, Input, Make
 from ovir.fuzzing.net import End, Net
 from ovir.ops import find
 from ovir.runtime.compiled import CompiledModel

@@ -11,11 +11,19 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.ops.base.opsets import OPERATIONS
 
 REALS = ("f32", "f32", "f32", "f16", "bf16", "f64")
 INTEGERS = ("i32", "i64", "i64", "u8", "i8", "i16", "u16", "u32", "u64")
 INDICES = ("i32", "i64")
 NARROW = ("i4", "u4", "u1", "u2", "u3", "u6", "nf4", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1", "string")
+
+VERSIONS: list[tuple[str, int]] = sorted((kind, opset) for kind, versions in OPERATIONS.items() for opset in versions)
+"""Type and opset of each operation version.
+
+The remainder of a seed chooses one of them, and the quotient its model, which is the same whatever other versions there
+are.
+"""
 
 
 @dataclass

@@ -9,16 +9,10 @@ from dataclasses import dataclass
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.errors import InputError
+from ovir.fuzzing.making import VERSIONS
 from ovir.model import Model, read_model
-from ovir.ops.base.opsets import OPERATIONS
 from ovir.runtime.inputs import Feeds, collect_inputs
 
-VERSIONS: list[tuple[str, int]] = sorted((kind, opset) for kind, versions in OPERATIONS.items() for opset in versions)
-"""Type and opset of each operation version.
-
-The remainder of a seed chooses one of them, and the quotient its model, which is the same whatever other versions there
-are.
-"""
 NAMES = [f"{kind}-{opset}" for kind, opset in VERSIONS]
 _GRAPHS = 8
 """One of so many models is a graph of several layers."""

@@ -9,7 +9,7 @@ from ovir.core.element_types import ElementType
 from ovir.fuzzing import cases
 from ovir.fuzzing.cases import Case as Case
 from ovir.fuzzing.making import INTEGERS, NARROW, REALS, Make, random_array
-from ovir.fuzzing.models import VERSIONS as VERSIONS
+from ovir.fuzzing.making import VERSIONS as VERSIONS
 from ovir.ops.base.operator import Operator
 
 _ODD_INTEGERS = (-1, 0, 1, 2, 3, 7, 64, 1 << 20, 10**9, 2**31, 2**62, -(2**63))
