@@ -295,7 +295,7 @@ class StridedSlice(SlicingBase):
         steps = count.length
         begins, ends = positions(begin, steps), positions(end, steps)
         dims: list[Dimension] = []
-        for role, i, axis in self._roles(steps, data.shape.rank):
+        for role, i, axis in self.roles(steps, data.shape.rank):
             if role == "slice":
                 step = 1 if stride is None else self.known_step("stride", stride, i)
                 dims.append(sliced(data.shape[axis], *self._ends(i, step, begins[i], ends[i]), step))
@@ -313,7 +313,7 @@ class StridedSlice(SlicingBase):
     def run(self, data: Array, begin: Array, end: Array, stride: Array | None = None) -> Array:
         strides = [1] * len(begin) if stride is None else stride.tolist()
         index: list[Index] = []
-        for role, i, axis in self._roles(len(begin), data.ndim):
+        for role, i, axis in self.roles(len(begin), data.ndim):
             if role == "slice":
                 step = int(strides[i])
                 self.require(step != 0, "stride[{}] must not be 0", i)
@@ -335,7 +335,7 @@ class StridedSlice(SlicingBase):
         ellipses = sum(self.ellipsis_mask)
         self.require(ellipses <= 1, "ellipsis_mask must have at most one 1, got {}", list(self.ellipsis_mask))
 
-    def _roles(self, count: int, rank: int) -> list[tuple[str, int, int]]:
+    def roles(self, count: int, rank: int) -> list[tuple[str, int, int]]:
         """Return what is done with each dimension, "slice", "shrink", "whole" or "new axis", with the position of the
         inputs that asks for it and the axis of the data."""
         roles = []

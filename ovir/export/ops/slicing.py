@@ -93,20 +93,15 @@ def _plan(
     if rank is None:  # it matters for an ellipsis only
         graph.require(not any(op.ellipsis_mask), "the rank of data is unknown")
         rank = len(begins)
-    axis = place = 0
-    for i, role in enumerate(op.position_roles(len(begins), rank)):
+    place = 0
+    for role, i, axis in op.roles(len(begins), rank):
         if role == "new axis":
             plan.added.append(place)
-        elif role == "ellipsis":
-            hidden = op.hidden_count(len(begins), rank)
-            axis, place = axis + hidden, place + hidden
         elif role == "shrink":
             plan.dropped.append((axis, begins[i]))
-            axis, place = axis + 1, place - 1
-        else:
+        elif role == "slice":
             _add_slice(graph, op, plan, i, axis, begins[i], ends[i], steps[i])
-            axis += 1
-        place += role != "ellipsis"
+        place += role != "shrink"
     return plan
 
 
