@@ -181,7 +181,9 @@ _numbers = count()
 def test_at_random_moments(name: str, files: Files) -> None:
     random_number = random.Random(name).random
     step = SECONDS / MOMENTS
-    cases = [(form, step * (moment + random_number())) for form in ("script", "module") for moment in range(MOMENTS)]
+    first = list(COMMAND_LINES).index(name)  # one form after the other
+    forms = [("script", "module")[(first + moment) % 2] for moment in range(MOMENTS)]
+    cases = [(form, step * (moment + random_number())) for moment, form in enumerate(forms)]
     with ThreadPoolExecutor(4) as pool:
         endings = [
             (case, pool.submit(_interrupt, files, next(_numbers), case[0], COMMAND_LINES[name], case[1]))

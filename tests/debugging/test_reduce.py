@@ -422,7 +422,9 @@ def test_a_difference_on_a_device_ends_at_its_layer(device: pytest.MonkeyPatch) 
     """The status is the one of `ovir compare` for a difference."""
     device.setenv("OVIR_TEST_FAULT", "wrong:MatMul")
     check = "ovir compare {} --against openvino:CPU --config INFERENCE_PRECISION_HINT=f32"
-    found = ovir.reduce(small_net(), check)
+    x = ops.parameter([2, 3], "f32", name="x")
+    product = ops.matmul(x, np.eye(3, dtype=np.float32), False, False, name="product")
+    found = ovir.reduce(ovir.Model([ops.tanh(product, name="tanh")], [x]), check)
     assert found.status == 1
     assert [layer.name for layer in found.model.layers if layer.inputs and layer.outputs] == ["product"]
 
