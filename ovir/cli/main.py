@@ -12,7 +12,7 @@ import sys
 from collections.abc import Generator, Iterable, Sequence
 from typing import NoReturn, TextIO
 
-from ovir.cli.options.arguments import HelpFormatter, Parser, refuse_overwriting
+from ovir.cli.options.arguments import HelpFormatter, Parser, check_html, refuse_overwriting
 from ovir.cli.terminal.output import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, print_message, status_of
 from ovir.cli.terminal.progress import showing_progress
 from ovir.cli.terminal.signals import Terminated, requests
@@ -200,7 +200,12 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         arguments.command_line = ["ovir", *(sys.argv[1:] if argv is None else map(str, argv))]
         refuse_overwriting(arguments)
+        check_html(arguments)
         with showing_progress():
+            if getattr(arguments, "extension", None):
+                from ovir.cli.options.opening import load_extensions  # most calls need none
+
+                load_extensions(arguments.extension)
             status: int = arguments.run(arguments)
     except BrokenPipeError:
         raise

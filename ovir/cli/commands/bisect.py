@@ -8,7 +8,7 @@ from typing import Any
 
 from ovir.cli.options.arguments import add_command, add_json, add_model, add_shape, output_file
 from ovir.cli.options.inputs import add_input_sets
-from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.options.opening import add_extension
 from ovir.cli.options.other_side import add_other_side, add_tolerances, open_sides
 from ovir.cli.terminal.output import (
     DONE,
@@ -62,7 +62,6 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    load_extensions(arguments.extension)
     sides = open_sides(arguments)
     with reported("excluding layers", sides.note) as update:
         found = bisect_as(sides.options, sides.model, arguments.output, update)

@@ -24,7 +24,6 @@ from ovir.cli.options.arguments import (
     add_html,
     add_shape,
     add_workers,
-    check_html,
     check_target,
     file_name,
     group_of,
@@ -320,8 +319,6 @@ def run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
     _refuse_contradictions(arguments)
     verdict = Verdict(arguments, settings)
-    check_html(arguments)
-    load_extensions(arguments.extension)
     failing = list(Severity)[: list(Severity).index(settings.fail_on) + 1]
     output = _Output(arguments, failing)
     options = _check_options(arguments, settings)

@@ -14,7 +14,6 @@ from ovir.cli.options.arguments import (
     add_model,
     add_shape,
     add_workers,
-    check_html,
     group_of,
     opened_workers,
     positive,
@@ -23,7 +22,7 @@ from ovir.cli.options.arguments import (
 )
 from ovir.cli.options.inputs import add_input_sets
 from ovir.cli.options.node_data import add_node_data, check_node_data, write_node_data
-from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.options.opening import add_extension
 from ovir.cli.options.other_side import add_executed, add_other_side, add_tolerances, config_of, is_recorded, open_sides
 from ovir.cli.terminal.output import (
     DONE,
@@ -373,9 +372,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    check_html(arguments)
     check_node_data(arguments)
-    load_extensions(arguments.extension)
     executed = None if arguments.executed is None else read_executed(arguments.executed)
     mode: LayerMode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
     sides = open_sides(arguments, mode)

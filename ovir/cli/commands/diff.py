@@ -13,12 +13,11 @@ from ovir.cli.options.arguments import (
     add_json,
     add_legacy_io,
     amount,
-    check_html,
     file_name,
     natural,
     write_html,
 )
-from ovir.cli.options.opening import add_extension, add_no_weights, load_extensions, read_model_or_topology
+from ovir.cli.options.opening import add_extension, add_no_weights, read_model_or_topology
 from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, say, say_json
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.diagnostics.wording import plural, readable
@@ -62,8 +61,6 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    check_html(arguments)
-    load_extensions(arguments.extension)
     try:
         how = {"no_weights": arguments.no_weights, "legacy_io": arguments.legacy_io}
         a = read_model_or_topology(arguments.a, arguments.weights_a, **how)

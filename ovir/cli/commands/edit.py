@@ -16,7 +16,6 @@ from ovir.cli.options.opening import (
     add_extension,
     add_no_weights,
     constants_of_sizes,
-    load_extensions,
     read_model_or_topology,
 )
 from ovir.cli.options.preprocessing import add_options, preprocess_inputs
@@ -447,7 +446,6 @@ def _add(group: Any, edit: Edit) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    load_extensions(arguments.extension)
     if arguments.output is None and not arguments.dry_run:
         raise_usage_error("there is no file to write", "name it with -o OUT.xml, or try the edits with --dry-run")
     if arguments.no_weights and not arguments.dry_run:

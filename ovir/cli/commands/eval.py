@@ -25,7 +25,7 @@ from ovir.cli.options.arguments import (
 )
 from ovir.cli.options.compiling import add_compiling, compiled_as, open_runnable
 from ovir.cli.options.inputs import add_images, add_input_files, input_files
-from ovir.cli.options.opening import add_extension, load_extensions, load_user_module
+from ovir.cli.options.opening import add_extension, load_user_module
 from ovir.cli.options.other_side import add_device, config_of, is_recorded, open_other
 from ovir.cli.terminal.output import DONE, WRONG, say, say_filled, say_json, say_table
 from ovir.cli.terminal.progress import advance
@@ -236,7 +236,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise_usage_error(_NO_DEVICE)
     config = config_of(arguments.config)
     metric = _metric(arguments)
-    load_extensions(arguments.extension)
     model = open_runnable(arguments)
     files = input_files(model, arguments)
     index = _output(model, arguments.output)

@@ -17,7 +17,7 @@ from ovir.cli.options.arguments import (
     raise_usage_error,
 )
 from ovir.cli.options.inputs import add_inputs, collect, save_inputs
-from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.options.opening import add_extension
 from ovir.cli.terminal.output import (
     DONE,
     WRONG,
@@ -88,7 +88,6 @@ def run(arguments: argparse.Namespace) -> int:
     given = [option for option in _OF_VERIFY if getattr(arguments, option) not in (None, [])]
     if given and not arguments.verify:
         raise_usage_error(f"--{given[0].replace('_', '-')} needs --verify: an export takes no inputs")
-    load_extensions(arguments.extension)
     model = open_model(arguments)
     print_diagnostics(model.diagnostics)
     exported = export_onnx(

@@ -12,7 +12,6 @@ from ovir.cli.options.opening import (
     absent_weights,
     add_extension,
     add_no_weights,
-    load_extensions,
     read_model_or_topology,
 )
 from ovir.cli.terminal.output import (
@@ -61,7 +60,6 @@ def _names(text: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    load_extensions(arguments.extension)
     model = read_model_or_topology(arguments.model, arguments.weights, no_weights=arguments.no_weights)
     part = model.extract(_tensors(model, arguments.inputs), _tensors(model, arguments.outputs))
     notes = list(_notes(model, part))

@@ -16,7 +16,7 @@ from ovir.cli.options.arguments import (
     raise_usage_error,
     share,
 )
-from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.options.opening import add_extension
 from ovir.cli.options.other_side import config_of
 from ovir.cli.terminal.display import last_line
 from ovir.cli.terminal.output import (
@@ -110,7 +110,6 @@ def run(arguments: argparse.Namespace) -> int:
     config = config_of(arguments.config)
     if arguments.prompt is None:
         raise_usage_error("--prompt is missing: give the text to continue, or - to read it from stdin")
-    load_extensions(arguments.extension)
     prompt = _standard_input() if arguments.prompt == "-" else arguments.prompt
     stream = None if arguments.json else _Stream()
     try:

@@ -9,7 +9,7 @@ from typing import Any
 from ovir.analysis.dynamic_dimensions import SizeOrigins, is_only_declared, name_of
 from ovir.checks.recovering import Recovered
 from ovir.cli.options.arguments import add_command, add_json, add_legacy_io, add_model, add_shape
-from ovir.cli.options.opening import add_extension, add_no_weights, load_extensions, open_recovering
+from ovir.cli.options.opening import add_extension, add_no_weights, open_recovering
 from ovir.cli.terminal.output import say, say_filled, say_json, say_table, status_of
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
@@ -34,7 +34,6 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    load_extensions(arguments.extension)
     recovered = open_recovering(arguments, legacy_io=arguments.legacy_io)
     model = recovered.model
     origins = SizeOrigins(model)

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from ovir.cli.commands.edit import is_layer, tensor_key
 from ovir.cli.options.arguments import add_command, add_json, file_name, output_file, raise_usage_error
-from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.options.opening import add_extension
 from ovir.cli.terminal.output import DONE, print_diagnostics, saved_as_json, say, say_json, say_table
 from ovir.diagnostics.wording import plural, readable
 from ovir.graph.names import input_named, tensor_names
@@ -41,7 +41,6 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    load_extensions(arguments.extension)
     first, second = read_model(arguments.first), read_model(arguments.second)
     if not arguments.connect:
         _refuse_nothing(first, second)

@@ -17,7 +17,7 @@ from ovir.cli.options.arguments import (
     raise_usage_error,
 )
 from ovir.cli.options.inputs import add_input_sets, inputs_of, random_note
-from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.options.opening import add_extension
 from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,
@@ -92,7 +92,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None and arguments.to == "int8":
         hint = "quantize the model with NNCF and give it the printed names as ignored_scope"
         raise_usage_error("-o marks layers for f16 and bf16; OpenVINO does not quantize models to int8 by itself", hint)
-    load_extensions(arguments.extension)
     model = open_model(arguments, legacy_io=arguments.legacy_io)
     print_diagnostics(model.diagnostics)
     inputs = inputs_of(model, arguments)

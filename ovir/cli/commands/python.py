@@ -10,7 +10,6 @@ from ovir.cli.options.opening import (
     absent_weights,
     add_extension,
     add_no_weights,
-    load_extensions,
     read_model_or_topology,
 )
 from ovir.cli.terminal.output import print_message, say
@@ -40,7 +39,6 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    load_extensions(arguments.extension)
     if arguments.output is not None:
         check_target("--output", arguments.output, ".py")
     model = read_model_or_topology(arguments.model, arguments.weights, no_weights=arguments.no_weights)

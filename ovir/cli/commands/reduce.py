@@ -17,7 +17,7 @@ from ovir.cli.options.arguments import (
     seconds,
 )
 from ovir.cli.options.inputs import add_inputs, collect, save_inputs
-from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.options.opening import add_extension
 from ovir.cli.terminal.output import DONE, print_message, say, say_filled, say_json, say_table
 from ovir.cli.terminal.progress import reported
 from ovir.core.arrays import Array
@@ -78,7 +78,6 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    load_extensions(arguments.extension)
     model = open_model(arguments)
     inputs = _inputs(model, arguments)
     last: list[Reduction] = []

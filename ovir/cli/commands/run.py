@@ -16,7 +16,6 @@ from ovir.cli.options.arguments import (
     add_model,
     add_shape,
     add_workers,
-    check_html,
     check_target,
     group_of,
     natural,
@@ -28,7 +27,7 @@ from ovir.cli.options.arguments import (
 from ovir.cli.options.compiling import add_compiling, compiled_as, named_arrays, open_runnable, taps_of
 from ovir.cli.options.inputs import add_input_files, add_inputs, collect, refuse_folders, save_inputs
 from ovir.cli.options.node_data import add_node_data, ranges_for_node_data, write_run_data
-from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.options.opening import add_extension
 from ovir.cli.terminal.output import (
     DONE,
     WRONG,
@@ -429,13 +428,11 @@ def run(arguments: argparse.Namespace) -> int:
 
         return run_many(arguments)
     _refuse_many(arguments)
-    check_html(arguments)
     for option in ("output", "save_inputs", "record"):
         if (target := getattr(arguments, option)) is not None:
             check_target(f"--{option.replace('_', '-')}", target, ".npz")
     watch = _watch(arguments) if arguments.watch is not None else None
     ranges = ranges_for_node_data(arguments)
-    load_extensions(arguments.extension)
     model = open_runnable(arguments)
     inputs = collect(model, arguments)
     inputs.warn()
@@ -449,8 +446,12 @@ def run(arguments: argparse.Namespace) -> int:
             results, seconds = _record(compiled, inputs.feeds, taps, listeners, arguments)
         else:
             results, seconds = _run_compiled(compiled, inputs.feeds, taps, listeners)
-        profile, profiled = _profile(compiled, inputs.feeds) if arguments.profile else (None, None)
-        times = _times(compiled, inputs.feeds, arguments.repeat) if arguments.repeat else None
+        profile = profiled = times = None
+        if arguments.profile or arguments.repeat:
+            from ovir.analysis.profile import profile_runs, time_runs
+
+            profile, profiled = profile_runs(compiled, inputs.feeds) if arguments.profile else (None, None)
+            times = time_runs(compiled, inputs.feeds, arguments.repeat) if arguments.repeat else None
     except RunError as error:
         inputs.hint_at_choices(model, error)
         from ovir.analysis.summary import not_run
@@ -462,7 +463,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.emulate == "f16" and watch is None:
         _print_clamped(model)
     if arguments.output is not None:
-        _save(arguments.output, results)
+        from ovir.io.tensor_files import save_npz
+
+        save_npz(arguments.output, named_arrays(results), "write the results")
     if arguments.node_data is not None:
         write_run_data(arguments.node_data, model, profile, ranges)
     shown = results, profile, seconds, profiled, times, arguments.top, watch
@@ -504,12 +507,6 @@ def _print_clamped(model: Model) -> None:
         print_message(f"and {plural(more, 'constant')} more")
 
 
-def _profile(compiled: CompiledModel, feeds: dict[int, Array]) -> tuple[Profile, RunTimes]:
-    from ovir.analysis.profile import profile_runs
-
-    return profile_runs(compiled, feeds)
-
-
 def _record(
     compiled: CompiledModel,
     feeds: dict[int, Array],
@@ -541,18 +538,3 @@ def _run_compiled(
     with stage("running") as timed:
         results = compiled(feeds, taps=taps, listeners=listeners)
         return results, timed.seconds
-
-
-def _times(compiled: CompiledModel, feeds: dict[int, Array], count: int) -> RunTimes:
-    from ovir.analysis.profile import time_runs
-
-    return time_runs(compiled, feeds, count)
-
-
-# --------------------------------------------------------------------------- outputs
-
-
-def _save(path: str, results: Results) -> None:
-    from ovir.io.tensor_files import save_npz
-
-    save_npz(path, named_arrays(results), "write the results")

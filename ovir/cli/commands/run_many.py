@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from ovir.cli.options.arguments import opened_workers, raise_usage_error
 from ovir.cli.options.compiling import compiled_as, named_arrays, open_runnable, taps_of
 from ovir.cli.options.inputs import input_files, refuse_single_inputs
-from ovir.cli.options.opening import load_extensions
 from ovir.cli.terminal.output import DONE, WRONG, print_message, say, say_json
 from ovir.cli.terminal.progress import advance
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -65,7 +64,6 @@ _OPTIONS = (
 def run_many(arguments: argparse.Namespace) -> int:
     """Run a model on the inputs that have no result yet, and return the exit status."""
     _refuse_contradictions(arguments)
-    load_extensions(arguments.extension)
     mark, options = _identity(arguments)  # before the model is read: if it changes meanwhile, inputs run again
     model = open_runnable(arguments)
     files = input_files(model, arguments, without=arguments.output)

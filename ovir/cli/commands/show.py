@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.summary import Provenance, Summary, provenance, summarize
 from ovir.checks.recovering import Recovered
-from ovir.cli.options.arguments import add_command, add_html, add_json, add_model, add_shape, check_html, write_html
-from ovir.cli.options.opening import add_extension, add_no_weights, load_extensions, open_recovering
+from ovir.cli.options.arguments import add_command, add_html, add_json, add_model, add_shape, write_html
+from ovir.cli.options.opening import add_extension, add_no_weights, open_recovering
 from ovir.cli.terminal.output import (
     format_count,
     listed_layers,
@@ -51,8 +51,6 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    check_html(arguments)
-    load_extensions(arguments.extension)
     recovered = open_recovering(arguments)
     model = recovered.model
     summary = summarize(model, arguments.weights)

@@ -12,7 +12,7 @@ from ovir.checks.checker import check
 from ovir.checks.recovering import Recovered, read_recovering
 from ovir.checks.rules import CODES
 from ovir.cli.options.arguments import add_command, add_model, add_shape, file_name, natural
-from ovir.cli.options.opening import add_extension, add_no_weights, load_extensions, open_recovering
+from ovir.cli.options.opening import add_extension, add_no_weights, open_recovering
 from ovir.cli.terminal.display import last_line
 from ovir.cli.terminal.output import DONE, print_diagnostics, print_message, say
 from ovir.cli.terminal.signals import Terminated
@@ -91,7 +91,6 @@ def _port(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     with open_server(arguments.port) as server:  # a busy port is reported before the work
-        load_extensions(arguments.extension)
         server.show(shown_models(_models(arguments), hide_constants=arguments.hide_constants))
         say(server.url)
         print_message("Ctrl-C stops the server")

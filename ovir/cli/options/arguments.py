@@ -268,19 +268,14 @@ def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
     """Return the shape of each input that ``--shape`` texts give, by position."""
     shapes: dict[int, PartialShape] = {}
     for text in texts:
-        name, shape_text = split_name(model, text)
-        if name is None and len(model.inputs) != 1:
-            names = ", ".join(f"'{port.any_name}'" for port in model.inputs) or "none"
-            raise_usage_error(f"--shape {text}: say for which input, as NAME={text}; the model's inputs are {names}")
-        try:
-            shape = PartialShape.parse(shape_text)
-        except ValueError as error:
-            port = model.inputs[input_named(model, name) if name is not None else 0]
-            raise_usage_error(f"--shape {text}: {error}", f"input '{port.any_name}' is {port.type} in the file")
-        index = input_named(model, name) if name is not None else 0
+        index, shape = split_input(model, "--shape", text)
+        port = model.inputs[index]
         if index in shapes:
-            raise_usage_error(f"--shape {text}: input '{model.inputs[index].any_name}' has two shapes")
-        shapes[index] = shape
+            raise_usage_error(f"--shape {text}: input '{port.any_name}' has two shapes")
+        try:
+            shapes[index] = PartialShape.parse(shape)
+        except ValueError as error:
+            raise_usage_error(f"--shape {text}: {error}", f"input '{port.any_name}' is {port.type} in the file")
     return shapes
 
 
@@ -294,6 +289,15 @@ def split_name(model: Model, text: str) -> tuple[str | None, str]:
         if name in known:
             return name, rest
     return (None, text) if os.path.isfile(text) else splits[0]
+
+
+def split_input(model: Model, option: str, text: str) -> tuple[int, str]:
+    """Split ``NAME=rest`` into the position of an input and the rest; the only input needs no name."""
+    name, rest = split_name(model, text)
+    if name is None and len(model.inputs) != 1:
+        names = ", ".join(f"'{port.any_name}'" for port in model.inputs) or "none"
+        raise_usage_error(f"{option} {text}: say for which input, as NAME={text}; the model's inputs are {names}")
+    return 0 if name is None else input_named(model, name), rest
 
 
 def raise_usage_error(message: str, hint: str | None = None) -> NoReturn:
@@ -335,7 +339,7 @@ def add_html(parser: argparse.ArgumentParser) -> None:
 
 def check_html(arguments: argparse.Namespace) -> None:
     """Raise an error if the report cannot be written, before the work that produces it."""
-    if arguments.html is not None:
+    if getattr(arguments, "html", None) is not None:
         from ovir.reports.writing import require_report
 
         check_target("--html", arguments.html, ".html")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, NamedTuple
 
-from ovir.cli.options.arguments import raise_usage_error, split_name
-from ovir.graph.names import input_named
+from ovir.cli.options.arguments import raise_usage_error, split_input
 from ovir.model import Model
 
 _TYPES = "u8, f16, ..."
@@ -58,7 +57,7 @@ def preprocess_inputs(model: Model, arguments: argparse.Namespace) -> list[tuple
     wanted: dict[int, dict[str, Any]] = {}
     for item in OPTIONS:
         for text in _given(arguments, item):
-            index, value = _split(model, item, text)
+            index, value = split_input(model, item.option, text)
             keywords = wanted.setdefault(index, {})
             if item.keyword in keywords:
                 raise_usage_error(f"{item.option} {text}: input '{model.inputs[index].any_name}' has it twice")
@@ -80,15 +79,6 @@ def preprocess_inputs(model: Model, arguments: argparse.Namespace) -> list[tuple
 def _given(arguments: argparse.Namespace, item: Option) -> list[str]:
     texts: list[str] = getattr(arguments, item.option.removeprefix("--").replace("-", "_"))
     return texts
-
-
-def _split(model: Model, item: Option, text: str) -> tuple[int, str]:
-    """Return the position of the input that an option is about, and the value."""
-    name, value = split_name(model, text)
-    if name is None and len(model.inputs) != 1:
-        names = ", ".join(f"'{port.any_name}'" for port in model.inputs) or "none"
-        raise_usage_error(f"{item.option} {text}: say for which input, as NAME={text}; the model's inputs are {names}")
-    return 0 if name is None else input_named(model, name), value
 
 
 def _values(item: Option, value: str, text: str) -> dict[str, Any]:
