@@ -15,7 +15,6 @@ import pytest
 import ovir
 from ovir.checks.recovering import read_recovering
 from ovir.checks.rules import CODES
-from ovir.inference import models
 from ovir.inference.engine import Engine
 
 DATA = Path(__file__).parent.parent / "data" / "bad"
@@ -85,7 +84,10 @@ def test_read_model_raises_all_errors_that_are_not_tolerated() -> None:
 
 def test_a_file_is_inferred_at_most_with_declared_types_and_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     inferences: list[Engine] = []
-    monkeypatch.setattr(models, "Engine", lambda *given: inferences.append(engine := Engine(*given)) or engine)
+    infer = Engine.infer_whole
+    monkeypatch.setattr(
+        Engine, "infer_whole", lambda engine, *given: inferences.append(engine) or infer(engine, *given)
+    )
     often = {}
     for path in FILES:
         for call in (ovir.check, read_recovering):
