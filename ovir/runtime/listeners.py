@@ -36,9 +36,11 @@ class Listener(Protocol):
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
         """Handle a layer that is about to run, with the arrays of its inputs."""
+        return  # without a statement, type checkers consider the method abstract, and refuse subclasses without it
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Handle a layer that has run, with the arrays of its inputs and outputs."""
+        return
 
 
 class ResultListener(Listener):

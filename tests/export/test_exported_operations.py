@@ -87,3 +87,9 @@ def test_operation(index: int, kind: str, birth: int, opset: int) -> None:
 def test_the_operations_that_are_not_exported_are_those_with_a_reason() -> None:
     left = {name.rpartition("-")[0] for name, target, _ in rows() if target == NOT_EXPORTED}
     assert IN_PARTS_BY_NUMPY.keys() == left
+
+
+def test_limits_continue_a_sentence() -> None:
+    # `ovir ops` puts a semicolon before them and a period after them.
+    for name, target, limits in rows():
+        assert target == NOT_EXPORTED or not limits.endswith("."), name

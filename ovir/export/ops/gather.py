@@ -26,7 +26,7 @@ from ovir.export.support import data_type
 from ovir.ops.compressed import Codes
 from ovir.ops.gather import Gather1, Gather7, Gather8, GatherBase, GatherElements, GatherND5, GatherND8, GatherTree
 
-_LIMITS = "Indices outside of the data are an error, unless they and the size of the axis (not 0) are known."
+_LIMITS = "indices outside of the data are an error, unless they and the size of the axis (not 0) are known"
 
 
 @exports(Gather1, Gather7, Gather8, to="Gather; GatherND with batch_dims", limits=_LIMITS)
