@@ -29,7 +29,7 @@ JOBS = {
     "change a model": ("edit", "extract", "join", "export"),
     "operations and code": ("ops", "python"),
 }
-"""The commands, grouped by purpose. Each is a module of this package."""
+"""The commands, grouped by purpose. Each is a module of ``ovir.cli.commands``."""
 COMMANDS = tuple(name for names in JOBS.values() for name in names)
 
 _EXAMPLES = """\

@@ -132,8 +132,8 @@ def _rounding(model: Model, exported: Exported, calls: Sequence[_Call], criterio
 def _calls(
     model: Model, exported: Exported, inputs: Sequence[Array], session: OnnxSession, criterion: Criterion
 ) -> Iterator[_Call]:
-    plan = WalkPlan(model, with_constants=False, keeps_state=True)
     readers = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)}
+    plan = WalkPlan(model, with_constants=False, keeps_state=True, wanted=readers.values())
     wanted = [*exported.outputs, *exported.state_outputs.values()]
     for call in range(CALLS_WITH_STATE if readers else 1):
         walk, depths = Walk(plan, collect_inputs(model, list(inputs), model.input_index)), Depths()

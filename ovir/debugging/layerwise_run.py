@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import prod
 
 import numpy as np
@@ -33,9 +33,13 @@ ENDS = ("Parameter", "Result", "Const")
 class WalkPlan:
     """The plan of a model in which layers are steps that other plans fold. One walk at a time may use it."""
 
-    def __init__(self, model: Model, *, with_constants: bool, keeps_state: bool = False) -> None:
-        """Plan a model: all layers that compute something are steps. Without ``with_constants``, those that depend on
-        constants alone are folded. With ``keeps_state``, a walk begins with the state that the one before it has left.
+    def __init__(
+        self, model: Model, *, with_constants: bool, keeps_state: bool = False, wanted: Collection[Layer] = ()
+    ) -> None:
+        """Plan a model: all layers that compute something are steps, but of the dead layers only those in ``wanted``.
+
+        Without ``with_constants``, layers that depend on constants alone are folded. With ``keeps_state``, a walk
+        begins with the state that the one before it has left.
 
         Compressed weights stay so, because a walk uses each of them once: a few tensors are in memory, not all.
         """
@@ -45,9 +49,9 @@ class WalkPlan:
         self.layers = [
             layer for layer in model.layers if not layer.is_dead and layer.type not in ENDS and layer not in folded
         ]
-        """The steps, in order."""
+        """The steps that are not dead, in order."""
         self.variables = Variables()
-        keep = frozenset(layer.key for layer in self.layers)
+        keep = frozenset(layer.key for layer in (*self.layers, *wanted))
         self.bindings = ExecutorCache(CompiledModel(model, keep_compressed=True), self.variables, keep, watched=True)
 
 

@@ -94,10 +94,10 @@ class CompiledModel(PublicNames):
             threads: The most threads that kernels use; by default one for each core.
             strict: Whether a value that the specification excludes is an error; otherwise OpenVINO's reference is
                 followed with a warning.
-            keep_compressed: Which weights stay as the file holds them, and are decompressed at each use: large
-                matrices of codes and tables of gathers, and weights of 16 bits if f32 would take more than half of the
-                free memory (None); all that have more than 65,536 elements, which makes runs slower (True); or none
-                (False).
+            keep_compressed: Which weights stay as the file holds them, and are decompressed at each use: tables of
+                gathers, codes of 4 and 8 bits if all of them would take more than 128 MiB in f32, and weights of 16
+                bits if f32 would take more than half of the free memory (None); all that have more than 65,536
+                elements, which makes runs slower (True); or none (False).
             emulate: ``"f16"`` or ``"bf16"``: weights and the results of layers are rounded to this type, as on a
                 device that computes in it; see docs/precision.md.
 

@@ -234,8 +234,8 @@ class Decompressions:
 
 
 def types_kept_compressed(model: LayerGraph) -> frozenset[ElementType]:
-    """Return the types of the weights that stay compressed by default, because all of a model, its bodies included,
-    take too much memory in f32: more than half of what is free for 16 bits, and than ``SMALL`` for codes."""
+    """Return the types of the weights that stay compressed by default, because all of them in a model and its bodies
+    take too much memory in f32: for 16 bits, more than half of what is free, and for codes, more than ``SMALL``."""
     sizes: Counter[ElementType] = Counter()
     for layer in model.walk():
         if isinstance(op := layer.operator, Const):

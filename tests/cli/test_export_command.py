@@ -90,6 +90,17 @@ def test_variables_that_grow_are_compared_once(tmp_path: Path) -> None:
     assert found.within
 
 
+def test_a_variable_that_nothing_uses_is_an_input_of_the_comparison(tmp_path: Path) -> None:
+    net = Net()
+    net.op("ReadValue", net.const(np.zeros(2, np.float32)), opset=6, variable_id="v", variable_type="f32", variable_shape="2")  # fmt: skip
+    net.result(net.op("ReLU", net.parameter("x", "2"), names=["y"]))
+    model = ovir.read_model(net.write(tmp_path))
+    exported = ovir.export_onnx(model, tmp_path / "model.onnx")
+    assert exported.state_inputs == {"v": "v"}
+    found = verify_export(model, exported, [np.ones(2, np.float32)])
+    assert [(o.name, o.call, o.found.within) for o in found.outputs] == [("y", 0, True), ("y", 1, True)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
