@@ -167,14 +167,17 @@ def _or(bound: float, other: float) -> float:
 
 
 def _followed(model: Model, given: Sequence[_Fact], counters: Mapping[int, _Counter]) -> list[_Fact]:
-    """Return what holds of the results of a model for such parameters."""
+    """Return what holds of the results of a model for such parameters.
+
+    The model may be at fault: of a tensor that no layer in it computes, nothing is known.
+    """
     known: dict[Port, _Fact] = {}
     for port, fact in zip(model.inputs, given, strict=True):
         known[port.layer.outputs[0]] = fact
     for layer in model.layers:
         if layer.type in ("Parameter", "Result"):
             continue
-        inputs = [_Fact() if port.source is None else known[port.source] for port in layer.inputs]
+        inputs = [_Fact() if port.source is None else known.get(port.source, _Fact()) for port in layer.inputs]
         found = _of_if(layer, inputs, counters) if layer.type == "If" else None
         for index, port in enumerate(layer.outputs):
             fact = found[index] if found is not None and index < len(found) else _of_layer(layer, inputs, counters)
@@ -188,7 +191,7 @@ def _followed(model: Model, given: Sequence[_Fact], counters: Mapping[int, _Coun
     results = []
     for port in model.outputs:
         source = port.layer.inputs[0].source
-        results.append(_Fact() if source is None else known[source])
+        results.append(_Fact() if source is None else known.get(source, _Fact()))
     return results
 
 
@@ -421,10 +424,11 @@ def _either(a: float | None, b: float | None) -> float | None:
 
 
 def _of_if(layer: Layer, inputs: Sequence[_Fact], counters: Mapping[int, _Counter]) -> list[_Fact]:
-    """Return what holds of the outputs of an If."""
+    """Return what holds of the outputs of an If; nothing if it is at fault."""
     branches = []
-    assert layer.operator is not None
     for name in ("then", "else"):
+        if layer.operator is None or name not in layer.bodies or name not in layer.operator.wiring:
+            return []
         body, wiring = layer.bodies[name], layer.operator.wiring[name]
         feeds = {item.parameter: item.external for item in wiring.inputs if item.external >= 0}
         given = [inputs[feeds[i]] if i in feeds else _Fact() for i in range(len(body.inputs))]

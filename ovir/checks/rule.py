@@ -203,7 +203,8 @@ class Constant:
             return False
         starts = range(0, count, _BLOCK)
         blocks = (self.op.elements(start, min(start + _BLOCK, count)) for start in starts)
-        return not any(block.view(np.uint8).any() and block.any() for block in blocks)  # bytes are faster than numbers
+        with np.errstate(invalid="ignore"):  # signaling NaN
+            return not any(block.view(np.uint8).any() and block.any() for block in blocks)  # bytes are faster
 
     @cached_property
     def data(self) -> Array | None:

@@ -63,7 +63,7 @@ def _pinned(layer: Layer, by_symbol: Mapping[int, Port], items: Set[int]) -> tup
             is_fixed = data.index == 0 and result.is_static and result.least_size and _has_constants(layer.inputs[1:2])
             found = (batch or places) if is_fixed and layer.type == "Reshape" else batch if is_fixed else {}
         elif layer.type in _SLICING:
-            has_items = data.index == 0 and 1 < len(result) == len(data.shape) and _has_constants(layer.inputs[1:])
+            has_items = data.index == 0 and 1 < len(result) == data.shape.rank and _has_constants(layer.inputs[1:])
             pairs = batch.items() if has_items else ()
             found = {axis: symbol for axis, symbol in pairs if _is_cut(result[axis], data.shape[axis])}
         elif layer.type in _MERGING or hasattr(layer.operator, "auto_broadcast"):

@@ -30,6 +30,13 @@ def test_negative_indices(kind: str, opset: int, code: str | None) -> None:
     assert codes(net).keys() == ({code} if code else set())
 
 
+@pytest.mark.parametrize("bits", [np.uint16([0x7D00]), np.uint32([0x7FA00000]), np.uint64([0x7FF4000000000000])])
+def test_signaling_nan_is_reported_without_a_warning_of_numpy(bits: np.ndarray) -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.const(np.tile(bits, 9).view(f"f{bits.itemsize}"))))
+    assert "OVIR510" in codes(net)
+
+
 def test_negative_indices_of_gather_nd() -> None:
     for opset, expected in (5, {"OVIR703"}), (8, set()):
         net = Net()

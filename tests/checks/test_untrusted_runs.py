@@ -190,6 +190,27 @@ def test_conditions_that_may_end_are_no_error(name: str, tmp_path: Path) -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('type="Less" version="opset1"', 'type="Result" version="opset1"'),
+        ('external_port_id="', 'external_port_id="x'),
+        ("then_body", "another_body"),
+        ("<edge ", "<vertex "),
+    ],
+)
+def test_conditions_that_are_at_fault_themselves(old: str, new: str, tmp_path: Path) -> None:
+    state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
+    made = loop(np.int64(-1), ENDING["an If"][0], state, fixed, plus_one)
+    path = tmp_path / "model.xml"
+    ovir.save_model(ovir.Model([made.outputs[0]], [state, fixed]), path)
+    before, start, after = path.read_text(encoding="utf-8").partition('type="If"')
+    path.write_text(before + start + after.replace(old, new), encoding="utf-8")
+    found = ovir.check(path)
+    assert any(d.severity == "error" for d in found)
+    assert "OVIR999" not in {d.code for d in found}, found
+
+
 def test_the_count_of_a_counter_is_multiplied(tmp_path: Path) -> None:
     state, fixed = ops.parameter([1, 2], "f32", name="state"), ops.parameter([1, 2], "f32", name="fixed")
 

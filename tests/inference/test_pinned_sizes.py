@@ -1,5 +1,6 @@
 """Constants that fix a size which an input leaves open: which layers are named, and which are not."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,6 +80,16 @@ def test_other_sizes_than_the_number_of_items() -> None:
     (found,) = pinned_sizes(model_of(lambda x: ops.reshape(x, [2, 32], False), "2,?,8"))
     assert found.hint is None
     assert not list(pinned_sizes(model_of(lambda x: ops.slice(x, [0], [4], [1], [0]), "?")))  # a list that is cut off
+
+
+def test_a_slice_of_data_that_a_faulty_file_leaves_out(tmp_path: Path) -> None:
+    path = tmp_path / "model.xml"
+    ovir.save_model(model_of(lambda x: ops.strided_slice(ops.relu(x), [0], [2], [1], [0], [0]), "?,4,8"), path)
+    text = re.sub('<edge from-layer="[0-9]+" from-port="1"', '<edge from-layer="99" from-port="1"', path.read_text())
+    path.write_text(text, encoding="utf-8")
+    found = {d.code for d in ovir.check(path)}
+    assert "OVIR206" in found
+    assert "OVIR999" not in found
 
 
 @pytest.mark.parametrize("command", ["run", "infer", "check", "compare"])
