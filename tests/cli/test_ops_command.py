@@ -8,6 +8,7 @@ import pytest
 from ovir.cli.pages.operation_examples import example_of, output_of
 from ovir.cli.pages.operation_markdown import GROUPS, groups, operation_page, operations_page
 from ovir.cli.pages.operation_pages import described, entries, inputs_of, outputs_of
+from ovir.core.element_types import ElementType, boolean, f32, i64
 from ovir.ops import find
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
 
@@ -114,3 +115,14 @@ def test_types_are_those_that_inference_accepts() -> None:
     weights = "`x`, `initial_hidden_state`, `initial_cell_state`, `w`, `r` and `b`"
     assert outputs_of(cell) == [f"the type of {weights}"] * 2
     assert outputs_of(loop) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "birth", "accepted"), [("Interpolate", 11, (f32, i64)), ("Reverse", 1, (boolean, i64))]
+)
+def test_types_that_only_some_choice_of_an_attribute_accepts(
+    name: str, birth: int, accepted: tuple[ElementType, ...]
+) -> None:
+    operation = find(name, birth)
+    assert operation is not None
+    assert set(accepted) <= set(inputs_of(operation)[1].types or ())

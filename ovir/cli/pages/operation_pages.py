@@ -381,8 +381,14 @@ def _is_inferred(cls: type[Operator], inputs: Sequence[TensorType]) -> bool:
 
 
 def _refuses_type(cls: type[Operator], inputs: Sequence[TensorType]) -> bool:
+    """Return whether inference refuses a type, whichever of its choices an attribute has."""
+    choices: Iterator[dict[str, object]] = ({a.field: choice} for a in cls.attributes.values() for choice in a.choices)
+    return all(_refuses_with(cls, inputs, attributes) for attributes in ({}, *choices))
+
+
+def _refuses_with(cls: type[Operator], inputs: Sequence[TensorType], attributes: dict[str, object]) -> bool:
     try:
-        _infer(cls, inputs)
+        _infer(cls, inputs, **attributes)
     except OperatorError as error:
         return error.code is ELEMENT_TYPE
     return False
