@@ -521,8 +521,8 @@ class Session:
     ) -> None:
         """Compare for sets of inputs, which are numbered from ``first`` on.
 
-        Sides that have outputs first are compared twice: without a mode for outputs, then with one for layers. They may
-        be able to run the whole model, or not. Others are compared in one go.
+        A side that has outputs first is compared twice: without a mode for its outputs, then with one for its layers;
+        ``runs_whole`` says whether it was able to run the whole model. Any other side is compared once.
         """
         self._total += len(self._plan.layers) * len(sets)
         if mode is not None:

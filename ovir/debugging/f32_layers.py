@@ -100,9 +100,10 @@ def _softmax(layer: Layer, sources: list[Port]) -> list[Layer]:
 
 
 def _with_second(layer: Layer, sources: list[Port], inner: str, outer: str) -> list[Layer]:
-    """Return the layers that change the second input by an element-wise operation with -1, and combine both then.
+    """Return the layers that change the second input by an element-wise operation with [-1, -1, ...], and then combine
+    both inputs.
 
-    With a single -1, OpenVINO would make a layer of the operation again.
+    From a single -1, OpenVINO would make a Subtract or a Divide again.
     """
     minus = _minus_ones(layer.outputs[0])
     if minus is None or layer.attributes.get("auto_broadcast", "numpy") != "numpy":

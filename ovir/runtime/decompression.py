@@ -43,7 +43,7 @@ from ovir.runtime.plan import applied_operator
 from ovir.system.python_runtime import free_memory
 
 SMALL = 1 << 27
-"""The bytes that the codes of a model, which have 8 bits or fewer, may take in f32, where all are decompressed once.
+"""The bytes in f32 up to which all codes of a model, which have 8 bits or fewer, are decompressed once.
 
 A product of one row with codes of up to 2^20 elements takes 1.3 to 1.9 times as long as with f32; beyond, 0.9 to 1.3
 times with 8 bits, and 1.2 to 2.9 with 4 bits. With 128 rows it takes 1.0 to 1.35 times as long.
