@@ -26,7 +26,7 @@ if __name__ == "__main__":  # as a module of the repository, not of the tests
     sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
 from fuzz.cases import VERSIONS, make_case
-from fuzz.trial import Trial, limit_memory, try_seed
+from fuzz.trial import Trial, limit_memory, limit_processor_time, try_seed
 
 _ROOTS = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 """Where ``ovir`` and the modules of the tests are."""
@@ -107,6 +107,7 @@ def work(first: int, count: int, log: Path, *, extreme: bool = False) -> None:
     limit_memory()
     with log.open("w", buffering=1) as file:
         for seed in range(first, first + count):
+            limit_processor_time()
             file.write(json.dumps(asdict(try_seed(seed, extreme=extreme))) + "\n")
 
 

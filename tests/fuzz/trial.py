@@ -54,22 +54,29 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, resource.RLIM_INFINITY))
 
 
+def limit_processor_time() -> None:
+    """End this process some seconds after the next model should have ended, as it may be stuck in C.
+
+    Only a process that does nothing but trials may be limited: a worker of pytest, which had run other tests for
+    minutes, was killed before its timer rang.
+    """
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + SECONDS) + 4, resource.RLIM_INFINITY))
+
+
 @contextlib.contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise _LateError after some seconds of processor time; a process that is stuck in C ends some seconds later."""
+    """Raise _LateError after some seconds of processor time."""
 
     def ring(*_: object) -> None:
         raise _LateError
 
     before = signal.signal(signal.SIGPROF, ring)
-    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + seconds) + 4, resource.RLIM_INFINITY))
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
-        resource.setrlimit(resource.RLIMIT_CPU, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 def try_seed(seed: int, *, extreme: bool = False) -> Trial:

@@ -79,6 +79,13 @@ def test_strings_are_not_numbers() -> None:
         converted([1], "f32", "string")
 
 
+def test_the_destination_is_needed() -> None:
+    op = Convert()
+    op.input_types, op.output_types = (f32,), (op.destination_type,)
+    with pytest.raises(OperatorError, match="destination_type is missing"):
+        op.run(np.ones(1, np.float32))
+
+
 def test_inference() -> None:
     data = TensorType(f32, PartialShape.parse("?,2..5"))
     result = Convert(destination_type=i64).infer(data)
