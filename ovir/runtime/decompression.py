@@ -42,12 +42,15 @@ from ovir.ops.infrastructure import Const
 from ovir.runtime.plan import applied_operator
 from ovir.system.python_runtime import free_memory
 
-SMALL = 1 << 27
-"""The bytes in f32 up to which all codes of a model, which have 8 bits or fewer, are decompressed once.
+LARGE = 1 << 20
+"""The number of elements above which a matrix of codes of 4 or 8 bits stays compressed by default.
 
-A product of one row with codes of up to 2^20 elements takes 1.3 to 1.9 times as long as with f32; beyond, 0.9 to 1.3
-times with 8 bits, and 1.2 to 2.9 with 4 bits. With 128 rows it takes 1.0 to 1.35 times as long.
+Up to this size, a product of one row with codes takes 1.3 to 1.9 times as long as with f32; beyond, 0.9 to 1.3 times
+with 8 bits, and 1.2 to 2.9 with 4 bits. With 128 rows it takes 1.0 to 1.35 times as long.
 """
+
+SMALL = 1 << 27
+"""The bytes that all codes of a model may take in f32; beyond, smaller matrices stay compressed as well."""
 
 _SHARE = 0.5
 """The share of the free memory that weights of 16 bits may take in f32."""
@@ -343,7 +346,8 @@ def _stays_compressed(
     """Return whether weights that take less memory in the file stay as they are there.
 
     With True that is so for all weights, with False for none. With None it is so for tables that are only gathered
-    from, and for weights of ``kept_types``: for codes, if only gathers and products read them.
+    from, for weights of 16 bits of ``kept_types``, and for codes that only gathers and products read, if they are of
+    ``kept_types`` or more than ``LARGE``.
     """
     if keep_compressed is not None:
         return keep_compressed
@@ -351,12 +355,11 @@ def _stays_compressed(
     if all(isinstance(op, CompressedGather) for op in operations):
         return True
     element_type = main_constant(weights.port).outputs[0].element_type
-    return element_type in kept_types and (
-        element_type in _NARROW
-        or all(
-            isinstance(op, CompressedGather) or (isinstance(op, CompressedMatMul) and op.multiplies_codes)
-            for op in operations
-        )
+    if element_type in _NARROW:
+        return element_type in kept_types
+    return (element_type in kept_types or prod(weights.shape) > LARGE) and all(
+        isinstance(op, CompressedGather) or (isinstance(op, CompressedMatMul) and op.multiplies_codes)
+        for op in operations
     )
 
 

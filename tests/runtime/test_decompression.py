@@ -177,8 +177,11 @@ def test_products_with_kept_weights(
 
 @pytest.mark.parametrize("element_type", ["u4", "i4", "u8", "i8", "f16", "bf16"])
 @pytest.mark.parametrize("free", [0, 1 << 40])
-def test_what_stays_compressed_by_default(element_type: str, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decompression, "SMALL", 1 << 20)
+@pytest.mark.parametrize(("limit", "size"), [("LARGE", 1 << 17), ("SMALL", 1 << 20)])
+def test_what_stays_compressed_by_default(
+    element_type: str, free: int, limit: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decompression, limit, size)
     monkeypatch.setattr(decompression, "free_memory", lambda: free)
     for rows in (1 << 11, 1 << 12):
         codes = [ops.convert(ops.constant(np.ones((rows, 64)), element_type), "f16") for _ in range(2)]
@@ -188,7 +191,7 @@ def test_what_stays_compressed_by_default(element_type: str, free: int, monkeypa
         steps = ovir.compile_model(ovir.Model(results, [x, ids])).plan().steps
         kept = {step.layer.type: isinstance(step.operator, compressed_operations.Compressed) for step in steps}
         is_code = element_type[0] in "iu"
-        assert kept == {"MatMul": 2 * rows * 64 * 4 > decompression.SMALL if is_code else not free, "Gather": True}
+        assert kept == {"MatMul": rows == 1 << 12 if is_code else not free, "Gather": True}
 
 
 def test_codes_of_large_models_stay_compressed_by_default(monkeypatch: pytest.MonkeyPatch) -> None:

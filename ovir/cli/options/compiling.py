@@ -57,7 +57,8 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
         "--keep-compressed",
         action=argparse.BooleanOptionalAction,
         help="decompress weights at each use, or all of them at once (default: weights of 16 bits at once, if "
-        "they fit in half of the free memory; codes at once, if they take at most 128 MiB in f32)",
+        "they fit in half of the free memory; matrices of up to a million codes at once in "
+        "models whose codes take at most 128 MiB in f32)",
     )
 
 
