@@ -390,7 +390,7 @@ def _other_types_faults(call: _Call) -> Iterator[str]:
             yield from _repeated_faults(other, expected, _sizing_inputs(other))
 
 
-_ROUND_STEPS = ("FakeConvert",)
+_ROUND_STEPS = ("FakeConvert", "RGBtoNV12", "BGRtoNV12")
 """Operations whose formulas round intermediate results as well."""
 
 
