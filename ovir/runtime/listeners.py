@@ -51,9 +51,6 @@ class ResultListener(Listener):
         for port, array in zip(model.inputs, arrays, strict=True):
             self.did_run(port.layer, (), (array,))
 
-    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
-        """Do nothing before a layer."""
-
 
 def require_listeners(listeners: Sequence[object]) -> None:
     """Raise InputError unless ``listeners`` is a list of objects with the methods of Listener."""
