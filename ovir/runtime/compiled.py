@@ -112,7 +112,7 @@ class CompiledModel(PublicNames):
         self.strict: bool = strict
         """Whether a value that the specification excludes is an error."""
         self.keep_compressed: bool | None = keep_compressed
-        """Whether weights stay compressed: all that take less memory so, none, or (None) those of a large model."""
+        """Whether weights stay compressed: all that take less memory so, none, or (None) some by their size."""
         self.emulation = emulation_of(emulate)
         if keep_compressed and self.emulation is not None:
             message = "emulate and keep_compressed exclude each other: rounded weights are kept as f32"
