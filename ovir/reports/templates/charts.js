@@ -93,7 +93,7 @@ async function showChart(figure, chart) {
   new ResizeObserver(() => plot.isConnected && plot._fullLayout.width !== plot.clientWidth && draw(plot, chart)).observe(plot);
   plot.on("plotly_click", ({ points }) => {
     const layer = points[0].customdata;
-    if (typeof layer === "number") location.hash = `#layer:${layer}`;
+    if (typeof layer === "number") visit(`#layer:${layer}`);
   });
 }
 

@@ -179,6 +179,12 @@ function closeDrawer() {
   if (/^#(layer|row):/.test(location.hash)) history.replaceState(null, "", "#");
 }
 
+/** Go to a layer or a row, and show it at once: the next key starts from the row that is marked now. */
+function visit(target) {
+  if (target !== location.hash) history.pushState(null, "", target);
+  followAddress();
+}
+
 /** Show what the address of the page names after its #, a layer or a row. */
 function followAddress() {
   const [kind, first, second] = location.hash.slice(1).split(":");

@@ -91,7 +91,7 @@ class DataTable {
 
   open(row) {
     const target = row === undefined ? null : this.targetOf(row);
-    if (target !== null) location.hash = target;
+    if (target !== null) visit(target);
   }
 
   /** Return the address of what a row opens; null if there is nothing. */
