@@ -246,9 +246,8 @@ def test_keys_move_through_a_table(browser: Browser, reports: Path) -> None:
     assert browser.run("return document.activeElement.type") == "search"
     browser.run("location.hash = ''")
     browser.run("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowUp', bubbles: true}))")
-    assert (
-        browser.run("return location.hash") == "#row:0:0"
-    )  # the box moves through its table, as the table itself does
+    # The box moves through its table, as the table itself does.
+    assert browser.run("return location.hash") == "#row:0:0"
     assert browser.run("return document.activeElement.type") == "search"
 
 
