@@ -47,7 +47,7 @@ def test_one_fault() -> None:
     for fault in (*ALONE, long_cycle):
         for seed in range(2):
             if found := missed([fault], Plant(seed)):
-                wrong[fault.__name__, seed] = found
+                wrong[str(fault), seed] = found
     assert wrong == {}
 
 

@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -67,114 +68,88 @@ class Plant:
         return re.sub(r' fault="\w+"', "", text), marks
 
 
-def data_of(layer: etree._Element) -> etree._Element:
-    data = layer.find("data")
-    assert data is not None
-    return data
-
-
 # --------------------------------------------------------------------------- the faults
 
 
-def declared_output(plant: Plant) -> None:
-    port = plant.layer("ReLU", "Clamp", "SoftMax", "MatMul", "Add").find("output/port")
-    assert port is not None
-    port[0].text = "5"
-    plant.mark(port, "OVIR402")
+Change = Callable[[etree._Element], object]
+EDGE = "edge"
 
 
-def declared_output_type(plant: Plant) -> None:
-    port = plant.layer("ReLU", "Clamp", "SoftMax", "MatMul", "Add").find("output/port")
-    assert port is not None
-    port.set("precision", "FP16")
-    plant.mark(port, "OVIR403")
+@dataclass(frozen=True)
+class Simple:
+    """A fault of one element: one in a layer, by its path, or the edge into the layer."""
+
+    code: str
+    path: str
+    change: Change
+    types: tuple[str, ...]
+
+    def __call__(self, plant: Plant) -> None:
+        layer = plant.layer(*self.types)
+        element = plant.edge_into(layer) if self.path == EDGE else layer.find(self.path)
+        assert element is not None
+        self.change(element)
+        plant.mark(element, self.code)
 
 
-def declared_input(plant: Plant) -> None:
-    port = plant.layer("ReLU", "Clamp", "SoftMax", "Add").find("input/port")
-    assert port is not None
-    port[1].text = "9"
-    plant.mark(port, "OVIR406")
+def setting(key: str, value: str) -> Change:
+    return lambda element: element.set(key, value)
 
 
-def declared_input_type(plant: Plant) -> None:
-    port = plant.layer("ReLU", "Clamp", "SoftMax", "MatMul", "Add").find("input/port")
-    assert port is not None
-    port.set("precision", "FP16")
-    plant.mark(port, "OVIR407")
+def without(key: str) -> Change:
+    return lambda element: element.attrib.pop(key)
 
 
-def declared_constant(plant: Plant) -> None:
-    port = plant.layer("Const").find("output/port")
-    assert port is not None
-    port[0].text = "3"
-    plant.mark(port, "OVIR404")
+def with_size(axis: int, text: str) -> Change:
+    def change(port: etree._Element) -> None:
+        port[axis].text = text
+
+    return change
 
 
-def axis(plant: Plant) -> None:
-    data = data_of(plant.layer("SoftMax"))
-    data.set("axis", "2")
-    plant.mark(data, "OVIR305")
+def with_text(text: str) -> Change:
+    return lambda element: setattr(element, "text", text)
 
 
-def missing_attribute(plant: Plant) -> None:
-    data = data_of(plant.layer("Clamp"))
-    del data.attrib["max"]
-    plant.mark(data, "OVIR301")
+def misspelled(element: etree._Element) -> None:
+    element.set("type", f"{element.get('type')}e")
 
 
-def bad_attribute(plant: Plant) -> None:
-    data = data_of(plant.layer("Clamp"))
-    data.set("min", "low")
-    plant.mark(data, "OVIR302")
-
-
-def unknown_type(plant: Plant) -> None:
-    layer = plant.layer("ReLU", "MatMul", "Reshape")
-    layer.set("type", f"{layer.get('type')}e")
-    plant.mark(layer, "OVIR201")
-
-
-def not_in_opset(plant: Plant) -> None:
-    layer = plant.layer("ReLU", "MatMul", "Reshape", "Clamp")
-    layer.set("version", "opset17")
-    plant.mark(layer, "OVIR203")
+ANY = ("ReLU", "Clamp", "SoftMax", "MatMul", "Add")
+UNARY = ("ReLU", "Clamp", "SoftMax")
+SOME = ("Add", "ReLU", "Reshape")
+declared_output = Simple("OVIR402", "output/port", with_size(0, "5"), ANY)
+declared_input = Simple("OVIR406", "input/port", with_size(1, "9"), (*UNARY, "Add"))
+declared_constant = Simple("OVIR404", "output/port", with_size(0, "3"), ("Const",))
+SIMPLE = [
+    declared_output,
+    declared_input,
+    declared_constant,
+    Simple("OVIR403", "output/port", setting("precision", "FP16"), ANY),
+    Simple("OVIR407", "input/port", setting("precision", "FP16"), ANY),
+    Simple("OVIR305", "data", setting("axis", "2"), ("SoftMax",)),
+    Simple("OVIR301", "data", without("max"), ("Clamp",)),
+    Simple("OVIR302", "data", setting("min", "low"), ("Clamp",)),
+    Simple("OVIR201", ".", misspelled, ("ReLU", "MatMul", "Reshape")),
+    Simple("OVIR203", ".", setting("version", "opset17"), ("ReLU", "MatMul", "Reshape", "Clamp")),
+    Simple("OVIR110", ".", without("id"), ("Add", "ReLU", "MatMul")),
+    Simple("OVIR205", "input/port[2]", setting("id", "0"), ("Add", "MatMul")),
+    Simple("OVIR206", EDGE, setting("from-layer", "999"), SOME),
+    Simple("OVIR207", EDGE, setting("to-layer", "998"), SOME),
+    Simple("OVIR111", EDGE, setting("to-layer", "first"), SOME),
+    Simple("OVIR208", EDGE, setting("from-port", "7"), ("Add", "ReLU", "SoftMax")),
+    Simple("OVIR116", EDGE, lambda edge: setattr(edge, "tag", "egde"), SOME),
+    Simple("OVIR502", "data", setting("offset", "1000000"), ("Const",)),
+    Simple("OVIR503", "data", lambda data: data.set("size", str(int(data.get("size", "")) - 8)), ("Const",)),
+    Simple("OVIR112", ".//dim", with_text("four"), SOME),
+    Simple("OVIR114", ".//port", setting("precision", "FP23"), SOME),
+]
 
 
 def duplicate_id(plant: Plant) -> None:
     layer, other = plant.layer("ReLU", "SoftMax"), plant.layer("ReLU", "SoftMax")
     layer.set("id", other.get("id", ""))
     plant.mark(layer, "OVIR204")
-
-
-def no_id(plant: Plant) -> None:
-    layer = plant.layer("Add", "ReLU", "MatMul")
-    del layer.attrib["id"]
-    plant.mark(layer, "OVIR110")
-
-
-def duplicate_port(plant: Plant) -> None:
-    port = plant.layer("Add", "MatMul").findall("input/port")[1]
-    port.set("id", "0")
-    plant.mark(port, "OVIR205")
-
-
-def change_edge(plant: Plant, key: str, value: str, code: str, *types: str) -> None:
-    edge = plant.edge_into(plant.layer(*types))
-    edge.set(key, value)
-    plant.mark(edge, code)
-
-
-def edge_from_nowhere(plant: Plant) -> None:
-    change_edge(plant, "from-layer", "999", "OVIR206", "Add", "ReLU", "Reshape")
-
-
-def edge_to_nowhere(plant: Plant) -> None:
-    change_edge(plant, "to-layer", "998", "OVIR207", "Add", "ReLU", "Reshape")
-
-
-def edge_to_no_number(plant: Plant) -> None:
-    change_edge(plant, "to-layer", "first", "OVIR111", "Add", "ReLU", "Reshape")
 
 
 def edge_to_a_constant(plant: Plant) -> None:
@@ -194,16 +169,6 @@ def misspelled_part(plant: Plant) -> None:
     assert part is not None
     part.tag = f"{part.tag}s"
     plant.mark(part, "OVIR116")
-
-
-def misspelled_edge(plant: Plant) -> None:
-    edge = plant.edge_into(plant.layer("Add", "ReLU", "Reshape"))
-    edge.tag = "egde"
-    plant.mark(edge, "OVIR116")
-
-
-def edge_port(plant: Plant) -> None:
-    change_edge(plant, "from-port", "7", "OVIR208", "Add", "ReLU", "SoftMax")
 
 
 def fed_twice(plant: Plant) -> None:
@@ -262,36 +227,11 @@ def other_constant(plant: Plant) -> None:
     plant.mark(layer.findall("input/port")[1], "OVIR407")
 
 
-def past_the_end(plant: Plant) -> None:
-    data = data_of(plant.layer("Const"))
-    data.set("offset", "1000000")
-    plant.mark(data, "OVIR502")
-
-
-def too_few_bytes(plant: Plant) -> None:
-    data = data_of(plant.layer("Const"))
-    data.set("size", str(int(data.get("size", "")) - 8))
-    plant.mark(data, "OVIR503")
-
-
-def bad_dim(plant: Plant) -> None:
-    dim = next(plant.layer("ReLU", "Add", "Reshape").iter("dim"))
-    dim.text = "four"
-    plant.mark(dim, "OVIR112")
-
-
-def bad_precision(plant: Plant) -> None:
-    port = next(plant.layer("ReLU", "Add", "Reshape").iter("port"))
-    port.set("precision", "FP23")
-    plant.mark(port, "OVIR114")
-
-
 FAULTS: list[Callable[[Plant], None]] = [
-    declared_output, declared_output_type, declared_input, declared_input_type, declared_constant, axis, missing_attribute, bad_attribute,
-    unknown_type, not_in_opset, duplicate_id, duplicate_port, edge_from_nowhere, edge_port, fed_twice, unfed_input, cycle, other_source,
-    past_the_end, too_few_bytes, bad_dim, bad_precision, edge_to_nowhere, edge_to_no_number, edge_to_a_constant,
-    edge_to_another_layer, misspelled_part, misspelled_edge, no_id,
-]  # fmt: skip
+    *SIMPLE,
+    *(duplicate_id, fed_twice, unfed_input, cycle, other_source),
+    *(edge_to_a_constant, edge_to_another_layer, misspelled_part),
+]
 
 
 def errors(text: str, weights: bytes) -> list[ovir.Diagnostic]:
