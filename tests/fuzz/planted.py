@@ -1,25 +1,11 @@
-"""Plant faults in models and let ``ovir.compare`` and ``ovir.bisect`` find them.
+"""Faults that are planted in models, for ``ovir.compare`` and ``ovir.bisect`` to find."""
 
-    python -m tests.fuzz.planted FOLDER --count 20 --seed 1
-
-FOLDER has a folder with a ``model.xml`` for each model. At each of ``--count`` random layers of a model, a weight, an axis
-or another attribute is changed, so that the outputs of the layer differ. Then comparisons must name the layer: of the
-model with the changed one, and, with ``--device openvino:CPU``, of the changed model in ovir with the model itself on the
-device, isolated and cumulative. Layers that differ without a fault, too, do not count as named unless they differ more.
-"""
-
-import argparse
 import random
-import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-if __name__ == "__main__":  # as a module of the repository, not of the tests
-    sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
 import numpy as np
 
@@ -43,13 +29,8 @@ class Fault:
     what: str
 
 
-def plant(
-    model: ovir.Model, feeds: dict[str, Array], rng: random.Random, idle: list[str] | None = None
-) -> Iterator[Fault]:
-    """Yield faults at random layers of a model, each in a copy of its own, at most one for each layer.
-
-    Changes that have no effect on the outputs of their layer are added to ``idle``.
-    """
+def plant(model: ovir.Model, feeds: dict[str, Array], rng: random.Random) -> Iterator[Fault]:
+    """Yield faults at random layers of a model, each in a copy of its own, at most one for each layer."""
     layers = [x for x in model.layers if not x.is_dead and x.type not in ("Parameter", "Result", "Const", "Assign")]
     layers = [layer for layer in layers if constant_layers(layer) is None]
     rng.shuffle(layers)
@@ -62,8 +43,6 @@ def plant(
             if fault is not None and _has_effect(fault, feeds, expected):
                 yield fault
                 break
-            if fault is not None and idle is not None:
-                idle.append(f"{fault.what} of {fault.layer}")
 
 
 def _weights(layer: Layer) -> list[tuple[str, Any]]:
@@ -146,49 +125,6 @@ def _outputs(model: ovir.Model, feeds: dict[str, Array], names: list[str]) -> di
 # --------------------------------------------------------------------------- the search for them
 
 
-@dataclass
-class Score:
-    """How many faults were planted and named."""
-
-    planted: int = 0
-    idle: int = 0
-    """Changes that were drawn before, but have no effect."""
-    named: Counter[str] = field(default_factory=Counter)
-    """By the kind of comparison."""
-
-
-def search(path: Path, count: int, seed: int, device: str | None) -> Score:
-    """Plant faults in one model and compare."""
-    rng = random.Random(f"{seed} {path}")
-    model = ovir.read_model(path)
-    feeds = ovir.random_inputs(model, seed)
-    ways: dict[str, dict[str, Any]] = {"models": {}}
-    if device is not None:
-        ways |= {mode: {"device": device, "config": CONFIG, "mode": mode} for mode in ("isolated", "cumulative")}
-    known = {way: _beyond(ovir.compare(model, model, inputs=feeds, **options)) for way, options in ways.items()}
-    score, idle = Score(named=Counter(dict.fromkeys([*ways, "bisect", "bisect a recording"], 0))), list[str]()
-    for fault in plant(model, feeds, rng, idle):
-        score.planted += 1
-        score.idle = len(idle)
-        for way, options in ways.items():
-            found = ovir.compare(fault.model, model, inputs=feeds, **options)
-            if _is_named(fault, _beyond(found), known[way], alone=way == "isolated"):
-                score.named[way] += 1
-            else:
-                reason = [item.reason for item in found.not_compared if item.name in fault.names]
-                print(
-                    f"  {path.parent.name}: {fault.what} of {fault.layer}, {way}: not named, but {found.first} {reason}"
-                )
-        for way, against in (("bisect", model), ("bisect a recording", recording(model, feeds, rng))):
-            problem = bisect_problem(fault, against, feeds)
-            score.named[way] += problem is None
-            if problem is not None:
-                print(f"  {path.parent.name}: {fault.what} of {fault.layer}, {way}: {problem}")
-        if score.planted == count:
-            break
-    return score
-
-
 def recording(model: ovir.Model, feeds: dict[str, Array], rng: random.Random, share: float = 1 / 3) -> dict[str, Array]:
     """Return a random share of the tensors between layers, as ``ovir run --record`` saves them."""
     names = [x.key for x in model.layers if x.type not in ("Const", "Result", "Assign") and not x.is_dead]
@@ -222,48 +158,3 @@ def bisect_problem(fault: Fault, against: ovir.Model | dict[str, Array], feeds: 
             if ovir.compare(part, Path(folder) / name, inputs=Path(folder) / "part_input.npz"):
                 return f"the part does not differ from {name}"
     return None if sides else "nothing was saved to compare the part with"
-
-
-def _beyond(found: ovir.Comparison) -> dict[str, tuple[int, float | None]]:
-    """Return the layers beyond the tolerance in the order of the run, with how far they are beyond it."""
-    worst = {layer.name: layer.tensor.worst for layer in found.layers if not layer.within}
-    return {name: (one.beyond, one.rmse) for name, one in worst.items()}
-
-
-def _is_named(fault: Fault, found: dict[str, Any], known: dict[str, Any], *, alone: bool) -> bool:
-    """Return whether the first layer beyond, or the only one (``alone``), is the layer at fault."""
-    new = [name for name in found if name not in known or (name in fault.names and found[name] != known[name])]
-    return bool(new) and new[0] in fault.names and (not alone or len(new) == 1)
-
-
-CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
-
-
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--models", type=int, default=10, help="the number of models, drawn at random")
-    parser.add_argument("--only", nargs="*", help="the names of the models instead")
-    parser.add_argument("--count", type=int, default=20, help="the number of faults in each model")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", help="also compare with this device, such as openvino:CPU")
-    options = parser.parse_args(arguments)
-    paths = sorted(options.folder.glob("*/model.xml"))
-    if options.only:
-        paths = [path for path in paths if path.parent.name in options.only]
-    else:
-        paths = random.Random(options.seed).sample(paths, min(options.models, len(paths)))
-    missed = 0
-    for path in paths:
-        score = search(path, options.count, options.seed, options.device)
-        missed += sum(score.planted - count for count in score.named.values())
-        counts = ", ".join(f"{way} {count}" for way, count in score.named.items())
-        print(
-            f"{path.parent.name:30} planted {score.planted:3} ({score.idle} without effect); named: {counts}",
-            flush=True,
-        )
-    return 1 if missed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Check mutated files as untrusted files: no crash, no hang, no more than the budget.
 
-``python -m tests.fuzz.untrusted --minutes 10 [FOLDER ...]`` changes examples, or the models of the folders: the
-XML as a text and by its structure, its numbers to limits, the bytes and the length of the weights. It prints each file
+``python -m tests.fuzz.untrusted --minutes 10 [FOLDER ...]`` changes examples, or the models of the folders, as
+``tests/support/mutants.py`` does, and bytes and the length of the weights. It prints each file
 whose check ended without a verdict or took more than the budget, and the most that a check took. With ``--tricks`` it
 plays two tricks of ``tests/support/hostile.py`` on one package instead, which must be refused.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import re
 import sys
 import tempfile
 import time
@@ -25,22 +24,11 @@ from pathlib import Path
 from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.guard import Guard, Verdict
+from tests.support import mutants
 from tests.support.hostile import composed
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
 BUDGET = Budget(seconds=10.0, memory=1 << 29)
-NUMBERS = [
-    *("-1", "0", "1", "2", "63", "64", "65", "255", "4096", "65535", "1000000", "2147483647", "2147483648"),
-    *("4294967295", "4294967296", "9007199254740993", "9223372036854775807"),
-    *("-9223372036854775808", "18446744073709551615", "18446744073709551616", "nan", "inf", "", "?", "-0", "0x7f"),
-    *("2..5", "..", "9223372036854775807,9223372036854775807", ",".join(["1"] * 65), ",".join(["2"] * 64), "9" * 5000),
-]  # fmt: skip
-TEXTS = [
-    *("&#x202E;", "&#9;", "&#10;", "../../x.so", "x" * 100_000),
-    *("opset99", "extension", "string", "u4", "Loop", "Const"),
-]  # fmt: skip
-
-Mutation = Callable[[bytes, random.Random], bytes]
 Source = Callable[[int], tuple[str, bytes, bytes]]
 """Makes the name, the topology and the weights of the file of a number."""
 
@@ -69,118 +57,15 @@ class Result:
             self.faults.append(f"{name}: took {verdict.seconds:.1f} s")
 
 
-def _replaced(pattern: re.Pattern[bytes], text: bytes, new: bytes, rng: random.Random) -> bytes:
-    found = list(pattern.finditer(text))
-    if not found:
-        return text
-    place = rng.choice(found)
-    return text[: place.start(1)] + new + text[place.end(1) :]
-
-
-_VALUE = re.compile(rb'[\w:-]+="([^"]*)"')
-_NUMBER = re.compile(rb'(?:"|>|,\s*)(-?\d+)(?="|<|,)')
-_SIZE = re.compile(
-    rb'(?:offset|size|shape|trip_count|num_splits|axis|depth|strides?|dilations|pads_begin|kernel)="([^"]*)"'
-)
-_ELEMENT = re.compile(
-    rb"(?=(<(layer|edge|port|data|input|output|dim|body|port_map|rt_info|layers|edges)\b(?:[^<>]*/>|.*?</\2>)))",
-    re.DOTALL,
-)
-"""Elements, also those within others."""
-
-
-def _number(text: bytes, rng: random.Random) -> bytes:
-    return _replaced(_NUMBER, text, rng.choice(NUMBERS).encode(), rng)
-
-
-def _size(text: bytes, rng: random.Random) -> bytes:
-    return _replaced(_SIZE, text, rng.choice(NUMBERS).encode(), rng)
-
-
-def _value(text: bytes, rng: random.Random) -> bytes:
-    return _replaced(_VALUE, text, rng.choice(TEXTS).encode(), rng)
-
-
-def _swapped(text: bytes, rng: random.Random) -> bytes:
-    other = _VALUE.findall(text)
-    return _replaced(_VALUE, text, rng.choice(other), rng) if other else text
-
-
-def _dropped(text: bytes, rng: random.Random) -> bytes:
-    return _replaced(_ELEMENT, text, b"", rng)
-
-
-def _moved(text: bytes, rng: random.Random) -> bytes:
-    other = [found[0] for found in _ELEMENT.findall(text)]
-    return _replaced(_ELEMENT, text, rng.choice(other), rng) if other else text
-
-
-def _repeated(text: bytes, rng: random.Random) -> bytes:
-    found = list(_ELEMENT.finditer(text))
-    if not found:
-        return text
-    place = rng.choice(found)
-    times = rng.choice((1, 10, 1000)) if len(place[1]) < 1000 else 2
-    return text[: place.end(1)] + place[1] * times + text[place.end(1) :]
-
-
-def _nested(text: bytes, rng: random.Random) -> bytes:
-    found = list(_ELEMENT.finditer(text))
-    if not found:
-        return text
-    place, depth = rng.choice(found), rng.choice((10, 200, 5000))
-    return text[: place.start()] + b"<body>" * depth + place[1] + b"</body>" * depth + text[place.end(1) :]
-
-
-def _flipped(text: bytes, rng: random.Random) -> bytes:
-    data = bytearray(text)
-    for _ in range(rng.choice((1, 2, 16))):
-        if data:
-            data[rng.randrange(len(data))] = rng.randrange(256)
-    return bytes(data)
-
-
-def _cut(text: bytes, rng: random.Random) -> bytes:
-    return text[: rng.randrange(len(text) + 1)]
-
-
-def _extended(text: bytes, rng: random.Random) -> bytes:
-    return text + rng.choice((b"\0" * 16, b"<net/>", b"<!-- -->", rng.randbytes(100)))
-
-
-def _headed(text: bytes, rng: random.Random) -> bytes:
-    marks = [b"\xef\xbb\xbf", b"\xff\xfe", b"\x1f\x8b"]
-    heads = [b'<?xml version="1.0" encoding="utf-7"?>', b"<!DOCTYPE net [<!ENTITY a 'b'>]>"]
-    return rng.choice(marks + heads) + text
-
-
-OF_XML: list[Mutation] = [
-    *(_number, _number, _size, _size, _value, _swapped, _swapped, _dropped, _moved, _repeated),
-    *(_nested, _flipped, _cut, _extended, _headed),
-]  # fmt: skip
-OF_WEIGHTS: list[Mutation] = [_flipped, _cut, _extended]
-
-
-def mutate(seeds: list[tuple[bytes, bytes]], number: int) -> tuple[str, bytes, bytes]:
-    """Return one of the models after one to four mutations that the number chooses."""
-    xml, weights = seeds[number % len(seeds)]
+def mutate(seeds: list[tuple[str, bytes, bytes | None]], number: int) -> tuple[str, bytes, bytes]:
+    """Return one of the models after mutations of its topology or its weights that the number chooses."""
+    name, xml, weights = seeds[number % len(seeds)]
     rng = random.Random(number)
-    for _ in range(rng.choice((1, 1, 2, 4))):
-        if rng.random() < 0.2:
-            weights = rng.choice(OF_WEIGHTS)(weights, rng)
-        else:
-            xml = rng.choice(OF_XML)(xml, rng)[: 1 << 24]
-    return f"seed {number}", xml, weights
-
-
-def read_seeds(folders: list[Path]) -> list[tuple[bytes, bytes]]:
-    """Return the topologies and weights of the small models of folders."""
-    found = []
-    for path in sorted(path for folder in folders for path in folder.rglob("*.xml")):
-        weights = path.with_suffix(".bin")
-        if path.stat().st_size < 1 << 18 and (not weights.exists() or weights.stat().st_size < 1 << 22):
-            found.append((path.read_bytes(), weights.read_bytes() if weights.exists() else b""))
-    return found
+    if weights and rng.random() < 0.2:
+        weights = rng.choice(mutants.OF_BYTES)(weights, rng)
+    else:
+        xml = mutants.mutate(xml, number)[: 1 << 24]
+    return f"seed {number} of {Path(name).name}", xml, weights or b""
 
 
 def fuzz(source: Source, numbers: Iterable[int]) -> Result:
@@ -225,7 +110,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
-    source: Source = composed if arguments.tricks else partial(mutate, read_seeds(arguments.folders))
+    source: Source = composed if arguments.tricks else partial(mutate, mutants.seeds(arguments.folders))
     first, processes, seconds = arguments.first, arguments.processes, 60 * arguments.minutes
     with ThreadPoolExecutor(processes) as pool:
         starts = range(first, first + processes)

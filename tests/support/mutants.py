@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -26,8 +26,13 @@ from ovir.analysis.random_inputs import generate_inputs
 SECONDS = 5
 MEMORY = 1 << 30  # bytes more than a process has from the start
 
-NUMBERS = ["-1", "0", "1", "7", "-9223372036854775808", "9223372036854775807", "18446744073709551616", "99999999999", "1e9", "nan",
-           "", " ", "1,2,3", "..", "2..5", "5..2", "?", "x", "-0", "0x10", "１", "1_0", "2147483648", "1000000"]  # fmt: skip
+VALUES = [
+    *("-1", "0", "1", "2", "7", "63", "64", "65", "255", "4096", "65535", "1000000", "2147483647", "2147483648"),
+    *("4294967295", "4294967296", "9007199254740993", "-9223372036854775808", "9223372036854775807"),
+    *("18446744073709551615", "18446744073709551616", "99999999999", "9" * 5000, "1e9", "nan", "inf", "-0", "0x7f", "1_0"),
+    *("", " ", "?", "x", "..", "2..5", "5..2", "1,2,3", ",".join(["1"] * 65), ",".join(["2"] * 64), "１"),
+    *("&#x202E;", "&#9;", "&#10;", "../../x.so", "x" * 100_000, "opset99", "extension", "string", "u4", "Loop", "Const"),
+]  # fmt: skip
 
 _TAG = re.compile(rb"<[^<>]*>")
 _ATTRIBUTE = re.compile(rb'([\w:-]+)="([^"]*)"')
@@ -79,6 +84,15 @@ def truncate(text: bytes, rng: random.Random) -> bytes:
     return text[: rng.randrange(len(text))]
 
 
+def extend(text: bytes, rng: random.Random) -> bytes:
+    return text + rng.choice((b"\0" * 16, b"<net/>", b"<!-- -->", rng.randbytes(100)))
+
+
+def put_before(text: bytes, rng: random.Random) -> bytes:
+    marks = (b"\xef\xbb\xbf", b"\xff\xfe", b"\x1f\x8b")
+    return rng.choice((*marks, b'<?xml version="1.0" encoding="utf-7"?>', b"<!DOCTYPE net [<!ENTITY a 'b'>]>")) + text
+
+
 def drop_element(text: bytes, rng: random.Random) -> bytes:
     begin, end = _element(text, rng)
     return text[:begin] + text[end:]
@@ -86,7 +100,7 @@ def drop_element(text: bytes, rng: random.Random) -> bytes:
 
 def double_element(text: bytes, rng: random.Random) -> bytes:
     begin, end = _element(text, rng)
-    return text[:end] + text[begin:end] * rng.choice((1, 1, 3)) + text[end:]
+    return text[:end] + text[begin:end] * rng.choice((1, 3, 1000 if end - begin < 1000 else 1)) + text[end:]
 
 
 def move_element(text: bytes, rng: random.Random) -> bytes:
@@ -101,7 +115,7 @@ def change_attribute(text: bytes, rng: random.Random) -> bytes:
     match = _any(_ATTRIBUTE, text, rng)
     if match is None:
         return text
-    return text[: match.start(2)] + rng.choice(NUMBERS).encode() + text[match.end(2) :]
+    return text[: match.start(2)] + rng.choice(VALUES).encode() + text[match.end(2) :]
 
 
 def swap_attributes(text: bytes, rng: random.Random) -> bytes:
@@ -121,7 +135,7 @@ def drop_attribute(text: bytes, rng: random.Random) -> bytes:
 
 def change_dim(text: bytes, rng: random.Random) -> bytes:
     match = _any(_DIM, text, rng)
-    return text if match is None else text[: match.start(1)] + rng.choice(NUMBERS).encode() + text[match.end(1) :]
+    return text if match is None else text[: match.start(1)] + rng.choice(VALUES).encode() + text[match.end(1) :]
 
 
 def change_type(text: bytes, rng: random.Random) -> bytes:
@@ -149,10 +163,12 @@ def nest_bodies(text: bytes, rng: random.Random) -> bytes:
     return text[:begin] + body + text[end:]
 
 
-MUTATIONS: list[Callable[[bytes, random.Random], bytes]] = [
-    flip_bytes, truncate, drop_element, double_element, move_element, change_attribute, change_attribute, swap_attributes,
-    drop_attribute, change_dim, change_type, nest_bodies,
-]  # fmt: skip
+Mutation = Callable[[bytes, random.Random], bytes]
+OF_BYTES: list[Mutation] = [flip_bytes, truncate, extend]
+MUTATIONS: list[Mutation] = [
+    *(*OF_BYTES, put_before, drop_element, double_element, move_element, change_attribute, change_attribute),
+    *(swap_attributes, drop_attribute, change_dim, change_type, nest_bodies),
+]
 
 
 def mutate(text: bytes, seed: int) -> bytes:
@@ -222,7 +238,7 @@ def _run(model: ovir.Model) -> None:
         ovir.compile_model(model)([random.array for random in generate_inputs(model)])
 
 
-def seeds(folders: list[str]) -> list[tuple[str, bytes, bytes | None]]:
+def seeds(folders: Iterable[str | Path]) -> list[tuple[str, bytes, bytes | None]]:
     """(name, topology, weights) of the files in the folders that are not too large to be mutated in numbers."""
     found = []
     for folder in folders:
