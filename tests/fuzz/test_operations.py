@@ -8,7 +8,6 @@ import pytest
 
 from fuzz import operations
 from fuzz.cases import VERSIONS, make_case
-from fuzz.trial import try_seed
 from ovir.fuzzing.recipes import RECIPES, recipe_name
 from ovir.ops import find
 
@@ -40,35 +39,3 @@ def test_a_seed_makes_one_model() -> None:
     for seed in range(50):
         one, other = make_case(seed), make_case(seed)
         assert (one.name, one.text, one.weights) == (other.name, other.text, other.weights)
-
-
-@pytest.mark.parametrize(
-    ("name", "error", "fault"),
-    [
-        ("check", ZeroDivisionError("no"), "ZeroDivisionError: no"),
-        ("check", MemoryError("much"), "takes more than 512 MB"),
-        ("compile_model", ValueError("odd"), "ValueError: odd"),
-    ],
-)
-def test_faults_are_seen(monkeypatch: pytest.MonkeyPatch, name: str, error: Exception, fault: str) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise error
-
-    seed = VERSIONS.index(("Abs", 1))
-    monkeypatch.setattr(f"ovir.{name}", fail)
-    assert fault in (try_seed(seed).fault or "")
-
-
-def test_a_hang_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hang(*_: object) -> None:
-        while True:
-            pass
-
-    monkeypatch.setattr("ovir.check", hang)
-    monkeypatch.setattr("fuzz.trial.SECONDS", 0.2)
-    assert try_seed(0).fault == "check takes more than 0.2 s"
-
-
-def test_a_crash_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations.sys, "executable", "/bin/false")
-    assert [trial.status for trial in operations.fuzz(0, 3)] == ["crash"] * 3

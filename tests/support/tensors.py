@@ -1,5 +1,7 @@
 """Types of tensors in few words, for tests of what operations infer."""
 
+import json
+import re
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,9 @@ import pytest
 from ovir.core.element_types import ElementType, f32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import from_bounds
 from ovir.diagnostics.errors import OperatorError
+from ovir.ops import find
 from ovir.ops.base.operator import Operator
 
 
@@ -27,6 +31,52 @@ def inferred(op: Operator, *inputs: TensorType) -> str:
     result = op.infer(*inputs)
     assert isinstance(result, TensorType)
     return str(result.shape)
+
+
+def operation(text: str) -> Operator:
+    """Return an operation that is given as ``Concat-1 axis=1``, with the attributes of a file."""
+    name, *given = text.split(" ")
+    kind, _, opset = name.rpartition("-")
+    cls = find(kind, int(opset))
+    assert cls is not None, name
+    values = {}
+    for attribute in given:
+        key, _, value = attribute.partition("=")
+        values[cls.attributes[key].field] = cls.attributes[key].parse(value)
+    return cls(**values)
+
+
+def types(text: str) -> list[TensorType | None]:
+    """Return the types of inputs, with a space between two of them.
+
+    Each is a shape of f32 as ``2,?``, or another type as ``i64[2,?]``; a constant, as ``=[1,2]`` of i64 or ``f32=0.5``;
+    one of i64 whose elements are known in part, as ``~[2..5,?]``; or ``-`` for an input that is left out.
+    """
+    return [_type(word) for word in text.split(" ") if word]
+
+
+def arrays(text: str) -> list[Any]:
+    """Return arrays of these types: constants, or else ones."""
+    return [
+        t if t is None else t.constant if t.value is not None else np.ones(t.shape.to_tuple(), t.element_type.to_dtype())
+        for t in types(text)
+    ]
+
+
+def _type(word: str) -> TensorType | None:
+    name, sign, rest = re.fullmatch(r"(\w*)([=~[]|)(.*)", word).groups()  # type: ignore[union-attr]
+    element_type = ElementType.parse(name) if sign and name else i64
+    if word == "-":
+        return None
+    if sign == "=":
+        return const(json.loads(rest), element_type)
+    if sign == "~":
+        sizes = PartialShape.parse(rest)
+        bounds = np.array([[dim.lower, np.inf if dim.upper is None else dim.upper] for dim in sizes]).T
+        shape = [len(sizes)] if rest.startswith("[") else []
+        value = from_bounds(element_type, *bounds.reshape(2, *shape), sizes=True)
+        return TensorType(element_type, PartialShape(shape), value)
+    return tensor(rest.removesuffix("]"), element_type) if sign else tensor(word)
 
 
 def assert_refused(message: str, op: Operator, *inputs: TensorType | None) -> None:
