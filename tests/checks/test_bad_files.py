@@ -103,5 +103,6 @@ def test_every_code_has_a_file() -> None:
     assert not [code.id for code in OF_FILES if not list(DATA.glob(f"{code.id}_*.xml"))]
 
 
-def test_every_code_says_how_to_fix_it() -> None:
-    assert not [code.id for code in CODES.values() if "\n\nFix: " not in code.text]
+def test_every_code_has_an_example_and_says_how_to_fix_it() -> None:
+    form = re.compile(r".+\n\n```(xml|text)\n.+\n```\n\n(.+\n\n)?Fix: .+", re.DOTALL)
+    assert not [code.id for code in CODES.values() if form.fullmatch(code.section) is None]

@@ -44,11 +44,7 @@ def string_data(context: Context) -> Iterator[Diagnostic]:
 NON_FINITE = Code.warning(510, "a constant holds NaN or infinity").says("""
 Warning. NaN in weights makes everything that depends on it NaN; it comes from a training that diverged, or from bytes
 that are read as the wrong type. Infinity alone is reported as info, because masks contain it.
-
-```xml
-<layer id="1" name="bias" type="Const" version="opset1">   <!-- 1, nan, 3 -->
-```
-
+    <layer id="1" name="bias" type="Const" version="opset1">   <!-- 1, nan, 3 -->
 Fix: check offset and element type first, then the original model.
 """)
 
@@ -151,11 +147,7 @@ _INT32 = np.iinfo(np.int32)
 NARROWED = Code.info(515, "a 64-bit constant holds values that devices clip to 32 bits", summed=True).says("""
 Info. GPUs, and the CPU plugin in most operations, compute i64 in i32 and clip larger numbers. Integers within
 2^33 of the limits of i64 are not reported, because they mean an open end.
-
-```xml
-<data element_type="i64" shape="2" offset="0" size="16" />   <!-- 1, 5000000000 -->
-```
-
+    <data element_type="i64" shape="2" offset="0" size="16" />   <!-- 1, 5000000000 -->
 Fix: use numbers within 32 bits, or f32 where exactness is not needed.
 """)
 
@@ -180,11 +172,7 @@ def narrowed(context: Context) -> Iterator[Diagnostic]:
 
 ZERO_DIVISOR = Code.warning(514, "an integer divisor is a constant that holds zero", danger=5.0).says("""
 Warning. Division, Mod or FloorMod of integers by zero is undefined: some devices give 0, others end the process.
-
-```xml
-<layer id="2" name="ratio" type="Divide" version="opset1">   <!-- i32, divisor 3, 0 -->
-```
-
+    <layer id="2" name="ratio" type="Divide" version="opset1">   <!-- i32, divisor 3, 0 -->
 Fix: correct the constant, or compute in f32.
 """)
 
@@ -202,11 +190,7 @@ def zero_divisor(context: Context) -> Iterator[Diagnostic]:
 ZERO_SCALE = Code.warning(516, "a compressed weight's scale is zero, or not finite").says("""
 Warning. Weights of few bits are multiplied by a scale. A scale of zero makes the whole group zero, and NaN or infinity
 destroys it; the quantizer has divided by zero.
-
-```xml
-<layer id="4" name="scaled" type="Multiply" version="opset1">   <!-- scale 0.5, 0 -->
-```
-
+    <layer id="4" name="scaled" type="Multiply" version="opset1">   <!-- scale 0.5, 0 -->
 Fix: compress the model again from weights without empty groups, or write the scale 1.
 """)
 
@@ -244,11 +228,7 @@ def _is_decompressed(port: Port) -> bool:
 
 INDEX_RANGE = Code.warning(511, "a constant index is outside the axis that it indexes", danger=7.5).says("""
 Warning. Gather gives 0 for such an index; other operations fail or read beyond the data, depending on the device.
-
-```xml
-<layer id="3" name="gather" type="Gather" version="opset8">   <!-- indices 0, 4 of [4,3] along 0 -->
-```
-
+    <layer id="3" name="gather" type="Gather" version="opset8">   <!-- indices 0, 4 of [4,3] along 0 -->
 Fix: correct the index; indices count from 0.
 """)
 
@@ -270,11 +250,7 @@ def index_range(context: Context) -> Iterator[Diagnostic]:
 NEGATIVE_INDEX = Code.info(703, "devices treat a negative index differently", summed=True).says("""
 Info. The specifications of Gather-1, Gather-7, GatherND-5 and ScatterElementsUpdate-3 exclude negative indices.
 OpenVINO's reference counts them from the end; its CPU plugin gives 0 for Gather.
-
-```xml
-<layer id="3" name="gather" type="Gather" version="opset7">   <!-- index -1 -->
-```
-
+    <layer id="3" name="gather" type="Gather" version="opset7">   <!-- index -1 -->
 Fix: write the index from the front, or use a later version (here `version="opset8"`), which counts from the end.
 """)
 
@@ -323,11 +299,7 @@ WRITTEN_TWICE = Code.warning(413, "a dimension is declared twice: once as unknow
 Warning. A Parameter's `shape` and its port, or an output port and an input port that it feeds, declare different things
 for one tensor: one a number, the other an unknown size. Inference accepts both, because the number is a possible value
 of the unknown size. But somebody changed only one of the two. OpenVINO ignores what ports declare.
-
-```xml
-<data shape="?,3" element_type="f32" />   <!-- of a Parameter whose port says 7 and 3 -->
-```
-
+    <data shape="?,3" element_type="f32" />   <!-- of a Parameter whose port says 7 and 3 -->
 Fix: declare the same size in both places; -1 in a port corresponds to `?` in the attribute.
 """)
 

@@ -24,11 +24,7 @@ Info. Reported with `--device` only: NPUs compute real numbers in f16, and CPU a
 bits in i32, where inference does not know the numbers. What CPU and GPU make of f64 is OVIR704. Processors without VNNI
 add products of u8 and int8 in pairs of 16 bits, which saturate if weights use more than half of their range; NNCF's
 `overflow_fix` avoids that.
-
-```xml
-<layer id="2" name="sum" type="Add" version="opset1">   <!-- of i64, --device CPU -->
-```
-
+    <layer id="2" name="sum" type="Add" version="opset1">   <!-- of i64, --device CPU -->
 Fix: nothing, if values stay within the smaller type; `ovir run --emulate f16` shows what f16 does to a model.
 """)
 

@@ -19,11 +19,7 @@ from ovir.ops.base.traits import method_signature
 DEAD_LAYER = Code.info(212, "no result and no state depends on a layer; OpenVINO drops it").says("""
 Info. OpenVINO drops such layers when it compiles. If several are connected, only the last is reported. The cause is a
 forgotten edge, or a leftover of an edit.
-
-```xml
-<layer id="2" name="exp" type="Exp" version="opset1">   <!-- no edge leaves it -->
-```
-
+    <layer id="2" name="exp" type="Exp" version="opset1">   <!-- no edge leaves it -->
 Fix: remove the layer, or connect it to its reader.
 """)
 
@@ -42,12 +38,8 @@ def dead_layer(context: Context) -> Iterator[Diagnostic]:
 DUPLICATE_NAME = Code.warning(213, "two layers have the same name", summed=True, danger=5.0, honest=True).says("""
 Warning. OpenVINO accepts this. But tools that look up a layer by name, such as profilers or lists of layers to keep in
 f32, find only one of the two.
-
-```xml
-<layer id="1" name="relu" ...>
-<layer id="2" name="relu" ...>
-```
-
+    <layer id="1" name="relu" ...>
+    <layer id="2" name="relu" ...>
 Fix: rename one of them.
 """)
 
@@ -66,12 +58,8 @@ def duplicate_name(context: Context) -> Iterator[Diagnostic]:
 TENSOR_NAME = Code.warning(214, "two tensors have the same tensor name", summed=True, danger=5.0, honest=True).says("""
 Warning. Users address inputs and outputs by tensor name. OpenVINO loads the file, and the name finds only one of the
 two tensors.
-
-```xml
-<port id="1" precision="FP32" names="a">   <!-- of layer 1 -->
-<port id="1" precision="FP32" names="a">   <!-- of layer 2 -->
-```
-
+    <port id="1" precision="FP32" names="a">   <!-- of layer 1 -->
+    <port id="1" precision="FP32" names="a">   <!-- of layer 2 -->
 Fix: remove the name from the port that should not have it.
 """)
 
@@ -96,11 +84,7 @@ def no_result(context: Context) -> Iterator[Diagnostic]:
 
 UNUSED_PARAMETER = Code.info(216, "nothing reads a Parameter").says("""
 Info. The input must be fed, but it changes nothing.
-
-```xml
-<layer id="1" name="mask" type="Parameter" version="opset1">   <!-- no edge leaves it -->
-```
-
+    <layer id="1" name="mask" type="Parameter" version="opset1">   <!-- no edge leaves it -->
 Fix: remove the Parameter, or connect it to its reader.
 """)
 
@@ -116,14 +100,10 @@ def unused_parameter(context: Context) -> Iterator[Diagnostic]:
 OUTPUT_COUNT = Code.error(218, "a layer declares more outputs than its operation has", tolerated=True).says("""
 Error; tolerated by `read_model`. OpenVINO refuses such a file: "node index is out of range". The line is the line of
 the first surplus port.
-
-```xml
-<output>   <!-- of a ReLU -->
-  <port id="1" precision="FP32" names="y">...
-  <port id="2" precision="FP32" names="z">...
-</output>
-```
-
+    <output>   <!-- of a ReLU -->
+      <port id="1" precision="FP32" names="y">...
+      <port id="2" precision="FP32" names="z">...
+    </output>
 Fix: remove the port, or use the operation that has two outputs.
 """)
 
@@ -143,12 +123,8 @@ def output_count(context: Context) -> Iterator[Diagnostic]:
 RESULT_NAME = Code.warning(220, "two Results have the same name", danger=5.0).says("""
 Warning. The names of an output are the names of its tensor and those in the `output_names` of its Result. OpenVINO
 loads the file, and the name finds only one of the outputs.
-
-```xml
-<layer id="2" name="first" type="Result" version="opset1" output_names="y">
-<layer id="3" name="second" type="Result" version="opset1" output_names="y">
-```
-
+    <layer id="2" name="first" type="Result" version="opset1" output_names="y">
+    <layer id="3" name="second" type="Result" version="opset1" output_names="y">
 Fix: give each output its own name.
 """)
 
@@ -170,11 +146,7 @@ def result_name(context: Context) -> Iterator[Diagnostic]:
 
 NO_ELEMENT_TYPE = Code.warning(306, "a Parameter does not declare its element type").says("""
 Warning. OpenVINO reads it as a dynamic type, and hardly any device compiles such a model.
-
-```xml
-<data shape="2,3" />
-```
-
+    <data shape="2,3" />
 Fix: `<data shape="2,3" element_type="f32" />`
 """)
 
@@ -209,11 +181,7 @@ def unspecified(context: Context) -> Iterator[Diagnostic]:
 IGNORED_PADS = Code.info(307, "auto_pad overrides the given pads").says("""
 Info. With an `auto_pad` other than `explicit`, pads are computed from sizes and strides, and those in the file are
 ignored.
-
-```xml
-<data ... pads_begin="1,1" pads_end="0,0" auto_pad="valid" />
-```
-
+    <data ... pads_begin="1,1" pads_end="0,0" auto_pad="valid" />
 Fix: `auto_pad="explicit"` if the pads are meant, else `pads_begin="0,0"`.
 """)
 
@@ -243,11 +211,7 @@ def _by_variable(layers: list[Layer]) -> dict[str, list[Layer]]:
 
 NO_ASSIGN = Code.info(612, "a variable is read but never assigned").says("""
 Info. The variable always holds its first value. Editing a model easily loses an Assign, because nothing depends on it.
-
-```xml
-<layer id="2" name="read" type="ReadValue" version="opset6">   <!-- no Assign of its variable -->
-```
-
+    <layer id="2" name="read" type="ReadValue" version="opset6">   <!-- no Assign of its variable -->
 Fix: add the Assign, or read `init_value` directly.
 """)
 
@@ -264,12 +228,8 @@ def no_assign(context: Context) -> Iterator[Diagnostic]:
 
 ASSIGNED_TWICE = Code.warning(613, "two Assigns write the same variable").says("""
 Warning. Their order is undefined, and so is what the next run reads. OpenVINO loads the file.
-
-```xml
-<layer id="4" name="assign" type="Assign" version="opset6">
-<layer id="5" name="again" type="Assign" version="opset6">   <!-- the same variable_id -->
-```
-
+    <layer id="4" name="assign" type="Assign" version="opset6">
+    <layer id="5" name="again" type="Assign" version="opset6">   <!-- the same variable_id -->
 Fix: give each its own variable, or remove one.
 """)
 
@@ -284,12 +244,8 @@ def assigned_twice(context: Context) -> Iterator[Diagnostic]:
 READ_TWICE = Code.warning(615, "two ReadValues declare the same variable differently").says("""
 Warning. A variable may be read in several places, which must declare it equally. OpenVINO loads the file, and each
 reader uses its own declaration.
-
-```xml
-<data variable_id="v" variable_type="f32" variable_shape="2" />
-<data variable_id="v" variable_type="f32" variable_shape="?" />
-```
-
+    <data variable_id="v" variable_type="f32" variable_shape="2" />
+    <data variable_id="v" variable_type="f32" variable_shape="?" />
 Fix: declare it equally, with the wider shape.
 """)
 
@@ -309,11 +265,7 @@ def read_twice(context: Context) -> Iterator[Diagnostic]:
 NO_OP = Code.info(702, "a layer passes its input on unchanged", summed=True).says("""
 Info. Examples are a Convert to the same type, a Reshape to the same shape, and a Transpose that changes nothing.
 OpenVINO removes such layers when it compiles; people still have to read them.
-
-```xml
-<data destination_type="f32" />   <!-- of f32 -->
-```
-
+    <data destination_type="f32" />   <!-- of f32 -->
 Fix: connect its input to its readers.
 """)
 
@@ -330,11 +282,7 @@ def no_op(context: Context) -> Iterator[Diagnostic]:
 
 CANCELLED = Code.info(706, "two layers in a row undo each other", summed=True).says("""
 Info. A Transpose directly follows another one that it undoes. OpenVINO removes both when it compiles.
-
-```xml
-<layer id="3" name="back" type="Transpose" version="opset1">   <!-- order 1,0 after order 1,0 -->
-```
-
+    <layer id="3" name="back" type="Transpose" version="opset1">   <!-- order 1,0 after order 1,0 -->
 Fix: remove both, and connect the input to the readers.
 """)
 
@@ -387,11 +335,7 @@ def pinned_size(context: Context) -> Iterator[Diagnostic]:
 
 UNKNOWN_RANK = Code.info(707, "an input of the model has an unknown rank").says("""
 Info. OpenVINO reads the model, but most devices cannot compile it.
-
-```xml
-<data shape="..." element_type="f32" />
-```
-
+    <data shape="..." element_type="f32" />
 Fix: declare the rank, as in `shape="?,?"`, or give a shape before compiling: `model.reshape`.
 """)
 

@@ -28,11 +28,7 @@ Error. A tensor, or all outputs of the model together, need more than 4.3 GB and
 weights. A file of one kilobyte can ask for terabytes. Tensors that are no larger than an input of their layer are not
 reported. A size that is not known counts as its upper bound; a size of an input without one counts as 1, because its
 caller chooses it.
-
-```xml
-<data shape="2000000,1000000" element_type="f32" />
-```
-
+    <data shape="2000000,1000000" element_type="f32" />
 Fix: reshape the model to the sizes that it is used with.
 """)
 
@@ -85,11 +81,7 @@ Error. A run takes more than 10^14 multiply-adds over all layers, those of bodie
 holds tensors of more than 8.6 GB, and of more than 32 times the weights, at one time, besides the inputs and constants.
 An element that is read or written counts as 4 multiply-adds, and each call of a kernel as 10,000. A tensor is held
 until the last layer that reads it has run; outputs and states are held to the end.
-
-```xml
-<data shape="32768,32768" element_type="f32" />   <!-- and 500 products of it -->
-```
-
+    <data shape="32768,32768" element_type="f32" />   <!-- and 500 products of it -->
 Fix: reshape the model to the sizes that it is used with.
 """)
 
@@ -189,11 +181,7 @@ def long_loop(context: Context) -> Iterator[Diagnostic]:
 UNLIMITED_LOOP = Code.warning(16, "nothing in the file limits the iterations of a loop").says("""
 Warning. A loop has no trip count of at most a million, and its condition may become false, but no integer in it counts
 towards a limit. Whether and when it ends depends on the inputs.
-
-```xml
-<layer id="7" name="go_on" type="Less" version="opset1">   <!-- sum(x) < 100, where each iteration changes x -->
-```
-
+    <layer id="7" name="go_on" type="Less" version="opset1">   <!-- sum(x) < 100, where each iteration changes x -->
 Fix: give the loop a trip count.
 """)
 

@@ -30,11 +30,7 @@ TOO_MANY_BYTES = Code.warning(
 ).says("""
 Warning. OpenVINO uses the first bytes. The shape, the element type or the size is wrong; unless it is the size, all
 values are wrong too. One byte for a constant without elements, which OpenVINO itself writes, is not reported.
-
-```xml
-<data element_type="f32" shape="3" offset="0" size="16" />
-```
-
+    <data element_type="f32" shape="3" offset="0" size="16" />
 Fix: `size="12"`, or `shape="4"`.
 """)
 
@@ -75,11 +71,7 @@ MISALIGNED = Code.info(509, "a constant is not aligned to its element size").say
 Info. ovir cannot use the constant in place in the mapped file, so it copies it to memory, which makes loading slower.
 OpenVINO's CPU plugin takes the same time and memory for both. One diagnostic covers all such constants. There is none
 if they have less than 16 MiB together, because copying so little makes no difference that can be measured.
-
-```xml
-<data element_type="f32" shape="4096,4096" offset="2" size="67108864" />
-```
-
+    <data element_type="f32" shape="4096,4096" offset="2" size="67108864" />
 Fix: save the model again with a writer that aligns its constants.
 """)
 
@@ -115,12 +107,8 @@ difference. OpenVINO's CPU plugin needs the same time and memory for both."""
 OVERLAP = Code.warning(507, "constants overlap in the weights without being equal", danger=5.0).says("""
 Warning. Constants may share bytes if they are equal, or if one is the beginning of the other. These begin at different
 positions, so at least one of them contains numbers of the other. OpenVINO reads them without a message.
-
-```xml
-<data element_type="f32" shape="4" offset="0" size="16" />
-<data element_type="f32" shape="4" offset="8" size="16" />
-```
-
+    <data element_type="f32" shape="4" offset="0" size="16" />
+    <data element_type="f32" shape="4" offset="8" size="16" />
 Fix: correct the offset: `offset="16"`.
 """)
 
@@ -150,11 +138,7 @@ def _ends(span: tuple[int, int, Constant]) -> tuple[int, int]:
 UNUSED_BYTES = Code.info(508, "no constant uses some bytes of the weights", danger=5.0, honest=True).says("""
 Info; a warning if more than a quarter of the file is unused. No constant, and no image in `<pre-process>`, reads 64 or
 more adjacent bytes. The .bin may belong to another model, or constants were removed and their bytes left.
-
-```xml
-<net name="model" version="11">   <!-- the .bin has 112 bytes, its constants take 12 -->
-```
-
+    <net name="model" version="11">   <!-- the .bin has 112 bytes, its constants take 12 -->
 Fix: check whether the pair belongs together; saving the model with OpenVINO writes a .bin without gaps.
 """)
 
@@ -265,11 +249,7 @@ _SAMPLE = 1 << 26  # bytes of which the entropy is computed
 BOOLEAN_BYTES = Code.warning(513, "a boolean constant holds bytes other than 0 and 1", danger=5.0).says("""
 Warning. OpenVINO does not check the bytes, and devices differ in how they treat bytes other than 0 and 1: as true, or
 as a number.
-
-```xml
-<data element_type="boolean" shape="2" offset="0" size="2" />   <!-- 1, 255 -->
-```
-
+    <data element_type="boolean" shape="2" offset="0" size="2" />   <!-- 1, 255 -->
 Fix: write 1 for true.
 """)
 
@@ -288,12 +268,8 @@ def boolean_bytes(context: Context) -> Iterator[Diagnostic]:
 
 DUPLICATE_CONSTANT = Code.info(705, "the weights contain equal constants more than once", summed=True).says("""
 Info. Only constants of 64 KiB and more are reported. Each copy takes space in the file and in memory.
-
-```xml
-<data element_type="f32" shape="16384" offset="0" size="65536" />
-<data element_type="f32" shape="16384" offset="65536" size="65536" />
-```
-
+    <data element_type="f32" shape="16384" offset="0" size="65536" />
+    <data element_type="f32" shape="16384" offset="65536" size="65536" />
 Fix: let both use one offset; saving the model with OpenVINO does so.
 """)
 
@@ -334,11 +310,7 @@ states and other constants are not reported.
 If nearly all constants of a file are zero, one diagnostic at the `<net>` says so: the .bin has its size but not its
 contents, as after a copy or a download that was interrupted. Where all of them are zero, sizes and axes are zero as
 well; the diagnostics that may follow from this are left out, and it is an error if one of these is.
-
-```xml
-<layer id="3" name="product" type="MatMul" version="opset1">   <!-- the weights hold 0, 0, 0, 0 -->
-```
-
+    <layer id="3" name="product" type="MatMul" version="opset1">   <!-- the weights hold 0, 0, 0, 0 -->
 Fix: copy or convert the .bin again; check the offset of the constant, and that the model was trained before it was
 converted.
 """)

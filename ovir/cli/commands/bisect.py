@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ovir.cli.options.arguments import add_command, add_json, add_model, add_shape, output_file
+from ovir.cli.options.arguments import add_command, add_json, add_model, add_shape, options_of, output_file
 from ovir.cli.options.inputs import add_input_sets
 from ovir.cli.options.opening import add_extension
 from ovir.cli.options.other_side import add_other_side, add_tolerances, open_sides
@@ -43,17 +43,16 @@ def add_to(commands: Any) -> None:
         "  ovir bisect model.xml --against recorded.npz --json\n"
         "\nexit status: 0 no difference, 1 a diverging layer was found, 2 nothing could be searched\n",
     )
+    option = options_of(parser)
     parser.set_defaults(saved_beside=PART_ENDINGS)
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that a layer was found
     add_model(parser)
     add_other_side(parser)
     add_tolerances(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=output_file,
-        metavar="PART.xml",
-        help="save the smallest part found to differ, and beside it its inputs and outputs as .npz",
+    option(
+        "-o, --output PART.xml",
+        "save the smallest part found to differ, and beside it its inputs and outputs as .npz",
+        output_file,
     )
     add_input_sets(parser)
     add_shape(parser)

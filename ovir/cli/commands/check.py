@@ -26,8 +26,8 @@ from ovir.cli.options.arguments import (
     add_workers,
     check_target,
     file_name,
-    group_of,
     opened_workers,
+    options_of,
     output_file,
     raise_usage_error,
     refuse_overwriting,
@@ -245,74 +245,45 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "models", nargs="+", type=file_name, metavar="MODEL.xml", help="the files to check, or folders of such files"
     )
-    model = group_of(parser, "model")
-    model.add_argument("--weights", type=file_name, metavar="FILE", help="the weights of the model; for one model only")
-    model.add_argument(
-        "--no-weights", action="store_true", default=None, help="read only the topology; no .bin is needed"
-    )
+    model = options_of(parser, "model")
+    model("--weights FILE", "the weights of the model; for one model only", file_name)
+    model("--no-weights", "read only the topology; no .bin is needed", default=None)
     add_extension(parser)
     add_shape(parser)
     _add_forms(parser)
     _add_choices(parser)
-    group_of(parser, "checks").add_argument(
-        "--runtime",
-        type=_release,
-        metavar="2022.3",
-        help="also report what this OpenVINO release cannot read",
-    )
+    options_of(parser, "checks")("--runtime 2022.3", "also report what this OpenVINO release cannot read", _release)
     add_untrusted(parser)
     add_device(parser)
     add_workers(parser, default="one for each core, if it takes long")
-    group_of(parser, "outputs").add_argument(
-        "--profile", action="store_true", help="show how long reading, inference and rules took"
-    )
+    options_of(parser, "outputs")("--profile", "show how long reading, inference and rules took")
 
 
 def _add_forms(parser: argparse.ArgumentParser) -> None:
-    group = group_of(parser, "outputs")
-    form = group.add_mutually_exclusive_group()
-    form.add_argument(
-        "--format",
-        choices=("text", "json", "github"),
-        default="text",
-        help="how diagnostics are printed (default: text)",
-    )
-    form.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
-    form.add_argument(
-        "--summary", action="store_const", const="summary", dest="format", help="print counts by code and by file only"
-    )
-    group.add_argument(
-        "--sarif", type=output_file, metavar="FILE", help="also write the diagnostics as SARIF 2.1.0 (- for stdout)"
-    )
+    option = options_of(parser, "outputs")
+    form = options_of(parser, "outputs", exclusive=True)
+    form("--format", "how diagnostics are printed (default: text)", choices=("text", "json", "github"), default="text")
+    form("--json", "the same as --format json", action="store_const", const="json", dest="format")
+    form("--summary", "print counts by code and by file only", action="store_const", const="summary", dest="format")
+    option("--sarif FILE", "also write the diagnostics as SARIF 2.1.0 (- for stdout)", output_file)
     add_html(parser)
     add_node_data(parser, "the severity of the diagnostics of each layer (of one model)")
-    group.add_argument(
-        "--quiet",
-        "-q",
-        action="store_true",
-        help="print only diagnostics that make the exit status 1 or 2, and no closing line",
-    )
+    option("--quiet, -q", "print only diagnostics that make the exit status 1 or 2, and no closing line")
 
 
 def _add_choices(parser: argparse.ArgumentParser) -> None:
-    group = group_of(parser, "checks")
-    group.add_argument(
-        "--select", action="append", metavar="CODES", help="report only these diagnostics: OVIR402,OVIR1 (all of 1xx)"
-    )
-    group.add_argument("--ignore", action="append", metavar="CODES", help="do not report these diagnostics")
-    group.add_argument(
+    option = options_of(parser, "checks")
+    option("--select CODES", "report only these diagnostics: OVIR402,OVIR1 (all of 1xx)", action="append")
+    option("--ignore CODES", "do not report these diagnostics", action="append")
+    option(
         "--fail-on",
+        "diagnostics of at least this severity make the exit status 1 (default: error)",
         choices=[severity.value for severity in Severity],
-        help="diagnostics of at least this severity make the exit status 1 (default: error)",
     )
-    baseline = group.add_mutually_exclusive_group()
-    baseline.add_argument(
-        "--baseline", type=file_name, metavar="FILE.json", help="do not report the diagnostics recorded in this file"
-    )
-    baseline.add_argument(
-        "--write-baseline", type=output_file, metavar="FILE.json", help="record the diagnostics in this file"
-    )
-    group.add_argument("--no-config", action="store_true", help="do not look for ovir.toml or pyproject.toml")
+    baseline = options_of(parser, "checks", exclusive=True)
+    baseline("--baseline FILE.json", "do not report the diagnostics recorded in this file", file_name)
+    baseline("--write-baseline FILE.json", "record the diagnostics in this file", output_file)
+    option("--no-config", "do not look for ovir.toml or pyproject.toml")
 
 
 def run(arguments: argparse.Namespace) -> int:

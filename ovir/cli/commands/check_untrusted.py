@@ -8,27 +8,23 @@ from collections.abc import Generator, Sequence
 
 from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.budget import Budget
-from ovir.cli.options.arguments import group_of, raise_usage_error
+from ovir.cli.options.arguments import options_of, raise_usage_error
 from ovir.diagnostics.diagnostic import Diagnostic
 
 
 def add_untrusted(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    group = group_of(parser, "checks")
-    group.add_argument(
+    option = options_of(parser, "checks")
+    option(
         "--untrusted",
-        action="store_true",
-        help="for untrusted files: report everything that could harm a reader as an error; check each in a process",
+        "for untrusted files: report everything that could harm a reader as an error; check each in a process",
     )
-    group.add_argument(
-        "--timeout",
-        type=float,
-        metavar="SECONDS",
-        help="with --untrusted: the time for one file (default: 30, and 15 more for each GB of weights)",
+    option(
+        "--timeout SECONDS",
+        "with --untrusted: the time for one file (default: 30, and 15 more for each GB of weights)",
+        float,
     )
-    group.add_argument(
-        "--memory", type=int, metavar="MB", help="with --untrusted: the memory for one file (default: 1074)"
-    )
+    option("--memory MB", "with --untrusted: the memory for one file (default: 1074)", int)
 
 
 def refuse_options(arguments: argparse.Namespace) -> None:

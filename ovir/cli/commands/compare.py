@@ -14,8 +14,8 @@ from ovir.cli.options.arguments import (
     add_model,
     add_shape,
     add_workers,
-    group_of,
     opened_workers,
+    options_of,
     positive,
     raise_usage_error,
     write_html,
@@ -346,25 +346,17 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that the models differ
     add_model(parser)
     add_other_side(parser)
-    modes = group_of(parser, "comparison").add_mutually_exclusive_group()
-    modes.add_argument(
-        "--isolated",
-        action="store_true",
-        help="run each layer alone with the inputs that it has in ovir, also if the outputs agree",
-    )
-    modes.add_argument(
-        "--cumulative", action="store_true", help="compare the tensors between the layers, where errors add up"
-    )
+    modes = options_of(parser, "comparison", exclusive=True)
+    modes("--isolated", "run each layer alone with the inputs that it has in ovir, also if the outputs agree")
+    modes("--cumulative", "compare the tensors between the layers, where errors add up")
     add_tolerances(parser)
     add_input_sets(parser)
     add_workers(parser, default="this process alone")
     add_executed(parser, "layers that differ are shown with the types that the device names for them")
     add_shape(parser)
-    shown = group_of(parser, "outputs").add_mutually_exclusive_group()
-    shown.add_argument(
-        "--limit", type=positive, default=LIMIT, metavar="N", help=f"show N outputs and N layers (default {LIMIT})"
-    )
-    shown.add_argument("--all", action="store_true", help="show all outputs and layers")
+    shown = options_of(parser, "outputs", exclusive=True)
+    shown("--limit N", f"show N outputs and N layers (default {LIMIT})", positive, default=LIMIT)
+    shown("--all", "show all outputs and layers")
     add_extension(parser)
     add_node_data(parser, "the largest absolute error of each layer")
     add_json(parser)

@@ -15,6 +15,7 @@ from ovir.cli.options.arguments import (
     amount,
     file_name,
     natural,
+    options_of,
     write_html,
 )
 from ovir.cli.options.opening import add_extension, add_no_weights, read_model_or_topology
@@ -39,20 +40,19 @@ def add_to(commands: Any) -> None:
         "  ovir diff f32.xml f16.xml --rtol 1e-3 --atol 1e-7\n"
         "\nexit status: 0 the models are equal, 1 they differ, 2 wrong usage or a model that cannot be read\n",
     )
+    option = options_of(parser)
     parser.add_argument("a", type=file_name, metavar="A.xml", help="the first model; weights come from its .bin")
     parser.add_argument("b", type=file_name, metavar="B.xml", help="the second model")
-    parser.add_argument("--weights-a", type=file_name, metavar="FILE", help="the weights of the first model")
-    parser.add_argument("--weights-b", type=file_name, metavar="FILE", help="the weights of the second model")
-    parser.add_argument(
-        "--ignore-names", action="store_true", help="names of layers, tensors and the model alone are not a difference"
-    )
+    option("--weights-a FILE", "the weights of the first model", file_name)
+    option("--weights-b FILE", "the weights of the second model", file_name)
+    option("--ignore-names", "names of layers, tensors and the model alone are not a difference")
     for name in ("rtol", "atol"):
         kind = "relative" if name == "rtol" else "absolute"
         text = f"the {kind} tolerance for the values of constants (default 0)"
         parser.add_argument(f"--{name}", type=amount, default=0.0, metavar="X", help=text)
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--limit", type=natural, default=LIMIT, metavar="N", help=f"show N layers (default {LIMIT})")
-    shown.add_argument("--all", action="store_true", help="show all layers")
+    shown = options_of(parser, exclusive=True)
+    shown("--limit N", f"show N layers (default {LIMIT})", natural, default=LIMIT)
+    shown("--all", "show all layers")
     add_no_weights(parser)
     add_extension(parser)
     add_json(parser)

@@ -11,7 +11,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ovir.building.values import as_array
-from ovir.cli.options.arguments import add_command, add_json, add_model, output_file, parse_shapes, raise_usage_error
+from ovir.cli.options.arguments import (
+    add_command,
+    add_json,
+    add_model,
+    options_of,
+    output_file,
+    parse_shapes,
+    raise_usage_error,
+)
 from ovir.cli.options.opening import (
     add_extension,
     add_no_weights,
@@ -416,19 +424,17 @@ def add_to(commands: Any) -> None:
         "\nEdits apply in the given order, then preprocessing, then --runtime or --opset. They are inferred together.\n"
         "If one fails, nothing is written.\n",
     )
+    option = options_of(parser)
     add_model(parser)
     add_no_weights(parser)
     add_extension(parser)
-    parser.add_argument(
-        "-o", "--output", type=output_file, metavar="OUT.xml", help="where to save the model; may be the model itself"
-    )
-    parser.add_argument(
+    option("-o, --output OUT.xml", "where to save the model; may be the model itself", output_file)
+    option(
         "--no-verify",
-        action="store_true",
-        help="leave out the proof, on random inputs, that the result of --batch, --states-to-inputs, "
+        "leave out the proof, on random inputs, that the result of --batch, --states-to-inputs, "
         "--inputs-to-states, --fix-input, --fold-constants or --simplify computes what the model computes",
     )
-    parser.add_argument("--dry-run", action="store_true", help="report what the edits do, but write nothing")
+    option("--dry-run", "report what the edits do, but write nothing")
     add_json(parser)
     edits = parser.add_argument_group("edits, which may be repeated")
     for edit in EDITS:

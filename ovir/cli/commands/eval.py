@@ -20,6 +20,7 @@ from ovir.cli.options.arguments import (
     amount,
     file_name,
     opened_workers,
+    options_of,
     positive,
     raise_usage_error,
 )
@@ -174,58 +175,50 @@ def add_to(commands: Any) -> None:
         "  ovir eval detector.xml --inputs images/ --labels instances.json --metric map --box-size 640x640\n"
         "  ovir eval denoise.xml --inputs noisy/ --labels clean/ --metric psnr --json\n",
     )
+    option = options_of(parser)
     add_model(parser)
     add_extension(parser)
     add_input_files(parser)
     add_images(parser)
-    parser.add_argument(
-        "--labels",
-        type=file_name,
-        required=True,
-        metavar="FILE",
-        help="a .csv with the name and the label of each input, an .npz with an array for each, a folder of files, or "
+    option(
+        "--labels FILE",
+        "a .csv with the name and the label of each input, an .npz with an array for each, a folder of files, or "
         "boxes as .json of COCO",
+        file_name,
+        required=True,
     )
-    parser.add_argument(
-        "--metric",
-        default=NAMES[0],
-        metavar="NAME",
-        help=f"one of {', '.join(NAMES)} (default: {NAMES[0]}), or a function of your own, as FILE.py:NAME, which gets "
+    option(
+        "--metric NAME",
+        f"one of {', '.join(NAMES)} (default: {NAMES[0]}), or a function of your own, as FILE.py:NAME, which gets "
         "an output and a label and returns a number",
+        default=NAMES[0],
     )
-    parser.add_argument(
-        "--peak",
-        type=amount,
-        metavar="X",
-        help="for psnr: the largest value that a signal can have (default: 255 for labels of u8, otherwise 1)",
+    option(
+        "--peak X",
+        "for psnr: the largest value that a signal can have (default: 255 for labels of u8, otherwise 1)",
+        amount,
     )
-    parser.add_argument(
-        "--columns",
-        type=_columns,
-        metavar="x1,y1,...",
-        help="for map: the columns of the output: x1, y1, x2, y2, class, score, image, and _ for others",
+    option(
+        "--columns x1,y1,...",
+        "for map: the columns of the output: x1, y1, x2, y2, class, score, image, and _ for others",
+        _columns,
     )
-    parser.add_argument(
-        "--box-size",
-        type=_size,
-        metavar="WxH",
-        help="for map: divide boxes of the output by this width and height to have the unit of the labels",
+    option(
+        "--box-size WxH",
+        "for map: divide boxes of the output by this width and height to have the unit of the labels",
+        _size,
     )
-    parser.add_argument("--output", metavar="NAME", help="the output to evaluate, if the model has several")
-    parser.add_argument(
-        "--against",
-        "--compare-with",
-        type=file_name,
-        metavar="SIDE",
-        help="also evaluate other.xml, openvino:DEVICE or onnx:FILE, and report the difference on the same inputs",
+    option("--output NAME", "the output to evaluate, if the model has several")
+    option(
+        "--against, --compare-with SIDE",
+        "also evaluate other.xml, openvino:DEVICE or onnx:FILE, and report the difference on the same inputs",
+        file_name,
     )
     add_device(parser)
     add_shape(parser)
     add_compiling(parser)
     add_workers(parser)
-    parser.add_argument(
-        "--batch", type=positive, metavar="N", help="run N inputs at once, stacked along a dynamic axis"
-    )
+    option("--batch N", "run N inputs at once, stacked along a dynamic axis", positive)
     add_json(parser)
 
 

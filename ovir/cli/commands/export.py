@@ -13,6 +13,7 @@ from ovir.cli.options.arguments import (
     add_shape,
     natural,
     open_model,
+    options_of,
     output_file,
     raise_usage_error,
 )
@@ -48,32 +49,21 @@ def add_to(commands: Any) -> None:
         "  ovir export model.xml -o model.onnx --opset 17 --verify    and compare with onnxruntime\n"
         "\nVariables become pairs of inputs and outputs. docs/onnx.md lists what is exported, and as what.\n",
     )
+    option = options_of(parser)
     add_model(parser)
     add_shape(parser)
     add_extension(parser)
-    parser.add_argument(
-        "-o", "--output", type=output_file, metavar="MODEL.onnx", required=True, help="the file to write"
+    option("-o, --output MODEL.onnx", "the file to write", output_file, required=True)
+    option(
+        "--opset N", "the version of ONNX's operators, from 17 on (default: the newest that ovir was tested with)", int
     )
-    parser.add_argument(
-        "--opset",
-        type=int,
-        metavar="N",
-        help="the version of ONNX's operators, from 17 on (default: the newest that ovir was tested with)",
-    )
-    parser.add_argument(
-        "--external-data", action="store_true", help="write the weights to MODEL.onnx.data (always above 2 GB)"
-    )
-    parser.add_argument(
-        "--contrib",
-        action="store_true",
-        help="read weights of 4 and 8 bits with operators that onnxruntime contributes, and others may lack",
-    )
-    parser.add_argument(
+    option("--external-data", "write the weights to MODEL.onnx.data (always above 2 GB)")
+    option("--contrib", "read weights of 4 and 8 bits with operators that onnxruntime contributes, and others may lack")
+    option(
         "--verify",
-        action="store_true",
-        help="run the model and its export on the same inputs; the status is 1 if they differ by more than rounding",
+        "run the model and its export on the same inputs; the status is 1 if they differ by more than rounding",
     )
-    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs of --verify (default: 0)")
+    option("--seed N", "seed of the random inputs of --verify (default: 0)", natural)
     add_inputs(parser)
     add_json(parser)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ovir.cli.commands.edit import is_layer, tensor_key
-from ovir.cli.options.arguments import add_command, add_json, add_model, output_file
+from ovir.cli.options.arguments import add_command, add_json, add_model, options_of, output_file
 from ovir.cli.options.opening import (
     absent_weights,
     add_extension,
@@ -41,15 +41,14 @@ def add_to(commands: Any) -> None:
         "  ovir extract model.xml --inputs conv1,mask --outputs pool1 -o part.xml\n"
         "\nA tensor is given by its name, by the name of its layer, or as LAYER:1 for the second output of a layer.\n",
     )
+    option = options_of(parser)
     add_model(parser)
     add_no_weights(parser)
     add_extension(parser)
     for side, left_out in (("inputs", "the inputs of the model that the part needs"), ("outputs", "all outputs")):
         text = f"the {side} of the part, in this order (default: {left_out}); may be repeated"
         parser.add_argument(f"--{side}", action="append", type=_names, metavar="NAME,NAME", help=text)
-    parser.add_argument(
-        "-o", "--output", type=output_file, metavar="PART.xml", required=True, help="where to save the part"
-    )
+    option("-o, --output PART.xml", "where to save the part", output_file, required=True)
     add_json(parser)
 
 

@@ -13,6 +13,7 @@ from ovir.cli.options.arguments import (
     check_target,
     file_name,
     natural,
+    options_of,
     positive,
     write_html,
 )
@@ -42,30 +43,26 @@ def add_to(commands: Any) -> None:
     parser = add_command(
         commands, "fuzz", run, "find random models on which a device or a compiler differs from ovir", _EPILOG
     )
-    parser.add_argument(
-        "--against",
-        type=file_name,
-        required=True,
-        metavar="SIDE",
-        help="openvino:DEVICE, runtime:RELEASE=PYTHON for an older OpenVINO in another Python, or "
+    option = options_of(parser)
+    option(
+        "--against SIDE",
+        "openvino:DEVICE, runtime:RELEASE=PYTHON for an older OpenVINO in another Python, or "
         "python:FILE.py:FUNCTION for a compiler of one's own",
+        file_name,
+        required=True,
     )
     add_device(parser)
-    limits = parser.add_mutually_exclusive_group()
-    limits.add_argument("--time", type=duration, metavar="TIME", help="make models for 90s, 10m or 8h (default: 60s)")
-    limits.add_argument("--models", type=positive, metavar="N", help="make N models instead")
-    parser.add_argument("--seed", type=natural, metavar="N", help="the number of the first model (default: 0)")
-    parser.add_argument(
-        "--ops", metavar="REGEX", help="make only models of one operation, of versions such as Gather-8 that match"
-    )
-    parser.add_argument("--types", metavar="TYPE,...", help="make only models with these element types, such as f32,i8")
-    parser.add_argument("--workers", type=positive, default=1, metavar="N", help="try N models at a time (default: 1)")
-    parser.add_argument(
-        "-o", "--output", type=file_name, default="findings", metavar="DIR", help="the folder of the findings"
-    )
-    parser.add_argument("--resume", action="store_true", help="go on where an earlier search in this folder has ended")
-    parser.add_argument("--known", type=file_name, metavar="FILE", help="a file with signatures that are not reported")
-    parser.add_argument("--write-known", metavar="FILE", help="add the signatures of the findings to this file")
+    limits = options_of(parser, exclusive=True)
+    limits("--time TIME", "make models for 90s, 10m or 8h (default: 60s)", duration)
+    limits("--models N", "make N models instead", positive)
+    option("--seed N", "the number of the first model (default: 0)", natural)
+    option("--ops REGEX", "make only models of one operation, of versions such as Gather-8 that match")
+    option("--types TYPE,...", "make only models with these element types, such as f32,i8")
+    option("--workers N", "try N models at a time (default: 1)", positive, default=1)
+    option("-o, --output DIR", "the folder of the findings", file_name, default="findings")
+    option("--resume", "go on where an earlier search in this folder has ended")
+    option("--known FILE", "a file with signatures that are not reported", file_name)
+    option("--write-known FILE", "add the signatures of the findings to this file")
     add_json(parser)
 
 

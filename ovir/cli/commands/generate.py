@@ -12,6 +12,7 @@ from ovir.cli.options.arguments import (
     amount,
     file_name,
     natural,
+    options_of,
     positive,
     raise_usage_error,
     share,
@@ -53,53 +54,36 @@ def add_to(commands: Any) -> None:
         f"Without --temperature, --top-k, --top-p and --min-p, tokens are chosen as {GENERATION} of the folder says.\n"
         "exit status: 1 if --against finds another token at some step\n",
     )
+    option = options_of(parser)
     parser.add_argument(
         "folder",
         type=file_name,
         metavar="FOLDER",
         help="the folder with openvino_model.xml, openvino_tokenizer.xml and openvino_detokenizer.xml",
     )
-    parser.add_argument("--prompt", metavar="TEXT", help="the text to continue; - reads it from stdin")
-    parser.add_argument(
-        "--chat", action="store_true", help="make the prompt the message of a user in the chat template of the folder"
-    )
-    parser.add_argument(
-        "--max-tokens", type=positive, metavar="N", help=f"generate at most N tokens (default: {MAX_TOKENS})"
-    )
-    parser.add_argument(
-        "--temperature", type=amount, metavar="T", help="draw tokens, with logits divided by T; 0 takes the best one"
-    )
-    parser.add_argument("--top-k", type=positive, metavar="K", help="draw one of the K most probable tokens")
-    parser.add_argument(
-        "--top-p", type=share, metavar="P", help="draw one of the fewest tokens that have the probability P together"
-    )
-    parser.add_argument(
-        "--min-p", type=share, metavar="P", help="draw one of the tokens with P times the probability of the best one"
-    )
-    parser.add_argument(
-        "--repetition-penalty",
-        type=amount,
-        metavar="R",
-        help="make tokens that were there less probable, if R is above 1",
-    )
-    parser.add_argument("--stop", action="append", metavar="TEXT", help="end the text before this one; may be repeated")
-    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the draws (default: 0)")
-    parser.add_argument(
+    option("--prompt TEXT", "the text to continue; - reads it from stdin")
+    option("--chat", "make the prompt the message of a user in the chat template of the folder")
+    option("--max-tokens N", f"generate at most N tokens (default: {MAX_TOKENS})", positive)
+    option("--temperature T", "draw tokens, with logits divided by T; 0 takes the best one", amount)
+    option("--top-k K", "draw one of the K most probable tokens", positive)
+    option("--top-p P", "draw one of the fewest tokens that have the probability P together", share)
+    option("--min-p P", "draw one of the tokens with P times the probability of the best one", share)
+    option("--repetition-penalty R", "make tokens that were there less probable, if R is above 1", amount)
+    option("--stop TEXT", "end the text before this one; may be repeated", action="append")
+    option("--seed N", "seed of the draws (default: 0)", natural)
+    option(
         "--engine",
+        "the engine of the decoder: numpy, or onnxruntime for all layers that ONNX can express (default: numpy)",
         choices=ENGINES,
         default=next(iter(ENGINES)),
-        help="the engine of the decoder: numpy, or onnxruntime for all layers that ONNX can express (default: numpy)",
     )
-    parser.add_argument("--threads", type=positive, metavar="N", help="use at most N threads (default: all cores)")
-    parser.add_argument(
-        "--against",
-        type=file_name,
-        metavar="SIDE",
-        help="openvino:DEVICE, or another FOLDER: feed its decoder with the same tokens, and compare the logits",
+    option("--threads N", "use at most N threads (default: all cores)", positive)
+    option(
+        "--against SIDE",
+        "openvino:DEVICE, or another FOLDER: feed its decoder with the same tokens, and compare the logits",
+        file_name,
     )
-    parser.add_argument(
-        "--config", action="append", default=[], metavar="KEY=VALUE", help="a property of the device; may be repeated"
-    )
+    option("--config KEY=VALUE", "a property of the device; may be repeated", repeated=True)
     add_extension(parser)
     add_json(parser)
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any, NoReturn
 
 from ovir.cli.commands.edit import is_layer, tensor_key
-from ovir.cli.options.arguments import add_command, add_json, file_name, output_file, raise_usage_error
+from ovir.cli.options.arguments import add_command, add_json, file_name, options_of, output_file, raise_usage_error
 from ovir.cli.options.opening import add_extension
 from ovir.cli.terminal.output import DONE, print_diagnostics, saved_as_json, say, say_json, say_table
 from ovir.diagnostics.wording import plural, readable
@@ -24,19 +24,16 @@ def add_to(commands: Any) -> None:
         "  ovir join encoder.xml decoder.xml --connect states=states --connect mask=mask -o both.xml\n"
         "\nWhat is not connected remains an input or output. Names of the second that the first has get a number.\n",
     )
+    option = options_of(parser)
     for number, name in (("first", "FIRST.xml"), ("second", "SECOND.xml")):
         parser.add_argument(number, type=file_name, metavar=name, help=f"the .xml of the {number} model")
     add_extension(parser)
-    parser.add_argument(
-        "--connect",
-        action="append",
-        default=[],
-        metavar="OUT=IN",
-        help="feed a tensor of the first model, or LAYER:1, to an input of the second; may be repeated",
+    option(
+        "--connect OUT=IN",
+        "feed a tensor of the first model, or LAYER:1, to an input of the second; may be repeated",
+        repeated=True,
     )
-    parser.add_argument(
-        "-o", "--output", type=output_file, metavar="JOINED.xml", required=True, help="where to save the model"
-    )
+    option("-o, --output JOINED.xml", "where to save the model", output_file, required=True)
     add_json(parser)
 
 

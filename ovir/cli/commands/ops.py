@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from ovir.cli.options.arguments import add_command, add_json_to, group_of, raise_usage_error
+from ovir.cli.options.arguments import add_command, add_json_to, options_of, raise_usage_error
 from ovir.cli.pages.operation_examples import example_of, output_of
 from ovir.cli.pages.operation_markdown import operation_page, operations_page
 from ovir.cli.pages.operation_pages import (
@@ -37,13 +37,9 @@ def add_to(commands: Any) -> None:
         metavar="OPERATION",
         help="describe these operations; upper and lower case are the same",
     )
-    form = group_of(parser, "outputs").add_mutually_exclusive_group()
+    form = options_of(parser, "outputs", exclusive=True)
     add_json_to(form)
-    form.add_argument(
-        "--markdown",
-        action="store_true",
-        help="print Markdown: the page of each operation, or the list of all, docs/operations.md",
-    )
+    form("--markdown", "print Markdown: the page of each operation, or the list of all, docs/operations.md")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from ovir.cli.options.arguments import (
     add_shape,
     amount,
     open_model,
+    options_of,
     output_file,
     raise_usage_error,
 )
@@ -54,32 +55,22 @@ def add_to(commands: Any) -> None:
         "\nThe device is emulated, so that none is needed. Real inputs give better answers than random ones.\n"
         "\nexit status: 0 layers were found, or none is needed, 1 no choice of layers suffices, 2 nothing was tried\n",
     )
+    option = options_of(parser)
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that the model cannot be computed in this type
     add_model(parser)
     add_extension(parser)
-    parser.add_argument("--to", choices=_TYPES, required=True, help="the type that the device computes in")
+    option("--to", "the type that the device computes in", choices=_TYPES, required=True)
     add_input_sets(parser)
     add_shape(parser)
-    parser.add_argument(
-        "--tolerance",
-        type=amount,
-        metavar="X",
-        help="the error that an output may have, as a share of its root mean square "
+    option(
+        "--tolerance X",
+        "the error that an output may have, as a share of its root mean square "
         "(default: 0.01 for f16, 0.05 for bf16, 0.1 for int8)",
+        amount,
     )
-    parser.add_argument(
-        "--seconds",
-        type=amount,
-        default=300.0,
-        metavar="N",
-        help="stop measuring single layers after about N seconds (default: 300)",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=output_file,
-        metavar="OUT.xml",
-        help="save the model with marks that make OpenVINO compute these layers in f32",
+    option("--seconds N", "stop measuring single layers after about N seconds (default: 300)", amount, default=300.0)
+    option(
+        "-o, --output OUT.xml", "save the model with marks that make OpenVINO compute these layers in f32", output_file
     )
     add_json(parser)
     add_legacy_io(parser)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ovir.cli.options.arguments import add_command, add_model, check_target, output_file, raise_usage_error
+from ovir.cli.options.arguments import add_command, add_model, check_target, options_of, output_file, raise_usage_error
 from ovir.cli.options.opening import (
     absent_weights,
     add_extension,
@@ -25,16 +25,15 @@ def add_to(commands: Any) -> None:
         "write Python code that builds a model, such as a small model that reproduces a fault",
         "  ovir python small.xml\n  ovir python model.xml -o build.py     large constants go to build.npz\n",
     )
+    option = options_of(parser)
     add_model(parser)
     add_no_weights(parser)
     add_extension(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=output_file,
-        metavar="FILE.py",
-        help="write the code to this file, and constants of many elements to the .npz of the same name; "
+    option(
+        "-o, --output FILE.py",
+        "write the code to this file, and constants of many elements to the .npz of the same name; "
         "without it, the code is printed",
+        output_file,
     )
 
 

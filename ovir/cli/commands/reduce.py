@@ -13,6 +13,7 @@ from ovir.cli.options.arguments import (
     file_name,
     natural,
     open_model,
+    options_of,
     output_file,
     seconds,
 )
@@ -44,35 +45,25 @@ def add_to(commands: Any) -> None:
     parser = add_command(
         commands, "reduce", run, "find the smallest model for which a command fails as for the whole model", _EPILOG
     )
+    option = options_of(parser)
     add_model(parser)
-    parser.add_argument(
-        "--check",
+    option(
+        "--check 'COMMAND {}'",
+        "the command that fails, such as 'ovir compare {} --against openvino:CPU'; {} is the path of a model",
         required=True,
-        metavar="'COMMAND {}'",
-        help="the command that fails, such as 'ovir compare {} --against openvino:CPU'; {} is the path of a model",
     )
-    parser.add_argument(
-        "-o", "--output", type=output_file, metavar="SMALL.xml", required=True, help="where to save the smallest model"
+    option("-o, --output SMALL.xml", "where to save the smallest model", output_file, required=True)
+    option("--status N", "the status to look for (default: the one of the whole model, which must not be 0)", int)
+    option("--timeout SECONDS", "stop the command after this time; its status is 124 then", seconds)
+    option(
+        "--work DIR",
+        "keep the answers of the command and the best model so far in this folder; the same call continues there",
+        file_name,
     )
-    parser.add_argument(
-        "--status",
-        type=int,
-        metavar="N",
-        help="the status to look for (default: the one of the whole model, which must not be 0)",
-    )
-    parser.add_argument(
-        "--timeout", type=seconds, metavar="SECONDS", help="stop the command after this time; its status is 124 then"
-    )
-    parser.add_argument(
-        "--work",
-        type=file_name,
-        metavar="DIR",
-        help="keep the answers of the command and the best model so far in this folder; the same call continues there",
-    )
-    parser.add_argument("--max-runs", type=natural, metavar="N", help="run the command at most N times")
+    option("--max-runs N", "run the command at most N times", natural)
     add_shape(parser)
     add_inputs(parser)
-    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)")
+    option("--seed N", "seed of the random inputs (default: 0)", natural)
     add_extension(parser)
     add_json(parser)
 

@@ -17,8 +17,8 @@ from ovir.cli.options.arguments import (
     add_shape,
     add_workers,
     check_target,
-    group_of,
     natural,
+    options_of,
     output_file,
     positive,
     raise_usage_error,
@@ -345,68 +345,48 @@ def add_to(commands: Any) -> None:
     add_inputs(parser)
     _add_many(parser)
     add_shape(parser)
-    group_of(parser, "inputs").add_argument(
-        "--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)"
+    options_of(parser, "inputs")("--seed N", "seed of the random inputs (default: 0)", natural)
+    outputs = options_of(parser, "outputs")
+    outputs(
+        "--output FILE.npz",
+        "save the outputs, and taps as tap:NAME; with --inputs, the folder for a file of each input",
+        output_file,
     )
-    outputs = group_of(parser, "outputs")
-    outputs.add_argument(
-        "--output",
-        type=output_file,
-        metavar="FILE.npz",
-        help="save the outputs, and taps as tap:NAME; with --inputs, the folder for a file of each input",
+    outputs(
+        "--tap REGEX",
+        "also show the outputs of layers whose name, or whose tensor's name, matches; with --record, save only these",
+        _pattern,
+        repeated=True,
     )
-    outputs.add_argument(
-        "--tap",
-        type=_pattern,
-        action="append",
-        default=[],
-        metavar="REGEX",
-        help="also show the outputs of layers whose name, or whose tensor's name, matches; "
-        "with --record, save only these",
+    outputs(
+        "--record FILE.npz",
+        "save the inputs and the result of every layer, or of those that --tap selects, as they are computed",
+        output_file,
     )
-    outputs.add_argument(
-        "--record",
-        type=output_file,
-        metavar="FILE.npz",
-        help="save the inputs and the result of every layer, or of those that --tap selects, as they are computed",
-    )
-    outputs.add_argument(
-        "--top", type=positive, metavar="N", help="show the N highest scores of each row of the outputs"
-    )
-    group_of(parser, "checks").add_argument(
-        "--watch",
-        metavar="WHAT",
-        help="report the layers that make such values first: nan, inf, overflow:TYPE, denormal:TYPE, as in "
+    outputs("--top N", "show the N highest scores of each row of the outputs", positive)
+    options_of(parser, "checks")(
+        "--watch WHAT",
+        "report the layers that make such values first: nan, inf, overflow:TYPE, denormal:TYPE, as in "
         "nan,inf,overflow:f16; the exit status is then 1 if there are any",
     )
     add_json(parser)
     add_html(parser)
     add_compiling(parser)
-    engine = group_of(parser, "engine")
-    engine.add_argument(
-        "--repeat",
-        type=positive,
-        metavar="N",
-        help="run N more times, and show how long the runs take (median, percentiles)",
-    )
-    engine.add_argument(
-        "--profile", action="store_true", help="show the time that each layer and each type of operation takes"
-    )
+    engine = options_of(parser, "engine")
+    engine("--repeat N", "run N more times, and show how long the runs take (median, percentiles)", positive)
+    engine("--profile", "show the time that each layer and each type of operation takes")
     add_node_data(parser, "the largest absolute value of each layer, or with --profile its time,")
 
 
 def _add_many(parser: argparse.ArgumentParser) -> None:
     """Add the options that apply to many inputs alone."""
-    group = group_of(parser, "many inputs")
+    option = options_of(parser, "many inputs")
     add_input_files(parser)
     add_workers(parser)
-    group.add_argument(
-        "--batch", type=positive, metavar="N", help="with --inputs: run N inputs at once, stacked along a dynamic axis"
-    )
-    group.add_argument(
+    option("--batch N", "with --inputs: run N inputs at once, stacked along a dynamic axis", positive)
+    option(
         "--resume",
-        action="store_true",
-        help="with --inputs: keep the results of an interrupted run, and run what is missing, failed or out of date",
+        "with --inputs: keep the results of an interrupted run, and run what is missing, failed or out of date",
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.summary import Provenance, Summary, provenance, summarize
 from ovir.checks.recovering import Recovered
-from ovir.cli.options.arguments import add_command, add_html, add_json, add_model, add_shape, write_html
+from ovir.cli.options.arguments import add_command, add_html, add_json, add_model, add_shape, options_of, write_html
 from ovir.cli.options.opening import add_extension, add_no_weights, open_recovering
 from ovir.cli.terminal.output import (
     format_count,
@@ -37,15 +37,12 @@ def add_to(commands: Any) -> None:
         "summarize a model: inputs, outputs, operations, parameters, multiply-accumulates, states",
         "  ovir show model.xml\n  ovir show model.xml --shape 1,3,224,224 --json\n",
     )
+    option = options_of(parser)
     add_model(parser)
     add_no_weights(parser)
     add_extension(parser)
     add_shape(parser)
-    parser.add_argument(
-        "--memory",
-        action="store_true",
-        help="also plan a run, and show how much memory it takes",
-    )
+    option("--memory", "also plan a run, and show how much memory it takes")
     add_json(parser)
     add_html(parser)
 

@@ -11,7 +11,7 @@ from ovir.analysis.diff import diff
 from ovir.checks.checker import check
 from ovir.checks.recovering import Recovered, read_recovering
 from ovir.checks.rules import CODES
-from ovir.cli.options.arguments import add_command, add_model, add_shape, file_name, natural
+from ovir.cli.options.arguments import add_command, add_model, add_shape, file_name, natural, options_of
 from ovir.cli.options.opening import add_extension, add_no_weights, open_recovering
 from ovir.cli.terminal.display import last_line
 from ovir.cli.terminal.output import DONE, print_diagnostics, print_message, say
@@ -47,39 +47,35 @@ def add_to(commands: Any) -> None:
         "  ovir view before.xml --diff after.xml           both models, with what was removed and added\n"
         "\nThe page is served to this machine only, and loads nothing from the network.\n",
     )
+    option = options_of(parser)
     add_model(parser)
     add_no_weights(parser)
     add_extension(parser)
     add_shape(parser)
-    parser.add_argument("--check", action="store_true", help="color layers by the severity of their diagnostics")
-    parser.add_argument("--profile", action="store_true", help="run the model, and color layers by the time they take")
-    parser.add_argument(
-        "--run",
-        dest="inputs",
-        type=file_name,
-        metavar="INPUTS.npz",
-        help="run the model on these inputs, and color layers by the minimum, maximum and mean of their values, "
+    option("--check", "color layers by the severity of their diagnostics")
+    option("--profile", "run the model, and color layers by the time they take")
+    option(
+        "--run INPUTS.npz",
+        "run the model on these inputs, and color layers by the minimum, maximum and mean of their values, "
         "and by how many are NaN or infinite",
+        file_name,
+        dest="inputs",
     )
-    parser.add_argument(
-        "--compare",
-        type=file_name,
-        metavar="SIDE",
-        help="color layers by their error: against openvino:DEVICE, onnx:FILE, OTHER.xml or an .npz of tensors",
+    option(
+        "--compare SIDE",
+        "color layers by their error: against openvino:DEVICE, onnx:FILE, OTHER.xml or an .npz of tensors",
+        file_name,
     )
-    parser.add_argument(
-        "--executed",
-        type=file_name,
-        metavar="GRAPH",
-        help="color layers by the time that a device took, and show in which type and with which others it computed "
+    option(
+        "--executed GRAPH",
+        "color layers by the time that a device took, and show in which type and with which others it computed "
         "them: openvino:DEVICE runs the model, exec_graph.xml was written elsewhere",
+        file_name,
     )
-    parser.add_argument("--diff", type=file_name, metavar="OTHER.xml", help="also draw this model, and what differs")
-    parser.add_argument("--hide-constants", action="store_true", help="leave out the layers of constants")
-    parser.add_argument(
-        "--port", type=_port, metavar="N", help="the port of the server (default: 8080 or, if it is busy, any free one)"
-    )
-    parser.add_argument("--no-browser", action="store_true", help="only print the address of the page")
+    option("--diff OTHER.xml", "also draw this model, and what differs", file_name)
+    option("--hide-constants", "leave out the layers of constants")
+    option("--port N", "the port of the server (default: 8080 or, if it is busy, any free one)", _port)
+    option("--no-browser", "only print the address of the page")
 
 
 def _port(text: str) -> int:

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import ovir
@@ -107,9 +108,35 @@ GROUPS = ("model", "inputs", "many inputs", "comparison", "engine", "checks", "o
 """The titles under which help lists the options that many commands have, in this order."""
 
 
-def group_of(parser: argparse.ArgumentParser, title: str) -> Any:  # argparse's type of groups is not public
-    """Return the group of a command's options with one of the titles of ``GROUPS``."""
-    return next(group for group in parser._action_groups if group.title == title)
+def options_of(parser: argparse.ArgumentParser, title: str | None = None, *, exclusive: bool = False) -> AddOption:
+    """Return the function that adds options to a command, or to its group with one of the titles of ``GROUPS``;
+    ``exclusive`` options exclude each other."""
+    group: Any = parser if title is None else next(item for item in parser._action_groups if item.title == title)
+    return partial(add_option, group.add_mutually_exclusive_group() if exclusive else group)
+
+
+AddOption = Callable[..., None]
+"""``add_option`` without its first argument."""
+
+
+def add_option(
+    group: Any, option: str, help: str, type: Callable[[str], Any] | None = None, *, repeated: bool = False, **more: Any
+) -> None:
+    """Add an option as its user writes it, such as ``-o, --output FILE``; without a value, or choices, it is a switch.
+
+    ``type`` converts its text, and with ``repeated`` its value is a list. The other arguments are those of argparse.
+    """
+    spelled = re.fullmatch(r"(-[^ ,]+(?:, -[^ ,]+)*)(?: (.+))?", option)
+    assert spelled is not None, option
+    if repeated:
+        more |= {"action": "append", "default": []}
+    if spelled[2] is not None:
+        more["metavar"] = spelled[2]
+    elif "choices" not in more:
+        more.setdefault("action", "store_true")
+    if type is not None:
+        more["type"] = type
+    group.add_argument(*spelled[1].split(", "), help=help, **more)
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -119,36 +146,30 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL.xml",
         help="the .xml of the model; its weights are read from the .bin next to it",
     )
-    group_of(parser, "model").add_argument(
-        "--weights", type=file_name, metavar="FILE", help="the weights, if they are not the .bin next to the model"
-    )
+    options_of(parser, "model")("--weights FILE", "the weights, if they are not the .bin next to the model", file_name)
 
 
 def add_shape(parser: argparse.ArgumentParser) -> None:
-    group_of(parser, "model").add_argument(
-        "--shape",
-        action="append",
-        default=[],
-        metavar="NAME=1,3,?,2..5",
-        help="give an input another shape (NAME= may be omitted if the model has one input), or in infer and show a "
+    options_of(parser, "model")(
+        "--shape NAME=1,3,?,2..5",
+        "give an input another shape (NAME= may be omitted if the model has one input), or in infer and show a "
         "state; may be repeated",
+        repeated=True,
     )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    add_json_to(group_of(parser, "outputs"))
+    add_json_to(options_of(parser, "outputs"))
 
 
-def add_json_to(group: Any) -> None:
+def add_json_to(option: AddOption) -> None:
     """Add the option to a group, which may exclude others."""
-    group.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    option("--json", "print JSON instead of a table")
 
 
 def add_legacy_io(parser: argparse.ArgumentParser) -> None:
-    group_of(parser, "model").add_argument(
-        "--legacy-io",
-        action="store_true",
-        help="read an IR of version 10 as OpenVINO does: inputs and outputs become f32 or i32",
+    options_of(parser, "model")(
+        "--legacy-io", "read an IR of version 10 as OpenVINO does: inputs and outputs become f32 or i32"
     )
 
 
@@ -306,14 +327,10 @@ def raise_usage_error(message: str, hint: str | None = None) -> NoReturn:
 
 
 def add_workers(parser: argparse.ArgumentParser, default: str = "one for each core") -> None:
-    group = group_of(parser, "many inputs")
-    group.add_argument(
-        "--workers", type=positive, metavar="N", help=f"use N processes of this machine (default: {default})"
-    )
-    group.add_argument(
-        "--dask",
-        metavar="ADDRESS",
-        help="use the workers of a dask cluster, as in tcp://host:8786; local starts one on this machine",
+    option = options_of(parser, "many inputs")
+    option("--workers N", f"use N processes of this machine (default: {default})", positive)
+    option(
+        "--dask ADDRESS", "use the workers of a dask cluster, as in tcp://host:8786; local starts one on this machine"
     )
 
 
@@ -332,9 +349,7 @@ def opened_workers(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def add_html(parser: argparse.ArgumentParser) -> None:
-    group_of(parser, "outputs").add_argument(
-        "--html", type=output_file, metavar="FILE.html", help="also write a report for a browser, in one file"
-    )
+    options_of(parser, "outputs")("--html FILE.html", "also write a report for a browser, in one file", output_file)
 
 
 def check_html(arguments: argparse.Namespace) -> None:

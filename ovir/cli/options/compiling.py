@@ -8,8 +8,8 @@ from typing import Any
 
 from ovir.cli.options.arguments import (
     add_legacy_io,
-    group_of,
     open_model,
+    options_of,
     positive,
     raise_usage_error,
 )
@@ -27,38 +27,33 @@ from ovir.runtime.round_to_half import NARROW
 
 
 def add_compiling(parser: argparse.ArgumentParser) -> None:
-    group = group_of(parser, "engine")
-    group.add_argument(
+    option = options_of(parser, "engine")
+    option(
         "--emulate",
+        "round weights and the results of layers to this type, as a device does that computes in it",
         choices=NARROW,
-        help="round weights and the results of layers to this type, as a device does that computes in it",
     )
     add_legacy_io(parser)
-    group.add_argument(
+    option(
         "--engine",
+        "the engine: numpy, or onnxruntime for all layers that ONNX can express (default: numpy)",
         choices=ENGINES,
         default=next(iter(ENGINES)),
-        help="the engine: numpy, or onnxruntime for all layers that ONNX can express (default: numpy)",
     )
-    group.add_argument(
+    option(
         "--quantize-activations",
-        action="store_true",
-        help="let onnxruntime round the inputs that it multiplies by large matrices of 4-bit and 8-bit codes "
+        "let onnxruntime round the inputs that it multiplies by large matrices of 4-bit and 8-bit codes "
         "to 8 bits: faster, "
         "and less exact",
     )
-    group.add_argument("--threads", type=positive, metavar="N", help="use at most N threads (default: all cores)")
-    group.add_argument(
-        "--strict",
-        action="store_true",
-        help="treat values that the specification excludes as errors instead of warnings",
-    )
-    group.add_argument(
+    option("--threads N", "use at most N threads (default: all cores)", positive)
+    option("--strict", "treat values that the specification excludes as errors instead of warnings")
+    option(
         "--keep-compressed",
-        action=argparse.BooleanOptionalAction,
-        help="decompress weights at each use, or all of them at once (default: weights of 16 bits at once, if "
+        "decompress weights at each use, or all of them at once (default: weights of 16 bits at once, if "
         "they fit in half of the free memory; matrices of up to a million codes at once in "
         "models whose codes take at most 128 MiB in f32)",
+        action=argparse.BooleanOptionalAction,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ovir.checks.checker import DEVICES, parse_device
 from ovir.checks.recovering import read_recovering
-from ovir.cli.options.arguments import group_of, raise_usage_error
+from ovir.cli.options.arguments import options_of, raise_usage_error
 from ovir.cli.options.check_config import Settings
 from ovir.cli.terminal.output import print_message
 from ovir.diagnostics.codes import DEVICE_DOUBT, DEVICE_REFUSAL, NEWER_THAN_RUNTIME, Severity
@@ -17,16 +17,13 @@ from ovir.diagnostics.wording import plural
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    group = group_of(parser, "checks")
-    group.add_argument(
-        "--device",
-        type=_device,
-        metavar="NPU",
-        help=f"also report what this device does not run according to its documentation: {', '.join(DEVICES)}",
+    option = options_of(parser, "checks")
+    option(
+        "--device NPU",
+        f"also report what this device does not run according to its documentation: {', '.join(DEVICES)}",
+        _device,
     )
-    group.add_argument(
-        "--ask", action="store_true", help="with --device: also ask the device itself, by OpenVINO's query_model"
-    )
+    option("--ask", "with --device: also ask the device itself, by OpenVINO's query_model")
 
 
 def _device(text: str) -> str:

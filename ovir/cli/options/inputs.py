@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ovir.cli.options.arguments import (
     file_name,
-    group_of,
     natural,
+    options_of,
     output_file,
     positive,
     raise_usage_error,
@@ -81,42 +81,37 @@ _NEVER_OF_INPUTS = {code.id for code in (ENGINE, INTERNAL, NO_ENGINE, NOT_SUPPOR
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    group = group_of(parser, "inputs")
-    group.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="the value of one input: NAME=file.npy, NAME=file.npz:key, NAME=photo.jpg, NAME=1,2,3, "
+    option = options_of(parser, "inputs")
+    option(
+        "--input NAME=VALUE",
+        "the value of one input: NAME=file.npy, NAME=file.npz:key, NAME=photo.jpg, NAME=1,2,3, "
         'NAME=[[1,2],[3,4]]; of strings: NAME=text, NAME=["text, text",text], NAME=file.txt with one in each line; '
         "or inputs.npz, which holds an array for each input; may be repeated",
+        repeated=True,
     )
     add_images(parser)
-    group.add_argument(
-        "--save-inputs",
-        type=output_file,
-        metavar="FILE.npz",
-        help="save all inputs, given and random; --input FILE.npz reads them again",
+    option(
+        "--save-inputs FILE.npz", "save all inputs, given and random; --input FILE.npz reads them again", output_file
     )
 
 
 def add_images(parser: argparse.ArgumentParser) -> None:
-    group = group_of(parser, "inputs")
-    group.add_argument("--mean", type=_numbers, metavar="M[,M,M]", help="for images: subtract M from the pixels")
-    group.add_argument("--scale", type=_numbers, metavar="S[,S,S]", help="for images: divide by S, after --mean")
-    group.add_argument(
+    option = options_of(parser, "inputs")
+    option("--mean M[,M,M]", "for images: subtract M from the pixels", _numbers)
+    option("--scale S[,S,S]", "for images: divide by S, after --mean", _numbers)
+    option(
         "--layout",
-        type=str.upper,
+        "for images: the order of the axes of the input (default: derived from its shape)",
+        str.upper,
         choices=LAYOUTS,
-        help="for images: the order of the axes of the input (default: derived from its shape)",
     )
-    group.add_argument(
+    option(
         "--resize",
+        "for images: how to bring them to the size of the input (default: stretch)",
         choices=RESIZES,
         default=RESIZES[0],
-        help="for images: how to bring them to the size of the input (default: stretch)",
     )
-    group.add_argument("--bgr", action="store_true", help="for images: the first channel is blue instead of red")
+    option("--bgr", "for images: the first channel is blue instead of red")
 
 
 def collect(model: Model, arguments: argparse.Namespace) -> RunInputs:
@@ -309,12 +304,11 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def add_input_files(parser: argparse.ArgumentParser) -> None:
-    group_of(parser, "many inputs").add_argument(
-        "--inputs",
-        type=file_name,
-        metavar="FOLDER",
-        help="many inputs: a folder of .npz, .npy or image files, a pattern in quotes ('data/**/*.jpg'), or a list.txt "
+    options_of(parser, "many inputs")(
+        "--inputs FOLDER",
+        "many inputs: a folder of .npz, .npy or image files, a pattern in quotes ('data/**/*.jpg'), or a list.txt "
         "with a file in each line, or with a text if the model takes strings",
+        file_name,
     )
 
 
@@ -349,11 +343,11 @@ def refuse_folders(arguments: argparse.Namespace) -> None:
 
 
 def add_input_sets(parser: argparse.ArgumentParser) -> None:
-    group = group_of(parser, "inputs")
+    option = options_of(parser, "inputs")
     add_inputs(parser)
     add_input_files(parser)
-    group.add_argument("--samples", type=positive, metavar="N", help="use N sets of random inputs (default: 1)")
-    group.add_argument("--seed", type=natural, metavar="N", help="seed of the first random inputs (default: 0)")
+    option("--samples N", "use N sets of random inputs (default: 1)", positive)
+    option("--seed N", "seed of the first random inputs (default: 0)", natural)
 
 
 def inputs_of(model: Model, arguments: argparse.Namespace, *, is_recorded: bool = False) -> GivenInputs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ovir.cli.options.arguments import check_target, group_of, output_file, raise_usage_error
+from ovir.cli.options.arguments import check_target, options_of, output_file, raise_usage_error
 from ovir.model import Model
 from ovir.system.files import write_text
 
@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 
 
 def add_node_data(parser: argparse.ArgumentParser, what: str) -> None:
-    group_of(parser, "outputs").add_argument(
-        "--node-data",
-        type=output_file,
-        metavar="FILE.json",
-        help=f"also write {what} as data on the nodes of Model Explorer",
+    options_of(parser, "outputs")(
+        "--node-data FILE.json", f"also write {what} as data on the nodes of Model Explorer", output_file
     )
 
 

@@ -11,7 +11,7 @@ from types import ModuleType
 from ovir.checks.recovering import Recovered, read_recovering
 from ovir.cli.options.arguments import (
     file_name,
-    group_of,
+    options_of,
     parse_shapes,
     raise_usage_error,
     shape_hints,
@@ -33,13 +33,11 @@ _loaded: set[str] = set()
 
 
 def add_extension(parser: argparse.ArgumentParser) -> None:
-    group_of(parser, "model").add_argument(
-        "--extension",
-        type=file_name,
-        action="append",
-        default=[],
-        metavar="MODULE.py",
-        help="run this Python file first: it registers operations with `ovir.register`; may be repeated",
+    options_of(parser, "model")(
+        "--extension MODULE.py",
+        "run this Python file first: it registers operations with `ovir.register`; may be repeated",
+        file_name,
+        repeated=True,
     )
 
 
@@ -121,9 +119,7 @@ def _constants(ports: list[Port], quantity: Callable[[list[bool]], bool]) -> str
 
 
 def add_no_weights(parser: argparse.ArgumentParser) -> None:
-    group_of(parser, "model").add_argument(
-        "--no-weights", action="store_true", help="read only the topology; no .bin is needed"
-    )
+    options_of(parser, "model")("--no-weights", "read only the topology; no .bin is needed")
 
 
 def absent_weights(path: str) -> str:

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ovir.cli.options.arguments import amount, file_name, group_of, open_model, parse_shapes, raise_usage_error, seconds
+from ovir.cli.options.arguments import (
+    amount,
+    file_name,
+    open_model,
+    options_of,
+    parse_shapes,
+    raise_usage_error,
+    seconds,
+)
 from ovir.cli.options.inputs import inputs_of, random_note
 from ovir.cli.terminal.output import print_diagnostics
 from ovir.inference.models import reshape_undeclared
@@ -20,36 +28,31 @@ if TYPE_CHECKING:
 
 def add_other_side(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("other", type=file_name, nargs="?", metavar="OTHER.xml", help="a second model to compare with")
-    group_of(parser, "comparison").add_argument(
-        "--against",
-        type=file_name,
-        metavar="SIDE",
-        help="openvino:DEVICE (with OTHER.xml: where that runs), onnx:FILE, or an .npz with tensors by name",
+    options_of(parser, "comparison")(
+        "--against SIDE",
+        "openvino:DEVICE (with OTHER.xml: where that runs), onnx:FILE, or an .npz with tensors by name",
+        file_name,
     )
     add_device(parser)
 
 
 def add_executed(parser: argparse.ArgumentParser, what: str) -> None:
-    group_of(parser, "comparison").add_argument(
-        "--executed", type=file_name, metavar="exec_graph.xml", help=f"the graph that a device executed: {what}"
+    options_of(parser, "comparison")(
+        "--executed exec_graph.xml", f"the graph that a device executed: {what}", file_name
     )
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    group = group_of(parser, "comparison")
-    group.add_argument(
-        "--config", action="append", default=[], metavar="KEY=VALUE", help="a property of the device; may be repeated"
-    )
-    group.add_argument("--timeout", type=seconds, metavar="S", help="the most seconds that a run of the device takes")
+    option = options_of(parser, "comparison")
+    option("--config KEY=VALUE", "a property of the device; may be repeated", repeated=True)
+    option("--timeout S", "the most seconds that a run of the device takes", seconds)
 
 
 def add_tolerances(parser: argparse.ArgumentParser) -> None:
-    group = group_of(parser, "comparison")
-    group.add_argument("--rtol", type=amount, metavar="X", help="the relative tolerance (default: by element type)")
-    group.add_argument("--atol", type=amount, metavar="X", help="the absolute tolerance, also of integers")
-    group.add_argument(
-        "--metric", metavar="NAME=LIMIT", help="a limit in place of tolerances, such as cosine=0.999 or sqnr_db=40"
-    )
+    option = options_of(parser, "comparison")
+    option("--rtol X", "the relative tolerance (default: by element type)", amount)
+    option("--atol X", "the absolute tolerance, also of integers", amount)
+    option("--metric NAME=LIMIT", "a limit in place of tolerances, such as cosine=0.999 or sqnr_db=40")
 
 
 def config_of(texts: Sequence[str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, NamedTuple
 
-from ovir.cli.options.arguments import raise_usage_error, split_input
+from ovir.cli.options.arguments import add_option, raise_usage_error, split_input
 from ovir.model import Model
 
 _TYPES = "u8, f16, ..."
@@ -47,9 +47,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "It comes after the other edits; NAME may be omitted if there is one input.",
     )
     for item in OPTIONS:
-        group.add_argument(item.option, action="append", default=[], metavar=item.metavar, help=item.help)
+        add_option(group, f"{item.option} {item.metavar}", item.help, repeated=True)
     help_text = "exchange RGB and BGR, before mean and scale, for the inputs that the other options name"
-    group.add_argument("--reverse-channels", action="store_true", help=help_text)
+    add_option(group, "--reverse-channels", help_text)
 
 
 def preprocess_inputs(model: Model, arguments: argparse.Namespace) -> list[tuple[str, str]]:
