@@ -11,6 +11,7 @@ from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare, maximum, minimum
 from ovir.fast.base.binder_protocol import Binder, bind_elementwise, is_real, output_like_largest
 from ovir.fast.base.passes import call_passes
+from ovir.fast.base.recorded import recorded
 from ovir.fast.elementwise import bind_binary
 from ovir.fast.registry import fast
 from ovir.ops.arithmetic import (
@@ -75,9 +76,11 @@ def remainder(op: RemainderBase, binder: Binder, *inputs: Array) -> bool:
     a, b = inputs[0], op.aligned(*inputs)
     is_floored = isinstance(op, FloorMod)
     if is_real(a):
-        call_passes(binder, _floored if is_floored else _truncated, a, b, output_like_largest(binder, a, b))
+        call_passes(binder, recorded(op.of_reals), a, b, output_like_largest(binder, a, b))
     elif is_floored and _is_of_integers(op, a) and binder.is_constant(1) and b.size == 1 and b.all():
-        call_passes(binder, _floored_integers, a, b, output_like_largest(binder, a, b), heavy=False)
+        # NumPy divides by one number 50 times faster than it computes remainders.
+        passes = recorded(lambda a, b: a - np.floor_divide(a, b) * b)
+        call_passes(binder, passes, a, b, output_like_largest(binder, a, b), heavy=False)
     else:
         return _bind_integers(op, binder, op.of_integers, a, b)
     return True
@@ -94,29 +97,6 @@ def _bind_integers(op: BinaryBase, binder: Binder, function: Callable[..., objec
 
 def _is_of_integers(op: BinaryBase, data: Array) -> bool:
     return data.dtype.kind in "iu" and not any(element_type in HELD_IN_BYTES for element_type in op.input_types)
-
-
-def _truncated(a: Array, b: Array, y: Array, spare: Spare) -> list[Call]:
-    return [(np.divide, (a, b, y)), (np.trunc, (y, y)), (np.multiply, (b, y, y)), (np.subtract, (a, y, y))]
-
-
-def _floored_integers(a: Array, b: Array, y: Array, spare: Spare) -> list[Call]:
-    # NumPy divides by one number 50 times faster than it computes remainders.
-    return [(np.floor_divide, (a, b, y)), (np.multiply, (y, b, y)), (np.subtract, (a, y, y))]
-
-
-def _floored(a: Array, b: Array, y: Array, spare: Spare) -> list[Call]:
-    quotient, divisor = spare(np.float64), spare(np.float64)
-    return [
-        (np.copyto, (divisor, b)),
-        (np.copyto, (quotient, a)),
-        (np.divide, (quotient, divisor, quotient)),
-        (np.floor, (quotient, quotient)),
-        (np.multiply, (divisor, quotient, quotient)),
-        (np.copyto, (divisor, a)),
-        (np.subtract, (divisor, quotient, quotient)),
-        (np.copyto, (y, quotient, "unsafe")),
-    ]
 
 
 # --------------------------------------------------------------------------- powers

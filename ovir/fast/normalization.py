@@ -12,6 +12,7 @@ from ovir.core.parallel import threads
 from ovir.fast.base.binder_protocol import HEAVY, Binder, call_elementwise, call_shares, is_real, parts_of, tiled
 from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.passes import call_passes
+from ovir.fast.base.recorded import recorded
 from ovir.fast.base.sums import bind_mean, bind_squares, bind_sum, divide_by_count, same_order, scratch_like
 from ovir.fast.registry import fast
 from ovir.ops.normalization import (
@@ -258,9 +259,6 @@ def _bind_batch_norm(op: BatchNormInference5, binder: Binder, position: int) -> 
     scale = gamma / np.sqrt(variance + data.dtype.type(op.epsilon))
     out = binder.overwrite(position) if binder.may_overwrite(position) else binder.output(order=memory_order(data))
     tiles = (tiled(array, data) for array in (mean, scale, beta))
-
-    def passes(x: Array, mean: Array, scale: Array, beta: Array, y: Array, spare: Spare) -> list[Call]:
-        return [(np.subtract, (x, mean, y)), (np.multiply, (y, scale, y)), (np.add, (y, beta, y))]
-
+    passes = recorded(lambda x, mean, scale, beta: (x - mean) * scale + beta)
     call_passes(binder, passes, data, *tiles, out, heavy=False)
     return True

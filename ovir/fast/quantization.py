@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ovir.core import float16
 from ovir.core.arrays import Array
-from ovir.core.fast_calls import Call, Spare, clip, number
+from ovir.core.fast_calls import Call, number
 from ovir.fast.base.binder_protocol import Binder, is_real, tiled
 from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.passes import call_passes
+from ovir.fast.base.recorded import recorded
 from ovir.fast.base.sums import same_order
 from ovir.fast.registry import fast
 from ovir.ops.quantization import RANGES, FakeConvert, FakeQuantize
@@ -30,34 +30,16 @@ def fake_quantize(op: FakeQuantize, binder: Binder, *inputs: Array) -> bool:
     if not np.all((low < high) & np.isfinite(width) & is_ordinary):
         return False
     out, ranges = same_order(binder, x), (low, width, first, height / steps)
-    passes = partial(_passes, steps, not low.any(), not first.any())
-    call_passes(binder, passes, x, *(tiled(array, x) for array in ranges), out)
+    from_zero, to_zero = not low.any(), not first.any()
+
+    def formula(x: Array, low: Array, width: Array, first: Array, step: Array) -> Array:
+        # What is rounded is computed as the operation says, because numbers near a tie would go the other way.
+        place = np.rint((x if from_zero else x - low) / width * steps)
+        y: Array = np.clip(place, 0, steps) * step  # step is the difference of neighboring outputs
+        return y if to_zero else y + first
+
+    call_passes(binder, recorded(formula), x, *(tiled(array, x) for array in ranges), out)
     return True
-
-
-def _passes(
-    steps: Array,
-    from_zero: bool,
-    to_zero: bool,
-    x: Array,
-    low: Array,
-    width: Array,
-    first: Array,
-    step: Array,
-    y: Array,
-    spare: Spare,
-) -> list[Call]:
-    """Return the passes for input ranges in ascending order; ``step`` is the difference of neighboring outputs."""
-    # What is rounded is computed as the formula says, because numbers near a tie would go the other way.
-    calls: list[Call] = [] if from_zero else [(np.subtract, (x, low, y))]
-    calls += [
-        (np.divide, (x if from_zero else y, width, y)),
-        (np.multiply, (y, steps, y)),
-        (np.rint, (y, y)),
-        (clip, (y, number(0, y), steps, y)),
-        (np.multiply, (y, step, y)),
-    ]
-    return calls if to_zero else [*calls, (np.add, (y, first, y))]
 
 
 @fast(FakeConvert, by_element=True)

@@ -6,12 +6,13 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare
-from ovir.fast.base.binder_protocol import Binder, is_real
+from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.base.coalesce import memory_order
-from ovir.fast.base.erf import erf_passes
 from ovir.fast.base.passes import bind_passes, call_passes
+from ovir.fast.base.recorded import recorded
 from ovir.fast.base.tables import bind_table
 from ovir.fast.registry import fast
+from ovir.kernels.erf import erf32
 from ovir.ops.unary import Erf, ExactUnaryBase, Round, RoundingBase, Sign, UnaryBase
 
 
@@ -38,7 +39,7 @@ def round_(op: Round, binder: Binder, *inputs: Array) -> bool:
 
 @fast(Erf, in_f32=True, by_element=True)
 def erf(op: Erf, binder: Binder, *inputs: Array) -> bool:
-    if not is_real(inputs[0]):
-        return bind_table(op, binder, inputs)
-    bind_passes(binder, erf_passes, *inputs)
+    if inputs[0].dtype != np.float32:
+        return unary(op, binder, *inputs)
+    bind_passes(binder, recorded(erf32), *inputs)
     return True

@@ -7,12 +7,13 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.fast.activation import sigmoid_passes
 from ovir.fast.base.binder_protocol import Binder, is_real
 from ovir.fast.base.moves import bind_moves
 from ovir.fast.base.passes import call_passes
+from ovir.fast.base.recorded import recorded
 from ovir.fast.normalization import bind_softmax, redo_if_lost
 from ovir.fast.registry import fast
+from ovir.ops.activation import Sigmoid
 from ovir.ops.yolo import RegionYolo, ReorgYolo
 
 
@@ -33,7 +34,7 @@ def region_yolo(op: RegionYolo, binder: Binder, *inputs: Array) -> bool:
     x, y = (flat[: prod(blocks)].reshape(blocks) for flat in (source, target))
     scores = op.coords + 1
     for part in y[:, :2], y[:, op.coords : scores if op.do_softmax else None]:
-        call_passes(binder, sigmoid_passes, part, part)
+        call_passes(binder, recorded(Sigmoid().compute), part, part)
     if op.do_softmax and y[:, scores:].size:
         totals = bind_softmax(binder, x[:, scores:], y[:, scores:], 1)
         binder.call(redo_if_lost, totals, op.run, inputs, out)

@@ -14,8 +14,13 @@ from ovir.core.arrays import Array
 
 # For float32: erf(x) = u / sqrt(1 + u^2) with u = x * G(x^2), which is 1 from u = 2^12 on, where x < 4. Errors of G
 # hardly matter where the result nears 1, and nearly all terms are positive, so that none cancel.
-ERF_F32 = (1.1283792123652177, 0.34221970746519714, 0.08048029040861998, 0.012589806652835427, 0.0014601855872633835,
-           9.334089097100547e-05, 2.5124695472910238e-05, -1.593068671256871e-06, 2.1881121953324233e-07)  # fmt: skip
+_G = (1.1283792123652177, 0.34221970746519714, 0.08048029040861998, 0.012589806652835427, 0.0014601855872633835,
+      9.334089097100547e-05, 2.5124695472910238e-05, -1.593068671256871e-06, 2.1881121953324233e-07)  # fmt: skip
+# For float32: the normal distribution function, (1 + erf(x / sqrt(2))) / 2, is 1 / (1 + e^(x * H(x^2))), H(t) being
+# the continued fraction H0 + a0 / (t + b0 + a1 / (t + b1 + a2 / (t + b2))), for fewer passes than a polynomial takes.
+_H0 = -9.499513749098389
+_H = ((1017.3225806322332, 133.0254199626538), (-22.156832310043455, -24.146209657847876),
+      (1097.668998258466, 37.48189424954874))  # fmt: skip
 # For float64: erf(x) = x * P(x^2) / Q(x^2) up to 1; from there 1 - e^(-x^2) * R(x) / S(x), which is 1 beyond 6.
 _P = (55586.3983792467443, 7002.55460142162626, 2231.78854538350545, 90.0179641778257774, 9.60463639606145927)
 _Q = (49262.1629326320134, 22626.5734122769454, 4593.84594499866599, 521.309625317192068, 33.5595372584514997, 1.0)
@@ -31,7 +36,7 @@ _V = (21837.006538913644, 2126.2272191237577, 597.37334511603875, 40.17396075368
 
 def erf(x: Array, out: Array | None = None) -> Array:
     """Compute 2 / sqrt(pi) * the integral of e^(-t^2) from 0 to x for float32 or float64. ``out`` may be ``x``."""
-    result = _erf64(x) if x.dtype == np.float64 else _erf32(x)
+    result = _erf64(x) if x.dtype == np.float64 else erf32(x)
     return np.positive(result, out=result if out is None else out)
 
 
@@ -45,10 +50,26 @@ def erfinv(x: Array, out: Array | None = None) -> Array:
     return np.positive(result, out=result if out is None else out)
 
 
-def _erf32(x: Array) -> Array:
-    near = np.asarray(np.clip(x, -4, 4))
-    result = near * _polynomial(ERF_F32, np.asarray(np.square(near)))
-    return np.asarray(result / np.sqrt(1 + result * result))
+def erf32(x: Array) -> Array:
+    """Compute ``erf`` for float32, by functions that fast forms record."""
+    near = np.clip(x, -4, 4)
+    u = near * _polynomial(_G, np.square(near))
+    result: Array = u / np.sqrt(1 + np.square(u))
+    return result
+
+
+def gelu32(x: Array) -> Array:
+    """Compute x / 2 * (1 + erf(x / sqrt(2))) for float32, by functions that fast forms record.
+
+    The absolute error is at most 1.7e-7 * |x|, and at most 3 units in the last place for positive x.
+    """
+    square = np.square(x)
+    *rest, (a, b) = _H
+    fraction = a / (square + b)
+    for a, b in reversed(rest):
+        fraction = a / (fraction + square + b)
+    result: Array = x / (1 + np.exp(x * (fraction + _H0)))
+    return result
 
 
 def _erf64(x: Array) -> Array:
@@ -66,11 +87,10 @@ def _complement(x: Array) -> Array:
 def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
     """Compute the sum of coefficients[i] * x^i."""
     *rest, last = coefficients
-    result = np.multiply(x, last, out=np.empty_like(x))
+    result = x * last
     for coefficient in rest[:0:-1]:
-        np.add(result, coefficient, out=result)
-        np.multiply(result, x, out=result)
-    return np.add(result, rest[0], out=result)
+        result = (result + coefficient) * x
+    return result + rest[0]
 
 
 def _erfinv32(x: Array) -> Array:

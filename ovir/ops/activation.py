@@ -177,8 +177,12 @@ class HardSigmoid(ActivationBase):
         return self.output_type(data, element_type)
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
+        return np.fmin(self.clipped(x, *parameters), 1)
+
+    def clipped(self, x: Array, *parameters: Array | None) -> Array:
+        """Return the result, which is still NaN for NaN."""
         alpha, beta = self.numbers(("alpha", "beta"), parameters)
-        return np.clip(np.fmin(alpha * x + beta, 1), 0, 1)
+        return np.clip(alpha * x + beta, 0, 1)
 
 
 @operator("Elu", opset=1)
@@ -249,7 +253,10 @@ class Mish(UnaryActivationBase):
     real_only = True
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
-        return x * np.tanh(np.log1p(np.exp(x)))
+        # With n = e^x (e^x + 2), the tanh equals n / (n + 2), which is 1 in every type from x = 40 on.
+        power = np.exp(np.clip(x, -inf, 40))
+        n = power * (power + 2)
+        return x * (n / (n + 2))
 
 
 @operator("SoftPlus", opset=4, function_name="softplus")
@@ -264,7 +271,7 @@ class SoftPlus(UnaryActivationBase):
     real_only = True
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
-        return np.maximum(x, np.log(1 + np.exp(np.minimum(x, 40))))
+        return np.maximum(x, np.log(1 + np.exp(np.clip(x, -inf, 40))))
 
 
 @operator("SoftSign", opset=9, function_name="softsign")
@@ -292,6 +299,7 @@ class Gelu2(UnaryActivationBase):
 
     arguments = "node:data"
     real_only = True
+    approximation_mode: str = "erf"
 
     def compute(self, x: Array, *parameters: Array | None) -> Array:
         wide = x.astype(np.float64)  # the sum cancels where x is negative
@@ -311,7 +319,9 @@ class Gelu7(Gelu2):
     def compute(self, x: Array, *parameters: Array | None) -> Array:
         if self.approximation_mode == "erf":
             return super().compute(x)
-        return x / 2 * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))
+        # (1 + tanh(t)) / 2 is 1 / (1 + e^(-2t)), which does not cancel where x is negative.
+        factor = -2 * sqrt(2 / pi)
+        return x / (1 + np.exp(x * (factor + 0.044715 * factor * (x * x))))
 
 
 @operator("PReLU", opset=1, function_name="prelu")
@@ -342,7 +352,9 @@ class PReLU(ActivationBase):
 
 
 def _exponential_unit(x: Array, alpha: float) -> Array:
-    return np.where(x > 0, x, alpha * (np.exp(x) - 1))
+    below = alpha * (np.exp(np.clip(x, -inf, 0)) - 1)
+    # With these alpha, x is the smaller of the two where it is negative.
+    return np.maximum(x, below) if 0 <= alpha <= 1 else below + np.clip(x, 0, inf)
 
 
 def aligned(slope: Array | None, rank: int, shape: tuple[int, ...]) -> Array:
