@@ -1,15 +1,28 @@
 """`ovir ops OPERATION`: what ovir knows of each version."""
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
 
 from ovir.cli.pages.operation_examples import example_of, output_of
 from ovir.cli.pages.operation_markdown import GROUPS, groups, operation_page, operations_page
-from ovir.cli.pages.operation_pages import described, entries, inputs_of, outputs_of, versions_of
-from ovir.core.element_types import ElementType, boolean, f32, i64
+from ovir.cli.pages.operation_pages import (
+    _infer,
+    _is_inferred,
+    described,
+    entries,
+    inputs_of,
+    outputs_of,
+    versions_of,
+)
+from ovir.core.element_types import ElementType, boolean, dynamic, f32, i64, string
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops import find
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
 
 
@@ -148,6 +161,30 @@ def test_types_are_those_that_inference_accepts() -> None:
     weights = "`x`, `initial_hidden_state`, `initial_cell_state`, `w`, `r` and `b`"
     assert outputs_of(cell) == [f"the type of {weights}"] * 2
     assert outputs_of(loop) == []
+
+
+@pytest.mark.slow
+def test_messages_name_inputs_as_the_page_does() -> None:
+    others = {"the", "input", "promotion"}  # messages about all inputs
+    for entry in entries():
+        assert entry.cls is not None
+        inputs = inputs_of(entry.cls)
+        unknown = [TensorType(dynamic, PartialShape(None))] * len(inputs)
+        if not hasattr(entry.cls, "infer") or not _is_inferred(entry.cls, unknown):
+            continue
+        for position, element_type in product(range(len(inputs)), (string, f32, i64)):
+            given = [*unknown[:position], TensorType(element_type, PartialShape(None)), *unknown[position + 1 :]]
+            message = _refusal(entry.cls, given)
+            subject = message.split()[0].lower() if message else "the"
+            assert subject in others | {item.name for item in inputs}, (entry.title, message)
+
+
+def _refusal(cls: type[Operator], inputs: list[TensorType]) -> str | None:
+    try:
+        _infer(cls, inputs)
+    except OperatorError as error:
+        return error.message
+    return None
 
 
 @pytest.mark.parametrize(
