@@ -57,6 +57,11 @@ def test_help_imports_the_commands_but_not_what_they_do() -> None:
     assert not modules & {"ovir.generation.generate", "ovir.lowering.constructs", "ovir.cli.commands.run_many"}
 
 
+def test_explaining_a_code_imports_nothing_that_models_need() -> None:
+    modules = loaded_by("explain", "OVIR402")
+    assert not modules & {"lxml", "ml_dtypes", "numpy", "ovir.model", "ovir.checks"}
+
+
 def test_no_garbage_is_collected_while_modules_are_imported() -> None:
     code = (
         "import gc, sys\n"

@@ -13,6 +13,7 @@ from mkdocs.structure.pages import Page
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the package beside these documents, not an installed one
 
 from ovir.cli.pages.operation_markdown import groups, operation_page, operations_page
+from ovir.cli.pages.operation_pages import versions_of
 
 LIST = "operations.md"
 
@@ -36,7 +37,7 @@ def with_children(entry: Any, pages: list[Any]) -> Any:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages."""
     for name in (name for names in groups().values() for name in names):
-        files.append(File.generated(config, f"operations/{name}.md", content=operation_page(name)))
+        files.append(File.generated(config, f"operations/{name}.md", content=operation_page(versions_of(name))))
     return files
 
 

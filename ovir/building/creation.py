@@ -33,7 +33,7 @@ from ovir.diagnostics.diagnostic import caller, diagnose
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
 from ovir.graph.layers import Layer, Port, attach, set_arithmetic
 from ovir.graph.rt_info import RtElement, RtInfo
-from ovir.inference.policy import StrictEngine
+from ovir.inference.engines import StrictEngine
 from ovir.ops.base import opsets
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL, input_names

@@ -31,8 +31,8 @@ from ovir.diagnostics.codes import (
 from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text
 from ovir.diagnostics.errors import OWN_FAULT, Diagnostics, InputError
 from ovir.graph.layers import Port
+from ovir.inference.differences import SHAPES
 from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
-from ovir.inference.policy import SHAPES
 from ovir.ir.legacy import check_names
 from ovir.ir.reader import GAP_CODES, Document, load
 from ovir.ir.source import Source

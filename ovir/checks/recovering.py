@@ -15,9 +15,9 @@ from ovir.diagnostics.codes import CODES, NO_WEIGHTS, VARIABLE_TYPE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import Diagnostics, ReadError
 from ovir.graph.layers import Layer, Port
-from ovir.inference.engine import set_outputs
+from ovir.inference.differences import about_other_shapes
+from ovir.inference.engines import set_outputs
 from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
-from ovir.inference.policy import about_other_shapes
 from ovir.ir.legacy import apply_legacy_io, check_names
 from ovir.ir.reader import Document, load
 from ovir.ir.source import Source

@@ -31,10 +31,9 @@ from ovir.editing.transaction import editing, owner_of, with_types
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.graph.names import free_name
-from ovir.inference.engine import Types, set_outputs
+from ovir.inference.engines import StrictEngine, Types, set_outputs
 from ovir.inference.models import infer_model, set_parameters
 from ovir.inference.pinned_sizes import pinned_layers
-from ovir.inference.policy import StrictEngine
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.shape import Reshape
 from ovir.ops.state import AssignBase, ReadValue6, ReadValueBase

@@ -15,8 +15,8 @@ from ovir.diagnostics.errors import ModelError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.graph.snapshot import Snapshot
+from ovir.inference.differences import SHAPES
 from ovir.inference.models import infer_model
-from ovir.inference.policy import SHAPES
 
 _DECLARED = {code.id for code in (*SHAPES, DECLARED_TYPE, OWN_TYPE, INPUT_TYPE, EXCHANGED_INPUTS)}
 """The codes of differences between what a file declares and what is inferred."""

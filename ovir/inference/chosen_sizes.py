@@ -13,7 +13,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import Diagnostics
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.inference.engine import Engine, set_outputs
+from ovir.inference.engines import Engine, set_outputs
 from ovir.ops.base.operator import Operator
 
 

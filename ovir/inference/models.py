@@ -11,7 +11,8 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
-from ovir.inference.policy import RecoveringEngine, StrictEngine, about_other_shapes
+from ovir.inference.differences import about_other_shapes
+from ovir.inference.engines import RecoveringEngine, StrictEngine
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import ReadValueBase

@@ -262,11 +262,12 @@ class SliceScatter(SliceOperatorBase):
 class StridedSlice(SlicingBase):
     """``data[begin[i]:end[i]:stride[i]]`` along successive axes, modified by masks, each a list of 0 and 1.
 
-    A 1 at position i of a mask has the following effect. ``begin_mask`` and ``end_mask``: the slice starts at the
-    beginning, or stops at the end, of the dimension. ``new_axis_mask``: a dimension of 1 is inserted and nothing is
-    sliced. ``shrink_axis_mask``: the element at ``begin[i]`` is taken and the dimension dropped. ``ellipsis_mask``:
-    position i stands for all dimensions that the other positions leave. If several of the last three are set, ellipsis
-    prevails over new axis, and new axis over shrink. Masks that are too short are continued with 0.
+    Positions beyond the ends are clamped as in Slice. A 1 at position i of a mask has the following effect.
+    ``begin_mask`` and ``end_mask``: the slice starts at the beginning, or stops at the end, of the dimension.
+    ``new_axis_mask``: a dimension of 1 is inserted and nothing is sliced. ``shrink_axis_mask``: the element at
+    ``begin[i]`` is taken and the dimension dropped. ``ellipsis_mask``: position i stands for all dimensions that the
+    other positions leave. If several of the last three are set, ellipsis prevails over new axis, and new axis over
+    shrink. Masks that are too short are continued with 0.
 
     Source: StridedSlice-1
     """

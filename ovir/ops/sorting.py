@@ -271,8 +271,8 @@ class Bucketize(SearchSortedBase):
 class SearchSorted(SearchSortedBase):
     """The position in a sorted sequence at which inserting each of values keeps the order.
 
-    Among equal elements it is the first position, or with ``right_mode`` the one after the last. sorted is 1-D, or has
-    the dimensions of values except the last; then each row of values is searched in its own row.
+    Among equal elements it is the first position, or with ``right_mode`` the one after the last. sorted_sequence is
+    1-D, or has the dimensions of values except the last; then each row of values is searched in its own row.
 
     Source: SearchSorted-15
     """
@@ -282,19 +282,19 @@ class SearchSorted(SearchSortedBase):
     right_mode: bool = attribute(default=False)
 
     def infer(self, sorted_sequence: TensorType, values: TensorType) -> TensorType:
-        self.require_types(sorted=sorted_sequence, values=values)
-        self.shared_type(sorted=sorted_sequence, values=values)
+        self.require_types(sorted_sequence=sorted_sequence, values=values)
+        self.shared_type(sorted_sequence=sorted_sequence, values=values)
         rows, shape = sorted_sequence.shape, values.shape
-        self.require_rank_at_least("sorted", rows, 1)
+        self.require_rank_at_least("sorted_sequence", rows, 1)
         if shape.rank is None:
             # A single row can be searched for values of any shape.
             known = rows.rank is not None and rows.rank > 1
             return TensorType(self.output_type, rows.with_dim(-1, UNKNOWN) if known else shape)
-        message = "sorted {} must have one dimension, because values is a scalar"
+        message = "sorted_sequence {} must have one dimension, because values is a scalar"
         self.require(shape.rank != 0 or rows.rank in (None, 1), message, rows)
         if rows.rank is None or rows.rank == 1:
             return TensorType(self.output_type, shape)
-        message = "sorted {} and values {} must have equal dimensions except the last"
+        message = "sorted_sequence {} and values {} must have equal dimensions except the last"
         merged = self.require_known(shape.merged_with(rows, except_axis=shape.rank - 1), message, rows, shape)
         return TensorType(self.output_type, merged)
 

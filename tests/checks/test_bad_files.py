@@ -15,7 +15,7 @@ import pytest
 import ovir
 from ovir.checks.recovering import read_recovering
 from ovir.checks.rules import CODES
-from ovir.inference.engine import Engine
+from ovir.inference.engines import Engine
 
 DATA = Path(__file__).parent.parent / "data" / "bad"
 FILES = sorted(DATA.glob("*.xml"))

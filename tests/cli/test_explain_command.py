@@ -62,6 +62,14 @@ def test_an_unknown_code(cli: Any) -> None:
     assert "`ovir explain` lists the codes" in cli("explain", "shape").err
 
 
+def test_known_codes_beside_unknown_ones(cli: Any) -> None:
+    result = cli("explain", "402", "OVIR999999", "706", "shape")
+    assert result.status == 2
+    assert [line[3:10] for line in result.out.splitlines() if line.startswith("## ")] == ["OVIR402", "OVIR706"]
+    errors = [line for line in result.err.splitlines() if line.startswith("error")]
+    assert errors == [f"error[OVIR902] there is no code '{text}'" for text in ("OVIR999999", "shape")]
+
+
 def test_sections_have_no_links_that_lead_nowhere() -> None:
     assert not [code for code in CODES if "](" in codes.section(code)]
 

@@ -1,15 +1,28 @@
 """`ovir ops OPERATION`: what ovir knows of each version."""
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
 
 from ovir.cli.pages.operation_examples import example_of, output_of
 from ovir.cli.pages.operation_markdown import GROUPS, groups, operation_page, operations_page
-from ovir.cli.pages.operation_pages import described, entries, inputs_of, outputs_of
-from ovir.core.element_types import ElementType, boolean, f32, i64
+from ovir.cli.pages.operation_pages import (
+    _infer,
+    _is_inferred,
+    described,
+    entries,
+    inputs_of,
+    outputs_of,
+    versions_of,
+)
+from ovir.core.element_types import ElementType, boolean, dynamic, f32, i64, string
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops import find
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS, TOKENIZERS
 
 
@@ -53,6 +66,39 @@ def test_a_misspelled_name(cli: Any) -> None:
     assert result.err == "error[OVIR902] no opset has an operation 'Gahter'\n  hint: did you mean Gather?\n"
 
 
+@pytest.mark.parametrize("name", ["TopK", "constant", "StringTensorPack", "RegexSplit"])
+def test_one_version(cli: Any, name: str) -> None:
+    for entry in versions_of(name):
+        text = f"{name}-{entry.number}"
+        result = cli("ops", text)
+        heads = [line for line in result.out.splitlines() if line.startswith(f"{entry.title}, ")]
+        assert (result.status, len(heads)) == (0, 1 if entry.opset else 0)
+        assert [item["version"] for item in json.loads(cli("ops", text, "--json").out)] == [entry.version]
+        page = cli("ops", text, "--markdown").out
+        assert [line for line in page.splitlines() if line.startswith("## ")] == [f"## {entry.title}"]
+    assert versions_of(name)
+
+
+def test_links_from_the_page_of_one_version_lead_to_the_others(cli: Any) -> None:
+    assert "See [TopK-3](TopK.md#topk-3)." in cli("ops", "topk-1", "--markdown").out
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("gather-13", "Gather has no version '13': there is Gather-1, Gather-7, Gather-8", "opset13 contains Gather-8"),
+        ("Gather-99", "Gather has no version '99': there is Gather-1, Gather-7, Gather-8", None),
+        ("Gather-", "Gather has no version '': there is Gather-1, Gather-7, Gather-8", None),
+        ("RegexSplit-1", "RegexSplit has no version '1': there is RegexSplit-extension", None),
+        ("Gahter-8", "no opset has an operation 'Gahter'", "did you mean Gather?"),
+    ],
+)
+def test_a_wrong_version(cli: Any, text: str, message: str, hint: str | None) -> None:
+    result = cli("ops", "TopK-11", text)
+    assert (result.status, result.out) == (2, "")
+    assert result.err == f"error[OVIR902] {message}\n" + (f"  hint: {hint}\n" if hint else "")
+
+
 def test_outputs_releases_and_an_example(cli: Any) -> None:
     out = cli("ops", "TopK").out
     assert "    1  the type of `index_element_type`\n" in out
@@ -68,7 +114,7 @@ def test_an_operation_that_is_not_rewritten(cli: Any) -> None:
 
 def test_the_page_of_an_operation(cli: Any) -> None:
     out = cli("ops", "topk", "--markdown").out
-    assert out.rstrip("\n") == operation_page("TopK").rstrip("\n")
+    assert out.rstrip("\n") == operation_page(versions_of("TopK")).rstrip("\n")
     assert "| `mode` | string | `max`, `min` | required |\n" in out
     assert out.index("## TopK-11") < out.index("## TopK-1\n")
     assert "See [TopK-3](#topk-3)." in out
@@ -78,7 +124,7 @@ def test_the_page_of_an_operation(cli: Any) -> None:
 @pytest.mark.parametrize("name", [*OPERATIONS, *TOKENIZERS])
 def test_every_operation_has_a_page_and_an_example_that_runs(name: str) -> None:
     pytest.importorskip("onnx", reason="a page shows what the operation is exported to, which needs onnx")
-    page = operation_page(name)
+    page = operation_page(versions_of(name))
     assert page.count(f"\n## {name}") == len(OPERATIONS.get(name, {})) + (name in TOKENIZERS)
     assert f"[{name}](operations/{name}.md)" in operations_page(linked=True)
     if name in OPERATIONS:
@@ -115,6 +161,30 @@ def test_types_are_those_that_inference_accepts() -> None:
     weights = "`x`, `initial_hidden_state`, `initial_cell_state`, `w`, `r` and `b`"
     assert outputs_of(cell) == [f"the type of {weights}"] * 2
     assert outputs_of(loop) == []
+
+
+@pytest.mark.slow
+def test_messages_name_inputs_as_the_page_does() -> None:
+    others = {"the", "input", "promotion"}  # messages about all inputs
+    for entry in entries():
+        assert entry.cls is not None
+        inputs = inputs_of(entry.cls)
+        unknown = [TensorType(dynamic, PartialShape(None))] * len(inputs)
+        if not hasattr(entry.cls, "infer") or not _is_inferred(entry.cls, unknown):
+            continue
+        for position, element_type in product(range(len(inputs)), (string, f32, i64)):
+            given = [*unknown[:position], TensorType(element_type, PartialShape(None)), *unknown[position + 1 :]]
+            message = _refusal(entry.cls, given)
+            subject = message.split()[0].lower() if message else "the"
+            assert subject in others | {item.name for item in inputs}, (entry.title, message)
+
+
+def _refusal(cls: type[Operator], inputs: list[TensorType]) -> str | None:
+    try:
+        _infer(cls, inputs)
+    except OperatorError as error:
+        return error.message
+    return None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ovir.checks.rule import greatest
 from ovir.diagnostics.errors import Diagnostics
 from ovir.fuzzing.models import Choice
 from ovir.inference.chosen_sizes import infer_at
-from ovir.inference.engine import Engine
+from ovir.inference.engines import Engine
 from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
 
 

@@ -133,6 +133,19 @@ def test_integers_are_rounded_or_cut(mode: str, expected: list[int]) -> None:
     assert wide.tolist() == [[0, 2**38, 3 * 2**38, 2**40]]
 
 
+@pytest.mark.parametrize("mode", ["bilinear_pillow", "bicubic_pillow"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int32])
+def test_the_modes_of_pillow_round_halves_away_from_zero_after_each_axis(dtype: Any, mode: str) -> None:
+    def mean(pixels: list[list[int]]) -> Any:
+        return resized(np.array(pixels, dtype), [1, 1], mode=mode, cube_coeff=-0.5).tolist()
+
+    assert mean([[1, 2]]) == [[2]]
+    assert mean([[0, 1], [0, 0]]) == [[1]]
+    if dtype != np.uint8:
+        assert mean([[-1, -2]]) == [[-2]]
+        assert mean([[0, -1], [0, 0]]) == [[-1]]
+
+
 def test_integers_saturate() -> None:
     wave = np.array([-128, -128, 127, 127], np.int8)
     result = resized(wave, [16], mode="cubic")

@@ -97,9 +97,12 @@ def test_slice_is_a_view() -> None:
     assert np.shares_memory(result, data)
 
 
-def test_slice_backwards() -> None:
+@pytest.mark.parametrize("op", [Slice(), StridedSlice(begin_mask=())], ids=lambda op: op.type)
+def test_slice_backwards(op: Slice | StridedSlice) -> None:
     def run(start: int, stop: int, step: int) -> Any:
-        return Slice().run(np.arange(4), *(np.array([v]) for v in (start, stop, step))).tolist()
+        found = op.run(np.arange(4), *(np.array([v]) for v in (start, stop, step)))
+        assert inferred(op, tensor("4"), const(start), const(stop), const(step)) == f"[{found.size}]"
+        return found.tolist()
 
     assert run(100, -100, -1) == [3, 2, 1, 0]
     assert run(3, INT_MIN, -2) == [3, 1]

@@ -100,10 +100,18 @@ def test_top_k_shapes(shape: str, k: TensorType, expected: str) -> None:
         (Unique(), (tensor("[]"), constant_type(np.int64(0))), "data must have rank 1 or more, got shape []"),
         (Bucketize(output_type=f32), (tensor("[2]"), tensor("[2]")), "output_type must be i32 or i64, got f32"),
         (Bucketize(output_type=i32), (tensor("[2]"), tensor("[2,1]")), "buckets must have rank 1, got shape [2,1]"),
-        (SearchSorted(), (tensor("[]"), tensor("[2]")), "sorted must have rank 1 or more, got shape []"),
-        (SearchSorted(), (tensor("[2,3]"), tensor("[]")), "sorted [2,3] must have one dimension, because values"),
-        (SearchSorted(), (tensor("[2,3]"), tensor("[3,3]")), "sorted [2,3] and values [3,3] must have equal"),
-        (SearchSorted(), (tensor("[3]"), tensor("[3]", f64)), "sorted is f32 and values is f64: their element types"),
+        (SearchSorted(), (tensor("[]"), tensor("[2]")), "sorted_sequence must have rank 1 or more, got shape []"),
+        (
+            SearchSorted(),
+            (tensor("[2,3]"), tensor("[]")),
+            "sorted_sequence [2,3] must have one dimension, because values",
+        ),
+        (SearchSorted(), (tensor("[2,3]"), tensor("[3,3]")), "sorted_sequence [2,3] and values [3,3] must have equal"),
+        (
+            SearchSorted(),
+            (tensor("[3]"), tensor("[3]", f64)),
+            "sorted_sequence is f32 and values is f64: their element types",
+        ),
     ],
 )
 def test_what_is_refused(op: Any, inputs: tuple[TensorType, ...], message: str) -> None:

@@ -16,7 +16,7 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import exact_size_text, plural
 from ovir.graph.layers import Layer, Port
-from ovir.inference.policy import agrees
+from ovir.inference.differences import agrees
 from ovir.ir.weights import WeightBytes, release_pages
 from ovir.ops.base.domains import Coordinates, Divisor, Index, IndexRule
 from ovir.ops.infrastructure import Parameter

@@ -7,10 +7,11 @@ import re
 import sys
 from typing import Any
 
-from ovir.cli.options.arguments import add_command, raise_usage_error
+from ovir.cli.options.arguments import add_command
 from ovir.cli.terminal.display import has_colors, lines_for_terminal, terminal_width
-from ovir.cli.terminal.output import say, say_table
-from ovir.diagnostics.codes import CODES, Code, section
+from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_table
+from ovir.diagnostics.codes import CODES, USAGE, Code, section
+from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.wording import did_you_mean
 
 
@@ -32,15 +33,19 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    chosen = [_matching(text) for text in arguments.codes or [""]]
-    for position, codes in enumerate(chosen):
+    found = {text: _matching(text) for text in arguments.codes or [""]}
+    for position, codes in enumerate(filter(None, found.values())):
         if position:
             say()
         if len(codes) == 1:
             _say_section(section(codes[0].id))
         else:
             say_table(("code", "severity", "¶meaning"), [(code.id, code.severity, code.meaning) for code in codes])
-    return 0
+    unknown = [text for text, codes in found.items() if not codes]
+    for text in unknown:
+        hint = did_you_mean(f"OVIR{_digits(text)}", CODES, "{}") or "`ovir explain` lists the codes"
+        print_message(str(diagnose(USAGE, f"there is no code {text!r}", hint=hint)))
+    return UNUSABLE if unknown else DONE
 
 
 def _say_section(text: str) -> None:
@@ -52,12 +57,11 @@ def _say_section(text: str) -> None:
 
 def _matching(text: str) -> list[Code]:
     """Return the codes that a text names or begins, such as ``OVIR402``, ``ovir402``, ``402`` or ``4``."""
-    digits = re.sub("^OVIR", "", text.strip().upper())
-    if f"OVIR{digits}" not in CODES:  # a code of a rule, or the beginning of several codes
+    if f"OVIR{_digits(text)}" not in CODES:  # a code of a rule, or the beginning of several codes
         import ovir.checks.rules  # noqa: F401
 
-    found = [code for code in CODES.values() if code.id.startswith(f"OVIR{digits}")]
-    if not found:
-        hint = did_you_mean(f"OVIR{digits}", CODES, "{}") or "`ovir explain` lists the codes"
-        raise_usage_error(f"there is no code {text!r}", hint)
-    return found
+    return [code for code in CODES.values() if code.id.startswith(f"OVIR{_digits(text)}")]
+
+
+def _digits(text: str) -> str:
+    return re.sub("^OVIR", "", text.strip().upper())

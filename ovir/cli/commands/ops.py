@@ -29,13 +29,14 @@ def add_to(commands: Any) -> None:
         run,
         "list every operation version, and whether ovir infers and runs it",
         "  ovir ops\n  ovir ops Gather              attributes, inputs and meaning of each version\n"
+        "  ovir ops Gather-8            the same of one version\n"
         "  ovir ops --markdown > operations.md\n",
     )
     parser.add_argument(
         "operations",
         nargs="*",
         metavar="OPERATION",
-        help="describe these operations; upper and lower case are the same",
+        help="describe these operations, or one version, as in Gather-8; upper and lower case are the same",
     )
     form = options_of(parser, "outputs", exclusive=True)
     add_json_to(form)
@@ -68,7 +69,7 @@ def _describe(arguments: argparse.Namespace) -> int:
         say_json([{**_as_json(entry), **described(entry)} for versions in chosen for entry in versions])
         return 0
     if arguments.markdown:
-        say("\n".join(operation_page(versions[0].name) for versions in chosen).rstrip("\n"))
+        say("\n".join(map(operation_page, chosen)).rstrip("\n"))
         return 0
     for versions in chosen:
         for line in (line for entry in versions for line in (*_lines(entry), "")):
@@ -78,9 +79,19 @@ def _describe(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _versions(name: str) -> list[OperationEntry]:
-    """Return the versions of an operation by its name in any case."""
-    return versions_of(name) or raise_usage_error(*opsets.why_unresolved(name, "opset1"))
+def _versions(text: str) -> list[OperationEntry]:
+    """Return the versions of an operation by its name in any case, or the one that a text like ``Gather-8`` names."""
+    name, dash, number = text.partition("-")
+    known = versions_of(name) or raise_usage_error(*opsets.why_unresolved(name, "opset1"))
+    if not dash:
+        return known
+    found = [entry for entry in known if number == entry.number]
+    if not found:
+        listed = ", ".join(f"{entry.name}-{entry.number}" for entry in known)
+        holder = opsets.resolve(known[0].name, f"opset{number}")
+        hint = f"opset{number} contains {holder.type}-{holder.opset}" if holder is not None else None
+        raise_usage_error(f"{known[0].name} has no version {number!r}: there is {listed}", hint)
+    return found
 
 
 def _example(name: str) -> Iterator[str]:

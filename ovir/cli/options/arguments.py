@@ -14,17 +14,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import ovir
 from ovir.cli.terminal.display import terminal_width
 from ovir.cli.terminal.output import print_diagnostics, print_message
-from ovir.core.shapes import PartialShape
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.diagnostics.wording import escaped, readable
-from ovir.graph.names import input_named
-from ovir.inference.models import reshape_undeclared
-from ovir.inference.pinned_sizes import pinned_sizes
-from ovir.model import Model, read_model
 from ovir.system.files import is_special, unwritable
 from ovir.system.progress import stage
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # not every command has a model, and importing what models need takes longer than the rest
+    from ovir.core.shapes import PartialShape
+    from ovir.model import Model
     from ovir.reports.page import Page
 
 Commands = Any  # argparse has no public name for the type that add_subparsers returns
@@ -175,6 +172,10 @@ def add_legacy_io(parser: argparse.ArgumentParser) -> None:
 
 def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
     """Return the model that the arguments name, in the shapes that they give; print what holds to other ones."""
+    from ovir.inference.models import reshape_undeclared
+    from ovir.inference.pinned_sizes import pinned_sizes
+    from ovir.model import read_model
+
     model = read_model(arguments.model, arguments.weights, **options)
     shapes = parse_shapes(model, arguments.shape)
     if shapes:
@@ -287,6 +288,8 @@ def check_target(option: str, text: str, ending: str = "") -> None:
 
 def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
     """Return the shape of each input that ``--shape`` texts give, by position."""
+    from ovir.core.shapes import PartialShape
+
     shapes: dict[int, PartialShape] = {}
     for text in texts:
         index, shape = split_input(model, "--shape", text)
@@ -314,6 +317,8 @@ def split_name(model: Model, text: str) -> tuple[str | None, str]:
 
 def split_input(model: Model, option: str, text: str) -> tuple[int, str]:
     """Split ``NAME=rest`` into the position of an input and the rest; the only input needs no name."""
+    from ovir.graph.names import input_named
+
     name, rest = split_name(model, text)
     if name is None and len(model.inputs) != 1:
         names = ", ".join(f"'{port.any_name}'" for port in model.inputs) or "none"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from ovir.cli.pages.operation_examples import example_of, output_of
@@ -77,7 +77,7 @@ def operations_page(*, linked: bool = False) -> str:
         lines += ["| operation | versions | what it is |", "|---|---|---|"]
         for name in names:
             versions = [entry for entry in by_name[name] if entry.opset] or by_name[name]
-            births = ", ".join(str(entry.opset or "extension") for entry in versions)
+            births = ", ".join(entry.number for entry in versions)
             lines.append(_row(f"[{name}](operations/{name}.md)" if linked else name, births, versions[-1].doc))
     return "\n".join([*lines, ""])
 
@@ -90,17 +90,21 @@ def _row(*cells: str) -> str:
 # --------------------------------------------------------------------------- one operation
 
 
-def operation_page(name: str) -> str:
-    """Return the page of an operation, with its newest version first. The operators of its export need onnx."""
+def operation_page(known: Sequence[OperationEntry]) -> str:
+    """Return the page of an operation with some of its versions, the newest first.
+
+    The operators of its export need onnx.
+    """
+    name, versions = known[0].name, known[::-1]
     group = next(title for title, names in groups().items() if name in names)
     anchor = re.sub(r"[^\w\- ]", "", group).lower().replace(" ", "-")
-    versions = _by_name()[name][::-1]
     named = ", ".join(f"[{entry.title}](#{_anchor(entry)})" for entry in versions)
+    here = {entry.title for entry in versions}
     lines = [
         *("---", "search:", "  boost: 2", "---", ""),
         f"# {name}",
         "",
-        f"{_text(versions[0].doc, name)}.",
+        f"{_text(versions[0].doc, here)}.",
         "",
         f"[{group}](../operations.md#{anchor}){f' · versions: {named}' if len(versions) > 1 else ''}",
         "",
@@ -109,7 +113,7 @@ def operation_page(name: str) -> str:
         lines += ["```python", *code.rstrip().splitlines(), "```", "", "It prints:", "", "```text"]
         lines += [*output_of(code).rstrip().splitlines(), "```", ""]
     for entry in versions:
-        lines += _version(entry)
+        lines += _version(entry, here)
     return "\n".join(lines)
 
 
@@ -117,7 +121,7 @@ def _anchor(entry: OperationEntry) -> str:
     return entry.title.lower().replace(" ", "-")
 
 
-def _version(entry: OperationEntry) -> Iterator[str]:
+def _version(entry: OperationEntry, here: Collection[str]) -> Iterator[str]:
     page = described(entry)
     yield f"## {entry.title}"
     yield ""
@@ -129,7 +133,7 @@ def _version(entry: OperationEntry) -> Iterator[str]:
     function = f" In Python: `{page['function']}`." if page["function"] else ""
     yield f"{where}{function}"
     yield ""
-    yield _text(page["documentation"], entry.name)
+    yield _text(page["documentation"], here)
     yield ""
     yield from _table("input", ("types",), [(item["name"], _input(item)) for item in page["inputs"]])
     attributes = [(item["name"], item["type"], _allowed(item), _default(item)) for item in page["attributes"]]
@@ -140,7 +144,7 @@ def _version(entry: OperationEntry) -> Iterator[str]:
         yield "The attributes, the inputs or the bodies decide on its outputs.\n"
     for label, text in (("ONNX", page["onnx"]), ("Older releases", page["lowering"])):
         if text:
-            yield f"**{label}**: {_text(text, entry.name)}\n"
+            yield f"**{label}**: {_text(text, here)}\n"
     for text in page["constructs"]:
         yield f"- {text}"
     yield ""
@@ -174,14 +178,14 @@ def _default(item: dict[str, Any]) -> str:
     return "required" if item["required"] else f"`{item['default']}`"
 
 
-def _text(text: str, own: str) -> str:
-    """Return a docstring as Markdown, with links to other versions that it names."""
+def _text(text: str, here: Collection[str]) -> str:
+    """Return a docstring as Markdown, with links to other versions that it names; those ``here`` are on its page."""
 
     def linked(match: re.Match[str]) -> str:
         name, opset = match[1], int(match[2])
         if opset not in OPERATIONS.get(name, {}):
             return match[0]
-        return f"[{match[0]}]({'' if name == own else f'{name}.md'}#{match[0].lower()})"
+        return f"[{match[0]}]({'' if match[0] in here else f'{name}.md'}#{match[0].lower()})"
 
     parts = re.split(r"(``.*?``|`[^`]*`)", text)  # each odd one is code
     parts[::2] = [

@@ -50,6 +50,11 @@ class OperationEntry:
         return f"opset{self.opset}" if self.opset else self.opsets
 
     @property
+    def number(self) -> str:
+        """Return what stands after the name, as in ``Gather-8``; ``extension`` for an operation that is in no opset."""
+        return str(self.opset or self.opsets)
+
+    @property
     def infers(self) -> bool:
         return hasattr(self.cls, "infer")
 

@@ -6,17 +6,19 @@ import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from textwrap import wrap
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ovir.cli.terminal.display import bold, has_colors, last_line, terminal_width
 from ovir.cli.terminal.tables import Table
 from ovir.diagnostics.codes import CODES, NO_ENGINE, UNWRITABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.wording import escaped, plural
-from ovir.graph.layers import Port
-from ovir.model import Model
 from ovir.system.files import target_paths
 from ovir.system.progress import stage
+
+if TYPE_CHECKING:  # not every command has a model
+    from ovir.graph.layers import Port
+    from ovir.model import Model
 
 DONE, WRONG, UNUSABLE = 0, 1, 2
 """Nothing is wrong; the model or its data is at fault; wrong usage, or a file cannot be read at all."""

@@ -14,7 +14,6 @@ from ovir.cli.terminal.output import print_message
 from ovir.cli.terminal.signals import requests
 from ovir.core.short_names import columns_of
 from ovir.diagnostics.wording import escaped
-from ovir.graph.layers import Layer
 from ovir.system.progress import Stage, stage, watching
 
 PATIENCE = 1.0
@@ -117,6 +116,8 @@ def text_of(stages: Sequence[Stage], seconds: float, columns: int) -> str:
 
 def _text_of(item: object) -> str:
     """Return the end of an item's name, because the beginnings of names are alike."""
+    from ovir.graph.layers import Layer  # not every command has a model
+
     layer = getattr(item, "layer", item)  # of a step of a plan
     if isinstance(layer, Layer):
         return f"{layer.type} {escaped(layer.name[-_MOST_TEXT:])}"

@@ -1,130 +1,123 @@
-"""Declared and inferred types: how they are compared, and how inference continues after an error.
+"""Infers the layers of a model and its bodies in order: element type and shape of every output port.
 
-A strict engine reports every difference; a recovering one lets declared types stand in, so that each fault gives one
-diagnostic.
+An engine infers one layer at a time. Its subclasses decide what happens if the file contradicts what is inferred, or if
+inference fails: a strict engine reports every difference; a recovering one lets declared types stand in, so that each
+fault gives one diagnostic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ovir import ops
+from ovir.core.element_types import dynamic
+from ovir.core.shapes import MAX_SIZE, Dimension, PartialShape, RankError, new_symbol
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import (
-    DECLARED_SHAPE,
-    DECLARED_TYPE,
-    EDGE_PORT,
-    EXCHANGED_INPUTS,
-    INFERENCE,
-    INPUT_SHAPE,
-    INPUT_TYPE,
-    OWN_SHAPE,
-    OWN_TYPE,
-    UNFED_INPUT,
-    Severity,
-)
-from ovir.diagnostics.diagnostic import Diagnostic, diagnose
-from ovir.diagnostics.errors import Diagnostics
+from ovir.diagnostics import codes
+from ovir.diagnostics.codes import Severity
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import Diagnostics, OperatorError
 from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
-from ovir.inference.engine import Engine, Types, declared_type, set_outputs
+from ovir.inference.differences import agrees, declared_type, difference, has_declared, input_differences
+from ovir.inference.known_values import InferenceCache, ValueLog, as_tuple, with_known_values
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.traits import method_signature
 from ovir.ops.infrastructure import Const, Parameter
+from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.system.progress import counted
 
-SHAPES = (DECLARED_SHAPE, OWN_SHAPE, INPUT_SHAPE)
-"""The codes of differences between declared and inferred shapes."""
-
-
-def has_declared(port: Port) -> bool:
-    """Return whether the file declares dimensions for a port."""
-    return bool(port.declared_shape)
+Types = tuple[TensorType, ...]
 
 
-def agrees(port: Port, tensor: TensorType) -> bool:
-    """Return whether a tensor may have the type that a port declares.
+class Engine:
+    """One inference of a model and its bodies."""
 
-    A port without dimensions is a scalar or has an unknown rank; the format does not distinguish the two.
-    """
-    shape, element_type = port.declared_shape, port.declared_element_type
-    if shape is not None and shape is not tensor.shape and shape.rank and not shape.compatible(tensor.shape):
-        return False
-    return (
-        element_type is None
-        or element_type is tensor.element_type
-        or (element_type.merged_with(tensor.element_type) is not None)
-    )
+    def __init__(self, diagnostics: Diagnostics, *, follow_reported: bool = True) -> None:
+        """Without ``follow_reported``, values about which a kernel issues a warning are not used."""
+        self.diagnostics = diagnostics
+        self._log = ValueLog(diagnostics, follow_reported=follow_reported)
+        self._cache = self._log.cache = InferenceCache()
 
+    def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
+        """Infer a layer and set the types of its output ports."""
+        raise NotImplementedError
 
-def difference(port: Port, tensor: TensorType, ir_version: int) -> list[Diagnostic]:
-    """Return the diagnostics for a port that declares another type than ``tensor`` has.
+    def inference_failed(self, layer: Layer) -> None:
+        """Do nothing; a recovering engine looks for further faults in a layer that could not be inferred."""
 
-    They are warnings for dead layers, for outputs without readers, and in files of version 10, whose writers left
-    outdated types and shapes.
-    """
-    layer = port.layer
-    kind = "output" if port.is_output else "input"
-    is_own = layer.type in ("Parameter", "Const")
-    if not port.is_output:
-        codes, there = (INPUT_SHAPE, INPUT_TYPE), "but its tensor has"
-    elif is_own:
-        codes, there = (OWN_SHAPE, OWN_TYPE), f"but the {layer.type} itself has"
-    else:
-        codes, there = (DECLARED_SHAPE, DECLARED_TYPE), "but inference gives"
-    is_unread = port.is_output and not port.readers and layer.type != "Result"
-    severity = Severity.WARNING if layer.is_dead or is_unread or ir_version < 11 else None
-    found = []
-    declared = port.declared_shape
-    if declared is not None and declared.rank and not declared.compatible(tensor.shape):
-        message = f"{kind} port {port.id} declares shape {declared}, {there} {tensor.shape}{_origin(port)}"
-        hint = "OpenVINO ignores declared shapes and infers its own; other programs may rely on them"
-        found.append(diagnose(codes[0], message, port.place, hint=hint, port=port.id, severity=severity))
-    declared_type = port.declared_element_type
-    if declared_type is not None and declared_type.merged_with(tensor.element_type) is None:
-        message = f"{kind} port {port.id} declares type {declared_type}, {there} {tensor.element_type}{_origin(port)}"
-        found.append(diagnose(codes[1], message, port.place, port=port.id, severity=severity))
-    return found
+    def infer_whole(self, model: LayerGraph) -> None:
+        """Infer a model; known values that are computed later are not cached."""
+        self.infer(model)
+        self.end()
 
+    def end(self) -> None:
+        """Release what was cached."""
+        self._log.cache = None
 
-def input_differences(differing: Sequence[tuple[Port, TensorType]], ir_version: int) -> list[Diagnostic]:
-    """Return the diagnostics for inputs of a layer that declare other types than their tensors have.
+    def infer(self, model: LayerGraph, given: Sequence[TensorType] | None = None) -> list[TensorType]:
+        """Infer the layers in order and return the types of the results.
 
-    If each of two inputs declares the type of the other's tensor, one diagnostic says that they are exchanged.
-    """
-    if len(differing) == 2:
-        (first, of_first), (second, of_second) = differing
-        if has_declared(first) and has_declared(second) and agrees(first, of_second) and agrees(second, of_first):
-            return [_exchanged(first, of_first, second, of_second)]
-    return [found for port, tensor in differing for found in difference(port, tensor, ir_version)]
+        ``given`` has the types of the parameters of a body.
+        """
+        fed = {} if given is None else {p.layer: tensor for p, tensor in zip(model.inputs, given, strict=True)}
+        for layer in counted("inferring", model.layers):
+            if layer in fed:
+                set_outputs(layer, (_with_declared_type(layer, fed[layer]),))
+            else:
+                self.infer_layer(layer, is_body=given is not None)
+        check_variables(model, self.diagnostics)
+        return [port.type for port in model.outputs]
 
+    def attempt(self, layer: Layer, inputs: Sequence[TensorType]) -> tuple[Types | None, list[Diagnostic]]:
+        """Infer one layer; return the types of its outputs, None if inference fails, and the diagnostics."""
+        outside, self.diagnostics = self.diagnostics, Diagnostics()
+        outputs = None
+        try:
+            outputs = self._infer_tensors(layer, inputs)
+        except OperatorError as error:
+            severity = Severity.WARNING if layer.is_dead else Severity.ERROR
+            place = _place_of(error, layer)
+            self.diagnostics.report(error.code or codes.INFERENCE, error.message, place, error.hint, severity=severity)
+            self.inference_failed(layer)
+        except MemoryError:
+            raise  # of the whole check, not of this layer
+        except Exception as error:  # reported as a fault of ovir, not of the file
+            message = f"inference of this layer failed: {type(error).__name__}: {error}"
+            self.diagnostics.add(diagnose(codes.INTERNAL, message, layer.place, hint=layer.fault_hint(error)))
+        finally:
+            found, self.diagnostics = self.diagnostics, outside
+        return outputs, list(found)
 
-def _exchanged(first: Port, of_first: TensorType, second: Port, of_second: TensorType) -> Diagnostic:
-    layer = first.layer
-    fed = [
-        f"port {port.id} declares {declared_type(port)} but gets {tensor}{_origin(port)}"
-        for port, tensor in ((first, of_first), (second, of_second))
-    ]
-    lines = f" on lines {first.edge_line} and {second.edge_line}" if first.edge_line and second.edge_line else ""
-    message = f"the inputs look exchanged: {', '.join(fed)}"
-    hint = f"exchange the input ports of the edges{lines}"
-    severity = Severity.WARNING if layer.is_dead else None
-    place = layer.at(first.edge_line or first.line)
-    return diagnose(EXCHANGED_INPUTS, message, place, hint=hint, port=first.id, severity=severity)
+    def _infer_tensors(self, layer: Layer, inputs: Sequence[TensorType]) -> Types:
+        """Infer one layer; raise OperatorError if an output has more dimensions or elements than an array can have."""
+        try:
+            outputs = self._infer_layer(layer, inputs)
+        except RankError as error:
+            raise OperatorError(f"an output cannot be a tensor: {error}") from None
+        for index, tensor in enumerate(outputs):
+            if _is_too_large(tensor) and not any(map(_is_too_large, inputs)):
+                hint = None if tensor.shape.least_size else "sizes other than 0 count even in an empty tensor"
+                too_large = OperatorError(
+                    f"output {index}, {tensor}, is larger than any memory", codes.SIZE_OVERFLOW, hint
+                )
+                too_large.line = layer.outputs[index].place.line if index < len(layer.outputs) else None
+                raise too_large
+        return outputs
 
-
-def _origin(port: Port) -> str:
-    """Return the source of an input as the end of a message; empty for an output."""
-    if port.source is None:
-        return ""
-    edge = f" by the edge on line {port.edge_line}" if port.edge_line is not None else ""
-    return f" ({port.source.layer.title}{edge})"
-
-
-def about_other_shapes(earlier: Iterable[Diagnostic], later: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Return the diagnostics for a reshaped model: those about declared shapes from before, the others from after."""
-    about_shapes = {code.id for code in SHAPES}
-    differences = (d for d in earlier if d.code in about_shapes)
-    return [*differences, *(d for d in later if d.code not in about_shapes)]
+    def _infer_layer(self, layer: Layer, inputs: Sequence[TensorType]) -> Types:
+        op = layer.operator
+        if op is None or not hasattr(op, "infer"):
+            for body in layer.bodies.values():
+                self.infer(body)
+            return tuple(declared_type(port) for port in layer.outputs)
+        if "bodies" in _check_arity(op, inputs):
+            bodies = {key: _Body(body, self) for key, body in layer.bodies.items()}
+            return as_tuple(op.infer(*inputs, bodies=bodies))
+        if not inputs:
+            return as_tuple(op.infer())
+        return with_known_values(layer, op, inputs, self._cache.infer(op, inputs), self._log)
 
 
 class StrictEngine(Engine):
@@ -167,13 +160,15 @@ class StrictEngine(Engine):
         if layer.operator is None and (cls := ops.resolve(layer.type, layer.version)) is not None:
             message = f"the layer has no operator, but {layer.type} of {layer.version} is a known operation"
             hint = f"create the layer with operator={cls.__name__}(...) from {cls.__module__}"
-            self.diagnostics.report(INFERENCE, message, layer.place, hint)
+            self.diagnostics.report(codes.INFERENCE, message, layer.place, hint)
 
     def input_type(self, port: Port) -> TensorType:
         """Return the type of an input; an input without a source is an error."""
         source = port.source
         if source is None:
-            self.diagnostics.report(UNFED_INPUT, f"no edge leads to input port {port.id}", port.place, port=port.id)
+            self.diagnostics.report(
+                codes.UNFED_INPUT, f"no edge leads to input port {port.id}", port.place, port=port.id
+            )
             return UNKNOWN_TENSOR
         return source.inferred or UNKNOWN_TENSOR
 
@@ -281,7 +276,7 @@ class StrictEngine(Engine):
         for port in layer.outputs[count:]:
             if port.readers:
                 message = f"output port {port.id} is read, but {layer.type} has only {plural(count, 'output')} here"
-                self.diagnostics.report(EDGE_PORT, message, port.place, port=port.id)
+                self.diagnostics.report(codes.EDGE_PORT, message, port.place, port=port.id)
 
 
 class RecoveringEngine(StrictEngine):
@@ -360,6 +355,100 @@ class RecoveringEngine(StrictEngine):
         self.declared.add(port)
         declared = declared_type(port)
         return TensorType(inferred.element_type, declared.shape) if is_own else declared
+
+
+class _Body:
+    """A body, as the inference of its operation sees it."""
+
+    def __init__(self, body: LayerGraph, engine: Engine) -> None:
+        self._body = body
+        self._engine = engine
+
+    @property
+    def parameters(self) -> list[TensorType]:
+        """Return the declared types of the parameters."""
+        operators = (port.layer.operator for port in self._body.inputs)
+        return [op.infer() if isinstance(op, Parameter) else UNKNOWN_TENSOR for op in operators]
+
+    def __call__(self, given: Sequence[TensorType]) -> list[TensorType]:
+        return self._engine.infer(self._body, given)
+
+
+def _is_too_large(tensor: TensorType) -> bool:
+    """Return whether 64 bits cannot count the bytes of an array of this type."""
+    dtype = tensor.element_type.dtype
+    return tensor.shape.least_extent * (1 if dtype is None else dtype.itemsize) > MAX_SIZE
+
+
+def set_outputs(layer: Layer, outputs: Sequence[TensorType]) -> None:
+    """Set the types of the output ports, and add ports for outputs that the file does not declare."""
+    while len(layer.outputs) < len(outputs):
+        taken = [port.id for port in (*layer.inputs, *layer.outputs)]
+        layer.outputs.append(Port(layer, len(layer.outputs), max(taken, default=-1) + 1, True))
+    for port, tensor in zip(layer.outputs, outputs, strict=False):
+        port.inferred = tensor if tensor.shape.has_symbols else _with_symbols(tensor)
+    for port in layer.outputs[len(outputs) :]:
+        port.inferred = None
+
+
+def _with_symbols(tensor: TensorType) -> TensorType:
+    """Return the tensor with a new symbol for each unknown size that has none."""
+    dims = (d if d.symbol or d.is_static else Dimension(d.lower, d.upper, new_symbol()) for d in tensor.shape)
+    return tensor.refined(tensor.element_type, PartialShape(dims))
+
+
+def _with_declared_type(layer: Layer, given: TensorType) -> TensorType:
+    """Return the tensor of a body's parameter, with the declared element type if the tensor's is unknown."""
+    declared = getattr(layer.operator, "element_type", dynamic)
+    return given.refined(declared, given.shape) if given.element_type.is_dynamic else given
+
+
+def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
+    """Raise OperatorError for too few or too many inputs; return the keywords that ``infer`` takes."""
+    names, required, variadic, keywords = method_signature(type(op).infer)
+    if len(inputs) < required or (len(inputs) > len(names) and not variadic):
+        most = "or more " if variadic else f"to {len(names)} " if required < len(names) else ""
+        listed = f" ({', '.join(names)})" if names else ""
+        noun = "input" if required == 1 and not most else "inputs"
+        op.fail("takes {} {}{}{}, got {}", required, most, noun, listed, len(inputs), code=codes.INPUT_COUNT)
+    return keywords
+
+
+def _place_of(error: OperatorError, layer: Layer) -> Place:
+    """Return the place of an error: the line it names, or <data> if its message begins with the name of an
+    attribute."""
+    attributes = layer.operator.attributes if layer.operator else ()
+    if error.line is None and error.message.split(" ", 1)[0] in attributes:
+        return layer.data_place
+    return layer.at(error.line)
+
+
+def _may_read(layer: Layer, variable_id: str) -> bool:
+    """Return whether a layer that could not be read may be the ReadValue of a variable."""
+    if layer.operator is not None:
+        return False
+    return layer.type == "ReadValue" or layer.attributes.get("variable_id") == variable_id
+
+
+def check_variables(model: LayerGraph, diagnostics: Diagnostics) -> None:
+    """Report Assigns without a ReadValue, and Assigns whose input contradicts the type that the ReadValue declares."""
+    assigns = [layer for layer in model.layers if layer.type == "Assign"]
+    declared = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)}
+    for layer in assigns:
+        if not isinstance(op := layer.operator, AssignBase) or not layer.inputs:
+            continue
+        reader = declared.get(op.variable_id)
+        if reader is None and any(_may_read(layer, op.variable_id) for layer in model.layers):
+            continue
+        if reader is None:
+            message = f"no ReadValue reads the variable '{op.variable_id}'; ReadValue layers read {sorted(declared)}"
+            diagnostics.report(codes.NO_READ_VALUE, message, layer.place)
+            continue
+        value, variable = layer.inputs[0].type, reader.outputs[0].type
+        same_type = value.element_type.merged_with(variable.element_type) is not None
+        if not same_type or not value.shape.compatible(variable.shape):
+            message = f"assigns {value} to the variable '{op.variable_id}', which {reader.title} declares as {variable}"
+            diagnostics.report(codes.VARIABLE_TYPE, message, layer.place)
 
 
 def _is_incomplete(op: Operator | None) -> bool:
