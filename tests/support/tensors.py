@@ -58,7 +58,11 @@ def types(text: str) -> list[TensorType | None]:
 def arrays(text: str) -> list[Any]:
     """Return arrays of these types: constants, or else ones."""
     return [
-        t if t is None else t.constant if t.value is not None else np.ones(t.shape.to_tuple(), t.element_type.to_dtype())
+        t
+        if t is None
+        else t.constant
+        if t.value is not None
+        else np.ones(t.shape.to_tuple(), t.element_type.to_dtype())
         for t in types(text)
     ]
 
