@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from math import prod
 from typing import Any, TypeVar
 
@@ -134,9 +135,10 @@ class Context:
 
     @cached_property
     def mostly_zero(self) -> bool:
-        """Return whether hardly any of several such constants holds a number other than zero."""
-        zeros = sum(constant.is_zero for constant in self.filled)
-        return len(self.filled) >= _SEVERAL and zeros >= _NEARLY_ALL * len(self.filled)
+        """Return whether at most one in ten of several such constants holds a number other than zero."""
+        most = len(self.filled) // 10  # biases are often zero, but at most as many constants as weights are biases
+        others = (constant for constant in self.filled if not constant.is_zero)
+        return len(self.filled) >= _SEVERAL and len(list(islice(others, most + 1))) <= most
 
     @cached_property
     def has_only_zeros(self) -> bool:
@@ -160,7 +162,6 @@ _OPEN = 1 << 30
 """An upper bound from which on a size counts as open: exporters write the largest integer, of 32 or 64 bits."""
 
 _SEVERAL = 3
-_NEARLY_ALL = 0.9  # biases are often zero, but at most as many constants as weights are biases
 _LONGEST_LIST = 512  # bytes of a list of axes, sizes or indices
 
 _BLOCK = 1 << 12  # numbers; nearly all constants have one other than zero in their first block
