@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from math import prod
 from typing import ClassVar
 
@@ -442,44 +443,53 @@ class DeformableBase(ConvolutionBase):
             sizes,
         )
         dtype = compute_dtype(data.dtype)
-        # The channels are the last axis: what is read for one output lies in one piece.
-        pixels = data.reshape(images, parts, channels // parts, *spatial).astype(dtype)
-        pixels = np.ascontiguousarray(np.moveaxis(pixels, 2, -1))
-        moves = offsets.reshape(images, parts, *kernel, 2, *sizes).astype(dtype)
-        scales = None if mask is None else mask.reshape(images, parts, *kernel, *sizes).astype(dtype)
-        weights = filters.reshape(groups, outputs // groups, depth, *kernel).astype(dtype)
+        # The channels are the last axis: a sample, and everything that one output reads, lies in one piece.
+        pixels = np.ascontiguousarray(data.transpose(0, 2, 3, 1), dtype).reshape(images, -1, channels // parts)
+        weights = filters.reshape(groups, outputs // groups, depth, taps).transpose(0, 3, 2, 1).astype(dtype)
+        weights = weights.reshape(groups, taps * depth, outputs // groups)
+        unmoved = np.empty((2, *sizes, *kernel), dtype)
         rows, columns = (w.positions(count) for w, count in zip(windows, sizes, strict=True))
-        sums = np.zeros((images, groups, positions, outputs // groups), dtype)
-        for i, j in np.ndindex(*kernel):
-            y, x = rows[:, i, np.newaxis] + moves[:, :, i, j, 0], columns[:, j] + moves[:, :, i, j, 1]
-            samples = self._sampled(pixels, y.astype(dtype), x.astype(dtype))
-            if scales is not None:
-                samples *= scales[:, :, i, j, ..., np.newaxis]
-            merged = np.moveaxis(samples, 1, -2).reshape(images, positions, groups, depth)
-            sums += merged.swapaxes(1, 2) @ weights[..., i, j].swapaxes(1, 2)
-        return from_sums(np.moveaxis(sums, 3, 2).reshape(images, outputs, *sizes), data.dtype)
+        unmoved[0], unmoved[1] = rows[:, np.newaxis, :, np.newaxis], columns[:, np.newaxis]
+        unmoved = unmoved.reshape(2, positions, taps, 1)
+        moves = offsets.reshape(images, parts, taps, 2, positions).transpose(0, 3, 4, 2, 1)
+        scales = None if mask is None else mask.reshape(images, parts, taps, positions, 1).transpose(0, 3, 2, 1, 4)
+        sums = np.empty((images, positions, groups, outputs // groups), dtype)
+        step = max(_SAMPLES // max(taps * channels, 1), 1)
+        for n, start in np.ndindex(images, -(-positions // step)):
+            block = slice(start * step, (start + 1) * step)
+            places = unmoved[:, block] + moves[n, :, block].astype(dtype, copy=False)
+            samples = self._sampled(pixels[n], spatial, places)
+            if scales is not None:  # an infinite scale of a sample of 0 gives NaN
+                samples *= scales[n, block].astype(dtype, copy=False)
+            grouped = samples.reshape(-1, taps, groups, depth).transpose(2, 0, 1, 3).reshape(groups, -1, taps * depth)
+            np.matmul(grouped, weights, out=sums[n, block].swapaxes(0, 1))
+        return from_sums(sums.reshape(images, *sizes, outputs).transpose(0, 3, 1, 2), data.dtype)
 
-    def _sampled(self, pixels: Array, y: Array, x: Array) -> Array:
-        """Return the pixels [N, parts, height, width, channels] around places y and x, both [N, parts, *windows],
-        interpolated as [N, parts, *windows, channels]."""
-        images, parts, height, width, channels = pixels.shape
+    def _sampled(self, pixels: Array, spatial: Sequence[int], places: Array) -> Array:
+        """Return pixels [height * width * parts, channels] around places[axis, position, tap, part], interpolated as
+        [position, tap, part, channels]."""
+        limits, parts = np.array(spatial).reshape(2, 1, 1, 1), places.shape[-1]
         is_padded = self.bilinear_interpolation_pad
-        after = (y > -1) & (x > -1) if is_padded else (y >= 0) & (x >= 0)
-        inside = after & (y < height) & (x < width)
-        y, x = (np.where(inside, at, 0) for at in (y, x))  # NaN is outside, too
-        top, left = np.floor(y), np.floor(x)
-        planes = np.arange(images * parts).reshape(images, parts, 1, 1)
-        samples = np.zeros((*y.shape, channels), pixels.dtype)
-        for row, column in ((top, left), (top, left + 1), (top + 1, left), (top + 1, left + 1)):
-            share = (1 - np.abs(y - row)) * (1 - np.abs(x - column))
-            counts = inside
+        inside = ((places > -1 if is_padded else places >= 0) & (places < limits)).all(axis=0)
+        places = np.where(inside, places, 0)  # NaN is outside, too
+        low = np.floor(places)
+        share, begin = (places - low) * inside, low.astype(np.intp)
+        strides = np.array([spatial[1] * parts, parts]).reshape(2, 1, 1, 1)
+        corners = []  # before and after on both axes: where pixels begin, and their weights
+        for index, weight in ((begin, inside - share), (begin + 1, share)):
             if is_padded:  # otherwise the last row and column continue
-                counts = inside & (row >= 0) & (column >= 0) & (row < height) & (column < width)
-            near = planes, np.clip(row, 0, height - 1).astype(int), np.clip(column, 0, width - 1).astype(int)
-            index = np.ravel_multi_index(near, (images * parts, height, width))
-            found = pixels.reshape(-1, channels).take(index, axis=0)
-            samples += found * np.where(counts, share, 0)[..., np.newaxis]
-        return samples
+                weight = np.where((index >= 0) & (index < limits), weight, 0)
+            corners.append((np.clip(index, 0, limits - 1) * strides, weight))
+        total = np.zeros((*places.shape[1:], pixels.shape[1]), pixels.dtype)
+        for (row, y), (column, x) in product(corners, corners):
+            samples = pixels.take(row[0] + column[1] + np.arange(parts), 0, mode="clip")
+            samples *= (y[0] * x[1])[..., np.newaxis]
+            total += samples
+        return total
+
+
+_SAMPLES = 1 << 20
+"""The most samples that are held at a time, if one output does not have more."""
 
 
 @operator("DeformableConvolution", opset=1)

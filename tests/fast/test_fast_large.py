@@ -24,7 +24,6 @@ from ovir.ops.comparison import IsInf
 from ovir.ops.convolution import (
     Convolution,
     ConvolutionBackpropData,
-    DeformableConvolution8,
     GroupConvolution,
     GroupConvolutionBackpropData,
 )
@@ -485,14 +484,6 @@ def test_reductions_of_many_numbers(operation: type[Operator], axes: list[int], 
         data = (data % 2 * 2 + 1 - data % 3 // 2 * 2).astype(dtype)
     is_real = np.dtype(dtype).kind == "f"
     assert_bound_like_run(operation(keep_dims=True), data, np.array(axes), error=1e-3 if is_real else 0)
-
-
-@pytest.mark.parametrize("dtype", INTEGERS)
-def test_deformable_convolution_of_integers(dtype: Any) -> None:
-    settings = {"strides": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
-    offsets = integers(dtype, 2, 18, 9, 9) % 3
-    inputs = integers(dtype, 2, 4, 9, 9), offsets, integers(dtype, 5, 4, 3, 3)
-    assert_bound_like_run(DeformableConvolution8(group=1, deformable_group=1, **settings), *inputs, error=0)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int64, np.bool_])
