@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from math import prod
 from threading import Lock
@@ -209,7 +208,7 @@ class Multinomial(RandomBase):
         if not out.size:
             return out
         seeds = (self.global_seed, self.op_seed) if self.is_seeded else (secrets.randbits(32), secrets.randbits(32))
-        words = mersenne_words_of_seeds(seeds, rows * count)
+        words = mersenne_words_of_seeds(tuple(seed % 2**32 for seed in seeds), rows * count)
         samples = (words.astype(np.float32) * np.float32(2.0**-32)).reshape(rows, count)
         cumulative = self._cumulative(probs)
         if not self.with_replacement:
@@ -291,12 +290,15 @@ def mersenne_words(seed: int, count: int) -> Array:
     return np.random.RandomState(seed % 2**32).randint(0, 1 << 32, count, dtype=np.uint32)
 
 
-def mersenne_words_of_seeds(seeds: Sequence[int], count: int) -> Array:
+@lru_cache(maxsize=8)  # each run of an operation with seeds draws the same words; making a generator takes 0.1 ms
+def mersenne_words_of_seeds(seeds: tuple[int, ...], count: int) -> Array:
     """Return words of a ``std::mt19937`` seeded by a ``std::seed_seq``, which NumPy seeds differently."""
     generator = np.random.MT19937(0)
-    key = np.array(_seed_sequence(tuple(seed % 2**32 for seed in seeds)), np.uint32)
+    key = np.array(_seed_sequence(seeds), np.uint32)
     generator.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _STATE}}
-    return generator.random_raw(count).astype(np.uint32)
+    words = generator.random_raw(count).astype(np.uint32)
+    words.flags.writeable = False
+    return words
 
 
 _STATE = 624
