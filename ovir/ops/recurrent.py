@@ -52,8 +52,13 @@ class RecurrentBase(Operator):
         """Return the number of biases per hidden element."""
         return self.gates
 
-    def step(self, x: Array, states: Sequence[Array], r: Array, b: Array) -> tuple[Array, ...]:
-        """Return the states after one time step; x [batch, gates * hidden] is X W^T + B of this step."""
+    def step(
+        self, functions: Sequence[Activation], x: Array, states: Sequence[Array], r: Array, b: Array
+    ) -> tuple[Array, ...]:
+        """Return the states after one time step; x [batch, gates * hidden] is X W^T + B of this step.
+
+        ``functions`` are those that ``activation_functions`` returns.
+        """
         raise NotImplementedError
 
     def agreed(self, known: dict[str, tuple[int, str]], **inputs: TensorType | None) -> dict[str, Dimension]:
@@ -133,7 +138,13 @@ def sigmoid(x: Array) -> Array:
 
 def _clipped(function: Activation, limit: float) -> Activation:
     """Return the function applied to its argument clipped to [-limit, limit]."""
-    return lambda x: function(np.clip(x, -limit, limit))
+    return lambda x: function(np.minimum(np.maximum(x, -limit), limit))
+
+
+def _gates(array: Array, count: int) -> list[Array]:
+    """Return views of the columns of each gate; ``np.split`` takes as long as the step of a small cell."""
+    size = array.shape[1] // count
+    return [array[:, i * size : (i + 1) * size] for i in range(count)]
 
 
 # --------------------------------------------------------------------------- the kinds
@@ -146,8 +157,10 @@ class RnnBase(RecurrentBase):
     gates = 1
     functions = 1
 
-    def step(self, x: Array, states: Sequence[Array], r: Array, b: Array) -> tuple[Array, ...]:
-        (f,) = self.activation_functions()
+    def step(
+        self, functions: Sequence[Activation], x: Array, states: Sequence[Array], r: Array, b: Array
+    ) -> tuple[Array, ...]:
+        (f,) = functions
         return (f(x + states[0] @ r.T),)
 
 
@@ -167,17 +180,19 @@ class GruBase(RecurrentBase):
     def biases(self) -> int:
         return 4 if self.linear_before_reset else 3
 
-    def step(self, x: Array, states: Sequence[Array], r: Array, b: Array) -> tuple[Array, ...]:
-        f, g = self.activation_functions()
+    def step(
+        self, functions: Sequence[Activation], x: Array, states: Sequence[Array], r: Array, b: Array
+    ) -> tuple[Array, ...]:
+        f, g = functions
         (hidden,) = states
-        x_z, x_r, x_h = np.split(x, 3, axis=1)
-        r_z, r_r, r_h = np.split(r, 3)
-        update = f(x_z + hidden @ r_z.T)
-        reset = f(x_r + hidden @ r_r.T)
+        x_z, x_r, x_h = _gates(x, 3)
+        r_z, r_r, r_h = _gates(r.T, 3)
+        update = f(x_z + hidden @ r_z)
+        reset = f(x_r + hidden @ r_r)
         if self.linear_before_reset:
-            candidate = g(x_h + reset * (hidden @ r_h.T + b[len(r) :]))
+            candidate = g(x_h + reset * (hidden @ r_h + b[len(r) :]))
         else:
-            candidate = g(x_h + (reset * hidden) @ r_h.T)
+            candidate = g(x_h + (reset * hidden) @ r_h)
         return ((1 - update) * candidate + update * hidden,)
 
 
@@ -193,10 +208,12 @@ class LstmBase(RecurrentBase):
     functions = 3
     states = 2
 
-    def step(self, x: Array, states: Sequence[Array], r: Array, b: Array) -> tuple[Array, ...]:
-        f, g, h = self.activation_functions()
+    def step(
+        self, functions: Sequence[Activation], x: Array, states: Sequence[Array], r: Array, b: Array
+    ) -> tuple[Array, ...]:
+        f, g, h = functions
         hidden, cell = states
-        forget, admit, candidate, emit = np.split(x + hidden @ r.T, 4, axis=1)
+        forget, admit, candidate, emit = _gates(x + hidden @ r.T, 4)
         cell = f(forget) * cell + f(admit) * g(candidate)
         return f(emit) * h(cell), cell
 
@@ -232,7 +249,8 @@ class CellBase(RecurrentBase):
         """Return the next states; the inputs are X, the states, W, R and, if there are biases, B."""
         w, r, b = self.weights(*inputs[self.states :])
         products = as_computed(x) @ w.T + b[: len(w)]
-        after = self.step(products, [as_computed(state) for state in inputs[: self.states]], r, b)
+        states = [as_computed(state) for state in inputs[: self.states]]
+        after = self.step(self.activation_functions(), products, states, r, b)
         results = tuple(state.astype(x.dtype, copy=False) for state in after)
         return results if len(results) > 1 else results[0]
 
@@ -415,10 +433,11 @@ class SequenceBase(RecurrentBase):
         """Return the hidden states [batch, time, hidden] and the last states of one direction."""
         batch, time, _ = inputs.shape
         outputs = np.zeros((batch, time, r.shape[1]), inputs.dtype)
+        functions = self.activation_functions()
         steps = range(min(int(lengths.max(initial=0)), time))
         for t in reversed(steps) if backward else steps:
             takes_part = (t < lengths)[:, np.newaxis]
-            after = self.step(inputs[:, t], states, r, b)
+            after = self.step(functions, inputs[:, t], states, r, b)
             states = [np.where(takes_part, new, old) for new, old in zip(after, states, strict=True)]
             outputs[:, t] = np.where(takes_part, states[0], 0)
         has_last = ((lengths > 0) & (lengths <= time))[:, np.newaxis]
