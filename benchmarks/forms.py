@@ -45,7 +45,6 @@ _OPERATIONS: Sequence[Callable[[Any], Any]] = (
     ops.erf,
     ops.round,
     lambda x: ops.bitwise_not(ops.convert(x, "i32")),
-    lambda x: ops.one_hot(ops.convert(x, "i32"), 20, np.float32(1), np.float32(0), -1),
     lambda x: ops.cum_sum(x, 2),
     lambda x: ops.grn(x, 1e-3),
     lambda x: ops.bucketize(x, np.linspace(-1, 1, 9, dtype=np.float32)),
