@@ -136,7 +136,8 @@ def measure(options: argparse.Namespace) -> Rows:
                 _run("", Path(scratch) / "model.xml", inputs)
     for module in pkgutil.iter_modules(ovir.fast.__path__, "ovir.fast."):
         importlib.import_module(module.name)
-    forms: list[Any] = sorted({*registry._forms.values()}, key=lambda f: (f.__module__, f.__code__.co_firstlineno))
+    forms: list[Any] = [*{*registry._forms.values(), *registry.BY_TRAITS}]
+    forms.sort(key=lambda f: (f.__module__, f.__code__.co_firstlineno))
     for form, following in zip_longest(forms, forms[1:]):
         end = len(Path(inspect.getfile(form)).read_text().splitlines()) + 1
         if following is not None and following.__module__ == form.__module__:
