@@ -45,7 +45,6 @@ _OPERATIONS: Sequence[Callable[[Any], Any]] = (
     ops.erf,
     ops.round,
     lambda x: ops.bitwise_not(ops.convert(x, "i32")),
-    lambda x: ops.one_hot(ops.convert(x, "i32"), 20, np.float32(1), np.float32(0), -1),
     lambda x: ops.cum_sum(x, 2),
     lambda x: ops.grn(x, 1e-3),
     lambda x: ops.bucketize(x, np.linspace(-1, 1, 9, dtype=np.float32)),
@@ -137,7 +136,8 @@ def measure(options: argparse.Namespace) -> Rows:
                 _run("", Path(scratch) / "model.xml", inputs)
     for module in pkgutil.iter_modules(ovir.fast.__path__, "ovir.fast."):
         importlib.import_module(module.name)
-    forms: list[Any] = sorted({*registry._forms.values()}, key=lambda f: (f.__module__, f.__code__.co_firstlineno))
+    forms: list[Any] = [*{*registry._forms.values(), *registry.BY_TRAITS}]
+    forms.sort(key=lambda f: (f.__module__, f.__code__.co_firstlineno))
     for form, following in zip_longest(forms, forms[1:]):
         end = len(Path(inspect.getfile(form)).read_text().splitlines()) + 1
         if following is not None and following.__module__ == form.__module__:

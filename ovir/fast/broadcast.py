@@ -1,14 +1,12 @@
-"""Tile with constant repeats and Broadcast to a constant shape, as copies or a view."""
+"""Broadcast to a constant shape, as a copy."""
 
 from __future__ import annotations
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binder_protocol import Binder
-from ovir.fast.base.moves import bind_copy, bind_moves
+from ovir.fast.base.moves import bind_copy
 from ovir.fast.registry import fast
-from ovir.ops.broadcast import Broadcast3, Tile
-
-fast(Tile)(bind_moves)
+from ovir.ops.broadcast import Broadcast3
 
 
 @fast(Broadcast3)

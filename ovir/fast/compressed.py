@@ -8,7 +8,8 @@ to half of the time, and what turns them into f32 works in the cache.
 from __future__ import annotations
 
 import threading
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from math import prod
 from typing import Protocol
 
@@ -18,10 +19,10 @@ from ovir.core import float16
 from ovir.core.arrays import Array
 from ovir.core.element_types import u4, u8
 from ovir.core.parallel import run_blocks
-from ovir.fast.base.binder_protocol import Binder, cuts
-from ovir.fast.registry import fast, fast_kernel
+from ovir.fast.base.binder_protocol import cuts
+from ovir.fast.registry import fast_kernel
 from ovir.ops.base.operator import Kernel
-from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights, blocks
+from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights
 from ovir.ops.matmul import oriented
 
 _FEW = 8
@@ -33,55 +34,20 @@ _BLOCK_WEIGHTS = 1 << 19
 takes the lock of the interpreter: with blocks of 1 << 17, a decoder takes 1.2 times as long."""
 
 
-@fast(CompressedMatMul)
-def compressed_matmul(op: CompressedMatMul, binder: Binder, a: Array) -> bool:
-    weights = op.weights
-    x = oriented(a, op.transpose_a)
-    if len(weights.shape) != 2 or not a.size or x.shape[-1] != weights.shape[1 if op.transpose_b else 0]:
-        return False
-    matrix = _matrix_of(op)
-    if matrix is None:
-        return False
-    out = binder.output()
-    if not x.flags.c_contiguous:
-        copy = binder.scratch(x.shape)
-        binder.call(np.copyto, copy, x)
-        x = copy
-    binder.call(_multiply, matrix, x.reshape(-1, x.shape[-1]), out.reshape(prod(x.shape[:-1]), -1))
-    return True
-
-
-_PANEL = 1 << 22
-"""The number of elements that a fast kernel decompresses for one product."""
-
-
 @fast_kernel(CompressedMatMul)
-def by_panels(op: CompressedMatMul) -> Kernel:
-    return partial(_multiply_panels, op)
+def compressed_matmul(op: CompressedMatMul) -> Kernel:
+    return partial(_product, op, cache(partial(_matrix_of, op)))
 
 
-def _multiply_panels(op: CompressedMatMul, a: Array) -> Array:
-    """Return the product: a panel of slices, which is decompressed at a time, gives columns of it, a term of it, or a
-    part of the batch."""
-    weights = op.weights
-    *batch, length, columns = weights.shape
-    if op.transpose_b:
-        length, columns = columns, length
-    x = oriented(a, op.transpose_a)
-    is_aligned = not batch or x.ndim < 3 or (x.ndim == 3 and x.shape[0] in (1, *batch))
-    if x.shape[-1] != length or not is_aligned or not weights.has_slices:
-        return op.replaced.run(a, weights.whole())  # which also reports shapes that do not match
-    result = np.zeros((*np.broadcast_shapes(x.shape[:-2], batch), *x.shape[-2:-1], columns), np.float32)
-    for rows in blocks(weights.shape, _PANEL):
-        panel = weights.slices(rows)
-        if batch:
-            part = x if x.ndim < 3 or len(x) == 1 else x[rows]
-            result[rows] = np.matmul(part, oriented(panel, op.transpose_b))
-        elif op.transpose_b:
-            result[..., rows] = np.matmul(x, panel.T)
-        else:
-            result += np.matmul(x[..., rows], panel)
-    return result
+def _product(op: CompressedMatMul, matrix: Callable[[], _Matrix | None], a: Array) -> Array:
+    weights, x = op.weights, oriented(a, op.transpose_a)
+    fits = len(weights.shape) == 2 and x.shape[-1] == weights.shape[1 if op.transpose_b else 0]
+    found = matrix() if fits and a.size else None
+    if found is None:
+        return op.run(a)  # which also reports shapes that do not match
+    out = np.empty((*x.shape[:-1], weights.shape[0 if op.transpose_b else 1]), np.float32)
+    _multiply(found, np.ascontiguousarray(x).reshape(-1, x.shape[-1]), out.reshape(-1, out.shape[-1]))
+    return out
 
 
 class _Matrix(Protocol):

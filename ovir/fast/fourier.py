@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from math import sqrt
-from typing import Any
-
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.parallel import run_blocks, threads
 from ovir.fast.base.binder_protocol import Binder, call_shares, cuts, is_real
 from ovir.fast.registry import fast
-from ovir.ops.fourier import ISTFT, STFT, FourierBase, as_complex, framed
+from ovir.ops.fourier import STFT, FourierBase, as_complex
 
 _BLOCK_ELEMENTS = 1 << 16
 """Elements that are transformed at once, so that they stay in a cache from axis to axis: 64 transforms of 128x128
@@ -75,17 +72,6 @@ def stft(op: STFT, binder: Binder, *inputs: Array) -> bool:
     return True
 
 
-@fast(ISTFT, in_f32=True)
-def istft(op: ISTFT, binder: Binder, *inputs: Array) -> bool:
-    data, window, frame_size, frame_step = inputs[:4]
-    if not all(map(binder.is_constant, range(2, len(inputs)))) or not is_real(data):
-        return False
-    if 0 in binder.output_shape():
-        return False
-    binder.call(_restore, op, data, window, int(frame_size.item()), int(frame_step.item()), binder.output())
-    return True
-
-
 def _transform_frames(frames: Array, window: Array, out: Array) -> None:
     """Compute out[b, f] = RDFT of frames[b, f] * window, a block of frames at a time."""
     batches, length, size = frames.shape
@@ -100,46 +86,3 @@ def _transform_frames(frames: Array, window: Array, out: Array) -> None:
                 np.fft.rfft(frames[batch, block] * window, axis=-1, out=out[batch, block])
 
     run_blocks(run, batches * parts, -(-_LEAST_PER_THREAD // (count * size)))
-
-
-def _restore(op: ISTFT, data: Array, window: Array, size: int, step: int, out: Array) -> None:
-    """Compute the signals of spectra, of which there is at least one."""
-    spectra = as_complex(data).swapaxes(-1, -2)
-    signals = out.reshape(-1, out.shape[-1])
-    spectra = spectra.reshape(len(signals), *spectra.shape[-2:])
-    frames, length = spectra.shape[1], out.shape[-1]
-    weight = framed(window, size)
-    norm = _Rows(size, step, frames, weight.dtype)
-    norm.add(np.broadcast_to(weight * weight, (frames, size)))
-    if op.normalized:
-        weight = weight * weight.dtype.type(sqrt(size))
-    wanted = slice(size // 2 if op.center else 0, None)
-
-    def run(start: int, stop: int) -> None:
-        count = max(_BLOCK_ELEMENTS // size, 1)
-        with np.errstate(all="ignore"):
-            for batch in range(start, stop):
-                rows = _Rows(size, step, frames, weight.dtype)
-                for first in range(0, frames, count):
-                    rows.add(np.fft.irfft(spectra[batch, first : first + count], size) * weight, first)
-                total, squares = (r.samples[wanted][:length] for r in (rows, norm))
-                signals[batch] = 0
-                np.divide(total, squares, out=signals[batch, : total.size], where=squares != 0)
-
-    run_blocks(run, len(signals), -(-_LEAST_PER_THREAD // max(size * frames, 1)))
-
-
-class _Rows:
-    """A sum of overlapping frames, in rows as long as a step, so that all frames are added in a few passes."""
-
-    def __init__(self, size: int, step: int, frames: int, dtype: np.dtype[Any]) -> None:
-        step = step if frames > 1 else min(step, size)
-        self._rows = np.zeros((max(frames, 1) + -(-size // step) - 1, step), dtype)
-        self.samples = self._rows.reshape(-1)[: max(frames - 1, 0) * step + size]
-
-    def add(self, frames: Array, first: int = 0) -> None:
-        """Add frames; the first one begins in row ``first``."""
-        step = self._rows.shape[1]
-        for k in reversed(range(-(-frames.shape[1] // step))):  # each sample adds its frames in their order
-            part = frames[:, k * step : (k + 1) * step]
-            self._rows[first + k : first + k + len(part), : part.shape[1]] += part

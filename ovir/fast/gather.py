@@ -1,4 +1,4 @@
-"""Gather and GatherElements: one ``take``, or blocks of takes that threads share; GatherND: copies between views.
+"""Gather and GatherElements: one ``take``, or blocks of takes that threads share.
 
 Indices that change are checked in each run by one reduction: read as unsigned numbers, the largest is below the size
 only if all of them are in range and none is negative. Indices that are out of range are left to the reference, which
@@ -20,7 +20,7 @@ from ovir.fast.base.coalesce import memory_order
 from ovir.fast.base.gather_blocks import UNSIGNED, Spread, layout_of, spread_of, take_blocks, take_cells
 from ovir.fast.base.moves import bind_moves
 from ovir.fast.registry import fast, fast_kernel
-from ovir.ops.gather import GatherBase, GatherElements, GatherND8
+from ovir.ops.gather import GatherBase, GatherElements
 
 Kernel = Callable[[], Array]
 """Computes the output for any indices, or raises an error."""
@@ -235,6 +235,3 @@ def _take_if_covered(
         take(spread)
     else:
         np.copyto(out, kernel())
-
-
-fast(GatherND8)(bind_moves)

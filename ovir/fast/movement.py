@@ -1,13 +1,13 @@
-"""Concat and Pad, as copies."""
+"""Concat, as copies."""
 
 from __future__ import annotations
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.base.coalesce import memory_order
-from ovir.fast.base.moves import bind_copy, bind_moves
+from ovir.fast.base.moves import bind_copy
 from ovir.fast.registry import fast
-from ovir.ops.movement import Concat, Pad1
+from ovir.ops.movement import Concat
 
 
 @fast(Concat)
@@ -20,6 +20,3 @@ def concat(op: Concat, binder: Binder, *inputs: Array) -> bool:
         bind_copy(binder, array, out[(*[slice(None)] * axis, slice(start, stop))])
         start = stop
     return True
-
-
-fast(Pad1)(bind_moves)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binder_protocol import Binder
+from ovir.fast.base.moves import bind_moves, bind_reshaped, bind_written
 from ovir.fast.base.tables import bind_table
 from ovir.fast.base.widened import bind_in_blocks, bind_widened, is_narrow
 from ovir.ops.base.operator import Kernel, Operator
@@ -57,9 +58,18 @@ def fast_form(operation: type[Operator]) -> FastForm | None:
     """Return the fast form of an operation, None if it has none.
 
     It is in the module of ``ovir.fast`` that has the name of the module of the operation, or of the class that it is
-    derived from; these modules are imported.
+    derived from; these modules are imported. Operations that only move elements share the forms of ``BY_TRAITS``.
     """
-    return _registered(_forms, operation)
+    found = _registered(_forms, operation)
+    return found or next((form for form, has_trait in BY_TRAITS.items() if has_trait(operation)), None)
+
+
+BY_TRAITS: Mapping[FastForm, Callable[[type[Operator]], object]] = {
+    bind_written: lambda operation: hasattr(operation, "write"),
+    bind_reshaped: lambda operation: operation.rearranges,
+    bind_moves: lambda operation: operation.moves_elements,
+}
+"""The forms of operations that have none of their own, and the traits for which they serve."""
 
 
 def fast_kernel(*operations: type[Operator]) -> Callable[[K], K]:

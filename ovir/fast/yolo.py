@@ -1,4 +1,4 @@
-"""RegionYolo and ReorgYolo."""
+"""RegionYolo, by passes and the parts of SoftMax."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.fast.base.binder_protocol import Binder, is_real
-from ovir.fast.base.moves import bind_moves
 from ovir.fast.base.passes import call_passes
 from ovir.fast.base.recorded import recorded
 from ovir.fast.normalization import bind_softmax, redo_if_lost
 from ovir.fast.registry import fast
 from ovir.ops.activation import Sigmoid
-from ovir.ops.yolo import RegionYolo, ReorgYolo
+from ovir.ops.yolo import RegionYolo
 
 
 @fast(RegionYolo)
@@ -39,6 +38,3 @@ def region_yolo(op: RegionYolo, binder: Binder, *inputs: Array) -> bool:
         totals = bind_softmax(binder, x[:, scores:], y[:, scores:], 1)
         binder.call(redo_if_lost, totals, op.run, inputs, out)
     return True
-
-
-fast(ReorgYolo)(bind_moves)

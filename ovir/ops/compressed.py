@@ -144,7 +144,7 @@ class CompressedMatMul(Compressed[MatMul]):
 
     @property
     def multiplies_codes(self) -> bool:
-        """Return whether the fast form multiplies the codes of the file, without a copy in f32."""
+        """Return whether the fast kernel multiplies the codes of the file, without a copy in f32."""
         return self.transpose_b and self.weights.codes is not None
 
     def run(self, a: Array) -> Array:

@@ -445,9 +445,9 @@ class DeformableBase(ConvolutionBase):
         dtype = compute_dtype(data.dtype)
         # The channels are the last axis: a sample, and everything that one output reads, lies in one piece.
         pixels = np.ascontiguousarray(data.transpose(0, 2, 3, 1), dtype).reshape(images, -1, channels // parts)
-        weights = filters.reshape(groups, outputs // groups, depth, taps).transpose(0, 3, 2, 1).astype(dtype)
-        weights = weights.reshape(groups, taps * depth, outputs // groups)
-        unmoved = np.empty((2, *sizes, *kernel), dtype)
+        by_tap = filters.reshape(groups, outputs // groups, depth, taps).transpose(0, 3, 2, 1).astype(dtype)
+        weights = by_tap.reshape(groups, taps * depth, outputs // groups)
+        unmoved: Array = np.empty((2, *sizes, *kernel), dtype)
         rows, columns = (w.positions(count) for w, count in zip(windows, sizes, strict=True))
         unmoved[0], unmoved[1] = rows[:, np.newaxis, :, np.newaxis], columns[:, np.newaxis]
         unmoved = unmoved.reshape(2, positions, taps, 1)

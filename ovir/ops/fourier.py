@@ -386,15 +386,27 @@ class ISTFT(ShortTimeFourierBase):
         data, window, frame_size, frame_step = inputs[:4]
         size, step = int(frame_size.item()), int(frame_step.item())
         spectra = as_complex(data.astype(compute_dtype(data.dtype), copy=False)).swapaxes(-1, -2)
-        count, weight = spectra.shape[-2], framed(window, size)
+        *batch, count, _ = spectra.shape
+        weight = framed(window, size)
         scaled = weight * weight.dtype.type(sqrt(size)) if self.normalized else weight
-        total = np.zeros((*spectra.shape[:-2], max(count - 1, 0) * step + size), weight.dtype)
-        squares = np.zeros(total.shape[-1], weight.dtype)
-        for i in range(count):
-            place = slice(i * step, i * step + size)
-            total[..., place] += np.fft.irfft(spectra[..., i, :], size) * scaled
-            squares[place] += weight * weight
-        signal = np.divide(total, squares, out=np.zeros_like(total), where=squares != 0)
-        wanted = signal[..., size // 2 if self.center else 0 :][..., : shape[-1]]
-        missing = shape[-1] - wanted.shape[-1]
-        return np.pad(wanted, [(0, 0)] * (wanted.ndim - 1) + [(0, missing)]).astype(data.dtype, copy=False)
+        signal = np.zeros(shape, data.dtype)
+        squares = _overlapping(np.broadcast_to(weight * weight, (count, size)), step)
+        wanted = slice(size // 2 if self.center else 0, None)
+        squares = squares[wanted][: shape[-1]]
+        for place in np.ndindex(*batch):
+            total = _overlapping(np.fft.irfft(spectra[place], size) * scaled, step)[wanted][: shape[-1]]
+            signal[place][: total.size] = np.divide(total, squares, out=np.zeros_like(total), where=squares != 0)
+        return signal
+
+
+def _overlapping(frames: Array, step: int) -> Array:
+    """Return the sum of frames, each of which begins ``step`` elements after the one before, from the first to the last
+    element; there is at least one frame's length."""
+    count, size = frames.shape
+    step = step if count > 1 else min(step, size)
+    # In rows as long as a step, all frames are added in a few passes; each element adds its frames in their order.
+    rows = np.zeros((max(count, 1) + -(-size // step) - 1, step), frames.dtype)
+    for k in reversed(range(-(-size // step))):
+        part = frames[:, k * step : (k + 1) * step]
+        rows[k : k + count, : part.shape[1]] += part
+    return rows.reshape(-1)[: max(count - 1, 0) * step + size]

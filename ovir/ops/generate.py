@@ -236,20 +236,15 @@ class OneHot1(Operator):
         size = int(depth.item())
         self.check_count("depth", size)
         axis = self.normalize_axis(self.axis, indices.ndim + 1)
-        out = np.empty((*indices.shape[:axis], size, *indices.shape[axis:]), on_value.dtype)
-        self.fill(indices, on_value, off_value, out)
-        return out
-
-    def fill(self, indices: Array, on_value: Array, off_value: Array, out: Array) -> None:
-        """Fill the output."""
-        out[...] = off_value
-        rows = np.moveaxis(out, self.normalize_axis(self.axis, out.ndim), -1)
-        chosen = self._normalized(indices, rows.shape[-1])
+        out = np.full((*indices.shape[:axis], size, *indices.shape[axis:]), off_value, on_value.dtype)
+        rows = np.moveaxis(out, axis, -1)
+        chosen = self._normalized(indices, size)
         if chosen.ndim == 0:  # np.nonzero rejects scalars
             chosen, rows = chosen[np.newaxis], rows[np.newaxis]
         places = np.nonzero((chosen >= 0) & (chosen < rows.shape[-1]))
         # NumPy 2.4 writes garbage where a scalar string is assigned to indices.
         rows[(*places, chosen[places].astype(np.int64))] = on_value.reshape(1)
+        return out
 
     def _normalized(self, indices: Array, depth: int) -> Array:
         return indices

@@ -7,8 +7,7 @@ import pytest
 from support.binding import LoneBinder
 
 from ovir.fast.base.coalesce import memory_order
-from ovir.fast.base.moves import bind_moves
-from ovir.fast.registry import bind, fast
+from ovir.fast.registry import bind
 from ovir.ops.base.operator import Operator
 from ovir.ops.broadcast import Tile
 from ovir.ops.movement import Concat, Pad12
@@ -75,7 +74,6 @@ def test_irregular_moves_take_elements_by_a_table() -> None:
         def run(self, data: Array) -> Array:
             return data.reshape(-1)[order].reshape(4, 15)
 
-    fast(Shuffled)(bind_moves)
     assert len(bound(Shuffled(), image(3, 4, 5)).calls) == 1
 
 

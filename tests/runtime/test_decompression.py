@@ -13,7 +13,6 @@ from support.builder import Net
 import ovir
 from ovir import opset13 as ops
 from ovir.core.element_types import ElementType
-from ovir.fast import compressed as compressed_forms
 from ovir.ops import compressed as compressed_operations
 from ovir.runtime import decompression
 
@@ -135,7 +134,6 @@ def both_ways(net: Net, feeds: dict[str, np.ndarray]) -> tuple[np.ndarray, np.nd
 @pytest.mark.parametrize("element_type", KEPT)
 def test_kept_weights_are_restored_by_blocks(element_type: str, grouped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decompression, "BLOCK", 10 * COLUMNS)
-    monkeypatch.setattr(compressed_forms, "_PANEL", 50 * COLUMNS)
     net = Net()
     net.result(net.op("MatMul", net.parameter("x", "?,256"), weights_of(net, element_type, grouped=grouped),
                       transpose_b="true", name="product"))  # fmt: skip
