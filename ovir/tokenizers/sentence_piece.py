@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -70,7 +70,7 @@ class SentencepieceTokenizer(_SentencePiece):
         )
 
     def run(self, model: Array, *inputs: Array) -> tuple[Array, ...]:
-        processor = self.prepared(_SentencePiece.processor, model)
+        processor, end = self.prepared(SentencepieceTokenizer.with_ends, model)
         strings, special = (inputs[:-4], inputs[-4:]) if len(inputs) > 4 else (inputs, ())
         texts = (
             unpacked(*strings)
@@ -80,8 +80,7 @@ class SentencepieceTokenizer(_SentencePiece):
         tokens = self.prepared(SentencepieceTokenizer.special_tokens, *special) if special else None
         draws = self.nbest_size > 1 or self.nbest_size < 0
         encode = partial(processor.encode, enable_sampling=draws, nbest_size=self.nbest_size, alpha=self.alpha)
-        ends = self.prepared(SentencepieceTokenizer.ends, model)
-        rows = [self._row(encode, text, tokens, ends) for text in texts]
+        rows = [self._row(encode, text, tokens, end) for text in texts]
         places = [(row, column) for row, ids in enumerate(rows) for column in range(len(ids))]
         shape = len(rows), max(map(len, rows), default=0)
         return (
@@ -97,76 +96,42 @@ class SentencepieceTokenizer(_SentencePiece):
         choices = (rb"\b%s|%s\b" % (text, text) if is_word else text for text, is_word in quoted)
         return re.compile(b"|".join(choices)), known
 
-    def ends(self, model: Array) -> tuple[list[int], list[int]]:
-        """Return the ids that come before and after the ids of a text."""
-        processor = self.prepared(_SentencePiece.processor, model)
-        pieces = pieces_at_ends(model.tobytes())
-        for piece, is_added in zip(pieces, (self.add_bos, self.add_eos), strict=True):
-            if is_added and processor.piece_to_id(piece) == processor.unk_id():
-                raise OperatorError(f"the model has no piece {piece!r}, which should be added to each text")
-        begin, end = map(processor.piece_to_id, pieces)
-        return [begin] * self.add_bos, [end] * self.add_eos
+    def with_ends(self, model: Array) -> tuple[Any, list[int]]:
+        """Return the processor, which adds the token at the begin itself, and the ids that come after those of a text.
+
+        Where there are special tokens, a text has several begins, but one end.
+        """
+        processor = self.processor(model)
+        ends = []
+        for option, is_added in (("eos", self.add_eos), ("bos", self.add_bos)):
+            try:
+                processor.set_encode_extra_options(option if is_added else "")
+            except RuntimeError:
+                raise OperatorError(f"the model has no piece that add_{option} could add to a text") from None
+            ends.append(processor.encode(""))
+        return processor, ends[0]
 
     def _row(
         self,
         encode: Callable[[bytes], list[int]],
         text: bytes,
         tokens: tuple[re.Pattern[bytes], dict[bytes, int]] | None,
-        ends: tuple[list[int], list[int]],
+        end: list[int],
     ) -> list[int]:
         """Return the ids of a string. With special tokens, each part that is not empty has a token before it."""
-        begin, end = ends
         ids: list[int] = []
         if tokens is None:
-            ids = begin + encode(text)
+            ids = encode(text)
         else:
             at = 0
             for found in tokens[0].finditer(text):
                 part = text[at : found.start()]
-                ids += [*(begin + encode(part) if part else ()), tokens[1][found[0]]]
+                ids += [*(encode(part) if part else ()), tokens[1][found[0]]]
                 at = found.end()
             if text[at:]:
-                ids += begin + encode(text[at:])
+                ids += encode(text[at:])
         ids += end
         return ids[::-1] if self.reverse else ids
-
-
-def pieces_at_ends(model: bytes) -> tuple[str, str]:
-    """Return the pieces that a serialized model names for the begin and the end of a text.
-
-    They are the fields ``bos_piece`` and ``eos_piece`` of its ``trainer_spec`` (sentencepiece_model.proto).
-    """
-    spec = next((value for number, value in fields(model) if number == 2), b"")
-    named = {number: value.decode(errors="replace") for number, value in fields(spec) if number in (46, 47)}
-    return named.get(46, "<s>"), named.get(47, "</s>")
-
-
-def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the content of each field of a protobuf message; numbers count as empty."""
-    at = 0
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(message):
-        key = varint()
-        kind, begin = key & 7, at
-        if kind == 0:
-            varint()
-        elif kind == 2:
-            length = varint()
-            begin, at = at, at + length
-        else:
-            at += 8 if kind == 1 else 4
-        yield key >> 3, message[begin:at] if kind == 2 else b""
 
 
 class _Detokenizer(_SentencePiece):

@@ -57,7 +57,7 @@ def test_the_model_names_the_pieces_at_the_ends() -> None:
 
 def test_a_piece_that_the_model_does_not_have() -> None:
     _, proto = model(bos_id=-1)
-    with pytest.raises(ovir.OvirError, match="no piece '<s>'"):
+    with pytest.raises(ovir.OvirError, match="no piece that add_bos could add"):
         ids(proto, ["dog"], add_bos="true")
 
 
