@@ -177,6 +177,7 @@ def _own_operations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_terminal
+@pytest.mark.usefixtures("_own_operations")
 @pytest.mark.parametrize(("path", "code"), blocks("console"))
 def test_commands_print_what_is_shown(path: Path, code: str, folder: Path) -> None:
     require_packages(path)

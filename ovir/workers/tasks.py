@@ -129,8 +129,9 @@ class Tasks(Iterator[Outcome[Item]]):
     def close(self) -> None:
         """Stop the work; what has not been fetched is lost."""
         with uninterrupted():
-            for future in self._running:
-                future.cancel()
+            if not self._workers.is_own:  # the thread of our pool, which is killed, would fail at cancelled ones
+                for future in self._running:
+                    future.cancel()
         self._running.clear()
         self._waiting.clear()
         self._ready.clear()

@@ -375,18 +375,13 @@ def test_time_over_the_budget_is_an_error(tmp_path: Path) -> None:
     assert "more than" in found.message
 
 
-def test_memory_over_the_budget_is_an_error(tmp_path: Path) -> None:
-    path = written(tmp_path, with_rt_info("<a>x</a>" * 700_000))
-    assert "OVIR001" in errors(ovir.check(path, untrusted=Budget(memory=1 << 26)))
-
-
-def test_the_next_file_is_checked_after_one_over_its_budget(tmp_path: Path) -> None:
+def test_the_next_file_is_checked_after_one_over_its_memory(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     large = written(tmp_path / "a", with_rt_info("<a>x</a>" * 700_000))
     honest = written(tmp_path / "b")
     with Guard(CheckOptions(), Budget(memory=1 << 26)) as opened:
-        assert errors(opened.check(str(large)).diagnostics)
+        assert "OVIR001" in errors(opened.check(str(large)).diagnostics)
         assert opened.check(str(honest)).diagnostics == []
 
 

@@ -1,5 +1,8 @@
 """Running the command line in this process."""
 
+import os
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +11,35 @@ from support.builder import Net
 from support.command import Cli, Outcome
 
 from ovir.cli.main import main
+from ovir.workers import executors
+
+_new_pool, _end_pool = executors._new_pool, executors.end_pool
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+
+@pytest.fixture(scope="session")
+def _shared_pool() -> Iterator[ProcessPoolExecutor]:
+    with _new_pool(2) as pool:
+        yield pool
+
+
+@pytest.fixture
+def shared_workers(_shared_pool: ProcessPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands use two processes that other tests use, too, unless the test changes the environment."""
+    before = _environment()
+
+    def new_pool(size: int) -> ProcessPoolExecutor:
+        return _shared_pool if _environment() == before else _new_pool(size)
+
+    def end_pool(pool: ProcessPoolExecutor) -> None:
+        if pool is not _shared_pool:
+            _end_pool(pool)
+
+    monkeypatch.setattr(executors, "_new_pool", new_pool)
+    monkeypatch.setattr(executors, "end_pool", end_pool)
 
 
 @pytest.fixture

@@ -235,10 +235,10 @@ def test_the_second_model_runs_on_the_device(
 ) -> None:
     monkeypatch.setenv("OVIR_TEST_FAULT", "hang:Multiply")
     arguments = ["other.xml", "--input", "x.npz", "--against", "openvino:CPU"]
-    status, text = run(capsys, *arguments, "--timeout", "4")
+    status, text = run(capsys, *arguments, "--timeout", "0.5")
     assert status == 1
     assert "other.xml on OpenVINO 1.2.3 on CPU" in text
-    assert "took longer than 4 s and was stopped" in text
+    assert "took longer than 0.5 s and was stopped" in text
 
 
 def test_weights_and_shapes_of_another_name_and_size(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -317,6 +317,7 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, 
         ("--against openvino:CPU --inputs in --cumulative", ""),
     ],
 )
+@pytest.mark.usefixtures("shared_workers")
 def test_workers_find_the_same(
     many: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: str, fault: str
 ) -> None:

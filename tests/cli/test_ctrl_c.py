@@ -156,7 +156,7 @@ def _read_for(user: int, seconds: float, shown: str | None) -> bytes:
 
 def _wait_for_processes(temporary: str) -> list[int]:
     """Return the processes of a command that are left after some time."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE
     while (left := _processes(temporary)) and time.monotonic() < end:
         time.sleep(0.05)
     return left
@@ -177,23 +177,21 @@ def _processes(temporary: str) -> list[int]:
 _numbers = count()
 
 
-@pytest.mark.parametrize("name", COMMAND_LINES)
-def test_at_random_moments(name: str, files: Files) -> None:
-    random_number = random.Random(name).random
-    step = SECONDS / MOMENTS
-    first = list(COMMAND_LINES).index(name)  # one form after the other
-    forms = [("script", "module")[(first + moment) % 2] for moment in range(MOMENTS)]
-    cases = [(form, step * (moment + random_number())) for moment, form in enumerate(forms)]
+def test_at_random_moments(files: Files) -> None:
+    """Commands wait for the moments, so that several of them run at one time."""
+    cases = []
+    for first, (name, line) in enumerate(COMMAND_LINES.items()):
+        random_number = random.Random(name).random
+        for moment in range(MOMENTS):
+            form = ("script", "module")[(first + moment) % 2]
+            cases.append((form, line, SECONDS / MOMENTS * (moment + random_number())))
     with ThreadPoolExecutor(4) as pool:
-        endings = [
-            (case, pool.submit(_interrupt, files, next(_numbers), case[0], COMMAND_LINES[name], case[1]))
-            for case in cases
-        ]
-    for (form, delay), future in endings:
-        ending = future.result()
-        assert not ending.processes, (form, delay)
-        assert not ending.files, (form, delay)
-        _check_text(ending, f"{form} after {delay:.3f} s: status {ending.status}\n{ending.text}")
+        endings = list(pool.map(lambda case: _interrupt(files, next(_numbers), *case), cases))
+    for (form, line, delay), ending in zip(cases, endings, strict=True):
+        what = f"{line!r}, {form}, after {delay:.3f} s: {ending}"
+        assert not ending.processes, what
+        assert not ending.files, what
+        _check_text(ending, what)
 
 
 def _check_text(ending: Ending, what: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.builder import Net
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_workers")]
 
 ROOT = Path(__file__).parent.parent.parent
 CLASSES = 3

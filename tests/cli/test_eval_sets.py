@@ -9,7 +9,7 @@ import pytest
 from support.builder import Net
 from support.detections import random_detections
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_workers")]
 
 
 @pytest.fixture

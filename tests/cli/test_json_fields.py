@@ -112,6 +112,7 @@ def test_watch(cli: Any, model: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_workers")
 def test_run_on_many_inputs(cli: Any, looping: list[Path], tmp_path: Path) -> None:
     inputs = _inputs(cli, looping[0], tmp_path)
     found = printed(cli, "run", looping[0], "--inputs", inputs, "--output", tmp_path / "out", "--workers", 1)
@@ -123,6 +124,7 @@ def test_run_on_many_inputs(cli: Any, looping: list[Path], tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_workers")
 def test_eval(cli: Any, looping: list[Path], tmp_path: Path) -> None:
     inputs = _inputs(cli, looping[0], tmp_path)
     arguments = ("eval", looping[0], "--inputs", inputs, "--workers", 1, "--against", looping[1], "--labels")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.builder import Net
-from support.terminals import PATIENCE, needs_terminal, open_terminal, read_all, run_in_terminal
+from support.terminals import PATIENCE, Shown, needs_terminal, open_terminal, read_all, run_in_terminal
 
 import ovir
 from ovir import opset13 as ops
@@ -19,6 +19,7 @@ from ovir.cli.terminal.display import LastLine, last_line
 from ovir.cli.terminal.output import print_message, say
 from ovir.cli.terminal.progress import advance, reported, showing_progress, text_of
 from ovir.graph.layers import Layer
+from ovir.ops.base import registry
 from ovir.system import progress as stages_of_work
 from ovir.system.progress import Stage, counted, stage, watching
 
@@ -141,14 +142,19 @@ def test_a_note_comes_when_the_work_begins(capsys: pytest.CaptureFixture[str]) -
 # --------------------------------------------------------------------------- terminals
 
 
+def show_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let progress appear at once, also after messages."""
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "INTERVAL", 0.001)
+    monkeypatch.setattr("ovir.cli.terminal.display.QUIET", 0.0)
+
+
 def drawn(work: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> str:
     """Return what a terminal shows of some work, whose progress appears at once."""
     user, programs = open_terminal()
     with monkeypatch.context() as patch, open(programs, "w", encoding="utf-8") as stream:
         patch.setattr("sys.stderr", stream)
-        patch.setattr(progress, "PATIENCE", 0.0)
-        patch.setattr(progress, "INTERVAL", 0.001)
-        patch.setattr("ovir.cli.terminal.display.QUIET", 0.0)
+        show_at_once(patch)
         with showing_progress(), stage("reading"):
             work()
     return read_all(user).decode().replace("\r\n", "\n")
@@ -207,53 +213,53 @@ def test_what_goes_to_a_file_leaves_the_line_alone(monkeypatch: pytest.MonkeyPat
     assert erased == []
 
 
-SLEEPING = """
+WAITING = """
 import time
 import ovir
+from ovir.cli.terminal.display import last_line
 
-@ovir.register("Sleep", version="opset1")
-class Sleep(ovir.Operator):
+@ovir.register("Wait", version="opset1")
+class Wait(ovir.Operator):
     pure = False
     def infer(self, x):
         return x
     def run(self, x):
-        time.sleep(0.4)
+        end = time.monotonic() + SECONDS
+        while "Wait wait" not in last_line._text and time.monotonic() < end:
+            time.sleep(0.001)
         return x.copy()
 """
 
 
-@pytest.fixture
-def sleeping(tmp_path: Path) -> tuple[Path, Path]:
-    """Return a model that takes two seconds, and the extension that it needs."""
-    (tmp_path / "sleeping.py").write_text(SLEEPING)
+def run_waiting(seconds: float, folder: Path, monkeypatch: pytest.MonkeyPatch, **environment: str) -> Shown:
+    """Run two layers that wait until the terminal shows that they run, at most for some seconds."""
+    (folder / "waiting.py").write_text(WAITING.replace("SECONDS", str(seconds)))
     net = Net()
     x = net.parameter("x", "2")
-    for index in range(5):
-        x = net.op("Sleep", x, name=f"sleep{index}")
+    for index in range(2):
+        x = net.op("Wait", x, name=f"wait{index}")
     net.result(x)
-    return net.write(tmp_path), tmp_path / "sleeping.py"
+    monkeypatch.setattr(registry, "_users", dict(registry._users))
+    show_at_once(monkeypatch)
+    return run_in_terminal("run", net.write(folder), "--extension", folder / "waiting.py", **environment)
 
 
-@pytest.mark.slow
 @needs_terminal
 @pytest.mark.parametrize("colors", ["", "1"])
-def test_a_run_shows_its_layers(sleeping: tuple[Path, Path], colors: str) -> None:
-    model, extension = sleeping
-    done = run_in_terminal("run", model, "--extension", extension, NO_COLOR=colors)
+def test_a_run_shows_its_layers(colors: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run_waiting(PATIENCE, tmp_path, monkeypatch, NO_COLOR=colors)
     assert done.status == 0
     assert "running  " in done.text
-    assert " of 5  0:0" in done.text
-    assert "Sleep sleep" in done.text
+    assert " of 2  0:0" in done.text
+    assert "Wait wait" in done.text
     assert ("\x1b[" in done.text) == (not colors)  # the table has bold heads
     lines = [line.rpartition("\r")[2] for line in done.text.split("\n")]
     assert not any("running" in line for line in lines)
 
 
-@pytest.mark.slow
 @needs_terminal
-def test_a_dumb_terminal_gets_neither_bars_nor_colors(sleeping: tuple[Path, Path]) -> None:
-    model, extension = sleeping
-    done = run_in_terminal("run", model, "--extension", extension, TERM="dumb")
+def test_a_dumb_terminal_gets_neither_bars_nor_colors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run_waiting(0.05, tmp_path, monkeypatch, TERM="dumb")
     assert done.status == 0
     assert "running" not in done.text
     assert not {"\x1b", "\r"} & set(done.text)

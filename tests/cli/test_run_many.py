@@ -5,37 +5,72 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.builder import Net
+from support.processes import PATIENCE, wait_for
 
-import ovir
 from ovir.io.result_folder import NAME
 from ovir.io.tensor_files import load_npz
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_workers")]
 
 ROOT = Path(__file__).parent.parent.parent
-COUNT = 500
-PATIENCE = 120.0
+COUNT = 50
+LAYERS = 4
+
+
+def _write_model(folder: Path, *, gated: bool = False) -> Path:
+    """Write x [?,64] -> products with a constant, each with Tanh -> Gate, if asked for -> Tanh."""
+    net = Net()
+    x = net.parameter("x", "?,64")
+    weights = net.const(np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32) / 8, name="weights")
+    for _ in range(LAYERS):
+        x = net.op("Tanh", net.op("MatMul", x, weights))
+    if gated:
+        x = net.op("Gate", x)
+    net.result(net.op("Tanh", x, name="last"), "out")
+    return net.write(folder)
 
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """Return a model that takes a few milliseconds: x [?,64] -> 40 products with a constant, and Tanh."""
-    net = Net()
-    x = net.parameter("x", "?,64")
-    weights = net.const(np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32) / 8, name="weights")
-    for _ in range(40):
-        x = net.op("Tanh", net.op("MatMul", x, weights))
-    net.result(net.op("Tanh", x, name="last"), "out")
-    return net.write(tmp_path)
+    return _write_model(tmp_path)
+
+
+GATE = """
+import os, time
+import ovir
+
+@ovir.register("Gate", version="opset1")
+class Gate(ovir.Operator):
+    pure = False
+    calls = 0
+
+    def infer(self, x):
+        return x
+
+    def run(self, x):
+        Gate.calls += 1
+        while Gate.calls > 8 and not os.path.exists(OPEN):
+            time.sleep(0.001)
+        return x.copy()
+"""
+PASSED = 16
+"""The inputs that two workers finish before both wait at the gate."""
+
+
+@pytest.fixture
+def gated(tmp_path: Path) -> list[object]:
+    """Return a model, with the option for its extension, of which each worker runs eight inputs, and the others only when
+    there is a file named ``open``."""
+    extension = tmp_path / "gate.py"
+    extension.write_text(GATE.replace("OPEN", repr(str(tmp_path / "open"))))
+    return [_write_model(tmp_path, gated=True), "--extension", extension]
 
 
 def _write_inputs(folder: Path, count: int) -> Path:
@@ -58,10 +93,12 @@ def _require_all(model: Path, inputs: Path, folder: Path, *, once: bool = True) 
     assert set(done) == names
     if once:
         assert set(done.values()) == {1}, "nothing is computed twice"
-    compiled = ovir.compile_model(model, threads=1)
+    weights = np.fromfile(model.with_suffix(".bin"), np.float32).reshape(64, 64)
     for name in names:
-        expected = compiled(load_npz(inputs / name))[0]
-        np.testing.assert_allclose(load_npz(folder / name)["last"], expected, rtol=1e-5, atol=1e-6)
+        expected = load_npz(inputs / name)["x"]
+        for _ in range(LAYERS):
+            expected = np.tanh(expected @ weights)
+        np.testing.assert_allclose(load_npz(folder / name)["last"], np.tanh(expected), rtol=1e-5, atol=1e-6)
 
 
 def _start(*arguments: object) -> subprocess.Popen[str]:
@@ -71,15 +108,8 @@ def _start(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environment, text=True, start_new_session=True, **pipes)
 
 
-def _wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
 def _wait_for_rows(folder: Path, count: int) -> None:
-    _wait_for(lambda: (folder / NAME).exists() and (folder / NAME).read_bytes().count(b"\n") > count)
+    wait_for(lambda: (folder / NAME).exists() and (folder / NAME).read_bytes().count(b"\n") > count)
 
 
 def _workers(process: int) -> list[int]:
@@ -92,24 +122,27 @@ def _workers(process: int) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-def test_a_worker_that_dies_loses_nothing(net: Path, tmp_path: Path) -> None:
+def test_a_worker_that_dies_loses_nothing(gated: list[object], tmp_path: Path) -> None:
     inputs, folder = _write_inputs(tmp_path, COUNT), tmp_path / "out"
-    with _start(net, "--inputs", inputs, "--output", folder) as run:
-        for rows in (50, 200):
+    with _start(*gated, "--inputs", inputs, "--output", folder) as run:
+        for rows in (PASSED, 2 * PASSED):
             _wait_for_rows(folder, rows)
             os.kill(_workers(run.pid)[0], signal.SIGKILL)
+        (tmp_path / "open").touch()
         out, err = run.communicate(timeout=PATIENCE)
     assert (run.returncode, err) == (0, "")
     assert f"{COUNT} inputs, {COUNT} done, 0 failed" in out
-    _require_all(net, inputs, folder)
+    _require_all(tmp_path / "model.xml", inputs, folder)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="other systems do not deliver these signals to Python")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_an_interrupted_run_is_resumed(net: Path, tmp_path: Path, number: signal.Signals, status: int) -> None:
+def test_an_interrupted_run_is_resumed(
+    gated: list[object], tmp_path: Path, number: signal.Signals, status: int
+) -> None:
     inputs, folder = _write_inputs(tmp_path, COUNT), tmp_path / "out"
-    with _start(net, "--inputs", inputs, "--output", folder) as run:
-        _wait_for_rows(folder, 100)
+    with _start(*gated, "--inputs", inputs, "--output", folder) as run:
+        _wait_for_rows(folder, PASSED)
         run.send_signal(number)
         _, err = run.communicate(timeout=PATIENCE)
     assert run.returncode == status
@@ -117,16 +150,17 @@ def test_an_interrupted_run_is_resumed(net: Path, tmp_path: Path, number: signal
         assert "left; --resume continues" in err
         assert "Traceback" not in err
     kept = len([row for row in _rows(folder) if row["status"] == "done"])
-    assert 99 <= kept < COUNT, "a row that was being written may be gone"
-    with _start(net, "--inputs", inputs, "--output", folder, "--resume") as run:
+    assert kept == PASSED
+    (tmp_path / "open").touch()
+    with _start(*gated, "--inputs", inputs, "--output", folder, "--resume") as run:
         out, err = run.communicate(timeout=PATIENCE)
     assert (run.returncode, err) == (0, "")
     assert f"{COUNT} inputs, {COUNT} done ({kept} of an earlier run), 0 failed" in out
-    _require_all(net, inputs, folder)
+    _require_all(tmp_path / "model.xml", inputs, folder)
 
 
 def test_one_of_two_runs_that_start_together_is_refused(net: Path, tmp_path: Path) -> None:
-    inputs, folder = _write_inputs(tmp_path, 60), tmp_path / "out"
+    inputs, folder = _write_inputs(tmp_path, 30), tmp_path / "out"
     runs = [_start(net, "--inputs", inputs, "--output", folder) for _ in range(2)]
     ended = [(run.communicate(timeout=PATIENCE)[1], run.returncode) for run in runs]
     assert sorted(status for _, status in ended) == [0, 2]
@@ -222,7 +256,7 @@ def test_taps_and_batches(net: Path, tmp_path: Path, cli: Any) -> None:
         "run", net, "--inputs", inputs / "0" / "*.npz", "--output", tmp_path / "b", "--tap", "matmul", "--workers", 1
     )
     assert done.status == 0
-    assert len([key for key in load_npz(tmp_path / "b" / "x0.npz") if key.startswith("tap:matmul")]) == 40
+    assert len([key for key in load_npz(tmp_path / "b" / "x0.npz") if key.startswith("tap:matmul")]) == LAYERS
 
 
 def test_images_are_prepared_by_workers(tmp_path: Path, cli: Any) -> None:

@@ -5,13 +5,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.builder import Net
+from support.processes import PATIENCE, has_ended, wait_for
 
 import ovir
 from ovir.cli.terminal.signals import Requests, Terminated
@@ -19,8 +19,6 @@ from ovir.system.interrupts import temporary_folder, uninterrupted
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="other systems do not deliver these signals to Python")
 ROOT = Path(__file__).parent.parent.parent
-PATIENCE = 60
-"""The seconds after which a test gives up; none of them waits for this long otherwise."""
 
 
 @pytest.fixture
@@ -28,21 +26,6 @@ def net(tmp_path: Path) -> Path:
     net = Net()
     net.result(net.op("Tanh", net.parameter("x", "2,3"), name="tanh"), "out")
     return net.write(tmp_path)
-
-
-def _wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def _has_ended(process: int) -> bool:
-    """Return whether a process has ended, also if nobody has asked for its status yet."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 def _children(process: int) -> list[int]:
@@ -79,11 +62,11 @@ def test_reduce_kills_its_check(
     )
     monkeypatch.chdir(tmp_path)
     with _start(tmp_path, "reduce", net, "--check", f"sh {script} {{}}", "-o", tmp_path / "small.xml") as done:
-        _wait_for((tmp_path / "started").exists)
+        wait_for((tmp_path / "started").exists)
         done.send_signal(number)
         assert done.communicate(timeout=PATIENCE)[1].endswith("terminated\n")
     assert done.returncode == 128 + number
-    _wait_for(lambda: _has_ended(int((tmp_path / "started").read_text())))
+    wait_for(lambda: has_ended(int((tmp_path / "started").read_text())))
     assert list((tmp_path / "tmp").iterdir()) == []
     assert [layer.type for layer in ovir.read_model(tmp_path / "small.xml").layers] == ["Parameter", "Tanh", "Result"]
 
@@ -93,12 +76,12 @@ def test_reduce_kills_its_check(
 def test_bisect_kills_its_device(net: Path, tmp_path: Path) -> None:
     stand_in = ROOT / "tests" / "debugging" / "engines" / "stand_in"
     with _start(tmp_path, "bisect", net, "--against", "openvino:CPU", path=f"{stand_in}:{ROOT}") as done:
-        _wait_for(lambda: any((tmp_path / "tmp").rglob("part.bin")))  # which the device reads, and then hangs
+        wait_for(lambda: any((tmp_path / "tmp").rglob("part.bin")))  # which the device reads, and then hangs
         (worker,) = _children(done.pid)
         done.send_signal(signal.SIGTERM)
         done.communicate(timeout=PATIENCE)
     assert done.returncode == 143
-    _wait_for(lambda: _has_ended(worker))
+    wait_for(lambda: has_ended(worker))
     assert list((tmp_path / "tmp").iterdir()) == []
 
 

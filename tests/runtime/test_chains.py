@@ -14,7 +14,7 @@ from ovir.cli.main import main
 
 pytestmark = pytest.mark.slow
 
-LENGTH = 1_500
+LENGTH = 1_100
 DATA = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 # By name: the inputs beside the data, the opset and the attributes of two layers that follow each other.
@@ -59,7 +59,7 @@ def test_a_long_chain_of_decompressed_weights() -> None:
     one = net.const(np.full((1, 1), 2, np.float16))
     weights = net.op("Multiply", codes, one)
     shapes = [net.const(np.int64(s)) for s in ([100, 400], [200, 200])]
-    for i in range(2000):
+    for i in range(LENGTH):
         weights = net.op("Reshape", weights, shapes[i % 2], special_zero="false")
     x = net.parameter("x", "1,200")
     net.result(net.op("MatMul", x, net.op("Convert", weights, destination_type="f32")))

@@ -3,12 +3,16 @@
 import os
 import struct
 import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 import pytest
+
+from ovir.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60
@@ -47,14 +51,12 @@ def read_all(user: int) -> bytes:
     return b"".join(parts)
 
 
-def start_in_terminal(
-    arguments: Sequence[object], programs: int, *, stdout: int | None = None, **environment: str
-) -> subprocess.Popen[bytes]:
+def start_in_terminal(arguments: Sequence[object], programs: int, **environment: str) -> subprocess.Popen[bytes]:
     """Start a program whose terminal is ``programs``, so that a Ctrl-C typed there reaches it and its children."""
     return subprocess.Popen(
         [str(argument) for argument in arguments],
         stdin=programs,
-        stdout=programs if stdout is None else stdout,
+        stdout=programs,
         stderr=programs,
         env={**os.environ, "TERM": "xterm", "PYTHONPATH": str(ROOT), **environment},
         start_new_session=True,
@@ -70,12 +72,47 @@ def take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def run_in_terminal(*arguments: object, stdout: int | None = None, columns: int = 100, **environment: str) -> Shown:
-    """Run ``ovir`` with these arguments in a terminal of its own."""
+def run_in_terminal(*arguments: object, columns: int = 100, **environment: str) -> Shown:
+    """Run ``ovir`` with these arguments in this process, whose output goes to a terminal of its own meanwhile."""
     user, programs = open_terminal(columns)
-    command = [sys.executable, "-m", "ovir", *arguments]
-    with start_in_terminal(command, programs, stdout=stdout, **environment) as process:
-        os.close(programs)
-        text = read_all(user).decode()
-        status = process.wait(PATIENCE)
-    return Shown(status, text.replace("\r\n", "\n"))
+    with ThreadPoolExecutor(1) as pool, mock.patch.dict(os.environ, {"TERM": "xterm", **environment}):
+        text = pool.submit(_read_to_end, user)  # a terminal that nobody reads takes a few kilobytes
+        try:
+            with _output_to(programs):
+                status = main([str(argument) for argument in arguments])
+        finally:
+            os.write(programs, _END)  # processes that live on may keep the terminal open
+    shown = text.result().decode()
+    os.close(user)
+    os.close(programs)
+    return Shown(status, shown.replace("\r\n", "\n"))
+
+
+_END = b"\0"
+
+
+def _read_to_end(user: int) -> bytes:
+    text = b""
+    while not text.endswith(_END):
+        text += os.read(user, 1 << 16)
+    return text.removesuffix(_END)
+
+
+@contextmanager
+def _output_to(file: int) -> Iterator[None]:
+    """Let stdout and stderr, also those of processes that start meanwhile, be this file in a ``with`` block."""
+    before = os.dup(1), os.dup(2)
+    try:
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        with (
+            open(1, "w", encoding="utf-8", closefd=False) as out,
+            open(2, "w", encoding="utf-8", closefd=False) as errors,
+            redirect_stdout(out),
+            redirect_stderr(errors),
+        ):
+            yield
+    finally:
+        for number, other in enumerate(before, 1):
+            os.dup2(other, number)
+            os.close(other)

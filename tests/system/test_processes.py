@@ -1,11 +1,11 @@
 """Processes that ovir starts: however one is ended, all that it has started ends with it."""
 
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.processes import has_ended, wait_for
 
 import ovir
 from ovir.system.processes import ChildProcess
@@ -26,17 +26,7 @@ def test_what_a_process_has_started_ends_with_it(end: Callable[[ChildProcess], N
     started = int(process.stdout.readline())
     end(process)
     process.end()
-    deadline = time.monotonic() + 10
-    while is_running(started):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def is_running(number: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{number}/stat").read_text().split()[2]
-    except FileNotFoundError:
-        return False
+    wait_for(lambda: has_ended(started))
 
 
 def test_there_is_one_way_to_start_a_process_that_is_ended() -> None:

@@ -260,6 +260,16 @@ def test_closing_ends_the_processes_and_removes_the_files(monkeypatch: pytest.Mo
         os.kill(process, 0)
 
 
+def test_closing_prints_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread of a pool may see that its processes have ended before it sees that the pool is shut down."""
+    monkeypatch.setattr(ProcessPoolExecutor, "shutdown", lambda *_, **__: None)
+    results = ovir.map(DIGITS, digits(10), workers=1)
+    next(results)
+    thread = results._tasks._workers._pool._executor_manager_thread
+    results.close()
+    thread.join()  # pytest fails a test in which a thread fails
+
+
 # --------------------------------------------------------------------------- state
 
 

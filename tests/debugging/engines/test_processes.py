@@ -1,7 +1,5 @@
 """Engines in processes of their own, with a stand-in for OpenVINO that has the faults of devices."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -9,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.processes import has_ended, wait_for
 
 import ovir
 from ovir import opset13 as ops
@@ -125,22 +124,7 @@ def test_the_process_ends_when_its_caller_is_killed(path: Path, fault: str, monk
         if not fault:
             assert caller.stdout.readline() == "loaded\n"
         caller.kill()
-    for _ in range(600):
-        if not _is_running(worker):
-            return
-        time.sleep(0.05)
-    os.kill(worker, signal.SIGKILL)
-    pytest.fail("the process lives on")
-
-
-def _is_running(number: int) -> bool:
-    """Return whether there is a process of this number that has not ended."""
-    try:
-        os.kill(number, 0)
-        state = Path(f"/proc/{number}/stat")
-        return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
-    except (ProcessLookupError, FileNotFoundError):
-        return False
+    wait_for(lambda: has_ended(worker))
 
 
 def test_a_model_that_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

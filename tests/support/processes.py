@@ -1,0 +1,26 @@
+"""Waiting for processes that tests have started."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PATIENCE = 60
+"""The seconds after which a test gives up; none of them waits for this long otherwise."""
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def has_ended(number: int) -> bool:
+    """Return whether a process has ended, also if nobody has asked for its status yet."""
+    try:
+        os.kill(number, 0)
+        state = Path(f"/proc/{number}/stat")
+        return state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return True
