@@ -561,10 +561,10 @@ CASES = [
     ("Unique-10", "f32[] =0", "data must have rank 1 or more, got shape []"),
     ("Bucketize-3 output_type=f32", "2 2", "output_type must be i32 or i64, got f32"),
     ("Bucketize-3 output_type=i32", "2 2,1", "buckets must have rank 1, got shape [2,1]"),
-    ("SearchSorted-15", "f32[] 2", "sorted must have rank 1 or more, got shape []"),
-    ("SearchSorted-15", "2,3 f32[]", "sorted [2,3] must have one dimension, because values"),
-    ("SearchSorted-15", "2,3 3,3", "sorted [2,3] and values [3,3] must have equal"),
-    ("SearchSorted-15", "3 f64[3]", "sorted is f32 and values is f64: their element types"),
+    ("SearchSorted-15", "f32[] 2", "must have rank 1 or more, got shape []"),
+    ("SearchSorted-15", "2,3 f32[]", "[2,3] must have one dimension, because values"),
+    ("SearchSorted-15", "2,3 3,3", "[2,3] and values [3,3] must have equal"),
+    ("SearchSorted-15", "3 f64[3]", "is f32 and values is f64: their element types"),
 ]  # fmt: skip
 
 
