@@ -5,13 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import tensor
 
 import ovir
 from ovir import opset13 as ops
-from ovir.core.element_types import boolean, f16, i32
-from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.errors import OperatorError
 from ovir.fast import attention
 from ovir.ops.attention import ScaledDotProductAttention
 
@@ -125,43 +121,6 @@ def test_masked_numbers_that_are_not_finite(form: str, mask: str, rows: int, mon
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         expected = weights / weights.sum(-1, keepdims=True) @ arrays["v"]
         np.testing.assert_allclose(compute(arrays), expected, rtol=1e-4, atol=1e-4, err_msg=f"{where} {place} {number}")
-
-
-@pytest.mark.parametrize(
-    ("shapes", "result"),
-    [
-        (["2,3,4", "2,5,4", "2,5,6"], "[2,3,6]"),
-        (["1..3,?,4", "?,5,4", "1,?,6"], "[?,?,6]"),
-        (["...", "?,8,?,64", "?,8,1..100,32"], "[...]"),
-        (["2,3,4", "...", "2,5,6"], "[2,3,6]"),
-        (["1,2,3,4", "2,2,5,4", "..."], "[2,2,3,?]"),
-        (["3,3,4", "3,5,4", "3,5,4", "2,3,3,5"], "[2,3,3,4]"),
-        (["1,1,4", "1,5,4", "1,5,4", "3,5"], "[1,3,4]"),
-        (["1,1,4", "1,5,4", "1,5,4", ""], "[1,1,4]"),
-    ],
-)
-def test_shapes(shapes: list[str], result: str) -> None:
-    assert str(ScaledDotProductAttention().infer(*map(tensor, shapes)).shape) == result
-
-
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ([tensor("3,4"), tensor("1,5,4"), tensor("1,5,4")], r"query must have rank 3 or more, got shape \[3,4\]"),
-        ([tensor("1,3,4"), tensor("1,5,3"), tensor("1,5,4")], r"query .* and key .* features \(dimensions -1 and -1\)"),
-        ([tensor("1,3,4"), tensor("1,5,4"), tensor("1,6,4")], r"key .* and value .* of keys \(dimensions -2 and -2\)"),
-        ([tensor("2,3,4"), tensor("3,5,4"), tensor("2,5,4")], r"batch dimensions \[3\] of key cannot be .* with \[2\]"),
-        ([*[tensor("1,3,4")] * 3, tensor("5")], "attention_mask must have rank 2 or more, or be a scalar"),
-        ([*[tensor("1,3,4")] * 3, tensor("3,7")], r"attention_mask of shape \[3,7\] .* be broadcast to 3 queries by 3"),
-        ([*[tensor("1,3,4")] * 3, tensor("3,3", i32)], "query is f32 and attention_mask is i32"),
-        ([*[tensor("1,3,4")] * 3, tensor("3,3", boolean), tensor("2")], r"scale must be a scalar or have one .* \[2\]"),
-        ([*[tensor("1,3,4")] * 3, tensor(""), tensor("", f16)], "query is f32 and scale is f16"),
-        ([tensor("1,3,4", i32)] * 3, "query must be of a floating-point type, got i32"),
-    ],
-)
-def test_refused(inputs: list[TensorType], message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        ScaledDotProductAttention().infer(*inputs)
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import assert_refused, const, inferred, tensor
+from support.tensors import const, inferred, tensor
 
 from ovir.core.element_types import f32, i64
 from ovir.core.shapes import Dimension, PartialShape
@@ -52,52 +52,11 @@ def test_first_version_aligns_from_an_axis() -> None:
     assert inferred(Broadcast1(mode="numpy"), tensor("3,1"), const([2, 3, 4]), ignored) == "[2,3,4]"
 
 
-@pytest.mark.parametrize(
-    ("mode", "data", "target", "result"),
-    [
-        ("numpy", "1..3,5", [-1, -1], "[?,5]"),
-        ("numpy", "2..3,5", [-1, -1], "[2..3,5]"),
-        ("numpy", "?,5", [-1, 7, -1], "[?,7,5]"),
-        ("numpy", "...", [3, -1], "[3,?]"),
-        ("bidirectional", "1,3,?", [-1, -1], "[1,3,?]"),
-        ("bidirectional", "...", [3, 2], "[...]"),
-        ("pdpd", "...", [3, 2], "[?,?]"),
-    ],
-)
-def test_broadcast_of_unknown_sizes(mode: str, data: str, target: list[int], result: str) -> None:
-    sizes = from_dimensions(i64, [Dimension() if size < 0 else Dimension(size, size) for size in target])
-    shape = TensorType(i64, PartialShape([len(target)]), sizes)
-    assert inferred(Broadcast3(mode=mode), tensor(data), shape) == result
-
-
 def test_broadcast_keeps_the_symbols_of_its_target() -> None:
     shape = TensorType(i64, PartialShape([2]), from_dimensions(i64, [Dimension(2, 9, symbol=4), Dimension(3, 3)]))
     result = Broadcast3().infer(tensor("1"), shape).shape
     assert str(result) == "[2..9,3]"
     assert result[0].symbol == 4
-
-
-@pytest.mark.parametrize(
-    ("mode", "inputs", "message"),
-    [
-        ("numpy", [tensor("2"), const([3])], "data of shape [2] cannot be broadcast to [3] in mode numpy"),
-        ("numpy", [tensor("2,3"), const([3])], "data of shape [2,3] has more dimensions than the target [3]"),
-        ("numpy", [tensor("1"), const([-5])], "target_shape[0] must not be negative, got -5"),
-        ("numpy", [tensor("1"), const([5]), const([0])], "mode numpy does not allow the input axes_mapping"),
-        ("explicit", [tensor("1"), const([5])], "mode explicit requires the input axes_mapping"),
-        ("explicit", [tensor("2,3"), const([3, 2]), const([1, 0])], "axes_mapping must be ascending, got [1,0]"),
-        ("explicit", [tensor("2"), const([3, 2]), const([2])],
-         "axes_mapping [2] names an axis outside of the 2 dimensions of the target [3,2]"),
-        ("explicit", [tensor("2,3"), const([3, 2]), const([1])],
-         "axes_mapping has 1 element, but data of shape [2,3] needs one per dimension"),
-        ("explicit", [tensor(""), const([3, 2]), const([0])],
-         "a scalar cannot be mapped to axis 0 of the target [3,2]: that dimension must be 1"),
-        ("bidirectional", [tensor("2"), const([3])],
-         "data of shape [2] cannot be broadcast to [3] in mode bidirectional"),
-    ],
-)  # fmt: skip
-def test_broadcast_errors(mode: str, inputs: list[TensorType], message: str) -> None:
-    assert_refused(message, Broadcast3(mode=mode), *inputs)
 
 
 # ----- Tile
@@ -112,11 +71,3 @@ def test_tile(data: tuple[int, ...], repeats: list[int]) -> None:
     expected = np.tile(array, repeats)
     assert np.array_equal(Tile().run(array, np.array(repeats)), expected)
     assert inferred(Tile(), constant_type(array), const(repeats)) == str(PartialShape(expected.shape))
-
-
-def test_tile_shape() -> None:
-    assert inferred(Tile(), tensor("?,2..3,4"), const([3, 2])) == "[?,6..9,8]"
-    assert inferred(Tile(), tensor("2,3"), tensor("3", i64)) == "[?,?,?]"
-    assert inferred(Tile(), tensor("2,3"), tensor("?", i64)) == "[...]"
-    assert inferred(Tile(), tensor("2,3"), const([-1, 2])) == "[0,6]"
-    assert_refused("repeats must have rank 1", Tile(), tensor("2"), const(2))

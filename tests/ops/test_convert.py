@@ -86,14 +86,6 @@ def test_the_destination_is_needed() -> None:
         op.run(np.ones(1, np.float32))
 
 
-def test_inference() -> None:
-    data = TensorType(f32, PartialShape.parse("?,2..5"))
-    result = Convert(destination_type=i64).infer(data)
-    assert (result.element_type, str(result.shape)) == (i64, "[?,2..5]")
-    result = ConvertLike().infer(data, TensorType(i64, PartialShape([7])))
-    assert (result.element_type, str(result.shape)) == (i64, "[?,2..5]")
-
-
 def test_convert_like() -> None:
     op = ConvertLike()
     op.input_types, op.output_types = (f32, i64), (i64,)
@@ -136,21 +128,6 @@ def test_promotion(a: str, b: str, safe: bool, expected: str) -> None:
     else:
         with pytest.raises(OperatorError, match="have no common type that holds the values of both"):
             common(a, b, promote_unsafe=False)
-
-
-def test_promotion_beside_a_scalar() -> None:
-    scalar_first = {"shapes": ("", "3"), "pytorch_scalar_promotion": True}
-    assert common("i64", "u8", **scalar_first) == "u8"
-    assert common("f32", "f16", **scalar_first) == "f16"
-    assert common("f16", "i8", **scalar_first) == "f16"
-    with pytest.raises(OperatorError, match="i64 and u8 have no common type that holds the values of both"):
-        common("i64", "u8", promote_unsafe=False, **scalar_first)
-    assert common("u64", "i32", u64_integer_promotion_target=i64) == "i64"
-
-
-def test_types_that_are_not_promoted() -> None:
-    with pytest.raises(OperatorError, match="promotion of nf4 to another type is not supported"):
-        common("nf4", "f32")
 
 
 def test_promoted_values() -> None:

@@ -7,9 +7,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.binding import bound_results
-from support.tensors import assert_refused, tensor
+from support.tensors import tensor
 
-from ovir.core.element_types import boolean, f32, i32, i64, u1
+from ovir.core.element_types import f32, u1
 from ovir.core.shapes import Dimension, PartialShape, new_symbol
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
@@ -148,64 +148,11 @@ def test_binary_convolution_counts_equal_bits() -> None:
     assert str(BinaryConvolution().infer(tensor("?,8,4,4"), tensor("2,8,3,3", u1))) == "f32[?,2,2,2]"
 
 
-@pytest.mark.parametrize(
-    ("attributes", "data", "filters", "expected"),
-    [
-        ({}, "1,3,?,4..7", "8,3,3,3", "[1,8,1..,2..5]"),
-        ({"auto_pad": "valid", "pads_begin": (5, 5)}, "1,3,?,7", "8,3,3,3", "[1,8,1..,5]"),
-        ({"auto_pad": "same_upper", "strides": (2, 2)}, "1,3,?,5..8", "8,3,3,3", "[1,8,?,3..4]"),
-        ({"strides": (2,)}, "...", "8,3,3", "[?,8,1..]"),
-        ({}, "2,?,9", "...", "[2,?,1..9]"),
-        ({}, "...", "...", "[...]"),
-        ({"strides": (1, 1)}, "...", "...", "[?,?,1..,1..]"),
-        ({}, "1..4,1..4,4..7,5..8", "2..5,1..4,2..5,1..4", "[1..4,2..5,1..6,2..8]"),
-    ],
-)
-def test_infer(attributes: dict[str, Any], data: str, filters: str, expected: str) -> None:
-    assert str(Convolution(**attributes).infer(tensor(data), tensor(filters)).shape) == expected
-
-
 def test_infer_keeps_the_symbol_of_a_size_that_stays() -> None:
     size = Dimension(1, None, new_symbol())
     data = TensorType(f32, PartialShape([size, 3, size]))
     inferred = Convolution(pads_begin=(1,), pads_end=(1,)).infer(data, tensor("8,3,3")).shape
     assert [dim.symbol for dim in inferred] == [size.symbol, 0, size.symbol]
-
-
-@pytest.mark.parametrize(
-    ("data", "filters", "expected"),
-    [
-        ("1,6,8,8", "?,3,2,3,3", "[1,9,6,6]"),
-        ("1,6,8,8", "?,3,?,3,3", "[1,?,6,6]"),
-        ("?,3..6,8,8", "2,3,2,3,3", "[?,6,6,6]"),
-        ("...", "2,3,2,3,3", "[?,6,1..,1..]"),
-    ],
-)
-def test_infer_groups(data: str, filters: str, expected: str) -> None:
-    assert str(GroupConvolution().infer(tensor(data), tensor(filters)).shape) == expected
-
-
-@pytest.mark.parametrize(
-    ("op", "data", "filters", "message"),
-    [
-        (Convolution(), "1,3,5", "8,4,3", "data of shape [1,3,5] and filters of shape [8,4,3] must have the same"),
-        (Convolution(), "1,3,5,5", "8,3,3", "data [1,3,5,5] has 2 spatial axes, but filters [8,3,3] have 1"),
-        (Convolution(), "1,3", "8,3", "data must have rank 3 or 4 or 5, got shape [1,3]"),
-        (Convolution(strides=(1, 1)), "1,3,5", "8,3,3", "strides [1,1] must have 1 items"),
-        (Convolution(dilations=(3,)), "1,3,5", "8,3,3", "it covers 7 (kernel 3, dilation 3)"),
-        (GroupConvolution(), "1,6,5", "2,4,2,3", "data [1,6,5] has 6 channels, but filters [2,4,2,3] need 2 groups"),
-        (BinaryConvolution(), "1,8,5,5", "8,8,3,3", "filters must be u1, got f32"),
-    ],
-)
-def test_inference_errors(op: ForwardConvolutionBase, data: str, filters: str, message: str) -> None:
-    assert_refused(message, op, tensor(data), tensor(filters))
-
-
-def test_type_errors() -> None:
-    with pytest.raises(OperatorError, match="data is f32 and filters is i32: their element types must be equal"):
-        Convolution().infer(tensor("1,3,5"), tensor("8,3,3", i32))
-    with pytest.raises(OperatorError, match="data must be of a numeric type, got boolean"):
-        Convolution().infer(tensor("1,3,5", boolean), tensor("8,3,3", boolean))
 
 
 def test_run_errors() -> None:
@@ -271,55 +218,3 @@ def test_is_the_transpose_of_a_convolution(groups: int, axes: int, stride: int, 
         np.testing.assert_array_equal(Convolution(**attributes).run(image, filters[0]), forward)
         again = ConvolutionBackpropData(**attributes).run(data, filters[0], np.full(axes, 7))
         np.testing.assert_array_equal(again, backward)
-
-
-@pytest.mark.parametrize(
-    ("attributes", "data", "filters", "sizes", "expected"),
-    [
-        ({}, "1,2,?,4..7", "2,3,3,3", None, "[1,3,3..,6..9]"),
-        ({"strides": (2,), "pads_begin": (1,), "pads_end": (1,)}, "1,2,8..16", "2,3,3", None, "[1,3,15..31]"),
-        ({}, "...", "2,3,3", None, "[?,3,3..]"),
-        ({}, "1,2,5", "...", None, "[1,?,5..]"),
-        ({}, "...", "...", None, "[...]"),
-        ({}, "1,2,5,5", "2,3,3,3", tensor("2", i64), "[1,3,?,?]"),
-        ({}, "1,2,5,5", "2,3,3,3", tensor("...", i64), "[1,3,?,?]"),
-        ({}, "...", "...", tensor("2", i64), "[?,?,?,?]"),
-        ({}, "1,?,?,?", "2,3,3,3", constant_type(np.array([8, 9])), "[1,3,8,9]"),
-    ],
-)
-def test_backprop_infer(
-    attributes: dict[str, Any], data: str, filters: str, sizes: TensorType | None, expected: str
-) -> None:
-    op = ConvolutionBackpropData(**attributes)
-    assert str(op.infer(tensor(data), tensor(filters), sizes).shape) == expected
-
-
-def test_backprop_infer_groups() -> None:
-    op = GroupConvolutionBackpropData()
-    assert str(op.infer(tensor("1,6,5"), tensor("?,2,4,3")).shape) == "[1,12,7]"
-    with pytest.raises(OperatorError, match=r"has 6 channels, but filters .* need 2 groups of 2"):
-        op.infer(tensor("1,6,5"), tensor("2,2,4,3"))
-
-
-@pytest.mark.parametrize(
-    ("attributes", "inputs", "message"),
-    [
-        ({}, ("1,3,5", "2,3,3"), "data of shape [1,3,5] and filters of shape [2,3,3] must have the same number"),
-        ({"output_padding": (1, 1)}, ("1,2,5", "2,3,3"), "output_padding [1,1] must have 1 items"),
-        ({"pads_begin": (9,)}, ("1,2,5", "2,3,3"), "pads 9 and 0 are too large for data 5"),
-    ],
-)
-def test_backprop_inference_errors(attributes: dict[str, Any], inputs: tuple[str, str], message: str) -> None:
-    assert_refused(message, ConvolutionBackpropData(**attributes), *map(tensor, inputs))
-
-
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        (tensor("2", i64), "output_shape must have 1 items, one for each spatial axis, got 2"),
-        (tensor("1"), "output_shape must be of an integer type, got f32"),
-        (constant_type(np.array([-1])), "output_shape [-1] has a negative size"),
-    ],
-)
-def test_output_shape_errors(sizes: TensorType, message: str) -> None:
-    assert_refused(message, ConvolutionBackpropData(), tensor("1,2,5"), tensor("2,3,3"), sizes)

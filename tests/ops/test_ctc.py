@@ -5,21 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import tensor
 
-from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32, i64, nf4, u8
-from ovir.core.tensor_types import TensorType
+from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i64
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
-from ovir.ops.base.operator import Operator
 from ovir.ops.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
 
 Array = np.ndarray[Any, Any]
-
-
-def inferred(op: Operator, *inputs: TensorType) -> str:
-    result = op.infer(*inputs)
-    return " ".join(map(str, result if isinstance(result, tuple) else (result,)))
 
 
 def one_hot(sequences: list[str], element_type: ElementType = f32) -> Array:
@@ -81,45 +73,6 @@ def test_length_outside(length: int) -> None:
         CTCGreedyDecoderSeqLen().run(one_hot(["abb*b*b", "*ccbaaa"]), np.array([7, length]))
 
 
-@pytest.mark.parametrize(
-    ("op", "inputs", "expected"),
-    [
-        (CTCGreedyDecoder(), ["?,2..4,?", "5,3..6"], "f32[3..4,5,1,1]"),
-        (CTCGreedyDecoder(), ["...", "..."], "f32[?,?,1,1]"),
-        (CTCGreedyDecoderSeqLen(), ["?,2..4,?", "3..6"], "i32[3..6,2..4] i32[3..6]"),
-        (CTCGreedyDecoderSeqLen(sequence_length_type=i64), ["...", "...", "..."], "i32[?,?] i64[?]"),
-        (CTCLoss(), ["?,5,?", "2..4", "3..6,?", "?"], "f32[3..4]"),
-        (CTCLoss(), ["...", "...", "...", "...", "[]"], "f32[?]"),
-    ],
-)
-def test_shapes(op: Operator, inputs: list[str], expected: str) -> None:
-    is_real = [True, isinstance(op, CTCGreedyDecoder), False, False, False]
-    tensors = [tensor(shape, f32 if real else i64) for shape, real in zip(inputs, is_real, strict=False)]
-    assert inferred(op, *tensors) == expected
-
-
-@pytest.mark.parametrize(
-    ("op", "inputs", "message"),
-    [
-        (CTCGreedyDecoder(), [tensor("5,2,4"), tensor("4,2")], r"data of shape \[5,2,4\] and sequence_mask of shape \[4,2\] must have the same number of steps"),
-        (CTCGreedyDecoder(), [tensor("5,2"), tensor("5,2")], r"data must have rank 3, got shape \[5,2\]"),
-        (CTCGreedyDecoder(), [tensor("5,2,4", i32), tensor("5,2")], "data must be of a floating-point type, got i32"),
-        (CTCGreedyDecoderSeqLen(), [tensor("2,5,4"), tensor("3", i64)], "must have the same number of sequences"),
-        (CTCGreedyDecoderSeqLen(), [tensor("2,5,4"), tensor("2", i64), tensor("2", i64)], r"blank_index must be a scalar or have one element, got shape \[2\]"),
-        (CTCGreedyDecoderSeqLen(classes_index_type=f32), [tensor("2,5,4"), tensor("2", i64)], "classes_index_type must be i32 or i64, got f32"),
-        (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,4", i64), tensor("2", i64)], "must have the same number of steps"),
-        (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,5", i64), tensor("3", i64)], r"logits of shape \[2,5,4\] and label_length of shape \[3\] must have the same number of sequences"),
-        (CTCLoss(), [tensor("2,5,4"), tensor("2"), tensor("2,5", i64), tensor("2", i64)], "logit_length must be i32 or i64, got f32"),
-        (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,5", i64), tensor("2", u8)], "label_length must be i32 or i64, got u8"),
-        (CTCGreedyDecoderSeqLen(), [tensor("2,5,4"), tensor("2", u8)], "sequence_length must be i32 or i64, got u8"),
-        (CTCGreedyDecoderSeqLen(), [tensor("2,5,4", nf4), tensor("2", i64)], "data must be of a floating-point type, got nf4"),
-    ],
-)  # fmt: skip
-def test_errors(op: Operator, inputs: list[TensorType], message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        op.infer(*inputs)
-
-
 # ----- CTCLoss
 
 
@@ -172,23 +125,6 @@ def test_loss_of_no_steps_is_0() -> None:
     found = CTCLoss().run(np.zeros((1, 2, 3), np.float32), zero, np.zeros((1, 2), np.int64), zero)
     assert found.tolist() == [0]
     assert not np.signbit(found[0])
-
-
-@pytest.mark.parametrize(
-    ("steps", "counts", "labels", "blank", "message"),
-    [
-        (4, 1, [0, 0, 0], 2, r"logit_length\[0\] = 4 is outside \[0, 3\]"),
-        (2, 3, [0, 0, 0], 2, r"label_length\[0\] = 3 is outside \[0, 2\], the length of the logits"),
-        (2, -1, [0, 0, 0], 2, r"label_length\[0\] = -1 is outside"),
-        (3, 2, [0, 3, 0], 2, r"labels\[0,1\] = 3 is outside \[0, 2\]"),
-        (3, 2, [0, 1, 0], 5, r"blank_index 5 is outside \[0, 2\]"),
-    ],
-)
-def test_loss_refuses_what_is_outside(steps: int, counts: int, labels: list[int], blank: int, message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        CTCLoss().run(
-            np.zeros((1, 3, 3), np.float32), np.array([steps]), np.array([labels]), np.array([counts]), np.array(blank)
-        )
 
 
 def test_a_blank_among_the_labels_is_reported() -> None:

@@ -6,11 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support.builder import Net
-from support.tensors import assert_refused, tensor
 
-from ovir.core.element_types import ElementType, f16, f32, f64, i32, nf4
-from ovir.diagnostics.errors import OperatorError
-from ovir.ops.detection_output import DetectionOutput1, DetectionOutput8
+from ovir.ops.detection_output import DetectionOutput8
 
 CENTER_SIZE = "caffe.PriorBoxParameter.CENTER_SIZE"
 LEFT, RIGHT, NEAR_LEFT = [0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 1.0, 1.0], [0.0, 0.0, 0.5, 0.375]
@@ -154,101 +151,6 @@ def test_no_images_and_no_classes(decrease: bool) -> None:
 
 
 # ----- shapes
-
-SHARED = "[2,16]", "[2,12]", "[1,2,16]"
-
-
-@pytest.mark.parametrize(
-    ("attributes", "shapes", "rows"),
-    [
-        ({"keep_top_k": (6,)}, SHARED, "12"),
-        ({"keep_top_k": (-1,), "top_k": 5}, SHARED, "30"),
-        ({"keep_top_k": (-1,)}, SHARED, "24"),
-        ({"keep_top_k": (0,), "top_k": 5}, SHARED, "24"),
-        ({"keep_top_k": (-2,), "top_k": 5}, SHARED, "24"),
-        ({"keep_top_k": (6,)}, ("[...]", "[...]", "[...]"), "?"),
-        ({"keep_top_k": (6,)}, ("[2..4,16]", "[3..5,?]", "[?,?,?]"), "18..24"),
-        ({"keep_top_k": (6,)}, ("[?,16]", "[?,12]", "[3..4,2,?]"), "18..24"),
-        ({"keep_top_k": (-1,)}, ("[2,16]", "[2,12]", "[?,?,?]"), "24"),
-        ({"keep_top_k": (-1,)}, ("[2,?]", "[2,11..14]", "[1,2,15..18]"), "24"),
-        ({"keep_top_k": (-1,)}, ("[2,?]", "[2,?]", "[1,2,?]", "[2,8]", "[2,16]"), "?"),
-        ({"keep_top_k": (-1,), "share_location": False}, ("[2,48]", "[2,?]", "[1,2,16]"), "24"),
-        ({"keep_top_k": (-1,), "normalized": False}, ("[2,?]", "[2,12]", "[1,2,20]"), "24"),
-    ],
-)
-def test_shapes(attributes: dict[str, Any], shapes: tuple[str, ...], rows: str) -> None:
-    inputs = [tensor(shape, f16 if i != 2 else f64) for i, shape in enumerate(shapes)]
-    result = DetectionOutput8(**{"normalized": True} | attributes).infer(*inputs)
-    assert str(result) == f"f16[1,1,{rows},7]"
-
-
-@pytest.mark.parametrize(
-    ("shapes", "rows"),
-    [
-        (("[2,16]", "[2,?]", "[?,?,?]"), "24"),
-        (("[2,?]", "[2,12]", "[?,?,?]"), "24"),
-        (("[2,?]", "[2,?]", "[?,?,?]", "[2,8]", "[2,?]"), "24"),
-        (("[...]", "[?,12]", "[...]"), "?"),
-    ],
-)
-def test_shapes_where_the_classes_are_stated(shapes: tuple[str, ...], rows: str) -> None:
-    op = DetectionOutput1(num_classes=3, keep_top_k=(-1,), normalized=True)
-    assert str(op.infer(*map(tensor, shapes))) == f"f32[1,1,{rows},7]"
-
-
-@pytest.mark.parametrize(
-    ("attributes", "inputs", "message"),
-    [
-        ({}, ("[2,16,1]", "[2,12]", "[1,2,16]"), "box_logits must have rank 2, got shape [2,16,1]"),
-        ({}, ("[2,16]", "[2]", "[1,2,16]"), "class_preds must have rank 2, got shape [2]"),
-        ({}, ("[2,16]", "[2,12]", "[2,16]"), "proposals must have rank 3, got shape [2,16]"),
-        ({}, ("[2,16]", "[3,12]", "[1,2,16]"), "box_logits of shape [2,16] and class_preds of shape [3,12] must have"),
-        ({}, ("[2,16]", "[2,12]", "[3,2,16]"), "dimension 0 of proposals [3,2,16] must be 1 or the number of images"),
-        ({}, ("[2,16]", "[2,12]", "[1,1,16]"), "dimension 1 of proposals [1,1,16] must be 2, because"),
-        ({}, ("[2,16]", "[2,12]", "[1,2,17]"), "last dimension of proposals [1,2,17] must be a multiple of 4,"),
-        ({}, ("[2,20]", "[2,12]", "[1,2,16]"), "box_logits [2,20] with 4 elements per prior gives a count of 5,"),
-        ({}, ("[2,16]", "[2,13]", "[1,2,16]"), "last dimension of class_preds [2,13] must be a multiple of 4,"),
-        ({}, ("[2,0]", "[2,0]", "[1,2,0]"), "proposals [1,2,0] contain no prior boxes"),
-        ({}, (*SHARED, "[2,8]"), "expected 3 or 5 inputs, got 4"),
-        ({}, (*SHARED, "[3,8]", "[2,16]"), "box_logits of shape [2,16] and aux_class_preds of shape [3,8] must have"),
-        ({}, (*SHARED, "[2,9]", "[2,16]"), "last dimension of aux_class_preds [2,9] must be a multiple of 2,"),
-        ({}, (*SHARED, "[2,8]", "[2,20]"), "aux_box_preds [2,20] and box_logits [2,16] must have equal shapes"),
-        ({"share_location": False}, ("[2,32]", "[2,12]", "[1,2,16]"), "box_logits [2,32] with 16 elements per class"),
-        ({"code_type": "CORNER"}, SHARED, "code_type must be caffe.PriorBoxParameter.CORNER or"),
-        ({"keep_top_k": ()}, SHARED, "keep_top_k must be a number, got an empty list"),
-        ({"normalized": False, "input_width": 0}, SHARED, "input_height 1 and input_width 0 must be positive, because"),
-    ],
-)
-def test_refuses(attributes: dict[str, Any], inputs: tuple[str, ...], message: str) -> None:
-    assert_refused(
-        message, DetectionOutput8(**{"keep_top_k": (6,), "normalized": True} | attributes), *map(tensor, inputs)
-    )
-
-
-def test_proposals_may_have_a_type_of_their_own() -> None:
-    """Those of PriorBox are f32, whatever the predictions are."""
-    inputs = [tensor(shape, element_type) for shape, element_type in zip(SHARED, (f16, f16, f32), strict=True)]
-    assert DetectionOutput8(keep_top_k=(6,), normalized=True).infer(*inputs).element_type == f16
-
-
-@pytest.mark.parametrize(
-    ("types", "message"),
-    [
-        ((f32, f16, f32), "box_logits is f32 and class_preds is f16: their element types must be equal"),
-        ((i32, i32, f32), "box_logits must be of a floating-point type, got i32"),
-        ((f32, f32, i32), "proposals must be of a floating-point type, got i32"),
-        ((nf4, nf4, f32), "box_logits must be of a floating-point type, got nf4"),
-    ],
-)
-def test_refuses_types(types: tuple[ElementType, ...], message: str) -> None:
-    inputs = [tensor(shape, element_type) for shape, element_type in zip(SHARED, types, strict=True)]
-    assert_refused(message, DetectionOutput8(keep_top_k=(6,), normalized=True), *inputs)
-
-
-def test_classes_that_are_stated_must_fit() -> None:
-    message = r"class_preds \[2,12\] with 4 elements per class gives a count of 3, but the other inputs give 4"
-    with pytest.raises(OperatorError, match=message):
-        DetectionOutput1(num_classes=4, keep_top_k=(6,), normalized=True).infer(*map(tensor, SHARED))
 
 
 def test_sizes_that_only_a_run_knows() -> None:

@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import assert_refused, tensor
 
-from ovir.core.element_types import dynamic, f16, i32, nf4
+from ovir.core.element_types import dynamic, f16
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.errors import OperatorError
 from ovir.ops.detectron import (
     ExperimentalDetectronDetectionOutput,
     ExperimentalDetectronPriorGridGenerator,
@@ -59,36 +57,6 @@ def test_grid_types_and_nothing(dtype: Any) -> None:
     assert found[0, 0] == dtype(dtype(0.1) + 10)
     assert grid(np.zeros((0, 4)), dtype=dtype).shape == (0, 4)
     assert grid([[0, 0, 0, 0]], points=(0, 3)).shape == (0, 4)
-
-
-@pytest.mark.parametrize(
-    ("priors", "feature_map", "flat", "apart"),
-    [
-        ("[2..3,?]", "[?,?,2..3,4..5]", "[16..45,4]", "[2..3,4..5,2..3,4]"),
-        ("[...]", "[1,?,2,4]", "[?,4]", "[2,4,?,4]"),
-        ("[...]", "[...]", "[?,4]", "[?,?,?,4]"),
-    ],
-)
-def test_grid_shapes(priors: str, feature_map: str, flat: str, apart: str) -> None:
-    for flatten, expected in ((True, flat), (False, apart)):
-        op = ExperimentalDetectronPriorGridGenerator(flatten=flatten)
-        assert str(op.infer(tensor(priors), tensor(feature_map), tensor("[...]")).shape) == expected
-
-
-@pytest.mark.parametrize(
-    ("shapes", "message"),
-    [
-        (["[4]", "[1,2,2,3]", "[1,2,8,9]"], r"priors must have rank 2, got shape \[4\]"),
-        (["[3,5]", "[1,2,2,3]", "[1,2,8,9]"], r"priors must have 4 numbers each, got shape \[3,5\]"),
-        (["[3,4]", "[2,2,3]", "[1,2,8,9]"], r"feature_map must have rank 4, got shape \[2,2,3\]"),
-        (["[3,4]", "[1,2,2,3]", "[2,8,9]"], r"im_data must have rank 4, got shape \[2,8,9\]"),
-        (["[3,4]", "[1,2,2,3]", "[2,2,8,9]"], r"feature_map .* and im_data of shape \[2,2,8,9\] must have the same"),
-        (["[3,4]", "[1,2,1,3]", "[1,2,8,9]"], r"h 2 exceeds the number of points of feature_map \[1,2,1,3\]"),
-    ],
-)
-def test_what_the_grid_refuses(shapes: list[str], message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        ExperimentalDetectronPriorGridGenerator(h=2).infer(*map(tensor, shapes))
 
 
 # ----- ROIFeatureExtractor
@@ -168,23 +136,6 @@ def test_extractor_shapes() -> None:
     assert [d.symbol for d in found[0].shape.dims[:2]] == [5, 6]
 
 
-@pytest.mark.parametrize(
-    ("shapes", "message"),
-    [
-        (["[3,4]"], "there must be at least one feature map"),
-        (["[4]", "[1,2,8,8]"], r"rois must have rank 2, got shape \[4\]"),
-        (["[3,5]", "[1,2,8,8]"], r"rois must have 4 numbers for each region, got shape \[3,5\]"),
-        (["[3,4]", "[1,2,8,8]", "[2,8,8]"], r"feature map 1 must have rank 4, got shape \[2,8,8\]"),
-        (["[3,4]", "[2,2,8,8]"], r"feature map 0 must hold one image, got shape \[2,2,8,8\]"),
-        (["[3,4]", "[1,2,8,8]", "[1,3,8,8]"], r"feature map 1 of .* \[1,3,8,8\] must have the same number of channels"),
-        (["[3,4]", *["[1,2,8,8]"] * 4], r"pyramid_scales \[4,8,16\] must have one item for each of the 4 feature maps"),
-    ],
-)
-def test_what_the_extractor_refuses(shapes: list[str], message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        extractor().infer(*map(tensor, shapes))
-
-
 # ----- TopKROIs
 
 
@@ -201,16 +152,6 @@ def test_regions_of_the_highest_probabilities() -> None:
     rois, probabilities = rois.astype(np.float64), np.array([0.5, 0.5 + 1e-12, np.nan, -np.nan, np.inf])
     found = ExperimentalDetectronTopKROIs(max_rois=5).run(rois, probabilities)
     assert found[:, 0].tolist() == [16, 4, 0, 8, 12]
-
-
-def test_top_k_shapes_and_errors() -> None:
-    op = ExperimentalDetectronTopKROIs(max_rois=3)
-    found = op.infer(tensor("[...]", dynamic), tensor("[?]", f16))
-    assert (str(found.shape), found.element_type) == ("[3,4]", f16)
-    with pytest.raises(OperatorError, match=r"rois of shape \[4,4\] and .* \[5\] must have the same number of regions"):
-        op.infer(tensor("[4,4]"), tensor("[5]"))
-    assert_refused("rois must have 4 numbers for each region, got shape [4,5]", op, tensor("[4,5]"), tensor("[4]"))
-    assert_refused("probabilities must have rank 1, got shape [4,1]", op, tensor("[4,4]"), tensor("[4,1]"))
 
 
 # ----- DetectionOutput
@@ -300,41 +241,3 @@ def test_detector_types_and_nothing(dtype: Any) -> None:
     boxes, classes, scores = detect(detector(), np.zeros((0, 2)), np.zeros((0, 4)), dtype=dtype)
     assert (boxes.shape, classes.tolist(), scores.tolist()) == ((3, 4), [0, 0, 0], [0, 0, 0])
     assert detect(detector(max_detections_per_image=0), [[0, 0.5]] * 3, dtype=dtype)[0].shape == (0, 4)
-
-
-def test_detector_shapes() -> None:
-    found = detector().infer(
-        tensor("[...]", dynamic), tensor("[2..4,?]", f16), tensor("[4..6,2..3]", f16), tensor("[...]", f16)
-    )
-    assert [str(t.shape) for t in found] == ["[3,4]", "[3]", "[3]"]
-    assert [t.element_type for t in found] == [f16, i32, f16]
-
-
-@pytest.mark.parametrize(
-    ("shapes", "message"),
-    [
-        (["[4]", "[4,8]", "[4,2]", "[1,3]"], r"rois must have rank 2, got shape \[4\]"),
-        (["[4,5]", "[4,8]", "[4,2]", "[1,3]"], r"rois must have 4 numbers for each region, got shape \[4,5\]"),
-        (["[4,4]", "[4,9]", "[4,2]", "[1,3]"], r"deltas, for num_classes 2, must have 8 numbers for each region, .*9"),
-        (["[4,4]", "[4,8]", "[4,3]", "[1,3]"], r"scores, for num_classes 2, must have 2 numbers for each region, .*3"),
-        (["[4,4]", "[4,8]", "[4,2]", "[1,4]"], r"im_info must have the shape \[1,3\], got \[1,4\]"),
-        (["[4,4]", "[...]", "[5,2]", "[1,3]"], r"rois of shape \[4,4\] and scores of shape \[5,2\] must have the same"),
-    ],
-)
-def test_what_the_detector_refuses(shapes: list[str], message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        detector().infer(*map(tensor, shapes))
-
-
-def test_detector_types_and_attributes_that_are_refused() -> None:
-    unknown = tensor("[...]")
-    with pytest.raises(OperatorError, match="rois is f32 and scores is f16: their element types must be equal"):
-        detector().infer(unknown, unknown, tensor("[...]", f16), unknown)
-    assert_refused("rois must be of a floating-point type, got i32", detector(), *[tensor("[...]", i32)] * 4)
-    with pytest.raises(OperatorError, match=r"deltas_weights must be 4 numbers, got \[1\.0, 2\.0\]"):
-        detector(deltas_weights=(1.0, 2.0)).infer(*[unknown] * 4)
-
-
-def test_codes_are_no_numbers() -> None:
-    with pytest.raises(OperatorError, match="rois must be of a floating-point type, got nf4"):
-        ExperimentalDetectronTopKROIs().infer(tensor("[...]", nf4), tensor("[...]", nf4))

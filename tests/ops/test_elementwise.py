@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.tensors import assert_refused, tensor
 
-from ovir.core.element_types import ElementType, boolean, dynamic, f32, i32, i64, nf4, u3, u8
+from ovir.core.element_types import ElementType, boolean, i64, nf4, u3
 from ovir.core.shapes import PartialShape, new_symbol
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value, from_bounds
@@ -118,45 +118,6 @@ def test_integer_division_by_zero_gives_zero_and_is_reported(op: Operator) -> No
 # --------------------------------------------------------------------------- broadcasting
 
 
-@pytest.mark.parametrize(
-    ("mode", "axis", "a", "b", "expected"),
-    [
-        ("numpy", -1, "8,1,6,1", "7,1,5", "[8,7,6,5]"),
-        ("numpy", -1, "?,3", "2..5,1", "[2..5,3]"),
-        ("numpy", -1, "...", "3", "[...]"),
-        ("none", -1, "?,3", "2..5,?", "[2..5,3]"),
-        ("explicit", -1, "...", "2,3", "[2,3]"),
-        ("pdpd", 1, "2,3,4,5", "3,4", "[2,3,4,5]"),
-        ("pdpd", 1, "2,3,4,5", "3,1", "[2,3,4,5]"),
-        ("pdpd", -1, "2,3,4,5", "4,5", "[2,3,4,5]"),
-        ("pdpd", 0, "2,3,4,5", "1,3", "[2,3,4,5]"),
-        ("pdpd", 3, "2,3,4,5", "5,1", "[2,3,4,5]"),
-        ("pdpd", 1, "?,2..5,?", "3..9", "[?,3..5,?]"),
-        ("pdpd", -1, "2,3", "", "[2,3]"),
-        ("pdpd", -1, "...", "3", "[...]"),
-    ],
-)
-def test_broadcast_shapes(mode: str, axis: int, a: str, b: str, expected: str) -> None:
-    op = ar.Add(auto_broadcast=mode, axis=axis)
-    assert str(inferred(op, tensor(a), tensor(b)).shape) == expected
-
-
-@pytest.mark.parametrize(
-    ("mode", "axis", "a", "b", "words"),
-    [
-        ("numpy", -1, "2,3", "4,3", "a of shape [2,3] and b of shape [4,3] cannot be broadcast together in mode numpy"),
-        ("none", -1, "2,3", "1,3", "a of shape [2,3] and b of shape [1,3] cannot be broadcast together in mode none"),
-        ("pdpd", 2, "2,3,4", "3", "shape [2,3,4] and b of shape [3] cannot be broadcast together in mode pdpd"),
-        ("pdpd", -1, "3", "2,3", "shape [3] and b of shape [2,3] cannot be broadcast together in mode pdpd"),
-        ("pdpd", 1, "8,1,6", "7", "shape [8,1,6] and b of shape [7] cannot be broadcast together in mode pdpd"),
-    ],
-)
-def test_shapes_that_do_not_fit(mode: str, axis: int, a: str, b: str, words: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        inferred(ar.Add(auto_broadcast=mode, axis=axis), tensor(a), tensor(b))
-    assert words in error.value.message
-
-
 def test_pdpd_values() -> None:
     a = np.zeros((2, 3, 2), np.float32)
     assert applied(ar.Add(auto_broadcast="pdpd", axis=1), a, [1.0, 2.0, 3.0], dtype=np.float32)[1].tolist() == [
@@ -167,33 +128,6 @@ def test_pdpd_values() -> None:
 
 
 # --------------------------------------------------------------------------- types
-
-
-def test_result_types() -> None:
-    assert inferred(ar.Add(), tensor("2", dynamic), tensor("2", i32)).element_type == i32
-    assert inferred(cp.Less(), tensor("2", i32), tensor("2", i32)).element_type == boolean
-    assert inferred(Select(), tensor("2", boolean), tensor("2", dynamic), tensor("2", u8)).element_type == u8
-
-
-@pytest.mark.parametrize(
-    ("op", "types", "words"),
-    [
-        (ar.Add(), (f32, i32), "a is f32 and b is i32: their element types must be equal"),
-        (ar.Add(), (boolean, boolean), "the inputs must be of a numeric type, got boolean"),
-        (cp.Equal(), (f32, i64), "a is f32 and b is i64: their element types must be equal"),
-        (lg.LogicalAnd(), (i32, i32), "the inputs must be boolean, got i32"),
-        (lg.LogicalNot(), (i32,), "data must be boolean, got i32"),
-        (lg.BitwiseAnd(), (f32, f32), "the inputs must be of an integer type or boolean, got f32"),
-        (lg.BitwiseLeftShift(), (boolean, boolean), "the inputs must be of an integer type, got boolean"),
-        (cp.IsNaN(), (i32,), "data must be of a floating-point type, got i32"),
-        (Select(), (u8, f32, f32), "cond must be boolean, got u8"),
-        (Select(), (boolean, f32, i32), "then is f32 and else is i32: their element types must be equal"),
-    ],
-)
-def test_types_that_are_refused(op: Operator, types: tuple[ElementType, ...], words: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        inferred(op, *(tensor("2", t) for t in types))
-    assert error.value.message == words
 
 
 def test_codes_are_not_computed_with() -> None:

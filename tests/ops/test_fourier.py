@@ -5,12 +5,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.tensors import assert_refused, const, tensor
+from support.tensors import const, tensor
 
-from ovir.core.element_types import f16, i16, i32, i64, u8
+from ovir.core.element_types import i64
 from ovir.core.shapes import Dimension
-from ovir.core.tensor_types import TensorType, constant_type
-from ovir.core.values import from_bounds, from_dimensions
+from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.fourier import DFT, IDFT, IRDFT, ISTFT, RDFT, STFT
 
@@ -125,36 +124,6 @@ def test_empty_and_trivial_signals() -> None:
     assert IRDFT().run(np.ones((1, 2), np.float32), np.array([0])).shape == (0,)
 
 
-@pytest.mark.parametrize(
-    ("op", "data", "sizes", "expected"),
-    [
-        (DFT(), "4,6,2", None, "[4,6,2]"),
-        (DFT(), "?,2..5,..4", None, "[?,2..5,2]"),
-        (DFT(), "4,6,2", (-1, 9), "[9,6,2]"),
-        (IDFT(), "...", (-1, 9), "[...]"),
-        (RDFT(), "8,8..11", None, "[5,8..11,2]"),
-        (RDFT(), "8,8..11", (-1, -1), "[5,8..11,2]"),
-        (RDFT(), "?,7", (3, 9), "[5,3,2]"),
-        (RDFT(), "0,7", None, "[0,7,2]"),
-        (IRDFT(), "5,6..7,2", None, "[8,6..7]"),
-        (IRDFT(), "2..4,?,?", (8, -1), "[2..6,8]"),
-        (IRDFT(), "0,7,2", None, "[0,7]"),
-    ],
-)
-def test_inference(op: Any, data: str, sizes: tuple[int, ...] | None, expected: str) -> None:
-    inputs = [tensor(data), const([1, 0])] + ([] if sizes is None else [const(sizes)])
-    assert str(op.infer(*inputs).shape) == expected
-
-
-@pytest.mark.parametrize(
-    ("op", "without_sizes", "with_sizes"),
-    [(DFT(), "[4,6,2]", "[?,?,2]"), (RDFT(), "[?,?,?,2]", "[?,?,?,2]"), (IRDFT(), "[?,?]", "[?,?]")],
-)
-def test_inference_with_unknown_axes(op: Any, without_sizes: str, with_sizes: str) -> None:
-    assert str(op.infer(tensor("4,6,2"), tensor("?", i64)).shape) == without_sizes
-    assert str(op.infer(tensor("4,6,2"), tensor("2", i32), const([3, 4])).shape) == with_sizes
-
-
 def test_sizes_that_are_known_in_part() -> None:
     value = from_dimensions(i64, [Dimension(3, 5, 7), Dimension()])
     sizes = tensor("2", i64).with_value(value)
@@ -165,45 +134,10 @@ def test_sizes_that_are_known_in_part() -> None:
     assert str(RDFT().infer(tensor("4,6"), const([0, 1]), sizes).shape) == "[3..5,?,2]"
 
 
-@pytest.mark.parametrize(
-    ("op", "inputs", "message"),
-    [
-        (DFT(), (tensor("4,6,2"), const([2])), "axis 2 is outside [-2, 1] of a tensor of rank 2"),
-        (RDFT(), (tensor("4,6,2"), const([-4])), "axis -4 is outside [-3, 2]"),
-        (IRDFT(), (tensor("4,6,2"), const([0, -2])), "axes [0,-2] are not distinct"),
-        (DFT(), (tensor("4,6,3"), const([0])), "last dimension of data must be 2, for complex numbers; got"),
-        (DFT(), (tensor("2"), const([0])), "data must have rank 2 or more, got shape [2]"),
-        (RDFT(), (tensor(""), const([0])), "data must have rank 1 or more, got shape []"),
-        (DFT(), (tensor("4,2"), tensor("2", i64)), "axes has 2 elements, but data of shape [4,2] has only 1"),
-        (DFT(), (tensor("4,2"), tensor("", i64)), "axes must have rank 1, got shape []"),
-        (DFT(), (tensor("4,2"), tensor("1", u8)), "axes must be i32 or i64, got u8"),
-        (DFT(), (tensor("4,2", u8), const([0])), "data must be f16, bf16, f32 or f64, got u8"),
-        (DFT(), (tensor("..."), const([0]), const([1, 2])), "axes of shape [1] and signal_size of shape [2] must have"),
-        (DFT(), (tensor("4,2"), const([0]), const([-2])), "signal_size must not be below -1, got [-2]"),
-        (DFT(), (tensor("4,2"), const([0]), tensor("1")), "signal_size must be i32 or i64, got f32"),
-        (RDFT(), (tensor("4,2"), const([])), "axes must name at least one axis, got none"),
-    ],
-)
-def test_errors(op: Any, inputs: tuple[TensorType, ...], message: str) -> None:
-    assert_refused(message, op, *inputs)
-
-
-def test_errors_that_only_the_run_finds() -> None:
-    data = np.ones((4, 2), np.float32)
-    with pytest.raises(OperatorError, match=r"axis 1 is outside \[-1, 0\]"):
-        DFT().run(data, np.array([1]))
-    with pytest.raises(OperatorError, match=r"an element for each of the axes \[0\], got shape \[2\]"):
-        DFT().run(data, np.array([0]), np.array([3, 3]))
-
-
 # --------------------------------------------------------------------------- short frames
 
 
 RNG = np.random.default_rng(0)
-
-
-def scalar(lower: float, upper: float) -> TensorType:
-    return tensor("", i64).with_value(from_bounds(i64, np.array(lower), np.array(upper)))
 
 
 def stft(signal: Array, window: Array, size: int, step: int, **attributes: bool) -> Array:
@@ -291,86 +225,6 @@ def test_istft_without_windows_or_frames_is_zero() -> None:
     assert istft(data[:, :0], np.ones(4, np.float32), 4, 2).tolist() == [0] * 4
     assert istft(data[:, :1], np.ones(4, np.float32), 4, 1 << 40).shape == (4,)
     assert istft(np.ones((0, 3, 2, 2), np.float32), np.ones(4, np.float32), 4, 2).shape == (0, 6)
-
-
-@pytest.mark.parametrize(
-    ("signal", "size", "step", "expected"),
-    [
-        ("56", const(11), const(3), "[16,6,2]"),
-        ("3,56", const(11), const(3), "[3,16,6,2]"),
-        ("?,15..18", const(8), const(4), "[?,2..3,5,2]"),
-        ("?", const(8), const(4), "[1..,5,2]"),
-        ("...", const(8), const(4), "[...]"),
-        ("20", tensor("", i64), const(4), "[1..5,1..11,2]"),
-        ("20", const(8), tensor("", i32), "[1..13,5,2]"),
-        ("20", scalar(8, 10), scalar(2, 4), "[3..7,5..6,2]"),
-    ],
-)
-def test_stft_inference(signal: str, size: TensorType, step: TensorType, expected: str) -> None:
-    assert str(STFT().infer(tensor(signal), tensor("?"), size, step).shape) == expected
-    if expected == "[3,16,6,2]":
-        turned = STFT(transpose_frames=True).infer(tensor(signal), tensor("?"), size, step)
-        assert str(turned.shape) == "[3,6,16,2]"
-
-
-@pytest.mark.parametrize(
-    ("data", "size", "step", "plain", "centered"),
-    [
-        ("6,16,2", const(10), const(3), "[55]", "[45]"),
-        ("6,16,2", const(11), const(3), "[56]", "[46]"),
-        ("?,?,2..5,?", const(8), const(4), "[?,12..24]", "[?,4..16]"),
-        ("5,..3,2", const(8), const(4), "[8..16]", "[..8]"),
-        ("5,4,2", scalar(8, 9), const(4), "[20..21]", "[12..13]"),
-        ("5,4,2", tensor("", i64), const(4), "[13..]", "[12..13]"),
-        ("...", const(8), const(4), "[...]", "[...]"),
-    ],
-)
-def test_istft_inference(data: str, size: TensorType, step: TensorType, plain: str, centered: str) -> None:
-    for center, expected in ((False, plain), (True, centered)):
-        assert str(ISTFT(center=center).infer(tensor(data), tensor("?"), size, step).shape) == expected
-
-
-def test_the_length_that_is_given() -> None:
-    inputs = tensor("2,5,?,2"), tensor("8"), const(8), const(4)
-    assert str(ISTFT().infer(*inputs, const(30)).shape) == "[2,30]"
-    assert str(ISTFT().infer(*inputs, tensor("1", i32)).shape) == "[2,?]"
-    assert ISTFT().infer(*inputs, scalar(3, 7)).shape[1] == Dimension(3, 7)
-
-
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ((tensor("10"), tensor("8"), const(11), const(3)), "frame_size 11 is longer than"),
-        ((tensor("1,2,30"), tensor("8"), const(11), const(3)), "signal must have rank 1 or 2, got"),
-        ((tensor("30"), tensor("2,4"), const(11), const(3)), "window must have rank 1, got shape"),
-        ((tensor("30"), tensor("12.."), const(11), const(3)), "has 12.. elements, but a frame"),
-        ((tensor("30"), tensor("0"), const(11), const(3)), "window must have at least one element"),
-        ((tensor("30"), tensor("8"), const(0), const(3)), "frame_size must be above 0, got 0"),
-        ((tensor("30"), tensor("8"), const(11), const(-3)), "frame_step must be above 0, got -3"),
-        ((tensor("30"), tensor("8"), tensor("1", i64), const(3)), "frame_size must have rank 0, got shape"),
-        ((tensor("30"), tensor("8"), const(11), tensor("", i16)), "frame_step must be i32 or i64, got i16"),
-        ((tensor("30", f16), tensor("8"), const(11), const(3)), "signal is f16 and window is f32"),
-        ((tensor("30", i32), tensor("8", i32), const(11), const(3)), "signal must be of a floating-point type, got"),
-    ],
-)
-def test_stft_errors(inputs: tuple[TensorType, ...], message: str) -> None:
-    assert_refused(message, STFT(), *inputs)
-
-
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ((tensor("6,16"), const(11)), "data must have rank 3 or 4, got shape [6,16]"),
-        ((tensor("2,5,?,2"), const(11)), "dimension 1 of data [2,5,?,2] must be 6, which is frame_size // 2"),
-        ((tensor("6,16,3"), const(11)), "last dimension of data must be 2, for complex numbers; got"),
-        ((tensor("6,16,2"), const(11), constant_type(np.array([3, 4]))), "signal_length must be a scalar or"),
-        ((tensor("6,16,2"), const(11), const(-1)), "signal_length must not be negative, got -1"),
-        ((tensor("6,16,2"), const(11), tensor("")), "signal_length must be i32 or i64, got f32"),
-    ],
-)
-def test_istft_errors(inputs: tuple[TensorType, ...], message: str) -> None:
-    data, size, *length = inputs
-    assert_refused(message, ISTFT(), data, tensor("7"), size, const(3), *length)
 
 
 def test_errors_of_the_run() -> None:

@@ -5,12 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 from support.builder import Net
-from support.tensors import assert_refused, tensor
 
 import ovir
 from ovir import opset8 as ops
-from ovir.core.element_types import i32, i64
-from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.gather import GatherND5, GatherND8, GatherTree
 
@@ -31,45 +28,6 @@ def gather(
     attributes = {"batch_dims": batch_dims} if opset > 1 else {}
     net.result(net.op("Gather", *inputs, opset=opset, name="pick", **attributes))
     return net
-
-
-@pytest.mark.parametrize(
-    ("data", "indices", "axis", "batch_dims", "shape"),
-    [
-        ("3,4", "2", 0, 0, "[2,4]"),
-        ("3,4", "", 1, 0, "[3]"),
-        ("3,4", "2,5", -1, 0, "[3,2,5]"),
-        ("1..7,3,?", "2..5,?", 1, 0, "[1..7,2..5,?,?]"),
-        ("2,5,3", "2,4", 1, 1, "[2,4,3]"),
-        ("1..4,5,3", "2..6,4", 1, 1, "[2..4,4,3]"),
-        ("2,5,3", "2,4", 2, -1, "[2,5,4]"),
-        ("...", "2", 0, 0, "[...]"),
-        ("3,4", "...", 0, 0, "[...]"),
-        ("3,4,5", "2,2", None, 0, "[?,?,?,?]"),
-        ("3,4,5", "3,2", None, 1, "[3,?,?]"),
-    ],
-)
-def test_shapes(data: str, indices: str, axis: int | None, batch_dims: int, shape: str) -> None:
-    assert str(gather(data, indices, axis, batch_dims=batch_dims).model().outputs[0].shape) == shape
-
-
-@pytest.mark.parametrize(
-    ("net", "message"),
-    [
-        (gather("3,4", "2", 2), r"axis 2 is outside \[-2, 1\] for data of shape \[3,4\]"),
-        (gather("3,4", "2", -3), r"axis -3 is outside \[-2, 1\]"),
-        (gather("3,4", "2", [0, 1]), r"axis must be a scalar or have one element, got shape \[2\]"),
-        (gather("", "2", 0), r"data must have rank 1 or more"),
-        (gather("3,4", "2", 0, types="f32 f32"), r"indices must be of an integer type, got f32"),
-        (gather("3,4", "3", 0, batch_dims=1), r"batch_dims 1 must not exceed axis 0"),
-        (gather("3,4,5", "3", 2, batch_dims=2), r"batch_dims 2 is outside \[-1, 1\]"),
-        (gather("3,4", "2,2", 1, batch_dims=-3), r"batch_dims -3 is outside \[-2, 2\]"),
-        (gather("2,5,3", "4,4", 1, batch_dims=1), r"data \[2,5,3\] and indices \[4,4\] must be equal in the first 1"),
-    ],
-)
-def test_refused(net: Net, message: str) -> None:
-    with pytest.raises(ovir.ModelError, match=rf"layer 3 'pick' \(Gather, opset8\): {message}"):
-        net.model()
 
 
 @pytest.mark.parametrize("opset", [1, 7, 8])
@@ -130,35 +88,6 @@ def elements(data: str, indices: str, axis: int = 0, types: str = "f32 i64") -> 
     inputs = net.parameter("data", data, data_type), net.parameter("indices", indices, index_type)
     net.result(net.op("GatherElements", *inputs, opset=6, axis=axis, name="pick"))
     return net
-
-
-@pytest.mark.parametrize(
-    ("data", "indices", "axis", "shape"),
-    [
-        ("2,2", "2,3", 1, "[2,3]"),
-        ("4,1..5,?", "?,3..9,2..6", 2, "[4,3..5,2..6]"),
-        ("4,5", "...", 1, "[4,?]"),
-        ("...", "?,3", 1, "[?,3]"),
-        ("...", "...", 0, "[...]"),
-    ],
-)
-def test_element_shapes(data: str, indices: str, axis: int, shape: str) -> None:
-    assert str(elements(data, indices, axis).model().outputs[0].shape) == shape
-
-
-@pytest.mark.parametrize(
-    ("net", "message"),
-    [
-        (elements("2,2", "2,2", 2), r"axis 2 is outside \[-2, 1\] for data of shape \[2,2\]"),
-        (elements("", ""), "data must have rank 1 or more"),
-        (elements("2,2", "2"), r"data \[2,2\] and indices \[2\] must have the same rank"),
-        (elements("4,4", "4,5"), r"data \[4,4\] and indices \[4,5\] must have equal dimensions except axis 0"),
-        (elements("4", "4", types="f32 u32"), "indices must be (of type )?i32 or i64, got u32"),
-    ],
-)
-def test_elements_refused(net: Net, message: str) -> None:
-    with pytest.raises(ovir.ModelError, match=message):
-        net.model()
 
 
 @pytest.mark.parametrize(
@@ -224,39 +153,6 @@ def test_version_5_makes_the_batch_one_dimension() -> None:
     assert found == ["GatherND-5 does not allow negative indices; they are counted from the end"]
 
 
-def test_index_outside() -> None:
-    with pytest.raises(OperatorError, match=r"indices\[...,1\]\[1\] = 3 is outside \[-3, 2\]"):
-        GatherND8().run(CUBE, np.array([[0, 0], [1, 3]]))
-
-
-@pytest.mark.parametrize(
-    ("op", "data", "indices", "expected"),
-    [
-        (GatherND8(), "[?,3,4]", "[?,2..3,1]", "[?,2..3,3,4]"),
-        (GatherND8(batch_dims=1), "[?,3,4]", "[5,2..3,1]", "[5,2..3,4]"),
-        (GatherND8(batch_dims=2), "[2,?,4,5]", "[?,3,1]", "[2,3,5]"),
-        (GatherND5(batch_dims=2), "[2,?,4,5]", "[?,3,1]", "[6,5]"),
-        (GatherND8(), "[2,3,4]", "[2,?]", "[...]"),
-        (GatherND8(), "[...]", "[2,1]", "[...]"),
-    ],
-)
-def test_gather_nd_shapes(op: Any, data: str, indices: str, expected: str) -> None:
-    assert str(op.infer(tensor(data), tensor(indices, i64)).shape) == expected
-
-
-@pytest.mark.parametrize(
-    ("op", "data", "indices", "message"),
-    [
-        (GatherND8(), "[2,3]", "[1,3]", "indices [1,3] holds tuples of 3 indices, but data [2,3] has only 2"),
-        (GatherND8(batch_dims=1), "[2,3]", "[3,1]", "data [2,3] and indices [3,1] must be equal in the first 1"),
-        (GatherND8(batch_dims=2), "[2,3]", "[2,3,1]", "data must have rank 3 or more, got shape [2,3]"),
-        (GatherND8(), "[2,3]", "[]", "indices must have rank 1 or more, got shape []"),
-    ],
-)
-def test_what_gather_nd_refuses(op: Any, data: str, indices: str, message: str) -> None:
-    assert_refused(message, op, tensor(data), tensor(indices, i64))
-
-
 STEPS = np.array([[[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]]])
 PARENTS = np.array([[[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]]])
 
@@ -277,21 +173,6 @@ def test_gather_tree(length: int, end: int, expected: Any, dtype: Any) -> None:
     result = GatherTree().run(*inputs)
     assert result[:, 0].tolist() == expected
     assert result.dtype == dtype
-
-
-def test_gather_tree_inference_and_wrong_parents() -> None:
-    inputs = tensor("[?,2,3]"), tensor("[4,?,..5]"), tensor("[2]"), tensor("[]")
-    assert str(GatherTree().infer(*inputs).shape) == "[4,2,3]"
-    with pytest.raises(OperatorError) as caught:
-        GatherTree().infer(tensor("[4,2,3]"), tensor("[4,2,3]"), tensor("[3]"), tensor("[]"))
-    assert str(caught.value) == (
-        "step_ids of shape [4,2,3] and max_seq_len of shape [3] must have the same number of batches (dimensions 1 and 0)"
-    )
-    with pytest.raises(OperatorError) as caught:
-        GatherTree().infer(tensor("[4,2,3]", i32), tensor("[4,2,3]"), tensor("[2]"), tensor("[]"))
-    assert str(caught.value) == "step_ids is i32 and parent_ids is f32: their element types must be equal"
-    with pytest.raises(OperatorError, match="parent 3 of step 2 is not a beam: there are 3 beams"):
-        GatherTree().run(STEPS, PARENTS + (PARENTS == 2), np.array([3]), np.array(0))
 
 
 def test_gather_nd_of_an_empty_batch() -> None:

@@ -5,15 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 from support.builder import Net
-from support.tensors import assert_refused
 
-from ovir.core.element_types import ElementType, boolean, dynamic, f16, f32, i8, i32, i64, nf4, u8
+from ovir.core.element_types import ElementType, dynamic, f16, f32, i8, i32, i64, nf4, u8
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_bounds
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.operator import Operator
-from ovir.ops.generate import Eye, OneHot1, OneHot16, Range1, Range4
+from ovir.ops.generate import Eye, OneHot1, OneHot16, Range4
 
 
 def tensor(shape: str, element_type: ElementType = i64) -> TensorType:
@@ -78,20 +77,6 @@ def test_range_by_bounds() -> None:
     assert op.infer(const(0), between(0, np.inf, symbol=6), const(1)).shape[0].symbol == 6
 
 
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ([const(0), const([5, 5]), const(1)], "stop must have rank 0, got shape [2]"),
-        ([const(0), const(5), const(0)], "step must not be 0"),
-        ([const(0), const(5), const(0.5, np.float32)], "step must not be 0, which 0.5 becomes as i64"),
-        ([const(0), const(np.inf, np.float32), const(1)], "stop must be finite, got inf"),
-        ([tensor("", boolean), const(5), const(1)], "start must be of a numeric type, got boolean"),
-    ],
-)
-def test_range_errors(inputs: list[TensorType], message: str) -> None:
-    assert_refused(message, Range4(output_type=i64), *inputs)
-
-
 def test_range_needs_a_type() -> None:
     with pytest.raises(OperatorError, match="output_type must be of a numeric type, got dynamic"):
         Range4(output_type=dynamic).infer(const(0), const(1), const(1))
@@ -99,13 +84,6 @@ def test_range_needs_a_type() -> None:
         Range4(output_type=nf4).infer(const(0), const(1), const(1))
     assert error.value.hint is not None
     assert error.value.hint.startswith("numeric types are bf16, f16, f32, f64, i4, ")
-
-
-def test_first_range_has_the_type_of_its_inputs() -> None:
-    assert inferred(Range1(), const(0, np.int32), tensor("", dynamic), const(1, np.int32)) == "i32[?]"
-    assert inferred(Range1(), *(const(v, np.float32) for v in (0, 1, 0.4))) == "f32[3]"
-    with pytest.raises(OperatorError, match="start is i64 and stop is f32: their element types must be equal"):
-        Range1().infer(const(0), const(1, np.float32), const(1))
 
 
 def test_range_over_a_dimension_has_its_size() -> None:
@@ -143,26 +121,6 @@ def test_eye(rows: int, columns: int, diagonal: int, batch: list[int] | None) ->
     assert inferred(op, *map(const, inputs)) == f"i32{PartialShape(expected.shape)}"
 
 
-def test_eye_of_unknown_sizes() -> None:
-    op, one = Eye(output_type=f32), const(1)
-    assert inferred(op, tensor(""), const(3), one) == "f32[?,3]"
-    assert inferred(op, const(2), const(3), one, tensor("2")) == "f32[?,?,2,3]"
-    assert inferred(op, const(2), const(3), one, tensor("?")) == "f32[...]"
-
-
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ([const(-1), const(1), const(0)], "num_rows must not be negative, got -1"),
-        ([const([1, 2]), const(1), const(0)], "num_rows must be a scalar or have one element, got shape [2]"),
-        ([const(1, np.uint8), const(1), const(0)], "num_rows must be i32 or i64, got u8"),
-        ([const(1), const(1), const(0), const(1)], "batch_shape must have rank 1, got shape []"),
-    ],
-)
-def test_eye_errors(inputs: list[TensorType], message: str) -> None:
-    assert_refused(message, Eye(output_type=f32), *inputs)
-
-
 # ----- OneHot
 
 
@@ -191,18 +149,3 @@ def test_one_hot_shape() -> None:
     assert OneHot1().infer(tensor("2"), depth, value, value).shape[0] == Dimension(2, 5)
     assert inferred(OneHot1(), tensor("2"), tensor(""), value, value) == "f32[?,2]"
     assert inferred(OneHot1(), tensor("..."), const(4), value, value) == "f32[...]"
-
-
-@pytest.mark.parametrize(
-    ("axis", "inputs", "message"),
-    [
-        (3, [tensor("2"), const(4), const(1), const(0)], "axis 3 is outside [-2, 1] of a tensor of rank 2"),
-        (0, [tensor("2"), const(-4), const(1), const(0)], "depth must not be negative, got -4"),
-        (0, [tensor("2"), const([4]), const(1), const(0)], "depth must have rank 0, got shape [1]"),
-        (0, [tensor("2", f32), const(4), const(1), const(0)], "indices must be of an integer type, got f32"),
-        (0, [tensor("2"), const(4), const(1), const(0, np.int32)],
-         "on_value is i64 and off_value is i32: their element types must be equal"),
-    ],
-)  # fmt: skip
-def test_one_hot_errors(axis: int, inputs: list[TensorType], message: str) -> None:
-    assert_refused(message, OneHot1(axis=axis), *inputs)

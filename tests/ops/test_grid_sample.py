@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import assert_refused, tensor
 
-from ovir.core.element_types import f16, i32, nf4, u8
-from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.grid_sample import GridSample
 
@@ -139,33 +136,3 @@ def test_empty_data() -> None:
     assert not GridSample().run(np.ones((1, 2, 0, 4), np.float32), grid).any()
     with pytest.raises(OperatorError, match="has no pixels to sample"):
         GridSample(padding_mode="border").run(np.ones((1, 2, 0, 4), np.float32), grid)
-
-
-@pytest.mark.parametrize(
-    ("data", "grid", "expected"),
-    [
-        ("1,3,100,100", "1,10,20,2", "[1,3,10,20]"),
-        ("1..4,3,?,?", "3..8,2..5,?,?", "[3..4,3,2..5,?]"),
-        ("...", "1..3,5,?,2", "[1..3,?,5,?]"),
-        ("2,3,4,5", "...", "[2,3,?,?]"),
-        ("...", "...", "[?,?,?,?]"),
-    ],
-)
-def test_inference(data: str, grid: str, expected: str) -> None:
-    result = GridSample().infer(tensor(data, u8), tensor(grid, f16))
-    assert (str(result.shape), result.element_type) == (expected, u8)
-
-
-@pytest.mark.parametrize(
-    ("data", "grid", "message"),
-    [
-        (tensor("2,3,4,5"), tensor("1,3,3,2"), "data of shape [2,3,4,5] and grid of shape [1,3,3,2] must have"),
-        (tensor("2,4,5"), tensor("2,3,3,2"), "data must have rank 4, got shape [2,4,5]"),
-        (tensor("2,3,4,5"), tensor("2,3,2"), "grid must have rank 4, got shape [2,3,2]"),
-        (tensor("2,3,4,5"), tensor("2,3,3,3"), "the last dimension of grid must be 2, for x and y; got [2,3,3,3]"),
-        (tensor("2,3,4,5"), tensor("2,3,3,2", i32), "grid must be of a floating-point type, got i32"),
-        (tensor("2,3,4,5"), tensor("2,3,3,2", nf4), "grid must be of a floating-point type, got nf4"),
-    ],
-)
-def test_errors(data: TensorType, grid: TensorType, message: str) -> None:
-    assert_refused(message, GridSample(), data, grid)

@@ -5,9 +5,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.tensors import assert_refused, tensor
 
-from ovir.core.element_types import ElementType, boolean, f16, f32, i32, i64
+from ovir.core.element_types import ElementType
 from ovir.diagnostics.codes import Code
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
@@ -64,41 +63,3 @@ def test_offsets_out_of_order(ends: list[int]) -> None:
 def test_nothing_to_multiply() -> None:
     assert product(numbers((0, 2)), numbers((2, 3, 2)), np.int32([0, 0])).shape == (0, 3)
     assert product(numbers((4, 0)), numbers((1, 3, 0)), np.int32([4])).tolist() == np.zeros((4, 3)).tolist()
-
-
-@pytest.mark.parametrize(
-    ("shapes", "expected"),
-    [
-        (["6,3", "2,4,3", "2"], "[6,4]"),
-        (["?,3", "?,4..5,3", "?"], "[?,4..5]"),
-        (["6,3", "...", "..."], "[6,?]"),
-        (["...", "2,4,3", "2"], "[...]"),
-        (["2,6,3", "2,4,3"], "[2,6,4]"),
-        (["1..3,?,3", "2..5,4..5,?"], "[2..3,?,4..5]"),
-        (["2,6,3", "2,4,3", "0"], "[2,6,4]"),
-        (["2,6,3", "2,4,3", "..."], "[2,6,4]"),
-    ],
-)
-def test_shapes(shapes: list[str], expected: str) -> None:
-    types = [f32, f32, i64]
-    assert str(GroupedMatMul().infer(*map(tensor, shapes, types[: len(shapes)])).shape) == expected
-
-
-@pytest.mark.parametrize(
-    ("shapes", "types", "message"),
-    [
-        (["6,3", "2,4,3"], [f32, f32], "offsets are missing: a of shape [6,3] needs the ends of its groups"),
-        (["6,3", "2,3,4", "2"], [f32, f32, i32], "shape [6,3] and b of shape [2,3,4] must have the same number"),
-        (["6,3", "2,4,3", "3"], [f32, f32, i32], "offsets of shape [3] and b of shape [2,4,3] must have the same"),
-        (["6,3", "2,4,3", "2,1"], [f32, f32, i32], "offsets must have rank 1, got shape [2,1]"),
-        (["6,3", "2,4,3", "2"], [f32, f32, f32], "offsets must be i32 or i64, got f32"),
-        (["6,3", "2,4,3", "2"], [f32, f16, i32], "a is f32 and b is f16"),
-        (["6,3", "2,4,3", "2"], [boolean, boolean, i32], "a must be of a numeric type, got boolean"),
-        (["2,6,3", "3,4,3"], [f32, f32], "shape [2,6,3] and b of shape [3,4,3] must have the same number"),
-        (["2,6,3", "2,4,3", "2"], [f32, f32, i32], "is already divided into groups"),
-        (["3,6", "4,6", "2"], [f32, f32, i32], "b must have rank 3, got shape [4,6]"),
-        (["3", "2,4,3", "2"], [f32, f32, i32], "a must have rank 2 or 3, got shape [3]"),
-    ],
-)
-def test_what_is_refused(shapes: list[str], types: list[ElementType], message: str) -> None:
-    assert_refused(message, GroupedMatMul(), *map(tensor, shapes, types))

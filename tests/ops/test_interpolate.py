@@ -10,7 +10,7 @@ from support.tensors import const, tensor
 
 import ovir
 from ovir import opset13 as ops
-from ovir.core.element_types import bf16, boolean, dynamic, f16, f32, i64, u8
+from ovir.core.element_types import bf16, f16, f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_bounds
@@ -263,60 +263,7 @@ def test_version_1_takes_axes_in_ascending_order() -> None:
     assert seen == ["axes [1, 0] are resized in ascending order; the specification says in the given order"]
 
 
-def test_version_1_faults() -> None:
-    for mode, message in (("area", "mode 'area' is not defined by the specification"), ("", "'mode' is missing")):
-        attributes = {"mode": mode} if mode else {}
-        with pytest.raises(OperatorError, match=message):
-            Interpolate1(axes=(0,), **attributes).run(np.zeros(3, np.float32), np.array([4]))
-    with pytest.raises(OperatorError, match="target_spatial_shape must be of an integer type, got f32"):
-        Interpolate1(axes=(0,), mode="nearest").infer(tensor("3"), tensor("1"))
-
-
 # --------------------------------------------------------------------------- inference
-
-
-@pytest.mark.parametrize(
-    ("shape", "sizes", "axes", "pads", "expected"),
-    [
-        ("1,2,3,4", [5, 7], [2, 3], (), "[1,2,5,7]"),
-        ("1,2,3,4", [5, 7], [3, 1], (), "[1,7,3,5]"),
-        ("?,2..5,?,4", [5, 7], [2, 3], (), "[?,2..5,5,7]"),
-        ("?,2..5,3,4", [5, 7], [2, 3], (1, 2, 3, 4, 5), "[1..,4..7,5,7]"),
-        ("3,4", [5, 7], None, (), "[5,7]"),
-        ("...", [5, 7], [2, 3], (), "[...]"),
-        ("...", [5, 7], None, (), "[...]"),
-    ],
-)
-def test_inference_by_sizes(
-    shape: str, sizes: list[int], axes: list[int] | None, pads: tuple[int, ...], expected: str
-) -> None:
-    op = Interpolate11(pads_begin=pads)
-    result = op.infer(tensor(shape, u8), const(sizes), None if axes is None else const(axes))
-    assert str(result) == f"u8{expected}"
-
-
-@pytest.mark.parametrize(
-    ("shape", "scales", "expected"),
-    [
-        ("1,2,3,4", [2, 0.5], "[1,2,6,2]"),
-        ("1,2,30,4", [1 / 3, 1], "[1,2,10,4]"),
-        ("1,2,8..16,?", [1.5, 2], "[1,2,12..24,?]"),
-        ("1,2,3..,..7", [1.5, 0.5], "[1,2,4..,..3]"),
-        ("...", [1.5, 0.5], "[...]"),
-    ],
-)
-def test_inference_by_scales(shape: str, scales: list[float], expected: str) -> None:
-    op = Interpolate4(shape_calculation_mode="scales")
-    result = op.infer(tensor(shape), tensor("?", i64), const(scales, f32), const([2, 3]))
-    assert str(result.shape) == expected
-
-
-def test_what_is_not_known() -> None:
-    assert str(Interpolate11().infer(tensor("1,2,3"), tensor("1", i64), tensor("1", i64)).shape) == "[?,?,?]"
-    assert str(Interpolate11().infer(tensor("1,2,3"), tensor("?", i64), const([1])).shape) == "[1,?,3]"
-    assert str(Interpolate11().infer(tensor("1,2,3", dynamic), tensor("...", i64), const([1]))) == "dynamic[1,?,3]"
-    by_scales = Interpolate11(shape_calculation_mode="scales")
-    assert str(by_scales.infer(tensor("1,2,3"), tensor("1"), const([1])).shape) == "[1,?,3]"
 
 
 def test_scales_between_bounds() -> None:
@@ -341,37 +288,3 @@ def test_sizes_of_another_tensor_keep_their_symbols(tmp_path: Path) -> None:
     assert str(doubled.shape) == "[1,8,?,4..10]"
     given = next(port for port in model.inputs if "large" in port.layer.name)
     assert [dim.symbol for dim in joined.shape][2:] == [dim.symbol for dim in given.shape][2:]
-
-
-@pytest.mark.parametrize(
-    ("attributes", "inputs", "message"),
-    [
-        ({}, (tensor("3,4"), const([5])), r"scales_or_sizes must have one element for each of the axes \[0,1\], got 1"),
-        ({}, (tensor("3,4"), const([5, 6, 7])), r"scales_or_sizes must .* element for each of the axes \[0,1\], got 3"),
-        ({}, (tensor("3,4"), const([[5, 6]])), r"scales_or_sizes must have rank 1, got shape \[1,2\]"),
-        ({}, (tensor("3,4"), const([5, -6])), r"scales_or_sizes must not be negative, got \[5,-6\]"),
-        ({}, (tensor("3,4"), const([5]), const([2])), r"axes \[2\] must be in \[0, 1\], because image has rank 2"),
-        ({}, (tensor("3,4"), const([5]), const([-1])), r"axes \[-1\] must be in \[0, 1\], because image has rank 2"),
-        ({}, (tensor("3,4"), const([5, 5]), const([1, 1])), r"axes \[1,1\] are not distinct"),
-        ({}, (tensor("3,4"), const([5]), const(1)), r"axes must have rank 1, got shape \[\]"),
-        ({}, (tensor("3", boolean), const([5])), "image must be of a numeric type of at least 8 bits, got boolean"),
-        ({}, (tensor("3"), const([5], f32)), "scales_or_sizes must be of an integer type, got f32"),
-        ({"by": "scales"}, (tensor("3"), const([5])), "scales_or_sizes must be of a floating-point type, got i64"),
-        ({"by": "scales"}, (tensor("3"), const([0], f32)), r"scales_or_sizes must be positive and finite, got \[0.0\]"),
-        ({"by": "scales"}, (tensor("3"), const([np.inf], f32)), r"scales_or_sizes must be positive and .* got \[inf\]"),
-        ({"mode": "bicubic_pillow"}, (tensor("3,4,5"), const([1, 1, 1])), r"mode .* height and width, got \[0,1,2\]"),
-    ],
-)
-def test_faults(attributes: dict[str, str], inputs: tuple[TensorType, ...], message: str) -> None:
-    names = {"by": "shape_calculation_mode"}
-    op = Interpolate11(**{names.get(key, key): value for key, value in attributes.items()})
-    with pytest.raises(OperatorError, match=message):
-        op.infer(*inputs)
-
-
-def test_faults_of_the_run() -> None:
-    data = np.zeros((3, 4), np.float32)
-    with pytest.raises(OperatorError, match=r"scales_or_sizes .* element for each of the axes \[1\], got shape \[2\]"):
-        Interpolate11().run(data, np.array([1, 2]), np.array([1]))
-    with pytest.raises(OperatorError, match=r"scales_or_sizes must not be negative, got \[-2\]"):
-        Interpolate11().run(data, np.array([-2]), np.array([1]))

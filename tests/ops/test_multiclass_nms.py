@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import assert_refused, tensor
+from support.tensors import tensor
 
-from ovir.core.element_types import bf16, f16, f32, f64, i16, i32, i64
+from ovir.core.element_types import bf16, f16, f64, i32
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.multiclass_nms import MatrixNms, MulticlassNms8, MulticlassNms9
@@ -224,22 +224,6 @@ def test_shapes(cls: Any, boxes: str, scores: str, attributes: dict[str, Any], r
     assert [str(t) for t in found] == [f"f16[{rows},6]", f"i32[{rows},1]", f"i32[{images}]"]
 
 
-@pytest.mark.parametrize(
-    ("boxes", "scores", "roisnum", "rows", "images"),
-    [
-        ("[2,6,4]", "[2,6]", "[3]", "..36", "3"),
-        ("[2,?,4]", "[?,6]", "[?]", "?", "?"),
-        ("[2..4,6..9,4]", "[?,?]", "[..3]", "..108", "..3"),
-        ("[...]", "[2,6]", "[3]", "..36", "3"),
-        ("[2,6,4]", "[...]", "[3]", "..36", "3"),
-        ("[2,6,4]", "[2,6]", "[...]", "?", "?"),
-    ],
-)
-def test_shapes_of_boxes_of_one_class_each(boxes: str, scores: str, roisnum: str, rows: str, images: str) -> None:
-    found = MulticlassNms9().infer(tensor(boxes), tensor(scores), tensor(roisnum, i32))
-    assert [str(t) for t in found] == [f"f32[{rows},6]", f"i64[{rows},1]", f"i64[{images}]"]
-
-
 @pytest.mark.parametrize("cls", ALL)
 def test_of_constants_the_number_of_rows_is_known(cls: Any) -> None:
     found = cls().infer(constant_type(BOXES), constant_type(np.zeros_like(SCORES) - 1))
@@ -262,27 +246,3 @@ def test_of_constants_the_number_of_rows_is_known(cls: Any) -> None:
 def test_refused(cls: Any, boxes: TensorType, scores: TensorType, message: str) -> None:
     with pytest.raises(OperatorError, match=message):
         cls().infer(boxes, scores)
-
-
-@pytest.mark.parametrize(
-    ("boxes", "scores", "roisnum", "message"),
-    [
-        ("[2,6,4]", "[2,5]", tensor("[3]", i64), r"boxes .* and scores of shape \[2,5\] must have the same number"),
-        ("[2,6,4]", "[3,6]", tensor("[3]", i64), r"boxes .* and scores of shape \[3,6\] must have the same number"),
-        ("[2,6,4]", "[1,2,6]", tensor("[3]", i64), r"scores, as there is roisnum, .* have rank 2, got shape \[1,2,6\]"),
-        ("[2,6,5]", "[2,6]", tensor("[3]", i64), "a box must have 4 coordinates"),
-        ("[6,4]", "[2,6]", tensor("[3]", i64), "boxes must have rank 3"),
-        ("[2,6,4]", "[2,6]", tensor("[]", i64), r"roisnum must have rank 1, got shape \[\]"),
-        ("[2,6,4]", "[2,6]", tensor("[3]", i16), "roisnum must be i32 or i64, got i16"),
-    ],
-)
-def test_refused_roisnum(boxes: str, scores: str, roisnum: TensorType, message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        MulticlassNms9().infer(tensor(boxes), tensor(scores), roisnum)
-
-
-def test_refused_attributes_of_one_operation() -> None:
-    inputs = tensor("[1,6,4]"), tensor("[1,2,6]")
-    assert_refused("nms_eta must be in [0, 1], got 1.5", MulticlassNms9(nms_eta=1.5), *inputs)
-    assert_refused("output_type must be i32 or i64, got f32", MatrixNms(output_type=f32), *inputs)
-    assert MulticlassNms8(output_type=i64).infer(*inputs)[1].element_type == i64

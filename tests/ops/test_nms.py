@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import assert_refused, tensor
+from support.tensors import tensor
 
-from ovir.core.element_types import ElementType, bf16, boolean, dynamic, f16, f32, f64, i32, i64, nf4
+from ovir.core.element_types import ElementType, bf16, boolean, dynamic, f16, f32, i32, i64, nf4
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
@@ -257,12 +257,6 @@ def test_of_constants_the_number_of_rows_is_known() -> None:
     assert [str(t.shape) for t in found] == ["[2,3]", "[2,3]", "[1]"]
 
 
-def test_rotated_shapes_and_types() -> None:
-    inputs = tensor("[2,6,5]", f64), tensor("[2,3,6]", f16), constant([2]), HALF, constant([0.5], np.float64)
-    assert [str(t) for t in NMSRotated().infer(*inputs)] == ["i64[..12,3]", "f32[..12,3]", "i64[1]"]
-    assert_refused("a box must have 5 coordinates, got boxes [2,6,4]", NMSRotated(), tensor("[2,6,4]"), *inputs[1:])
-
-
 @pytest.mark.parametrize("cls", [NonMaxSuppression4, NonMaxSuppression9])
 @pytest.mark.parametrize("element_type", [f32, f16, bf16, dynamic])
 def test_accepted_types(cls: Any, element_type: ElementType) -> None:
@@ -293,21 +287,6 @@ def test_refused(cls: Any, position: int, given: TensorType, message: str) -> No
     inputs[position] = given
     with pytest.raises(OperatorError, match=message):
         cls().infer(*inputs)
-
-
-def test_what_versions_refuse() -> None:
-    inputs = tensor("[1,6,4]"), tensor("[1,2,6]")
-    with pytest.raises(OperatorError, match=r"max_output_boxes_per_class must have rank 0, got shape \[1\]"):
-        NonMaxSuppression3().infer(*inputs, tensor("[1]", i64))
-    NonMaxSuppression9().infer(*inputs, tensor("[1]", i64))
-    assert_refused("boxes must be f32, f16 or bf16, got f64", NonMaxSuppression9(), tensor("[1,6,4]", f64), inputs[1])
-    NonMaxSuppression4().infer(tensor("[1,6,4]", f64), inputs[1])
-    assert_refused("output_type must be i32 or i64, got f32", NonMaxSuppression9(output_type=f32), *inputs)
-
-
-def test_shapes_that_do_not_fit_are_found_in_a_run() -> None:
-    with pytest.raises(OperatorError, match=r"boxes must have shape \[1,3,4\], got \[1,2,4\]"):
-        NonMaxSuppression9().run(BOXES[:, :2], SCORES, np.array(1))
 
 
 def assert_same_from_fast_kernel(op: Operator, *inputs: Any) -> None:

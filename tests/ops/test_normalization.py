@@ -6,11 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.builder import Net
-from support.tensors import const, tensor
 
-from ovir.core.element_types import f16, i64
-from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.errors import OperatorError
 from ovir.ops import normalization as norm
 from ovir.ops.base.operator import Operator
 from ovir.ops.normalization import LRN
@@ -122,52 +118,6 @@ def test_group_norm(groups: int) -> None:
     parts = (parts - parts.mean(2, keepdims=True)) / np.sqrt(parts.var(2, keepdims=True) + 0.1)
     expected = parts.reshape(DATA.shape) * scale.reshape(6, 1, 1) + bias.reshape(6, 1, 1)
     check(norm.GroupNormalization(num_groups=groups, epsilon=0.1), expected, DATA, scale, bias)
-
-
-@pytest.mark.parametrize(
-    ("op", "inputs", "result"),
-    [
-        (norm.MVN6(), [tensor("?,2..5,3"), const([1])], "f32[?,2..5,3]"),
-        (norm.MVN6(), [tensor("..."), const([1])], "f32[...]"),
-        (norm.GRN(), [tensor("?,3")], "f32[?,3]"),
-        (norm.SoftMax8(axis=-1), [tensor("?,2..5,3")], "f32[?,2..5,3]"),
-        (norm.SoftMax8(axis=-1), [tensor("...")], "f32[...]"),
-        (norm.BatchNormInference5(), [tensor("?,?,4"), *[tensor("3")] * 4], "f32[?,3,4]"),
-        (norm.BatchNormInference5(), [tensor("..."), *[tensor("3")] * 4], "f32[...]"),
-        (norm.GroupNormalization(num_groups=2), [tensor("?,3..6"), tensor("?"), tensor("4..9")], "f32[?,4..6]"),
-    ],
-)
-def test_types(op: Operator, inputs: list[TensorType], result: str) -> None:
-    assert str(op.infer(*inputs)) == result
-
-
-@pytest.mark.parametrize(
-    ("op", "inputs", "message"),
-    [
-        (norm.MVN6(), [tensor("2,3"), const([2])], r"axes 2 is outside \[-2, 1\]"),
-        (norm.MVN6(), [tensor("2,3"), const(1)], r"axes must have rank 1, got shape \[\]"),
-        (norm.MVN6(), [tensor("2,3"), tensor("3", i64)], r"axes of shape \[3\] has more elements than data"),
-        (norm.MVN6(), [tensor("2,3"), tensor("1")], "axes must be of an integer type, got f32"),
-        (norm.MVN2(reduction_axes=(1, -1)), [tensor("2,3")], r"reduction_axes \[1,-1\] are not distinct"),
-        (norm.NormalizeL2(), [tensor("2,3"), const([[1]])], r"axes must have rank 0 or 1, got shape \[1,1\]"),
-        (norm.SoftMax1(axis=2), [tensor("2,3")], r"axis 2 is outside \[-2, 1\] for data of shape \[2,3\]"),
-        (norm.SoftMax8(axis=-3), [tensor("?,3")], r"axis -3 is outside \[-2, 1\] for data of shape \[\?,3\]"),
-        (norm.GRN(), [tensor("2")], r"data must have rank 2 or 3 or 4, got shape \[2\]"),
-        (LRN(), [tensor("2"), const([1])], r"axes 1 is outside \[-1, 0\]"),
-        (
-            norm.BatchNormInference5(),
-            [tensor("1,3"), tensor("3"), tensor("4"), tensor("3"), tensor("3")],
-            r"data of shape \[1,3\] and beta of shape \[4\] must have the same number of channels \(dimensions 1 and 0\)",
-        ),
-        (norm.BatchNormInference5(), [tensor("3"), *[tensor("3")] * 4], r"data must have rank 2 or .* got shape \[3\]"),
-        (norm.BatchNormInference5(), [tensor("1,3"), tensor("3", f16), *[tensor("3")] * 3], "data is f32 and gamma"),
-        (norm.GroupNormalization(num_groups=2), [tensor("1,3"), tensor("3"), tensor("3")], "3 channels .* 2 equal"),
-        (norm.GroupNormalization(num_groups=1), [tensor("1,3"), tensor("3"), tensor("2")], r"bias of shape \[2\] must"),
-    ],
-)
-def test_refused(op: Operator, inputs: list[TensorType], message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        op.infer(*inputs)
 
 
 def test_another_reader_sees_the_data_that_mvn_normalizes() -> None:

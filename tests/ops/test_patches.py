@@ -4,11 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import assert_refused, tensor
+from support.tensors import tensor
 
-from ovir.core.element_types import i32, i64
-from ovir.core.tensor_types import constant_type
-from ovir.diagnostics.errors import OperatorError
 from ovir.ops import convolution
 from ovir.ops.convolution import DeformableConvolution1, DeformableConvolution8, GroupConvolution
 from ovir.ops.patches import Col2Im, ExtractImagePatches
@@ -38,14 +35,6 @@ def test_patches_lie_before_channels() -> None:
     assert op.run(data).ravel().tolist() == [0, 4, 1, 5, 2, 6, 3, 7]
 
 
-def test_extract_image_patches_inference() -> None:
-    op = ExtractImagePatches(sizes=(3, 3), strides=(5, 5), rates=(1, 1), auto_pad="valid")
-    assert str(op.infer(tensor("64,3,10,2..12")).shape) == "[64,27,2,..2]"
-    assert str(op.infer(tensor("...")).shape) == "[?,?,?,?]"
-    with pytest.raises(OperatorError, match=r"sizes must have an item for rows and one for columns, got \[3\]"):
-        ExtractImagePatches(sizes=(3,), strides=(5, 5), rates=(1, 1), auto_pad="valid").infer(tensor("1,1,5,5"))
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
 def test_col2im_adds_up_what_overlaps(dtype: Any) -> None:
     op = Col2Im()
@@ -63,23 +52,6 @@ def test_col2im_with_all_attributes() -> None:
     data = np.arange(1, 9, dtype=np.float64).reshape(4, 2)
     # One row of windows, at row -1, and two columns of them: of each window the lower half is inside.
     assert op.run(data, np.array([2, 2]), np.array([2, 2])).tolist() == [[[0, 0], [5, 13]]]
-
-
-def test_col2im_inference() -> None:
-    sizes = constant_type(np.array([16, 16]))
-    kernel = constant_type(np.array([2, 2]))
-    assert str(Col2Im().infer(tensor("3,12,225"), sizes, kernel).shape) == "[3,3,16,16]"
-    assert str(Col2Im().infer(tensor("?,11..14,?"), sizes, kernel).shape) == "[?,3,16,16]"
-    assert str(Col2Im().infer(tensor("12,225"), tensor("2", i64), tensor("?", i64)).shape) == "[?,?,?]"
-    assert str(Col2Im().infer(tensor("..."), sizes, kernel).shape) == "[...]"
-    for data, message in (
-        ("3,13,225", "has 13 channels, which is not a multiple of the size of kernel [2,2]"),
-        ("3,12,224", "an image of [16,16] has [15,15] windows of kernel [2,2], but data has 224 blocks"),
-        ("3,12,15,15", "data must have rank 2 or 3"),
-    ):
-        assert_refused(message, Col2Im(), tensor(data), sizes, kernel)
-    assert_refused("output_size must be i32 or i64, got f32", Col2Im(), tensor("3,12,225"), tensor("2"), kernel)
-    assert_refused("output_size is i32 and kernel_size is i64", Col2Im(), tensor("3,12,225"), tensor("2", i32), kernel)
 
 
 @pytest.mark.parametrize("group", [1, 2])
@@ -115,33 +87,6 @@ def test_places_between_and_outside_of_pixels(place: float, inside: float, padde
         assert op.run(data, offsets, filters).ravel().tolist() == [expected] * 2
         mask = np.array([0.5, 2], np.float32).reshape(1, 1, 1, 2)
         assert op.run(data, offsets, filters, mask).ravel().tolist() == [expected / 2, expected * 2]
-
-
-@pytest.mark.parametrize(
-    ("inputs", "expected"),
-    [
-        (("?,4,5,5", "1,18,?,?", "2,4,3,3"), "[1,2,3,3]"),
-        (("...", "...", "2,4,3,3"), "[?,2,1..,1..]"),
-        (("1,4,?,?", "1,18,3..4,2", "2,4,3,3", "1,9,3,?"), "[1,2,3,2]"),
-    ],
-)
-def test_deformable_inference(inputs: tuple[str, ...], expected: str) -> None:
-    op = DeformableConvolution8(group=1, deformable_group=1)
-    assert str(op.infer(*map(tensor, inputs)).shape) == expected
-
-
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        (("1,4,5,5", "1,17,3,3", "2,4,3,3"), "offsets [1,17,3,3] has 17 channels"),
-        (("1,4,5,5", "1,18,4,3", "2,4,3,3"), "does not match the output [1,2,3,3]"),
-        (("1,4,5,5", "1,18,3,3", "2,3,3,3"), "data [1,4,5,5] has 4 channels, but filters [2,3,3,3] with group 1 need"),
-        (("1,4,5,5", "1,18,3,3", "2,4,3,3", "1,8,3,3"), "mask [1,8,3,3] has 8 channels"),
-        (("1,4,5", "1,18,3,3", "2,4,3,3"), "data must have rank 4"),
-    ],
-)
-def test_deformable_errors(inputs: tuple[str, ...], message: str) -> None:
-    assert_refused(message, DeformableConvolution8(group=1, deformable_group=1), *map(tensor, inputs))
 
 
 def test_each_deformable_image_has_its_own_offsets(monkeypatch: pytest.MonkeyPatch) -> None:

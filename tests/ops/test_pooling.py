@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 from support.binding import bound_results
-from support.tensors import assert_refused, tensor
+from support.tensors import tensor
 
-from ovir.core.element_types import f32, i32, i64
+from ovir.core.element_types import f32, i32
 from ovir.core.shapes import Dimension, PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
-from ovir.core.values import Value
+from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.kernels.windows import Window
 from ovir.ops.base.spatial import output_dim, output_size, same_pads
@@ -19,7 +18,6 @@ from ovir.ops.pooling import (
     AdaptiveAvgPool,
     AdaptiveMaxPool,
     AvgPool1,
-    AvgPool14,
     AvgPool16,
     MaxPool1,
     MaxPool8,
@@ -160,40 +158,6 @@ def test_what_a_mean_counts(exclude_pad: bool, pads_end: tuple[int], expected: l
 # ----- shapes and errors
 
 
-@pytest.mark.parametrize(
-    ("shape", "expected"),
-    [
-        ("[1,3,8,9]", "[1,3,4,5]"),
-        ("[?,3,8,2..9]", "[?,3,4,1..5]"),
-        ("[1..4,?,?,3..]", "[1..4,?,1..,2..]"),
-        ("[...]", "[?,?,?,?]"),
-    ],
-)
-def test_pooled_shapes(shape: str, expected: str) -> None:
-    kwargs: dict[str, Any] = {"kernel": (3, 3), "strides": (2, 2), "pads_begin": (1, 1), "pads_end": (0, 1)}
-    assert str(MaxPool1(**kwargs).infer(tensor(shape)).shape) == expected
-    values, places = MaxPool8(**kwargs).infer(tensor(shape))
-    assert (str(values.shape), str(places.shape), places.element_type) == (expected, expected, i64)
-    assert str(AvgPool14(**kwargs).infer(tensor(shape)).shape) == expected
-
-
-@pytest.mark.parametrize(
-    ("pool", "shape", "message"),
-    [
-        (MaxPool1(kernel=(2, 2), strides=(1, 1)), "[5,5]", "data must have rank 3 or 4 or 5, got shape [5,5]"),
-        (MaxPool1(kernel=(2,), strides=(1,)), "[1,1,5,5]", "kernel [2] has 1 items, but data [1,1,5,5] has 2 spatial"),
-        (MaxPool1(kernel=(2, 2), strides=(1,)), "[1,1,5,5]", "strides [1] must have 2 items"),
-        (MaxPool1(kernel=(2, 2), strides=(1, 1), pads_end=(1,)), "[...]", "pads_end [1] must have 2 items, one"),
-        (MaxPool8(kernel=(3, 2), strides=(1, 1), dilations=(3, 1)), "[1,1,5,5]", "covers 7 (kernel 3, dilation 3)"),
-        (MaxPool1(kernel=(2,), strides=(1,)), "[0,1,5]", "the batch dimension of data [0,1,5] is 0"),
-        (MaxPool8(kernel=(2,), strides=(1,), axis=3), "[1,1,5]", "axis 3 is outside [-3, 2] for data of shape [1,1,5]"),
-        (AvgPool1(kernel=(2,), strides=(1,), pads_begin=(2,)), "[1,1,5]", "pads 2 and 0 on spatial axis 0 must"),
-    ],
-)
-def test_what_is_refused(pool: Any, shape: str, message: str) -> None:
-    assert_refused(message, pool, tensor(shape))
-
-
 @pytest.mark.parametrize("kind", [MaxPool1, AvgPool1])
 @pytest.mark.parametrize(("stride", "rounding"), [(1, "floor"), (2, "ceil"), (4, "ceil"), (4, "floor")])
 def test_a_window_larger_than_the_data_is_refused_at_run_time_too(kind: Any, stride: int, rounding: str) -> None:
@@ -201,11 +165,6 @@ def test_a_window_larger_than_the_data_is_refused_at_run_time_too(kind: Any, str
     pool.infer(tensor("[2,2,?]"))
     with pytest.raises(OperatorError, match=r"covers 5 \(kernel 5, dilation 1\), but data has 3 with pads 0 and 0"):
         pool.run(np.ones((2, 2, 3), np.float32))
-
-
-def test_windows_of_padding_are_refused_at_run_time_too() -> None:
-    with pytest.raises(OperatorError, match="a window would have no elements"):
-        AvgPool1(kernel=(2,), strides=(1,), pads_begin=(2,)).run(np.ones((1, 1, 5), np.float32))
 
 
 # ----- adaptive pooling
@@ -232,29 +191,6 @@ def test_adaptive_pooling_against_each_window(shape: tuple[int, ...], count: tup
             np.testing.assert_equal(values[lead + window], data[lead][where].flat[first])
             assert places[lead + window] == numbers[where].flat[first]
             np.testing.assert_allclose(means[lead + window], data[lead][where].mean(), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("shape", "count", "expected"),
-    [
-        ("[?,3,8,?]", constant_type(np.array([2, 3])), "[?,3,2,3]"),
-        ("[2,3,8,8]", TensorType(i64, PartialShape([2])), "[2,3,?,?]"),
-        (
-            "[2,3,8,8]",
-            TensorType(i64, PartialShape([2]), Value(None, np.array([2.0, 1.0]), np.array([4.0, np.inf]))),
-            "[2,3,2..4,1..]",
-        ),
-        ("[...]", TensorType(i64, PartialShape([2])), "[...]"),
-    ],
-)
-def test_adaptive_shapes(shape: str, count: TensorType, expected: str) -> None:
-    assert str(AdaptiveAvgPool().infer(tensor(shape), count).shape) == expected
-    assert [str(t.shape) for t in AdaptiveMaxPool().infer(tensor(shape), count)] == [expected] * 2
-
-
-def test_adaptive_needs_a_count_for_each_axis() -> None:
-    message = "output_shape [3] must have an element for each of the 2 spatial axes of data [1,1,5,5]"
-    assert_refused(message, AdaptiveAvgPool(), tensor("[1,1,5,5]"), TensorType(i64, PartialShape([3])))
 
 
 @pytest.mark.parametrize("shape", [(0, 2, 4), (2, 0, 4), (0, 0, 4)])

@@ -7,10 +7,9 @@ import pytest
 from support.builder import Net
 from support.tensors import assert_refused
 
-from ovir.core.element_types import ElementType, dynamic, f32, i64
+from ovir.core.element_types import ElementType, f32, i64
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
-from ovir.diagnostics.errors import OperatorError
+from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.prior_box import PriorBox1, PriorBox8, PriorBoxClustered
 
@@ -177,22 +176,6 @@ def test_no_points_and_no_image(op: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "expected"),
-    [
-        (constant_type(np.array([2, 3])), "[2,48]"),
-        (constant_type(np.array([-2, 3])), "[2,0]"),
-        (tensor("[2]"), "[2,?]"),
-        (tensor("[...]", dynamic), "[2,?]"),
-        (tensor("[1..4]"), "[2,?]"),
-    ],
-)
-def test_shapes(size: TensorType, expected: str) -> None:
-    for op in PriorBox8(min_size=(3,), aspect_ratio=(2,)), PriorBoxClustered(width=(1, 2), height=(1, 2)):
-        result = op.infer(size, tensor("[?]"))
-        assert (str(result.shape), result.element_type) == (expected, f32)
-
-
-@pytest.mark.parametrize(
     ("shape", "expected"), [("1,8,5,7", "[2,140]"), ("?,8,5,2..3", "[2,40..60]"), ("1,8,?,7", "[2,?]")]
 )
 def test_the_grid_may_be_a_computed_shape(shape: str, expected: str) -> None:
@@ -228,8 +211,3 @@ def test_the_grid_may_be_a_computed_shape(shape: str, expected: str) -> None:
 )
 def test_refuses(op: Any, inputs: tuple[TensorType, TensorType], message: str) -> None:
     assert_refused(message, op, *inputs)
-
-
-def test_dense_boxes_need_a_density() -> None:
-    with pytest.raises(OperatorError, match="fixed_size has 2 items, but density has 1"):
-        boxes(PriorBox1(fixed_size=(8, 4), density=(1,)))

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import assert_refused, tensor
+from support.tensors import tensor
 
-from ovir.core.element_types import dynamic, f16, f32, i32, i64, nf4
-from ovir.core.tensor_types import TensorType
+from ovir.core.element_types import i32
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.proposal import ExperimentalDetectronGenerateProposalsSingleImage, GenerateProposals, Proposal1, Proposal4
 
@@ -130,67 +129,6 @@ def test_nothing_to_propose(n: int, height: int, expected: list[float]) -> None:
     )
     assert rows[:, 0].tolist() == expected
     assert scores.shape == (2 * n,)
-
-
-@pytest.mark.parametrize(
-    ("shapes", "expected"),
-    [
-        (("[1,2,3,3]", "[1,4,3,3]", "[3]"), "6"),
-        (("[?,2,3,3]", "[?,4,3,3]", "[?]"), "?"),
-        (("[1..3,?,?,3]", "[2..5,4,3,?]", "[2..4]"), "12..18"),
-        (("[...]", "[2,4,3,3]", "[4]"), "12"),
-        (("[...]", "[...]", "[...]"), "?"),
-    ],
-)
-def test_shapes(shapes: tuple[str, ...], expected: str) -> None:
-    inputs = [tensor(shape, f16) for shape in shapes]
-    boxes, scores = Proposal4(**ONE_ANCHOR, post_nms_topn=6).infer(*inputs)
-    assert (str(boxes), str(scores)) == (f"f16[{expected},5]", f"f16[{expected}]")
-    assert Proposal1(**ONE_ANCHOR, post_nms_topn=6).infer(*inputs) == boxes
-
-
-GOOD = (tensor("[1,2,3,3]"), tensor("[1,4,3,3]"), tensor("[3]"))
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({0: tensor("[1,2,3,3]", i32), 1: tensor("[1,4,3,3]", i32), 2: tensor("[3]", i32)}, "type, got i32"),
-        ({2: tensor("[3]", i32)}, "class_probs is f32 and image_shape is i32: their element types must be equal"),
-        ({0: tensor("[1,2,3]")}, "class_probs must have rank 4, got shape [1,2,3]"),
-        ({1: tensor("[1,4,3]")}, "bbox_deltas must have rank 4, got shape [1,4,3]"),
-        ({2: tensor("[1,3]")}, "image_shape must have rank 1, got shape [1,3]"),
-        ({2: tensor("[5]")}, "image_shape must hold 3 or 4 numbers, got 5"),
-        ({0: tensor("[1,4,3,3]")}, "dimension 1 of class_probs [1,4,3,3] must be 2: 2 for each of 1 anchors (1 ratios"),
-        ({1: tensor("[2,4,3,3]")}, "class_probs of shape [1,2,3,3] and bbox_deltas of shape [2,4,3,3] must have"),
-        ({1: tensor("[1,4,3,5]")}, "class_probs of shape [1,2,3,3] and bbox_deltas of shape [1,4,3,5] must have"),
-    ],
-)
-def test_refuses(changed: dict[int, TensorType], message: str) -> None:
-    assert_refused(message, Proposal4(**ONE_ANCHOR), *(changed.get(i, good) for i, good in enumerate(GOOD)))
-
-
-def test_refuses_without_anchors_too() -> None:
-    with pytest.raises(OperatorError, match=r"\[1,2,3,3\] and bbox_deltas \[1,6,3,3\] must have 2 and 4 channels"):
-        Proposal1().infer(GOOD[0], tensor("[1,6,3,3]"), GOOD[2])
-
-
-def test_refuses_another_framework() -> None:
-    assert_refused("framework must be empty or 'tensorflow', got 'caffe'", Proposal1(framework="caffe"), *GOOD)
-
-
-@pytest.mark.parametrize(
-    ("image", "message"),
-    [
-        ((0, 5, 1), "the image's height and width must be positive, got 0.0 and 5.0"),
-        ((4, np.inf, 1), "the image's height and width must be positive, got 4.0 and inf"),
-        ((4, 5, 1, -1), "the image's scale must not be negative, got [1.0, -1.0]"),
-    ],
-)
-def test_refuses_an_image(image: tuple[float, ...], message: str) -> None:
-    with pytest.raises(OperatorError) as error:
-        proposed([[[[0.9]]]], image=image)
-    assert error.value.message == message
 
 
 IMAGE = [100, 200, 1]
@@ -356,46 +294,6 @@ def test_a_count_of_0_proposes_nothing(left_out: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("im_info", "deltas", "scores", "found", "images"),
-    [
-        ("[2,4]", "[2,8,2,3]", "[2,2,2,3]", "..12", "2"),
-        ("[2..5,?]", "[3..8,?,?,?]", "[...]", "..30", "3..5"),
-        ("[...]", "[...]", "[...]", "?", "?"),
-        ("[0,3]", "[...]", "[...]", "0", "0"),
-    ],
-)
-def test_shapes_of_many(im_info: str, deltas: str, scores: str, found: str, images: str) -> None:
-    op = proposals(post_nms_count=6)
-    boxes, rates, counts = op.infer(tensor(im_info), tensor("[2,3,2,4]"), tensor(deltas), tensor(scores))
-    assert [str(t.shape) for t in (boxes, rates, counts)] == [f"[{found},4]", f"[{found}]", f"[{images}]"]
-    assert [t.element_type for t in (boxes, rates, counts)] == [f32, f32, i64]
-
-
-def test_shapes_of_one() -> None:
-    unknown = tensor("[...]", dynamic)
-    boxes, rates = single().infer(unknown, unknown, unknown, tensor("[?,2..3,?]", f16))
-    assert (str(boxes.shape), str(rates.shape), boxes.element_type) == ("[3,4]", "[3]", f16)
-
-
-@pytest.mark.parametrize(
-    ("shapes", "message"),
-    [
-        (["[3]", "[2,3,2,4]", "[1,8,2,3]", "[1,2,2,3]"], r"im_info must have rank 2, got shape \[3\]"),
-        (["[1,5]", "[2,3,2,4]", "[1,8,2,3]", "[1,2,2,3]"], r"im_info must have 3 or 4 numbers for each image, got .*5"),
-        (["[1,3]", "[2,3,2,5]", "[1,8,2,3]", "[1,2,2,3]"], r"anchors must have 4 numbers each, got shape \[2,3,2,5\]"),
-        (["[1,3]", "[9,3,2,4]", "[1,8,2,3]", "[1,2,2,3]"], "anchors .* and deltas .* must have .* same number of rows"),
-        (["[1,3]", "[2,3,2,4]", "[1,8,2,9]", "[1,2,2,3]"], "anchors .* deltas .* must have the same number of columns"),
-        (["[1,3]", "[2,3,9,4]", "[1,8,2,3]", "[1,2,2,3]"], "anchors .* scores .* must have the same number of anchors"),
-        (["[1,3]", "[2,3,2,4]", "[1,9,2,3]", "[1,2,2,3]"], "deltas must have 4 channels for each of 2 anchors, got 9"),
-        (["[2,3]", "[2,3,2,4]", "[1,8,2,3]", "[...]"], r"im_info of shape \[2,3\] and deltas .* same number of images"),
-    ],
-)
-def test_shapes_that_many_refuses(shapes: list[str], message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        proposals().infer(*map(tensor, shapes))
-
-
-@pytest.mark.parametrize(
     ("shapes", "message"),
     [
         (["[1,3]", "[12,4]", "[8,2,3]", "[2,2,3]"], r"im_info must have rank 1, got shape \[1,3\]"),
@@ -411,19 +309,3 @@ def test_shapes_that_one_refuses(shapes: list[str], message: str) -> None:
         single().infer(*map(tensor, shapes))
     with pytest.raises(OperatorError, match=message):
         single().run(*(np.zeros([int(n) for n in shape[1:-1].split(",")], np.float32) for shape in shapes))
-
-
-def test_types_that_are_refused() -> None:
-    shapes = ["[3]", "[12,4]", "[8,2,3]", "[2,2,3]"]
-    with pytest.raises(OperatorError, match="im_info is f32 and deltas is f16: their element types must be equal"):
-        single().infer(*(tensor(s, f16 if i == 2 else f32) for i, s in enumerate(shapes)))
-    assert_refused("im_info must be of a floating-point type, got i32", single(), *(tensor(s, i32) for s in shapes))
-    with pytest.raises(OperatorError, match="im_info is f32 and scores is i32: their element types must be equal"):
-        proposals().infer(*(tensor("[...]", i32 if i == 3 else f32) for i in range(4)))
-    assert_refused("im_info must be of a floating-point type, got nf4", proposals(), *[tensor("[...]", nf4)] * 4)
-
-
-def test_bad_attributes() -> None:
-    unknown = [tensor("[...]")] * 4
-    assert_refused("nms_eta must be 1, got 0.9", proposals(nms_eta=0.9), *unknown)
-    assert_refused("roi_num_type must be i32 or i64, got f32", proposals(roi_num_type=f32), *unknown)

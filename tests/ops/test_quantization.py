@@ -5,9 +5,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.tensors import assert_refused, tensor
+from support.tensors import tensor
 
-from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32
+from ovir.core.element_types import f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
@@ -86,53 +86,10 @@ def test_channels_where_the_mode_puts_them() -> None:
     assert quantized(x[0], [np.full((1, 1, 1, 1), r) for r in (-1, 1, 0, 2)], 3).shape == (3, 2)
 
 
-@pytest.mark.parametrize(
-    ("mode", "axis", "x", "given", "expected"),
-    [
-        ("numpy", -1, "1,3,?,2..5", "3,1,1", "[1,3,?,2..5]"),
-        ("numpy", -1, "?,3", "2,3", "[2,3]"),
-        ("numpy", -1, "2,3", "1,1,1,1", "[2,3]"),
-        ("numpy", -1, "...", "2,3", "[...]"),
-        ("numpy", -1, "?,3", "...", "[?,3]"),
-        ("numpy", -1, "?", "1..5", "[?]"),
-        ("none", -1, "?,3", "2,?", "[2,3]"),
-        ("none", -1, "?,3", "...", "[?,3]"),
-        ("pdpd", 1, "?,3,2", "3", "[?,3,2]"),
-        ("pdpd", -1, "2,?,2", "3,2", "[2,3,2]"),
-        ("pdpd", 0, "2,3", "2,1", "[2,3]"),
-    ],
-)
-def test_shapes_of_fake_quantize(mode: str, axis: int, x: str, given: str, expected: str) -> None:
-    op = FakeQuantize(levels=256, auto_broadcast=mode, axis=axis)
-    assert str(op.infer(tensor(x), *[tensor(given)] * 4).shape) == expected
-
-
 def test_symbols_pass() -> None:
     x = PartialShape([-1, 3])
     for op, others in ((FakeQuantize(levels=4), 4), (FakeConvert(destination_type="f8e5m2"), 1)):
         assert op.infer(TensorType(f32, x), *[tensor("1")] * others).shape[0] is x[0]
-
-
-@pytest.mark.parametrize(
-    ("mode", "shapes", "message"),
-    [
-        ("numpy", ["2,3", "2,3", "2,4", "1", "1"], "input_high of shape [2,4] cannot be broadcast to x of shape [2,3]"),
-        ("numpy", ["1,3", "2,3", "1", "1", "1"], "input_low of shape [2,3] cannot be broadcast to x of shape [1,3]"),
-        ("numpy", ["?,3", "2,3", "3,3", "1", "1"], "input_high of shape [3,3] cannot be broadcast to x of shape [2,3]"),
-        ("numpy", ["2,3", "1", "1", "4,2,3", "1"], "output_low of shape [4,2,3] has more dimensions than x of shape"),
-        ("none", ["2,3", "2,3", "2,3", "2,3", "1"], "x of shape [2,3] and output_high of shape [1] cannot"),
-        ("pdpd", ["2,3", "2", "1", "1", "1"], "x of shape [2,3] and input_low of shape [2] cannot be broadcast"),
-    ],
-)
-def test_ranges_that_do_not_fit(mode: str, shapes: list[str], message: str) -> None:
-    assert_refused(message, FakeQuantize(levels=256, auto_broadcast=mode), *map(tensor, shapes))
-
-
-def test_types_and_levels_of_fake_quantize() -> None:
-    op = FakeQuantize(levels=256)
-    with pytest.raises(OperatorError, match="x is f32 and output_low is f16: their element types must be equal"):
-        op.infer(*(tensor("1", t) for t in (f32, f32, f32, f16, f32)))
-    assert_refused("x must be of a floating-point type, got i32", op, *[tensor("1", i32)] * 5)
 
 
 # ----- FakeConvert
@@ -192,35 +149,6 @@ def test_large_data_and_none_at_all() -> None:
     rows = [converted("f8e5m2", row, s) for row, s in zip(x, scale, strict=True)]
     np.testing.assert_array_equal(converted("f8e5m2", x, scale), rows)
     assert converted("f8e5m2", np.zeros((0, 3)), [1, 2, 3]).shape == (0, 3)
-
-
-@pytest.mark.parametrize(
-    ("shapes", "expected"),
-    [
-        (["?,3", "1,3"], "[?,3]"),
-        (["?,3", "2,3"], "[2,3]"),
-        (["2,3", "..."], "[2,3]"),
-        (["...", "3", "3"], "[...]"),
-        (["?,?", "?,?", "?,3"], "[?,3]"),
-        (["1..5", "?"], "[1..5]"),
-    ],
-)
-def test_shapes_of_fake_convert(shapes: list[str], expected: str) -> None:
-    assert str(FakeConvert(destination_type="f8e4m3").infer(*map(tensor, shapes)).shape) == expected
-
-
-@pytest.mark.parametrize(
-    ("shapes", "types", "message"),
-    [
-        (["2,3", "3", "1"], [f32] * 3, "scale of shape [3] and shift of shape [1] must have the same shape"),
-        (["1,3", "2,3"], [f32] * 2, "scale of shape [2,3] cannot be broadcast to data of shape [1,3]"),
-        (["3", "1,1"], [f32] * 2, "scale of shape [1,1] cannot be broadcast to data of shape [3]"),
-        (["3", "1"], [f64] * 2, "data must be f16, bf16 or f32, got f64"),
-        (["3", "1"], [f32, bf16], "data is f32 and scale is bf16"),
-    ],
-)
-def test_what_fake_convert_refuses(shapes: list[str], types: list[ElementType], message: str) -> None:
-    assert_refused(message, FakeConvert(destination_type="f8e4m3"), *map(tensor, shapes, types))
 
 
 def test_sizes_that_meet_only_in_a_run() -> None:

@@ -5,17 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 from support.builder import Net
-from support.tensors import const, tensor
+from support.tensors import const
 
-from ovir.core.element_types import ElementType, bf16, dynamic, f16, f32, f64, i8, i32, i64, u64
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
-from ovir.core.values import from_dimensions
+from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32, i64
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.random import Multinomial, RandomUniform, mersenne_words, philox_words
-
-Array = np.ndarray[Any, Any]
-
 
 # ----- the generators
 
@@ -150,42 +144,6 @@ def test_without_seeds_numbers_differ(alignment: str) -> None:
     assert not np.array_equal(compiled({})[0], random_net(alignment=alignment).compiled()({})[0])
 
 
-@pytest.mark.parametrize(
-    ("shape", "expected"),
-    [
-        (tensor("?", i64), "f32[...]"),
-        (tensor("2..4", i64), "f32[...]"),
-        (tensor("...", i32), "f32[...]"),
-        (tensor("3", i64), "f32[?,?,?]"),
-        (tensor("2", i64).with_value(from_dimensions(i64, PartialShape.parse("?,2..5"))), "f32[?,2..5]"),
-    ],
-)
-def test_uniform_shapes(shape: TensorType, expected: str) -> None:
-    assert str(RandomUniform(output_type=f32).infer(shape, tensor("[]"), tensor("..3"))) == expected
-
-
-@pytest.mark.parametrize(
-    ("inputs", "output_type", "message"),
-    [
-        ((const([2]), const(1, f32), const(1, f32)), f32, "minval must be less than maxval, got 1.0 and 1.0"),
-        ((const([2, -1]), tensor("[]"), tensor("[]")), f32, r"shape\[1\] must not be negative, got -1"),
-        ((tensor("2,1", i64), tensor("[]"), tensor("[]")), f32, r"shape must have rank 1, got shape \[2,1\]"),
-        ((tensor("2"), tensor("[]"), tensor("[]")), f32, "shape must be i32 or i64, got f32"),
-        ((tensor("2", i64), tensor("2"), tensor("[]")), f32, r"minval must be a scalar or have one .* got shape \[2\]"),
-        ((tensor("2", i64), tensor("[]"), tensor("[]", f16)), f32, "maxval is f16 and output_type is f32"),
-        ((tensor("2", i64), tensor("[]", u64), tensor("[]", u64)), u64, "output_type must be one of f16, .*, got u64"),
-    ],
-)
-def test_uniform_errors(inputs: tuple[TensorType, ...], output_type: ElementType, message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        RandomUniform(output_type=output_type).infer(*inputs)
-
-
-def test_range_that_is_computed_is_checked_in_the_run() -> None:
-    with pytest.raises(OperatorError, match="minval must be less than maxval, got 3 and -1"):
-        RandomUniform(output_type=i32).run(np.array([2]), np.array(3, np.int32), np.array([-1], np.int32))
-
-
 # ----- Multinomial
 
 
@@ -248,34 +206,3 @@ def test_multinomial_refuses_what_is_no_distribution(
 ) -> None:
     with pytest.raises(OperatorError, match=message):
         sampled(probs, count, **attributes)
-
-
-@pytest.mark.parametrize(
-    ("probs", "num_samples", "expected"),
-    [
-        ("2,4", const(3), "i32[2,3]"),
-        ("?,4", tensor("1", i64), "i32[?,?]"),
-        ("1..4,?", const([3], i8), "i32[1..4,3]"),
-        ("...", const(3), "i32[?,3]"),
-    ],
-)
-def test_multinomial_shapes(probs: str, num_samples: TensorType, expected: str) -> None:
-    assert str(Multinomial(convert_type=i32).infer(tensor(probs), num_samples)) == expected
-
-
-@pytest.mark.parametrize(
-    ("probs", "num_samples", "convert_type", "message"),
-    [
-        (tensor("4"), const(3), i32, r"probs must have rank 2, got shape \[4\]"),
-        (tensor("2,4", i32), const(3), i32, "probs must be of a floating-point type, got i32"),
-        (tensor("2,4"), const(3, f32), i32, "num_samples must be of an integer type, got f32"),
-        (tensor("2,4"), const([1, 2]), i32, r"num_samples must be a scalar or have one element, got shape \[2\]"),
-        (tensor("2,4"), const(-2), i32, "num_samples must not be negative, got -2"),
-        (tensor("2,4"), const(3), dynamic, "convert_type must be i32 or i64, got dynamic"),
-    ],
-)
-def test_multinomial_errors(
-    probs: TensorType, num_samples: TensorType, convert_type: ElementType, message: str
-) -> None:
-    with pytest.raises(OperatorError, match=message):
-        Multinomial(convert_type=convert_type).infer(probs, num_samples)

@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import assert_refused, tensor
 
-from ovir.core.element_types import boolean, i32, i64
-from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.rearrange import (
     BatchToSpace,
@@ -21,10 +18,6 @@ from ovir.ops.rearrange import (
 )
 
 GRID = np.arange(1, 13).reshape(4, 3)
-
-
-def items(*values: int) -> TensorType:
-    return constant_type(np.array(values))
 
 
 def ran(op: Any, *inputs: Any) -> Any:
@@ -97,72 +90,3 @@ def test_batch_and_space() -> None:
     moved = ran(SpaceToBatch(), cube, block, none, none)
     assert moved.shape == (12, 2, 2, 2)
     assert np.array_equal(ran(BatchToSpace(), moved, block, none, none), cube)
-
-
-@pytest.mark.parametrize(
-    ("op", "blocks", "begins", "ends", "message"),
-    [
-        (SpaceToBatch(), [2, 3], [0, 0], [0, 0], "block_shape [2,3] must begin with 1, for the batch"),
-        (BatchToSpace(), [2, 2], [0, 0], [0, 0], "block_shape [2,2] must begin with 1, for the batch"),
-        (SpaceToBatch(), [1, 3], [0, 0], [1, 0], "pads_end [1,0] must begin with 0, for the batch"),
-        (BatchToSpace(), [1, 2], [1, 0], [0, 0], "crops_begin [1,0] must begin with 0, for the batch"),
-        (SpaceToBatch(), [1], [0, 0], [0, 0], "block_shape of shape [1], pads_begin of shape [2], pads_end of shape"),
-        (BatchToSpace(), [1, 2], [0, 4], [0, 3], "crops 4 and 3 exceed dimension 1 of data of shape [4,3], which has"),
-        (BatchToSpace(), [1, 3], [0, 0], [0, 0], "batch of data of shape [4,3] is not a multiple of 3,"),
-        (SpaceToBatch(), [1, 2], [0, 0], [0, 0], "dimension 1 of data of shape [4,3], with pads 0 and 0, is not"),
-    ],
-)
-def test_blocks_refused_when_run(op: Any, blocks: Any, begins: Any, ends: Any, message: str) -> None:
-    with pytest.raises(OperatorError) as caught:
-        ran(op, GRID, blocks, begins, ends)
-    assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("op", "inputs", "expected"),
-    [
-        (Reverse(), (tensor("[?,2..5]"), items(1)), "[?,2..5]"),
-        (Roll(), (tensor("[...]"), items(1), items(5)), "[...]"),
-        (ReverseSequence(), (tensor("[?,4]"), tensor("[3]")), "[3,4]"),
-        (ShuffleChannels(group=3), (tensor("[1,2..7,3]"),), "[1,2..7,3]"),
-        (DepthToSpace(block_size=2), (tensor("[?,5..12,2..3,4]"),), "[?,2..3,4..6,8]"),
-        (DepthToSpace(block_size=2), (tensor("[...]"),), "[...]"),
-        (SpaceToDepth(block_size=2), (tensor("[1,3,?,5..8]"),), "[1,12,?,3..4]"),
-        (
-            BatchToSpace(),
-            (tensor("[3..6,1..4,?]"), items(1, 2, 2), items(0, 1, 0), items(0, 0, 1)),
-            "[1,1..7,?]",
-        ),
-        (BatchToSpace(), (tensor("[4,1]"), items(1, 2), tensor("[2]", i64), items(0, 0)), "[?,?]"),
-        (SpaceToBatch(), (tensor("[?,3,?]"), items(1, 2, 2), items(0, 1, 0), items(0, 0, 3)), "[?,2,2..]"),
-        (SpaceToBatch(), (tensor("[...]"), items(1, 2), items(0, 0), items(0, 0)), "[...]"),
-    ],
-)
-def test_shapes(op: Any, inputs: tuple[TensorType, ...], expected: str) -> None:
-    assert str(op.infer(*inputs).shape) == expected
-
-
-@pytest.mark.parametrize(
-    ("op", "inputs", "message"),
-    [
-        (Reverse(), (tensor("[2,3]"), items(2)), "axis 2 is outside [-2, 1] of a tensor of rank 2"),
-        (BatchToSpace(), (tensor("[4,1]"), items(1, 2), tensor("[2]", i32), items(0, 0)), "block_shape is i64"),
-        (Reverse(mode="mask"), (tensor("[2,3]"), tensor("[3]", boolean)), "mask has shape [3], but data [2,3] has"),
-        (Reverse(mode="mask"), (tensor("[2,3]"), tensor("[2]", i64)), "axes must be boolean in mode mask, got i64"),
-        (ReverseSequence(), (tensor("[2,3]"), tensor("[3]")), "data of shape [2,3] and seq_lengths of shape [3] must"),
-        (Roll(), (tensor("[2,3]"), items(1, 2), items(0)), "shift [2] must be a scalar, or have the shape of axes [1]"),
-        (ShuffleChannels(group=4), (tensor("[1,6]"),), "dimension 1 of data [1,6], 6, is not a multiple of group 4"),
-        (DepthToSpace(block_size=2), (tensor("[1,6,2,2]"),), "depth of data of shape [1,6,2,2] is not a multiple"),
-        (SpaceToDepth(block_size=2), (tensor("[1,6,2,3]"),), "dimension 3 of data of shape [1,6,2,3] is not"),
-        (SpaceToDepth(block_size=2), (tensor("[1,6]"),), "data must have rank 3 or more, got shape [1,6]"),
-        (BatchToSpace(), (tensor("[3,4]"), items(1, 2), items(0, 0), items(0, 0)), "batch of data of shape [3,4]"),
-        (BatchToSpace(), (tensor("[2,1]"), items(1, 2), items(0, 2), items(0, 1)), "crops 2 and 1 exceed dimension 1"),
-        (BatchToSpace(), (tensor("[2,1]"), items(1, 0), items(0, 2), items(0, 1)), "items of block_shape [1,0]"),
-        (SpaceToBatch(), (tensor("[2,3]"), items(1, 2), items(0, 1), items(0, 1)), "dimension 1 of data of shape"),
-        (SpaceToBatch(), (tensor("[2,3]"), items(2, 3), items(0, 0), items(0, 0)), "block_shape [2,3] must begin"),
-        (BatchToSpace(), (tensor("[2,3]"), items(1, 2), items(1, 0), items(0, 0)), "crops_begin [1,0] must begin"),
-        (SpaceToBatch(), (tensor("[2,3]"), items(1, 2, 1), items(0, 1), items(0, 1)), "block_shape of shape [3]"),
-    ],
-)
-def test_what_is_refused(op: Any, inputs: tuple[TensorType, ...], message: str) -> None:
-    assert_refused(message, op, *inputs)

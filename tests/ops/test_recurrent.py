@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import assert_refused, tensor
+from support.tensors import tensor
 
-from ovir.core.element_types import dynamic, f16, f32, i32, i64, nf4
+from ovir.core.element_types import f32, i64
 from ovir.core.shapes import Dimension, PartialShape, new_symbol
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
@@ -229,102 +229,9 @@ def test_weights_that_fit_only_by_broadcasting() -> None:
 # --------------------------------------------------------------------------- inference
 
 
-@pytest.mark.parametrize(
-    ("op", "inputs", "result"),
-    [
-        (RNNCell(hidden_size=4), ["2,3", "2,4", "4,3", "4,4", "4"], "[2,4]"),
-        (RNNCell(), ["..."] * 5, "[?,?]"),
-        (RNNCell(hidden_size=4), ["..."] * 5, "[?,4]"),
-        (RNNCell(), ["?,?", "?,?", "?,?", "?,?", "4"], "[?,4]"),
-        (RNNCell(), ["1..3,?", "2..5,?", "?,?", "?,3..", "?"], "[2..3,3..]"),
-        (GRUCell(), ["2,3", "2,?", "12,3", "?,?", "?"], "[2,4]"),
-        (GRUCell(), ["2,3", "2,?", "12..17,3", "?,?"], "[2,4..5]"),
-        (GRUCell(linear_before_reset=True), ["...", "...", "...", "...", "16"], "[?,4]"),
-        (LSTMCell4(), ["?,3", "?,?", "7,4", "?,?", "?,?", "?"], "[7,4]"),
-        (LSTMCell4(), ["?,3", "?,?", "...", "?,?", "16,?"], "[?,4]"),
-        (LSTMCell1(hidden_size=4), ["?,3", "?,?", "?,?", "?,3", "?,?", "?", "12"], "[?,4]"),
-    ],
-)
-def test_shapes_of_cells(op: Any, inputs: list[str], result: str) -> None:
-    types = op.infer(*tensors(*inputs))
-    assert shapes(types) == [result] * (2 if isinstance(op, LSTMCell4) else 1)
-
-
-@pytest.mark.parametrize(
-    ("op", "inputs", "y", "last"),
-    [
-        (RNNSequence(hidden_size=4), ["2,5,3", "2,1,4", "2", "1,4,3", "1,4,4", "1,4"], "[2,1,5,4]", "[2,1,4]"),
-        (RNNSequence(direction="bidirectional"), ["..."] * 6, "[?,2,?,?]", "[?,2,?]"),
-        (
-            GRUSequence(direction="reverse"),
-            ["?,..9,3", "?,?,?", "4", "?,?,?", "?,12,?", "?,?"],
-            "[4,1,..9,4]",
-            "[4,1,4]",
-        ),
-        (LSTMSequence(), ["?,?,?", "?,?,?", "3,1,?", "?", "?,?,?", "?,?,5", "?,20"], "[3,1,?,5]", "[3,1,5]"),
-    ],
-)
-def test_shapes_of_sequences(op: Any, inputs: list[str], y: str, last: str) -> None:
-    given = tensors(*inputs)
-    given[-4] = tensor(inputs[-4], i64)
-    assert shapes(op.infer(*given)) == [y] + [last] * (2 if isinstance(op, LSTMSequence) else 1)
-
-
 def test_batch_and_time_keep_their_symbols() -> None:
     batch, time = (Dimension(0, None, new_symbol()) for _ in range(2))
     x = TensorType(f32, PartialShape([batch, time, 3]))
     y, last = RNNSequence().infer(x, tensor("?,1,4"), tensor("?", i64), *tensors("1,4,3", "1,4,4", "1,4"))
     assert [d.symbol for d in y.shape.dims] == [batch.symbol, 0, time.symbol, 0]
     assert last.shape.dims[0].symbol == batch.symbol
-
-
-def test_element_types() -> None:
-    given = [
-        tensor(shape, t) for shape, t in (("2,3", dynamic), ("2,4", f16), ("4,3", dynamic), ("4,4", f16), ("4", f16))
-    ]
-    assert RNNCell().infer(*given)[0].element_type == f16
-    assert RNNCell().infer(*(tensor("...", dynamic) for _ in range(5)))[0].element_type == dynamic
-
-
-CELL = ["2,3", "2,4", "12,3", "12,4", "12"]
-SEQUENCE = ["2,5,3", "2,1,4", "2", "1,12,3", "1,12,4", "1,12"]
-
-
-@pytest.mark.parametrize(
-    ("op", "shapes", "at", "shape", "message"),
-    [
-        (GRUCell(), CELL, 0, "2,3,1", "X must be [batch, input], got shape [2,3,1]"),
-        (GRUCell(), CELL, 1, "3,4", "initial_hidden_state must be [batch, hidden], got shape [3,4]: batch is 3 here, but 2 according to X"),
-        (GRUCell(), CELL, 2, "12,5", "W must be [3*hidden, input], got shape [12,5]: input is 5 here, but 3 according to X"),
-        (GRUCell(), CELL, 2, "13,3", "W must be [3*hidden, input], got shape [13,3]: 13 is not a multiple of 3"),
-        (GRUCell(), CELL, 3, "15,4", "R must be [3*hidden, hidden], got shape [15,4]: hidden is 5 here, but 4 according to initial_hidden_state"),
-        (GRUCell(hidden_size=5), CELL, 0, "2,3", "initial_hidden_state must be [batch, hidden], got shape [2,4]: hidden is 4 here, but 5 according to hidden_size"),
-        (GRUCell(linear_before_reset=True), CELL, 4, "12", "B must be [4*hidden], got shape [12]: hidden is 3 here, but 4 according to initial_hidden_state"),
-        (GRUSequence(), SEQUENCE, 2, "2,1", "sequence_lengths must be [batch], got shape [2,1]"),
-        (GRUSequence(), SEQUENCE, 2, "3", "sequence_lengths must be [batch], got shape [3]: batch is 3 here, but 2 according to X"),
-        (GRUSequence(), SEQUENCE, 5, "2,12", "B must be [directions, 3*hidden], got shape [2,12]: directions is 2 here, but 1 according to direction forward"),
-        (GRUSequence(direction="bidirectional"), SEQUENCE, 0, "2,5,3", "initial_hidden_state must be [batch, directions, hidden], got shape [2,1,4]: directions is 1 here, but 2 according to direction bidirectional"),
-        (GRUCell(activations=("tanh",)), CELL, 0, "2,3", "activations tanh must name 2 functions, got 1"),
-        (GRUSequence(activations=("tanh", "elu")), SEQUENCE, 0, "2,5,3", "activation 'elu' must be one of relu, sigmoid, tanh, hardsigmoid"),
-    ],
-)  # fmt: skip
-def test_shape_errors(op: Any, shapes: list[str], at: int, shape: str, message: str) -> None:
-    given = tensors(*shapes[:at], shape, *shapes[at + 1 :])
-    if isinstance(op, GRUSequence):
-        given[2] = tensor(str(given[2].shape), i32)
-    assert_refused(message, op, *given)
-
-
-def test_type_errors() -> None:
-    cell, sequence = tensors(*CELL), tensors(*SEQUENCE)
-    for op, given, message in (
-        (
-            GRUCell(),
-            [*cell[:2], tensor("12,3", f16), *cell[3:]],
-            "X is f32 and W is f16: their element types must be equal",
-        ),
-        (GRUCell(), [tensor(shape, i32) for shape in CELL], "X must be of a floating-point type, got i32"),
-        (GRUCell(), [tensor(shape, nf4) for shape in CELL], "X must be of a floating-point type, got nf4"),
-        (GRUSequence(), sequence, "sequence_lengths must be of an integer type, got f32"),
-    ):
-        assert_refused(message, op, *given)

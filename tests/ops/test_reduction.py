@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import assert_refused, const, tensor
+from support.tensors import const
 
-from ovir.core.element_types import ElementType, boolean, f32, i64
+from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import Dimension, PartialShape, new_symbol
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_dimensions
-from ovir.diagnostics.errors import OperatorError
 from ovir.ops import reduction as red
 from ovir.ops.base.operator import Operator
 from ovir.ops.reduction import CumSum
@@ -133,41 +132,6 @@ def test_logical() -> None:
     np.testing.assert_array_equal(reduced(red.ReduceLogicalOr(), np.ones((2, 0)), [1], np.bool_), [False, False])
 
 
-@pytest.mark.parametrize(
-    ("keep_dims", "data", "axes", "result"),
-    [
-        (False, "?,2..5,3", const([-1]), "[?,2..5]"),
-        (True, "?,2..5,3", const([0, 1]), "[1,1,3]"),
-        (False, "...", const([1]), "[...]"),
-        (False, "2,3,4", tensor("2", i64), "[...]"),
-        (False, "2,3,4", tensor("1", i64), "[?,?]"),
-        (False, "2,3,4", tensor("", i64), "[?,?]"),
-        (True, "2,3,4", tensor("?", i64), "[?,?,?]"),
-        (False, "", const([]), "[]"),
-    ],
-)
-def test_shapes(keep_dims: bool, data: str, axes: TensorType, result: str) -> None:
-    assert str(red.ReduceSum(keep_dims=keep_dims).infer(tensor(data), axes).shape) == result
-
-
-@pytest.mark.parametrize(
-    ("data", "axes", "message"),
-    [
-        (tensor("2,3"), const([2]), r"axes 2 is outside \[-2, 1\]"),
-        (tensor("2,3", boolean), const([1]), "data must be of a numeric type, got boolean"),
-        (tensor("2,3"), tensor("1", f32), "axes must be of an integer type, got f32"),
-        (tensor("2,3"), tensor("1,1", i64), r"axes must have rank 0 or 1, got shape \[1,1\]"),
-    ],
-)
-def test_refused(data: TensorType, axes: TensorType, message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        red.ReduceMax().infer(data, axes)
-
-
-def test_logical_refuses_numbers() -> None:
-    assert_refused("data must be boolean, got f32", red.ReduceLogicalOr(), tensor("2"), const([0]))
-
-
 # ----- known content
 
 
@@ -211,19 +175,6 @@ def test_one_element_keeps_its_symbol() -> None:
 def test_cumsum_wraps_and_sums_narrow_floats_wide() -> None:
     np.testing.assert_array_equal(CumSum().run(np.array([200, 100], np.uint8), np.array(0)), [200, 44])
     np.testing.assert_array_equal(CumSum().run(np.array([2048, 1, 1], np.float16), np.array(0)), [2048, 2048, 2050])
-
-
-@pytest.mark.parametrize(
-    ("axis", "message"),
-    [
-        (const(2), r"axis 2 is outside \[-2, 1\] for data of shape \[2,3\]"),
-        (const([0, 1]), r"axis must have one element, got shape \[2\]"),
-        (tensor("", f32), "axis must be i32 or i64, got f32"),
-    ],
-)
-def test_cumsum_refused(axis: TensorType, message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        CumSum().infer(tensor("2,3"), axis)
 
 
 @pytest.mark.parametrize("length", [255, 256, 511, 1021])

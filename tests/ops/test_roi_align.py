@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import tensor
 
-from ovir.core.element_types import dynamic, f16, f32, i32
+from ovir.core.element_types import dynamic, f16
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
@@ -157,21 +156,6 @@ def test_nothing_to_pool(shape: tuple[int, ...], count: int) -> None:
 # ----- inference
 
 
-@pytest.mark.parametrize(
-    ("data", "rois", "numbers", "expected"),
-    [
-        ("[1,2,8,8]", "[3,4]", "[3]", "[3,2,2,5]"),
-        ("[...]", "[2..5,?]", "[4..9]", "[4..5,?,2,5]"),
-        ("[?,1..3,?,?]", "[...]", "[...]", "[?,1..3,2,5]"),
-        ("[...]", "[...]", "[..7]", "[..7,?,2,5]"),
-    ],
-)
-def test_shapes(data: str, rois: str, numbers: str, expected: str) -> None:
-    op = ROIAlign3(pooled_h=2, pooled_w=5, sampling_ratio=2, spatial_scale=1.0)
-    found = op.infer(tensor(data), tensor(rois), tensor(numbers, i32))
-    assert (str(found.shape), found.element_type) == (expected, f32)
-
-
 def test_symbols_and_unknown_types() -> None:
     op = ROIAlignRotated(pooled_h=2, pooled_w=2, sampling_ratio=0, spatial_scale=1.0)
     regions, channels = Dimension(0, None, 7), Dimension(1, 9, 8)
@@ -182,25 +166,6 @@ def test_symbols_and_unknown_types() -> None:
     )
     assert found.element_type == f16
     assert [dim.symbol for dim in found.shape] == [7, 8, 0, 0]
-
-
-@pytest.mark.parametrize(
-    ("data", "rois", "numbers", "message"),
-    [
-        (tensor("[2,8,8]"), tensor("[3,4]"), tensor("[3]", i32), r"data must have rank 4, got shape \[2,8,8\]"),
-        (tensor("[1,2,8,8]"), tensor("[4]"), tensor("[3]", i32), r"rois must have rank 2, got shape \[4\]"),
-        (tensor("[1,2,8,8]"), tensor("[3,4]"), tensor("[3,1]", i32), r"batch_indices must have rank 1"),
-        (tensor("[1,2,8,8]"), tensor("[3,5]"), tensor("[3]", i32), r"rois must have 4 numbers .* got shape \[3,5\]"),
-        (tensor("[1,2,8,8]"), tensor("[3,4]"), tensor("[2]", i32), r"rois of shape \[3,4\] and batch_indices of shape"),
-        (tensor("[1,2,8,8]"), tensor("[3,4]"), tensor("[3]"), r"batch_indices must be of an integer type, got f32"),
-        (tensor("[1,2,8,8]", i32), tensor("[3,4]", i32), tensor("[3]", i32), r"must be of a floating-point .* got i32"),
-        (tensor("[1,2,8,8]"), tensor("[3,4]", f16), tensor("[3]", i32), r"data is f32 and rois is f16"),
-    ],
-)
-def test_what_is_refused(data: TensorType, rois: TensorType, numbers: TensorType, message: str) -> None:
-    op = ROIAlign3(pooled_h=2, pooled_w=2, sampling_ratio=2, spatial_scale=1.0)
-    with pytest.raises(OperatorError, match=message):
-        op.infer(data, rois, numbers)
 
 
 def test_what_a_run_refuses() -> None:

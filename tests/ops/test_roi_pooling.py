@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.tensors import tensor
 
-from ovir.core.element_types import f16, f32, i32, nf4
+from ovir.core.element_types import i32, nf4
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
@@ -73,19 +73,6 @@ def test_images_are_truncated_and_minus_one_ends_the_list() -> None:
     assert found[:, 1, 0, 0].tolist() == [2, 1, 0, 0]
     with pytest.raises(OperatorError, match=r"region 0 refers to image 2, outside \[0, 1\]"):
         pooling(1, 1).run(data, rois([2, 0, 0, 2, 2]))
-
-
-@pytest.mark.parametrize(
-    ("attributes", "bins"),
-    [
-        ({"pooled_h": 2, "pooled_w": 3, "output_size": (4, 5)}, (2, 3)),
-        ({"pooled_w": 3, "output_size": (4, 5)}, (4, 3)),
-        ({"output_size": (4, 5), "output_roi": (6, 7)}, (6, 7)),
-    ],
-)
-def test_where_the_sizes_are_given(attributes: dict[str, Any], bins: tuple[int, int]) -> None:
-    op = ROIPooling(spatial_scale=1.0, **attributes)
-    assert op.infer(tensor("[1,2,8,8]"), tensor("[3,5]")).shape == [3, 2, *bins]
 
 
 # ----- PSROIPooling
@@ -199,23 +186,6 @@ def test_many_regions_in_blocks(name: str) -> None:
     np.testing.assert_allclose(out[[0, 500, 899]], np.concatenate(alone), 1e-5, 1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "regions", "expected"),
-    [
-        ("ROIPooling", "[1,2..3,?,?]", "[2..5,?]", "[2..5,2..3,2,2]"),
-        ("ROIPooling", "[...]", "[...]", "[?,?,2,2]"),
-        ("average", "[?,5..9,?,?]", "[2..5,5]", "[2..5,2,2,2]"),
-        ("average", "[...]", "[...]", "[?,2,2,2]"),
-        ("bilinear", "[1,8,4,4]", "[7,5]", "[7,4,2,2]"),
-        ("deformable", "[1,8..,4,4]", "[..7,4..6]", "[..7,2,2,2]"),
-        ("deformable", "[...]", "[...]", "[?,2,2,2]"),
-    ],
-)
-def test_shapes(name: str, data: str, regions: str, expected: str) -> None:
-    found = POOLINGS[name][0].infer(tensor(data), tensor(regions))
-    assert (str(found.shape), found.element_type) == (expected, f32)
-
-
 @pytest.mark.parametrize("name", POOLINGS)
 @pytest.mark.parametrize(
     ("data", "regions", "message"),
@@ -253,19 +223,3 @@ def test_inputs_that_are_refused(name: str, data: TensorType, regions: TensorTyp
 def test_what_attributes_and_data_contradict(op: Any, data: str, message: str) -> None:
     with pytest.raises(OperatorError, match=message):
         op.infer(tensor(data), tensor("[3,5]"))
-
-
-def test_offsets_that_are_refused() -> None:
-    op = POOLINGS["deformable"][0]
-    with pytest.raises(OperatorError, match=r"offsets must have rank 4, got shape \[3,2,2\]"):
-        op.infer(tensor("[1,8,4,4]"), tensor("[3,5]"), tensor("[3,2,2]"))
-    with pytest.raises(OperatorError, match="data is f32 and offsets is i32: their element types must be equal"):
-        op.infer(tensor("[1,8,4,4]"), tensor("[3,5]"), tensor("[3,2,2,2]", i32))
-    with pytest.raises(OperatorError, match="data is f32 and rois is f16: their element types must be equal"):
-        op.infer(tensor("[1,8,4,4]"), tensor("[3,5]", f16))
-
-
-def test_roi_pooling_wants_one_type() -> None:
-    with pytest.raises(OperatorError, match="data is f32 and rois is f16: their element types must be equal"):
-        pooling(2, 2).infer(tensor("[1,8,4,4]"), tensor("[3,5]", f16))
-    assert POOLINGS["average"][0].infer(tensor("[1,8,4,4]", f16), tensor("[3,5]")).element_type == f16

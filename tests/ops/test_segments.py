@@ -4,13 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.tensors import const
 
-from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, string, u8
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
-from ovir.core.values import from_dimensions
-from ovir.diagnostics.errors import OperatorError
+from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i8, i32, i64, string, u8
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.base.operator import Operator
 from ovir.ops.segments import (
@@ -22,10 +17,6 @@ from ovir.ops.segments import (
     SegmentMax,
     SparseFillEmptyRows,
 )
-
-
-def tensor(shape: str, element_type: ElementType = i64) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 @pytest.mark.parametrize(
@@ -78,47 +69,6 @@ def test_ids_beyond_the_segments_are_reported() -> None:
     with reporting_to(lambda code, message, effect: found.append(f"{message}; {effect}")):
         SegmentMax().run(np.arange(3), np.array([0, 1, 4]), np.array(2))
     assert found == ["segment_ids go up to 4, but num_segments is 2; rows of the other ids are ignored"]
-
-
-@pytest.mark.parametrize(
-    ("inputs", "expected"),
-    [
-        ((tensor("?,2..4", f32), tensor("?")), "f32[?,2..4]"),
-        ((tensor("4,2", f32), const([0, 0, 3, 3])), "f32[4,2]"),
-        ((tensor("4,2", f32), const([0, 0, 3, 3]), const(9)), "f32[9,2]"),
-        ((tensor("4,2", f32), const([0, 0, 3, 3]), tensor("[]")), "f32[?,2]"),
-        ((tensor("...", i8), tensor("?"), const(3)), "i8[...]"),
-        ((tensor("0,2", f32), const([])), "f32[0,2]"),
-    ],
-)
-def test_shapes(inputs: tuple[TensorType, ...], expected: str) -> None:
-    assert str(SegmentMax().infer(*inputs)) == expected
-
-
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ((tensor("[]", f32), tensor("1")), "data must have rank 1 or more, got shape"),
-        ((tensor("4", boolean), tensor("4")), "data must be of a numeric type, got boolean"),
-        ((tensor("4,2", f32), tensor("3")), r"data of shape \[4,2\] and segment_ids of shape \[3\] must have the same"),
-        ((tensor("4", f32), tensor("4,1")), r"segment_ids must have rank 1, got shape \[4,1\]"),
-        ((tensor("4", f32), tensor("4", f32)), "segment_ids must be i32 or i64, got f32"),
-        ((tensor("4", f32), tensor("4"), tensor("1")), r"num_segments must have rank 0, got shape \[1\]"),
-        ((tensor("3", f32), const([0, 2, 1])), "segment_ids must be sorted, got 2 at 1 and then 1"),
-        ((tensor("3", f32), const([-1, 2, 2])), r"segment_ids\[0\] = -1 must not be negative"),
-        ((tensor("3", f32), tensor("3"), const(-1)), "num_segments must not be negative, got -1"),
-    ],
-)
-def test_errors(inputs: tuple[TensorType, ...], message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        SegmentMax().infer(*inputs)
-
-
-def test_values_are_checked_in_the_run() -> None:
-    with pytest.raises(OperatorError, match="segment_ids must be sorted, got 1 at 0 and then 0"):
-        SegmentMax().run(np.arange(2), np.array([1, 0]))
-    with pytest.raises(OperatorError, match="num_segments must not be negative, got -3"):
-        SegmentMax().run(np.arange(2), np.array([0, 0]), np.array(-3))
 
 
 # --------------------------------------------------------------------------- bags
@@ -220,72 +170,7 @@ def test_segments_outside_the_specification_are_reported() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("op", "inputs", "message"),
-    [
-        (EmbeddingBagOffsetsSum(), [[0, 5], [0]], r"indices\[1\] = 5 is outside \[0, 4\]"),
-        (EmbeddingBagOffsetsSum(), [[0, -1], [0]], r"indices\[1\] = -1 is outside \[0, 4\]"),
-        (EmbeddingBagOffsetsSum(), [[0, 1], [0, 3]], r"offsets\[1\] = 3 is outside \[0, 2\]"),
-        (EmbeddingBagOffsetsSum(), [[0, 1], [2, 1]], "offsets must not decrease, got 2 and then 1"),
-        (EmbeddingBagOffsetsSum(), [[0, 1], [0], -2], r"default_index = -2 is outside \[0, 4\]"),
-        (EmbeddingBagPackedSum(), [[[0, 1], [2, 9]]], r"indices\[1,1\] = 9 is outside \[0, 4\]"),
-        (EmbeddingSegmentsSum(), [[0], [0], 2, -1], r"default_index = -1 is outside \[0, 4\]"),
-        (EmbeddingSegmentsSum(), [[0], [0], -2], "num_segments must not be negative, got -2"),
-    ],
-)
-def test_values_outside(op: Operator, inputs: list[Any], message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        op.run(TABLE, *(np.array(values) for values in inputs))
-
-
 # ----- inference
-
-
-@pytest.mark.parametrize(
-    ("op", "inputs", "expected"),
-    [
-        (EmbeddingBagOffsets(), ["?,3,4", "?", "2..5"], "f32[2..5,3,4]"),
-        (EmbeddingBagOffsets(), ["?,3", "...", "..."], "f32[?,3]"),
-        (EmbeddingBagOffsetsSum(), ["...", "?", "5", "[]"], "f32[...]"),
-        (EmbeddingBagPackedSum(), ["5,3", "?,4"], "f32[?,3]"),
-        (EmbeddingSegmentsSum(), ["5,3", "4", "4", "[]"], "f32[?,3]"),
-        (EmbeddingSegmentsSum(), ["...", "4", "4", "[]"], "f32[...]"),
-    ],
-)
-def test_shapes_of_bags(op: Operator, inputs: list[str], expected: str) -> None:
-    table, *others = inputs
-    assert str(op.infer(tensor(table, f32), *map(tensor, others))) == expected
-
-
-def test_shapes_from_weights_and_counts() -> None:
-    packed = EmbeddingBagPackedSum().infer(tensor("5,3", f32), tensor("?,4"), tensor("2..3,?", f32))
-    assert str(packed) == "f32[2..3,3]"
-    segments = EmbeddingSegmentsSum().infer(
-        tensor("?,3", f16), tensor("?", i32), tensor("4", i32), constant_type(np.array(7, np.int32))
-    )
-    assert str(segments) == "f16[7,3]"
-
-
-@pytest.mark.parametrize(
-    ("op", "inputs", "message"),
-    [
-        (EmbeddingBagOffsets(reduction="mean"), [tensor("5,3", f32), tensor("4"), tensor("2"), tensor("[]"), tensor("4", f32)], "reduction mean does not allow per_sample_weights"),
-        (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4"), tensor("2"), tensor("[]"), tensor("3", f32)], r"indices of shape \[4\] and per_sample_weights of shape \[3\] must have the same number of elements"),
-        (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4"), tensor("2", i32)], "indices is i64 and offsets is i32"),
-        (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4,1"), tensor("2")], r"indices must have rank 1, got shape \[4,1\]"),
-        (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4"), tensor("2"), tensor("1")], r"default_index must have rank 0, got shape \[1\]"),
-        (EmbeddingBagOffsets(), [tensor("[]", f32), tensor("4"), tensor("2")], "emb_table must have rank 1 or more, got shape"),
-        (EmbeddingBagOffsets(), [tensor("5,3", boolean), tensor("4"), tensor("2")], "emb_table must be of a numeric type, got boolean"),
-        (EmbeddingBagPacked(), [tensor("5,3", f32), tensor("4")], r"indices must have rank 2, got shape \[4\]"),
-        (EmbeddingBagPacked(), [tensor("5,3", f32), tensor("4,2", i8)], "indices must be i32 or i64, got i8"),
-        (EmbeddingBagPacked(), [tensor("5,3", f32), tensor("4,2"), tensor("4,2", f16)], "emb_table is f32 and per_sample_weights is f16"),
-        (EmbeddingSegmentsSum(), [tensor("5,3", f32), tensor("4"), tensor("3"), tensor("[]")], r"indices of shape \[4\] and segment_ids of shape \[3\] must have the same number of elements"),
-        (EmbeddingSegmentsSum(), [tensor("5,3", f32), tensor("4"), tensor("4"), tensor("1")], r"num_segments must have rank 0, got shape \[1\]"),
-    ],
-)  # fmt: skip
-def test_errors_of_bags(op: Operator, inputs: list[TensorType], message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        op.infer(*inputs)
 
 
 # --------------------------------------------------------------------------- sparse matrices
@@ -326,58 +211,3 @@ def test_no_entries(dense_shape: list[int], indices: list[Any], values: list[Any
 def test_strings() -> None:
     values = filled(["a", "bc"], [3, 1], [[0, 0], [2, 0]], "none", string.to_dtype())[1]
     assert values == ["a", "none", "bc"]
-
-
-@pytest.mark.parametrize(
-    ("indices", "message"),
-    [
-        ([[0, 1], [5, 0]], r"indices\[1\] has the row 5, which is outside \[0, 4\]"),
-        ([[-1, 1], [2, 0]], r"indices\[0\] has the row -1, which is outside"),
-        ([[0, 1], [2, 6]], r"indices\[1\] has the column 6, which is outside \[0, 5\]"),
-    ],
-)
-def test_an_entry_outside(indices: list[list[int]], message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        filled([1, 2], [5, 6], indices, 0)
-    with pytest.raises(OperatorError, match=message):
-        SparseFillEmptyRows().infer(tensor("2", f32), const([5, 6]), const(indices), tensor("[]", f32))
-
-
-@pytest.mark.parametrize(
-    ("values", "dense_shape", "indices", "expected"),
-    [
-        ("?", const([4, 6]), const([[0, 1], [2, 0]]), "i64[4,2] f32[4] boolean[4]"),
-        ("3", const([4, 6]), tensor("?,2"), "i64[4..7,2] f32[4..7] boolean[4]"),
-        ("2..3", tensor("2"), tensor("?,?"), "i64[2..,2] f32[2..] boolean[?]"),
-        ("...", tensor("..."), tensor("..."), "i64[?,2] f32[?] boolean[?]"),
-        (
-            "1",
-            tensor("2").with_value(from_dimensions(i64, PartialShape.parse("2..5,3"))),
-            tensor("1,2"),
-            "i64[2..6,2] f32[2..6] boolean[2..5]",
-        ),
-    ],
-)
-def test_shapes_of_sparse_matrices(values: str, dense_shape: TensorType, indices: TensorType, expected: str) -> None:
-    found = SparseFillEmptyRows().infer(tensor(values, f32), dense_shape, indices, tensor("[]", f32))
-    assert " ".join(map(str, found)) == expected
-
-
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ((tensor("3,1", f32), tensor("2"), tensor("3,2"), tensor("[]", f32)), r"values must have rank 1, got shape \[3,1\]"),
-        ((tensor("3", f32), tensor("3"), tensor("3,2"), tensor("[]", f32)), r"dense_shape must have shape \[2\], because only matrices are supported, got \[3\]"),
-        ((tensor("3", f32), tensor("2"), tensor("2,2"), tensor("[]", f32)), r"values of shape \[3\] and indices of shape \[2,2\] must have the same number of entries"),
-        ((tensor("3", string), tensor("2"), tensor("3,2"), tensor("[]", string)), "values must be of a numeric type, got string"),
-        ((tensor("3", f32), tensor("2"), tensor("3,3"), tensor("[]", f32)), "indices must hold a pair for each value"),
-        ((tensor("3", f32), tensor("2"), tensor("3,2"), tensor("1", f32)), r"default_value must have rank 0, got shape \[1\]"),
-        ((tensor("3", f32), tensor("2", i32), tensor("3,2"), tensor("[]", f32)), "dense_shape is i32 and indices is i64"),
-        ((tensor("3", f32), tensor("2"), tensor("3,2"), tensor("[]", f16)), "values is f32 and default_value is f16"),
-        ((tensor("3", f32), tensor("2", f32), tensor("3,2"), tensor("[]", f32)), "dense_shape must be i32 or i64, got f32"),
-        ((tensor("3", f32), const([-1, 2]), tensor("3,2"), tensor("[]", f32)), r"dense_shape\[0\] must not be negative, got -1"),
-    ],
-)  # fmt: skip
-def test_errors_of_sparse_matrices(inputs: tuple[TensorType, ...], message: str) -> None:
-    with pytest.raises(OperatorError, match=message):
-        SparseFillEmptyRows().infer(*inputs)

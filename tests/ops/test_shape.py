@@ -33,77 +33,7 @@ def test_shape_of_knows_its_content() -> None:
     assert scalar.constant.shape == (0,)
 
 
-def test_shape_of_refuses_other_types() -> None:
-    assert_refused("output_type must be i32 or i64, got f32", ShapeOf3(output_type=f32), tensor("1"))
-
-
 # ----- Reshape
-
-
-@pytest.mark.parametrize(
-    ("data", "pattern", "special_zero", "result"),
-    [
-        ("2,3,4", [6, -1], True, "[6,4]"),
-        ("2,3,4", [0, -1], True, "[2,12]"),
-        ("2,5,5,24", [0, -1, 4], True, "[2,150,4]"),
-        ("3,1,1", [-1, 0], True, "[3,1]"),
-        ("2,5,5,0", [0, 4], False, "[0,4]"),
-        ("0,3", [0, -1], True, "[0,3]"),
-        ("0,3", [0, -1], False, "[0,3]"),
-        ("0,6", [-1, 2, 0], False, "[3,2,0]"),
-        ("0,0,3", [0, -1], False, "[0,0]"),
-        ("0,3", [0, 0, -1], False, "[0,0,1]"),
-        ("0,3", [0, 2, -1], False, "[0,2,1]"),
-        ("?,3", [0, -1], False, "[0,3]"),
-        ("2..,?,6", [0, -1], False, "[0,12..]"),
-        ("?,?,3", [0, -1], False, "[0,?]"),
-        ("4..,2..", [0, -1], True, "[4..,2..]"),
-        ("?,3", [0, -1], True, "[?,3]"),
-        ("?,3,4", [-1, 12], True, "[?,12]"),
-        ("2..4,3", [-1, 6], True, "[1..2,6]"),
-        ("2..4,6", [2, -1], True, "[2,6..12]"),
-        ("?,?", [0, 0, -1], True, "[?,?,1]"),
-        ("...", [0, 2, -1], True, "[?,2,?]"),
-        ("...", [3, 2], True, "[3,2]"),
-        ("", [1, 1], True, "[1,1]"),
-        ("1,1", [], True, "[]"),
-    ],
-)
-def test_reshape_shape(data: str, pattern: list[int], special_zero: bool, result: str) -> None:
-    assert inferred(Reshape(special_zero=special_zero), tensor(data), const(pattern)) == result
-
-
-@pytest.mark.parametrize(
-    ("data", "pattern", "result"),
-    [("2,3", "2", "[?,?]"), ("2,3", "1", "[6]"), ("2,3", "?", "[...]"), ("2..4,3", "1", "[6..12]")],
-)
-def test_reshape_by_an_unknown_pattern(data: str, pattern: str, result: str) -> None:
-    assert inferred(Reshape(special_zero=True), tensor(data), tensor(pattern, i64)) == result
-
-
-@pytest.mark.parametrize(
-    ("data", "pattern", "special_zero", "message"),
-    [
-        ("2,3", [4], True, "data of shape [2,3] cannot be reshaped to [4]"),
-        ("2,3", [-1, 4], True, "the elements of data of shape [2,3] cannot be divided evenly into the shape [-1,4]"),
-        ("2,3", [-1, 0], False, "the elements of data of shape [2,3] cannot be divided evenly into the shape [-1,0]"),
-        ("2,3", [-1, -1], True, "shape has -1 at positions 0 and 1: only one size can be inferred"),
-        ("2,3", [-2, 3], True, "shape[0] must be at least -1, got -2"),
-        ("6", [3, 0], True, "shape[1] is 0, which copies a dimension that data of shape [6] does not have"),
-        ("2..3,4", [5, 4], True, "data of shape [2..3,4] cannot be reshaped to [5,4]"),
-    ],
-)
-def test_reshape_errors(data: str, pattern: list[int], special_zero: bool, message: str) -> None:
-    op = Reshape(special_zero=special_zero)
-    assert_refused(message, op, tensor(data), const(pattern))
-    if PartialShape.parse(data).is_static:
-        with pytest.raises(OperatorError):
-            op.run(np.zeros(PartialShape.parse(data).to_tuple()), np.array(pattern))
-
-
-def test_reshape_pattern_must_be_a_vector_of_integers() -> None:
-    assert_refused("shape must have rank 1, got shape []", Reshape(), tensor("1"), const(1))
-    assert_refused("shape must be of an integer type, got f32", Reshape(), tensor("1"), tensor("1", f32))
 
 
 def test_reshape_runs_as_a_view() -> None:
@@ -265,35 +195,11 @@ def test_squeeze_shape(data: str, axes: list[int], result: str, with_skip: str) 
     assert inferred(Squeeze15(allow_axis_skip=True), tensor(data), const(axes)) == with_skip
 
 
-def test_squeeze_by_unknown_axes() -> None:
-    one_axis = tensor("1", i64)
-    assert inferred(Squeeze1(), tensor("1,3,1"), one_axis) == "[?,?]"
-    assert inferred(Squeeze15(), tensor("1,3,1"), one_axis) == "[...]"
-    assert inferred(Squeeze1(), tensor("2,3"), tensor("?", i64)) == "[2,3]"
-    assert inferred(Squeeze1(), tensor("1,3,1")) == "[3]"
-
-
 def test_squeeze_ignores_dimensions_that_are_not_one() -> None:
     data = np.zeros((1, 3, 1))
     assert Squeeze1().run(data, np.array([0, 1])).shape == (3, 1)
     assert Squeeze1().run(data).shape == (3,)
     assert Squeeze1().run(np.zeros(()), np.array([0])).shape == ()
-
-
-@pytest.mark.parametrize(
-    ("data", "axes", "result"),
-    [
-        ("2,3", [0, 3], "[1,2,3,1]"),
-        ("2,3", [-1], "[2,3,1]"),
-        ("2,3", [1, 1], "[2,1,3]"),
-        ("2,3,4", [4, -1], "[2,3,4,1]"),
-        ("", [0], "[1]"),
-        ("?,2..3", [1], "[?,1,2..3]"),
-        ("...", [1], "[...]"),
-    ],
-)
-def test_unsqueeze_shape(data: str, axes: list[int], result: str) -> None:
-    assert inferred(Unsqueeze(), tensor(data), const(axes)) == result
 
 
 @pytest.mark.parametrize(
@@ -322,13 +228,6 @@ def test_transpose() -> None:
     assert inferred(Transpose(), tensor("..."), const([])) == "[...]"
     data = np.arange(6).reshape(2, 3)
     assert Transpose().run(data, np.array([], np.int64)).tolist() == [[0, 3], [1, 4], [2, 5]]
-
-
-@pytest.mark.parametrize("order", [[1, 1], [-1, 0], [0, 2]])
-def test_transpose_refuses_what_is_no_permutation(order: list[int]) -> None:
-    with pytest.raises(OperatorError) as error:
-        Transpose().infer(tensor("1,3"), const(order))
-    assert error.value.message == f"order [{order[0]},{order[1]}] is not a permutation of 2 axes"
 
 
 # ----- shapes computed in the graph

@@ -6,13 +6,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 from numpy.dtypes import StringDType
-from support.tensors import assert_refused, tensor
 
-from ovir.core.element_types import f32, f64, i32, i64
+from ovir.core.element_types import i32, i64
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
-from ovir.diagnostics.errors import OperatorError
 from ovir.ops.sorting import Bucketize, NonZero, SearchSorted, TopK1, TopK3, TopK11, Unique
 
 NAN, INF = np.nan, np.inf
@@ -69,60 +67,6 @@ def known(lower: float, upper: float) -> TensorType:
     return TensorType(i64, PartialShape([]), Value(None, np.asarray(lower), np.asarray(upper)))
 
 
-@pytest.mark.parametrize(
-    ("shape", "k", "expected"),
-    [
-        ("[?,5..9]", constant_type(np.asarray(3)), "[?,3]"),
-        ("[2,5..9]", tensor("[]", i64), "[2,..9]"),
-        ("[2,?]", tensor("[]", i64), "[2,?]"),
-        ("[2,7]", known(2, 4), "[2,2..4]"),
-        ("[2,7]", known(2, INF), "[2,2..7]"),
-        ("[...]", constant_type(np.asarray(3)), "[...]"),
-    ],
-)
-def test_top_k_shapes(shape: str, k: TensorType, expected: str) -> None:
-    assert [str(t.shape) for t in TopK3(axis=-1).infer(tensor(shape), k)] == [expected] * 2
-
-
-@pytest.mark.parametrize(
-    ("op", "inputs", "message"),
-    [
-        (TopK3(axis=2), (tensor("[2,3]"), known(1, 1)), "axis 2 is outside [-2, 1] for data of shape [2,3]"),
-        (TopK3(), (tensor("[2,3]"), constant_type(np.asarray(5))), "k is 5, more than the size 2 of axis 0"),
-        (TopK3(), (tensor("[2,3]"), constant_type(np.asarray(-1))), "k must not be negative, got -1"),
-        (TopK3(), (tensor("[2,3]"), tensor("[1]", i64)), "k must have rank 0, got shape [1]"),
-        (TopK3(), (tensor("[2,3]"), tensor("[]")), "k must be of an integer type, got f32"),
-        (TopK3(), (tensor("[]"), tensor("[]", i64)), "data must have rank 1 or more, got shape []"),
-        (TopK3(index_element_type=f32), (tensor("[2]"), known(1, 1)), "index_element_type must be i32 or i64, got f32"),
-        (NonZero(output_type=f32), (tensor("[2]"),), "output_type must be i32 or i64, got f32"),
-        (Unique(), (tensor("[2]"), tensor("[]", i64)), "axis must be a constant"),
-        (Unique(), (tensor("[2]"), tensor("[2]", i64)), "axis must be a scalar or have one element, got shape [2]"),
-        (Unique(), (tensor("[]"), constant_type(np.int64(0))), "data must have rank 1 or more, got shape []"),
-        (Bucketize(output_type=f32), (tensor("[2]"), tensor("[2]")), "output_type must be i32 or i64, got f32"),
-        (Bucketize(output_type=i32), (tensor("[2]"), tensor("[2,1]")), "buckets must have rank 1, got shape [2,1]"),
-        (SearchSorted(), (tensor("[]"), tensor("[2]")), "sorted_sequence must have rank 1 or more, got shape []"),
-        (
-            SearchSorted(),
-            (tensor("[2,3]"), tensor("[]")),
-            "sorted_sequence [2,3] must have one dimension, because values",
-        ),
-        (SearchSorted(), (tensor("[2,3]"), tensor("[3,3]")), "sorted_sequence [2,3] and values [3,3] must have equal"),
-        (
-            SearchSorted(),
-            (tensor("[3]"), tensor("[3]", f64)),
-            "sorted_sequence is f32 and values is f64: their element types",
-        ),
-    ],
-)
-def test_what_is_refused(op: Any, inputs: tuple[TensorType, ...], message: str) -> None:
-    assert_refused(message, op, *inputs)
-
-
-def test_k_that_is_too_large_when_run() -> None:
-    with pytest.raises(OperatorError, match=r"k is 3, but axis 0 of data \[2\] has 2 elements"):
-        TopK3().run(np.zeros(2), np.asarray(3))
-
-
 # ----- NonZero
 
 
@@ -132,20 +76,6 @@ def test_non_zero() -> None:
     assert found.dtype == np.int32
     assert NonZero().run(np.zeros((2, 3))).shape == (2, 0)
     assert NonZero().run(np.asarray(5)).tolist() == [[0]]
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (tensor("[1..4,2..5]"), "[2,..20]"),
-        (tensor("[?,3]"), "[2,?]"),
-        (tensor("[]"), "[1,..1]"),
-        (tensor("[...]"), "[?,?]"),
-        (constant_type(np.array([0, 3, 4])), "[1,2]"),
-    ],
-)
-def test_non_zero_shapes(data: TensorType, expected: str) -> None:
-    assert str(NonZero().infer(data).shape) == expected
 
 
 # ----- Unique
@@ -181,24 +111,6 @@ def test_unique_of_nan_scalars_strings_and_nothing() -> None:
     assert Unique().run(np.array([2, 1, 2]).astype(ml_dtypes.bfloat16))[0].dtype == ml_dtypes.bfloat16
 
 
-@pytest.mark.parametrize(
-    ("data", "axis", "expected"),
-    [
-        (tensor("[2,3]"), None, "[1..6] [1..6] [6] [1..6]"),
-        (tensor("[?,3]"), None, "[?] [?] [?] [?]"),
-        (tensor("[?,3]"), 1, "[?,1..3] [1..3] [3] [1..3]"),
-        (tensor("[?,3]"), 0, "[?,3] [?] [?] [?]"),
-        (tensor("[...]"), 0, "[...] [?] [?] [?]"),
-        (tensor("[..4,3]"), 0, "[..4,3] [..4] [..4] [..4]"),
-        (tensor("[2..4,3]"), 0, "[1..4,3] [1..4] [2..4] [1..4]"),
-        (constant_type(np.array([3, 1, 3])), None, "[2] [2] [3] [2]"),
-    ],
-)
-def test_unique_shapes(data: TensorType, axis: int | None, expected: str) -> None:
-    inputs = (data,) if axis is None else (data, constant_type(np.asarray(axis)))
-    assert " ".join(str(t.shape) for t in Unique().infer(*inputs)) == expected
-
-
 # ----- search
 
 
@@ -228,18 +140,3 @@ def test_search_sorted(right: bool, expected: list[int]) -> None:
     assert op.run(row, values).tolist() == expected
     assert op.run(np.stack([row, row - 3]), np.stack([values, values - 3])).tolist() == [expected] * 2
     assert op.run(row, np.asarray(np.float32(9))).tolist() == 4
-
-
-@pytest.mark.parametrize(
-    ("rows", "values", "expected"),
-    [
-        ("[7]", "[?,3]", "[?,3]"),
-        ("[2,?,7]", "[?,3,1..4]", "[2,3,1..4]"),
-        ("[2,7]", "[...]", "[2,?]"),
-        ("[7]", "[...]", "[...]"),
-        ("[...]", "[2,3]", "[2,3]"),
-    ],
-)
-def test_search_sorted_shapes(rows: str, values: str, expected: str) -> None:
-    result = SearchSorted(output_type=i32).infer(tensor(rows), tensor(values))
-    assert (str(result.shape), result.element_type) == (expected, i32)

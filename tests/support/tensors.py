@@ -68,19 +68,23 @@ def arrays(text: str) -> list[Any]:
 
 
 def _type(word: str) -> TensorType | None:
-    name, sign, rest = re.fullmatch(r"(\w*)([=~[]|)(.*)", word).groups()  # type: ignore[union-attr]
-    element_type = ElementType.parse(name) if sign and name else i64
     if word == "-":
         return None
+    found = re.fullmatch(r"(\w*)([=~[]|)(.*)", word)
+    assert found is not None, word
+    name, sign, rest = found.groups()
+    if not sign:
+        return tensor(word)
+    element_type = ElementType.parse(name or "i64")
     if sign == "=":
         return const(json.loads(rest), element_type)
-    if sign == "~":
-        sizes = PartialShape.parse(rest)
-        bounds = np.array([[dim.lower, np.inf if dim.upper is None else dim.upper] for dim in sizes]).T
-        shape = [len(sizes)] if rest.startswith("[") else []
-        value = from_bounds(element_type, *bounds.reshape(2, *shape), sizes=True)
-        return TensorType(element_type, PartialShape(shape), value)
-    return tensor(rest.removesuffix("]"), element_type) if sign else tensor(word)
+    if sign == "[":
+        return tensor(rest.removesuffix("]"), element_type)
+    sizes = PartialShape.parse(rest)
+    bounds = np.array([[dim.lower, np.inf if dim.upper is None else dim.upper] for dim in sizes]).T
+    shape = [len(sizes)] if rest.startswith("[") else []
+    value = from_bounds(element_type, *bounds.reshape(2, *shape), sizes=True)
+    return TensorType(element_type, PartialShape(shape), value)
 
 
 def assert_refused(message: str, op: Operator, *inputs: TensorType | None) -> None:
