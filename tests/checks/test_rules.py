@@ -70,6 +70,22 @@ def test_no_elements_along_huge_axes() -> None:
     assert "OVIR999" not in codes(net)
 
 
+def test_a_factor_of_an_activation_is_no_scale_of_weights() -> None:
+    net = Net()
+    x = net.op("ReLU", net.parameter("x", "2,3"))
+    net.result(net.op("Multiply", x, net.const(np.float32([0, 1, 2]))))
+    assert "OVIR516" not in codes(net)
+
+
+def test_a_size_that_contradicts_inference_is_not_said_to_be_declared_twice() -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "2,3")))
+    lines = net.declared_xml().split("\n")
+    place = max(i for i, line in enumerate(lines) if "<dim>2</dim>" in line)
+    lines[place : place + 2] = ["<dim>-1</dim>", "<dim>9</dim>"]
+    assert {d.code for d in ovir.check("\n".join(lines), b"")} == {"OVIR406"}
+
+
 def found(text: str, net: Net) -> list[tuple[str, str]]:
     return [(d.code, str(d.severity)) for d in ovir.check(text, bytes(net.blob))]
 
