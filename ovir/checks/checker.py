@@ -10,7 +10,7 @@ from typing import Any
 
 from ovir.checks.consequences import blame_constants, report_refusals, sum_up
 from ovir.checks.options import CheckOptions
-from ovir.checks.rule import FOR_UNTRUSTED, NEED_WHOLE_GRAPH, OF_RUNS, RULES, Context
+from ovir.checks.rule import RULES, Context
 from ovir.checks.untrusted.budget import Budget
 from ovir.core.html import html_table
 from ovir.core.shapes import ShapeLike
@@ -128,7 +128,7 @@ def _collect(model: Source, weights: Any, options: CheckOptions, clock: Clock | 
     """Read the file, infer it and apply the rules; dispose of the model before returning."""
     from ovir.checks.constant_types import fold_constant_types  # these import the rules, which only a check needs
     from ovir.checks.foreign_weights import report_foreign_weights
-    from ovir.checks.rules.constants import WRITTEN_TWICE
+    from ovir.checks.rules.constants import written_twice
 
     diagnostics = Diagnostics()
     with _timed("reading", clock):
@@ -139,8 +139,8 @@ def _collect(model: Source, weights: Any, options: CheckOptions, clock: Clock | 
                 infer_recovering(document, diagnostics)
             else:
                 _infer_reshaped(document.model, options.shapes, diagnostics)
-                # WRITTEN_TWICE compares the shapes of Parameters with declared ones.
-                options = replace(options, skip=(*options.skip, WRITTEN_TWICE.id))
+                # that rule compares the shapes of Parameters with declared ones.
+                options = replace(options, skip=(*options.skip, written_twice.id))
             if document.model.version == 10:
                 check_names(document.model, diagnostics)
         with _timed("rules", clock):
@@ -241,13 +241,14 @@ _INCOMPLETE = (*GAP_CODES, "OVIR5", "OVIR6")
 def _apply_rules(context: Context, diagnostics: Diagnostics, *, of_runs: bool = False) -> None:
     is_incomplete = any(d.severity is Severity.ERROR and d.code.startswith(_INCOMPLETE) for d in diagnostics)
     for code, rule in counted("applying rules", RULES.items()):
-        if code in context.options.skip or (is_incomplete and code in NEED_WHOLE_GRAPH):
+        if code in context.options.skip or (is_incomplete and rule.needs_whole_graph):
             continue
         is_untrusted = context.options.untrusted
-        if (code in FOR_UNTRUSTED and not is_untrusted) or (is_untrusted and code in OF_RUNS) is not of_runs:
+        if (rule.for_untrusted and not is_untrusted) or (is_untrusted and rule.of_runs) is not of_runs:
             continue
         try:
-            diagnostics.extend(d for d in rule(context) if not (_is_advice(d) and d.layer in context.failing))
+            found = rule.diagnostics(context)
+            diagnostics.extend(d for d in found if not (_is_advice(d) and d.layer in context.failing))
         except MemoryError:
             raise  # of the whole check, not of this rule
         except Exception as error:  # a fault of ovir itself must not hide other diagnostics

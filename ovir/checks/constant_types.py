@@ -6,8 +6,8 @@ from dataclasses import replace
 from math import prod
 
 from ovir.checks.rule import Context
-from ovir.checks.rules.constants import INDEX_RANGE, NARROWED, NON_FINITE, ZERO_DIVISOR, ZERO_SCALE
-from ovir.checks.rules.weights_file import BOOLEAN_BYTES, TOO_MANY_BYTES
+from ovir.checks.rules.constants import index_range, narrowed, non_finite, zero_divisor, zero_scale
+from ovir.checks.rules.weights_file import boolean_bytes, too_many_bytes
 from ovir.diagnostics.codes import (
     AXIS,
     DOUBLE,
@@ -26,11 +26,11 @@ from ovir.ops.infrastructure import Const
 
 _OF_VALUES = {
     code.id
-    for code in (BOOLEAN_BYTES, DOUBLE, F16_OVERFLOW, INDEX_RANGE, NARROWED, NON_FINITE, ZERO_DIVISOR, ZERO_SCALE)
+    for code in (boolean_bytes, DOUBLE, F16_OVERFLOW, index_range, narrowed, non_finite, zero_divisor, zero_scale)
 }
-_OF_CONSTANT = {OWN_TYPE.id, TOO_MANY_BYTES.id, *_OF_VALUES}
+_OF_CONSTANT = {OWN_TYPE.id, too_many_bytes.id, *_OF_VALUES}
 """Diagnostics of a constant whose bytes are read as another element type."""
-_OF_READER = {code.id for code in (AXIS, DOUBLE, ELEMENT_TYPE, INDEX_RANGE, INFERENCE, INPUT_TYPE, TYPES_DIFFER)}
+_OF_READER = {code.id for code in (AXIS, DOUBLE, ELEMENT_TYPE, index_range, INFERENCE, INPUT_TYPE, TYPES_DIFFER)}
 """Diagnostics of a layer that is fed such a constant."""
 
 

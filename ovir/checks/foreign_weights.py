@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ovir.checks.rule import Context, means_open_end
-from ovir.checks.rules.constants import INDEX_RANGE, NARROWED, NEGATIVE_INDEX, NON_FINITE, ZERO_DIVISOR, ZERO_SCALE
-from ovir.checks.rules.graph import CANCELLED, NO_OP
-from ovir.checks.rules.weights_file import BOOLEAN_BYTES, DUPLICATE_CONSTANT, UNUSED_BYTES, ZERO_WEIGHTS
+from ovir.checks.rule import Context, Rule, means_open_end
+from ovir.checks.rules.constants import index_range, narrowed, negative_index, non_finite, zero_divisor, zero_scale
+from ovir.checks.rules.graph import cancelled, no_op
+from ovir.checks.rules.weights_file import boolean_bytes, duplicate_constant, unused_bytes, zero_weights
 from ovir.core.element_types import i64, u64
 from ovir.diagnostics.codes import (
     AXIS,
@@ -40,21 +40,21 @@ from ovir.ir.weights import WeightsMark
 from ovir.ops.infrastructure import Const
 
 
-def _ids(*codes: Code) -> frozenset[str]:
+def _ids(*codes: Code | Rule) -> frozenset[str]:
     return frozenset(code.id for code in codes)
 
 
-_OF_CONSTANTS = _ids(NON_FINITE, BOOLEAN_BYTES, STRING_DATA)
+_OF_CONSTANTS = _ids(non_finite, boolean_bytes, STRING_DATA)
 """Diagnostics of a constant whose bytes may belong to another one."""
-_OF_READERS = _ids(AXIS, INFERENCE, SIZE_OVERFLOW, INDEX_RANGE)
+_OF_READERS = _ids(AXIS, INFERENCE, SIZE_OVERFLOW, index_range)
 """Diagnostics of a layer that may read such a constant as an integer."""
 _OF_SHAPES = _ids(DECLARED_SHAPE, TOO_LARGE)
 """Diagnostics of a layer to which such an integer gives a size."""
 _FOLLOWING = (
     _OF_CONSTANTS
     | _OF_READERS
-    | _ids(DECLARED_SHAPE, INPUT_SHAPE, RANK, TOO_LARGE, BODY, VARIABLE_TYPE, PAST_END, UNUSED_BYTES)
-    | _ids(F16_OVERFLOW, ZERO_DIVISOR, NARROWED, ZERO_SCALE, NO_OP, NEGATIVE_INDEX, DUPLICATE_CONSTANT, CANCELLED)
+    | _ids(DECLARED_SHAPE, INPUT_SHAPE, RANK, TOO_LARGE, BODY, VARIABLE_TYPE, PAST_END, unused_bytes)
+    | _ids(F16_OVERFLOW, zero_divisor, narrowed, zero_scale, no_op, negative_index, duplicate_constant, cancelled)
 )
 """Diagnostics that depend on the values of constants."""
 
@@ -78,7 +78,7 @@ def report_foreign_weights(context: Context, mark: WeightsMark | None, diagnosti
         return
     if not any(d.code in _FOLLOWING for d in diagnostics):
         return
-    if context.has_only_zeros and (zeros := [d for d in diagnostics if d.code == ZERO_WEIGHTS.id]):
+    if context.has_only_zeros and (zeros := [d for d in diagnostics if d.code == zero_weights.id]):
         _leave_out_what_follows(zeros[0], diagnostics)
         return
     if mark is not None:
@@ -88,7 +88,7 @@ def report_foreign_weights(context: Context, mark: WeightsMark | None, diagnosti
     impossible = {layer: value for layer in constants if (value := _impossible_integer(layer)) is not None}
     suspicious = _suspicious_constants(constants, diagnostics, {*past_end, *impossible})
     misfits = len(past_end) + len(impossible) + len(suspicious)
-    differs = bool(past_end) or any(d.code == UNUSED_BYTES.id for d in diagnostics)
+    differs = bool(past_end) or any(d.code == unused_bytes.id for d in diagnostics)
     if misfits < _least_misfits(constants, differs) or not (
         len(impossible) > 1
         or (differs and impossible)
@@ -115,7 +115,7 @@ def report_foreign_weights(context: Context, mark: WeightsMark | None, diagnosti
 
 def _leave_out_what_follows(cause: Diagnostic, diagnostics: Diagnostics) -> None:
     """Keep one diagnostic of weights that hold nothing but zeros: an error if errors follow from them."""
-    following = [d for d in diagnostics if d.code in _FOLLOWING - {PAST_END.id, UNUSED_BYTES.id}]
+    following = [d for d in diagnostics if d.code in _FOLLOWING - {PAST_END.id, unused_bytes.id}]
     if not following:
         return
     for found in (cause, *following):
@@ -151,7 +151,7 @@ def _hint_at_bytes(impossible: Mapping[Layer, int], diagnostics: Diagnostics) ->
         for found in related:
             diagnostics.discard(found)
             diagnostics.add(replace(found, hint=hint))
-        for found in [d for d in diagnostics if d.layer == layer.title and d.code == NARROWED.id and related]:
+        for found in [d for d in diagnostics if d.layer == layer.title and d.code == narrowed.id and related]:
             diagnostics.discard(found)  # the range of i32 does not matter then
 
 

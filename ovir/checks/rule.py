@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from inspect import cleandoc
 from itertools import islice
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from lxml import etree
@@ -19,7 +20,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import boolean, string, u3, u6
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import Code, Severity
+from ovir.diagnostics.codes import CODES, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer, Port
@@ -216,56 +217,64 @@ class Constant:
             return None
 
 
-def diagnostic(
-    code: Code,
-    message: str,
-    at: Layer | Port | Place,
-    *,
-    hint: str | None = None,
-    severity: Severity | None = None,
-) -> Diagnostic:
-    """Return a diagnostic at a layer, a port or another place; in a dead layer, an error becomes a warning."""
-    layer = at.layer if isinstance(at, Port) else at if isinstance(at, Layer) else None
-    if layer is not None and layer.is_dead and severity is None and code.severity is Severity.ERROR:
-        severity = Severity.WARNING
-    if isinstance(at, Port):
-        return diagnose(code, message, at.place, hint=hint, severity=severity, port=at.id)
-    return diagnose(code, message, at.place if isinstance(at, Layer) else at, hint=hint, severity=severity)
+class Found(NamedTuple):
+    """What a rule has found, and where."""
+
+    message: str
+    at: Layer | Port | Place
+    hint: str | None = None
+    severity: Severity | None = None
+    """That of the code, unless it is given; in a dead layer, an error is then a warning."""
+
+    def diagnostic(self, code: Code) -> Diagnostic:
+        """Return the diagnostic of a code."""
+        at, severity = self.at, self.severity
+        place, layer = (at, None) if isinstance(at, Place) else (at.place, at if isinstance(at, Layer) else at.layer)
+        if layer is not None and layer.is_dead and severity is None and code.severity is Severity.ERROR:
+            severity = Severity.WARNING
+        port = at.id if isinstance(at, Port) else None
+        return diagnose(code, self.message, place, hint=self.hint, severity=severity, port=port)
 
 
-Rule = Callable[[Context], Iterator[Diagnostic]]
-R = TypeVar("R", bound=Rule)
+@dataclass(frozen=True)
+class Rule:
+    """A function that yields what is wrong with a model, and the code of its diagnostics."""
+
+    code: Code
+    find: Callable[[Context], Iterator[Found]]
+    needs_whole_graph: bool = False
+    """Whether it reports something missing. It is skipped if layers could not be read, because then it may be missing
+    for that reason."""
+    for_untrusted: bool = False
+    """Whether it is only applied to untrusted files."""
+    of_runs: bool = False
+    """Whether it looks at an untrusted model for chosen sizes, after all other rules."""
+
+    @property
+    def id(self) -> str:
+        """Return the id of the code."""
+        return self.code.id
+
+    def diagnostics(self, context: Context) -> Iterator[Diagnostic]:
+        """Yield what is wrong with a model."""
+        return (found.diagnostic(self.code) for found in self.find(context))
+
+
 RULES: dict[str, Rule] = {}
 """The rules by the code of their diagnostics."""
-NEED_WHOLE_GRAPH: set[str] = set()
-"""Codes of rules that report something missing. They are skipped if layers could not be read, because then it may be
-missing for that reason."""
-FOR_UNTRUSTED: set[str] = set()
-"""Codes of rules that are only applied to untrusted files."""
-OF_RUNS: set[str] = set()
-"""Codes of rules that look at an untrusted model for chosen sizes, after all other rules."""
 
 
-def rule(
-    code: Code, *, needs_whole_graph: bool = False, for_untrusted: bool = False, of_runs: bool = False
-) -> Callable[[R], R]:
-    """Register a function as the rule for ``code``.
+def rule(code: Code, **kind: bool) -> Callable[[Callable[[Context], Iterator[Found]]], Rule]:
+    """Register a function as the rule for ``code``; ``kind`` are fields of ``Rule``.
 
-    With ``needs_whole_graph`` it is skipped for incomplete graphs, and with ``for_untrusted`` for trusted files. With
-    ``of_runs`` it looks at an untrusted model for chosen sizes.
+    The docstring is the text of the code, unless ``ovir/diagnostics/codes.py`` has it.
     """
 
-    def register(function: R) -> R:
+    def register(find: Callable[[Context], Iterator[Found]]) -> Rule:
         if code.id in RULES:
             raise ValueError(f"{code.id} has two rules")
-        RULES[code.id] = function
-        if needs_whole_graph:
-            NEED_WHOLE_GRAPH.add(code.id)
-        if for_untrusted:
-            FOR_UNTRUSTED.add(code.id)
-        if of_runs:
-            OF_RUNS.add(code.id)
-        return function
+        known = CODES.get(code.id) or code.says(cleandoc(find.__doc__ or ""))
+        return RULES.setdefault(code.id, Rule(known, find, **kind))
 
     return register
 

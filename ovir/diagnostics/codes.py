@@ -2,7 +2,7 @@
 
 0xx dangers of untrusted files, 1xx the file and its XML, 2xx the graph, 3xx attributes, 4xx types and shapes,
 5xx weights, 6xx bodies and variables, 7xx advice, 8xx running, 9xx use of the API. A number is never reused. A code
-that only its rule reports is declared beside the rule.
+that only its rule reports is declared with the rule.
 """
 
 from __future__ import annotations

@@ -7,12 +7,11 @@ from math import isfinite
 
 import numpy as np
 
-from ovir.checks.rule import Constant, Context, constant_of, diagnostic, layer_domains, means_open_end, rule
+from ovir.checks.rule import Constant, Context, Found, constant_of, layer_domains, means_open_end, rule
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, f64, i64, string, u64
 from ovir.core.shapes import MAX_SIZE, PartialShape
 from ovir.diagnostics.codes import F16_OVERFLOW, STRING_DATA, TOO_LARGE, Code, Severity
-from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import exact_size_text, plural
 from ovir.graph.layers import Layer, Port
@@ -30,7 +29,7 @@ _LEAST_INFINITE = {f16.to_dtype(): 0x7C00, bf16.to_dtype(): 0x7F80}
 
 
 @rule(STRING_DATA)
-def string_data(context: Context) -> Iterator[Diagnostic]:
+def string_data(context: Context) -> Iterator[Found]:
     """Report string constants with invalid bytes; the reader does not decode them."""
     for constant in context.constants:
         if constant.op.element_type == string:
@@ -38,20 +37,16 @@ def string_data(context: Context) -> Iterator[Diagnostic]:
                 constant.op.data  # noqa: B018  (decodes)
             except OperatorError as error:
                 for layer in constant.layers:
-                    yield diagnostic(STRING_DATA, error.message, layer)
+                    yield Found(error.message, layer)
 
 
-NON_FINITE = Code.warning(510, "a constant holds NaN or infinity").says("""
-Warning. NaN in weights makes everything that depends on it NaN; it comes from a training that diverged, or from bytes
-that are read as the wrong type. Infinity alone is reported as info, because masks contain it.
-    <layer id="1" name="bias" type="Const" version="opset1">   <!-- 1, nan, 3 -->
-Fix: check offset and element type first, then the original model.
-""")
-
-
-@rule(NON_FINITE)
-def non_finite(context: Context) -> Iterator[Diagnostic]:
-    """Report NaN and infinity; infinity is an info only, as masks and bounds often contain it."""
+@rule(Code.warning(510, "a constant holds NaN or infinity"))
+def non_finite(context: Context) -> Iterator[Found]:
+    """Warning. NaN in weights makes everything that depends on it NaN; it comes from a training that diverged, or from
+    bytes that are read as the wrong type. Infinity alone is reported as info, because masks contain it.
+        <layer id="1" name="bias" type="Const" version="opset1">   <!-- 1, nan, 3 -->
+    Fix: check offset and element type first, then the original model.
+    """
     neighbors = counted("looking for NaN", list(_neighbors(context)))
     runs = (run for run in neighbors if not _are_finite(run, context.weights))
     for constant in (constant for run in runs for constant in run):
@@ -59,10 +54,10 @@ def non_finite(context: Context) -> Iterator[Diagnostic]:
             nans, infinities = _count_non_finite(data)
             for layer in constant.layers if nans or infinities else ():
                 if nans:
-                    yield diagnostic(NON_FINITE, f"NaN in {nans} of {plural(data.size, 'value')}", layer)
+                    yield Found(f"NaN in {nans} of {plural(data.size, 'value')}", layer)
                 else:
                     message = f"infinity in {infinities} of {plural(data.size, 'value')}"
-                    yield diagnostic(NON_FINITE, message, layer, severity=Severity.INFO)
+                    yield Found(message, layer, severity=Severity.INFO)
 
 
 def _neighbors(context: Context) -> Iterator[list[Constant]]:
@@ -125,7 +120,7 @@ def _surely_finite(block: Array) -> bool:
 
 
 @rule(F16_OVERFLOW)
-def f16_overflow(context: Context) -> Iterator[Diagnostic]:
+def f16_overflow(context: Context) -> Iterator[Found]:
     """Report a Convert to f16 of a constant beyond the range of f16, which becomes infinite."""
     largest = float(np.finfo(np.float16).max)
     for layer in context.layers:
@@ -138,25 +133,18 @@ def f16_overflow(context: Context) -> Iterator[Diagnostic]:
             continue
         most = float(np.nanmax(np.where(np.isfinite(data), np.abs(data), 0)))
         if most > largest:
-            yield diagnostic(F16_OVERFLOW, f"the constant holds {most:g}; the largest of f16 is {largest:g}", layer)
+            yield Found(f"the constant holds {most:g}; the largest of f16 is {largest:g}", layer)
 
 
 _INT32 = np.iinfo(np.int32)
 
 
-NARROWED = Code.info(515, "a 64-bit constant holds values that devices clip to 32 bits", summed=True).says("""
-Info. GPUs, and the CPU plugin in most operations, compute i64 in i32 and clip larger numbers. Integers within
-2^33 of the limits of i64 are not reported, because they mean an open end.
-    <data element_type="i64" shape="2" offset="0" size="16" />   <!-- 1, 5000000000 -->
-Fix: use numbers within 32 bits, or f32 where exactness is not needed.
-""")
-
-
-@rule(NARROWED)
-def narrowed(context: Context) -> Iterator[Diagnostic]:
-    """Report 64-bit integers that devices which compute in i32 clip.
-
-    Integers that mean an open end are left out.
+@rule(Code.info(515, "a 64-bit constant holds values that devices clip to 32 bits", summed=True))
+def narrowed(context: Context) -> Iterator[Found]:
+    """Info. GPUs, and the CPU plugin in most operations, compute i64 in i32 and clip larger numbers. Integers within
+    2^33 of the limits of i64 are not reported, because they mean an open end.
+        <data element_type="i64" shape="2" offset="0" size="16" />   <!-- 1, 5000000000 -->
+    Fix: use numbers within 32 bits, or f32 where exactness is not needed.
     """
     for constant in context.constants:
         if constant.op.element_type in (i64, u64) and (data := constant.data) is not None and data.size:
@@ -167,37 +155,29 @@ def narrowed(context: Context) -> Iterator[Diagnostic]:
             if beyond.size:
                 message = f"the constant holds {beyond[0]}, which devices that compute in i32 clip"
                 for layer in constant.layers:
-                    yield diagnostic(NARROWED, message, layer)
+                    yield Found(message, layer)
 
 
-ZERO_DIVISOR = Code.warning(514, "an integer divisor is a constant that holds zero", danger=5.0).says("""
-Warning. Division, Mod or FloorMod of integers by zero is undefined: some devices give 0, others end the process.
-    <layer id="2" name="ratio" type="Divide" version="opset1">   <!-- i32, divisor 3, 0 -->
-Fix: correct the constant, or compute in f32.
-""")
-
-
-@rule(ZERO_DIVISOR)
-def zero_divisor(context: Context) -> Iterator[Diagnostic]:
-    """Report integer division by zero, whose result is undefined and which can end the process."""
+@rule(Code.warning(514, "an integer divisor is a constant that holds zero", danger=5.0))
+def zero_divisor(context: Context) -> Iterator[Found]:
+    """Warning. Division, Mod or FloorMod of integers by zero is undefined: some devices give 0, others end the process.
+        <layer id="2" name="ratio" type="Divide" version="opset1">   <!-- i32, divisor 3, 0 -->
+    Fix: correct the constant, or compute in f32.
+    """
     for layer in context.layers:
         for port, rule_ in layer_domains(layer):
             data = constant_of(port) if isinstance(rule_, Divisor) else None
             if data is not None and data.dtype.kind in "iu" and data.size and not data.all():
-                yield diagnostic(ZERO_DIVISOR, f"the divisor holds {plural(int((data == 0).sum()), 'zero')}", layer)
+                yield Found(f"the divisor holds {plural(int((data == 0).sum()), 'zero')}", layer)
 
 
-ZERO_SCALE = Code.warning(516, "a compressed weight's scale is zero, or not finite").says("""
-Warning. Weights of few bits are multiplied by a scale. A scale of zero makes the whole group zero, and NaN or infinity
-destroys it; the quantizer has divided by zero.
-    <layer id="4" name="scaled" type="Multiply" version="opset1">   <!-- scale 0.5, 0 -->
-Fix: compress the model again from weights without empty groups, or write the scale 1.
-""")
-
-
-@rule(ZERO_SCALE)
-def zero_scale(context: Context) -> Iterator[Diagnostic]:
-    """Report scales of compressed weights that destroy the weights."""
+@rule(Code.warning(516, "a compressed weight's scale is zero, or not finite"))
+def zero_scale(context: Context) -> Iterator[Found]:
+    """Warning. Weights of few bits are multiplied by a scale. A scale of zero makes the whole group zero, and NaN or
+    infinity destroys it; the quantizer has divided by zero.
+        <layer id="4" name="scaled" type="Multiply" version="opset1">   <!-- scale 0.5, 0 -->
+    Fix: compress the model again from weights without empty groups, or write the scale 1.
+    """
     for layer in context.layers:
         if layer.operator is None or not layer.operator.scales:
             continue
@@ -208,7 +188,7 @@ def zero_scale(context: Context) -> Iterator[Diagnostic]:
             bad = int((~np.isfinite(scale) | (scale == 0)).sum())
             if bad:
                 message = f"zero, NaN or infinity in {bad} of {plural(scale.size, 'scale')} of compressed weights"
-                yield diagnostic(ZERO_SCALE, message, layer)
+                yield Found(message, layer)
 
 
 def _is_decompressed(port: Port) -> bool:
@@ -226,39 +206,28 @@ def _is_decompressed(port: Port) -> bool:
     return False
 
 
-INDEX_RANGE = Code.warning(511, "a constant index is outside the axis that it indexes", danger=7.5).says("""
-Warning. Gather gives 0 for such an index; other operations fail or read beyond the data, depending on the device.
-    <layer id="3" name="gather" type="Gather" version="opset8">   <!-- indices 0, 4 of [4,3] along 0 -->
-Fix: correct the index; indices count from 0.
-""")
-
-
-@rule(INDEX_RANGE)
-def index_range(context: Context) -> Iterator[Diagnostic]:
-    """Report an index outside its axis.
-
-    A negative index counts from the end (see OVIR703) unless the operation forbids it.
+@rule(Code.warning(511, "a constant index is outside the axis that it indexes", danger=7.5))
+def index_range(context: Context) -> Iterator[Found]:
+    """Warning. Gather gives 0 for such an index; other operations fail or read beyond the data, depending on the
+    device.
+        <layer id="3" name="gather" type="Gather" version="opset8">   <!-- indices 0, 4 of [4,3] along 0 -->
+    Fix: correct the index; indices count from 0.
     """
     for layer, index, values, size in _indexed(context):
         low = 0 if index.negative == "forbidden" else -size
         if values.min() < low or values.max() >= size:
             outside = values[(values < low) | (values >= size)]
             message = f"index {outside.flat[0]} is outside [{low}, {size - 1}], the range of the indexed axis"
-            yield diagnostic(INDEX_RANGE, message, layer)
+            yield Found(message, layer)
 
 
-NEGATIVE_INDEX = Code.info(703, "devices treat a negative index differently", summed=True).says("""
-Info. The specifications of Gather-1, Gather-7, GatherND-5 and ScatterElementsUpdate-3 exclude negative indices.
-OpenVINO's reference counts them from the end; its CPU plugin gives 0 for Gather.
-    <layer id="3" name="gather" type="Gather" version="opset7">   <!-- index -1 -->
-Fix: write the index from the front, or use a later version (here `version="opset8"`), which counts from the end.
-""")
-
-
-@rule(NEGATIVE_INDEX)
-def negative_index(context: Context) -> Iterator[Diagnostic]:
-    """Report negative indices that the specification leaves open: the reference counts from the end, the CPU plugin's
-    Gather returns 0."""
+@rule(Code.info(703, "devices treat a negative index differently", summed=True))
+def negative_index(context: Context) -> Iterator[Found]:
+    """Info. The specifications of Gather-1, Gather-7, GatherND-5 and ScatterElementsUpdate-3 exclude negative indices.
+    OpenVINO's reference counts them from the end; its CPU plugin gives 0 for Gather.
+        <layer id="3" name="gather" type="Gather" version="opset7">   <!-- index -1 -->
+    Fix: write the index from the front, or use a later version (here `version="opset8"`), which counts from the end.
+    """
     for layer, index, values, size in _indexed(context):
         if index.negative != "unspecified" or layer.operator is None:
             continue
@@ -267,7 +236,7 @@ def negative_index(context: Context) -> Iterator[Diagnostic]:
             version = f"{layer.type}-{layer.operator.opset}"
             message = f"index {negative.flat[0]} is negative, which {version} leaves open"
             hint = "count from the front, or use a later version of the operation"
-            yield diagnostic(NEGATIVE_INDEX, message, layer, hint=hint)
+            yield Found(message, layer, hint=hint)
 
 
 def _indexed(context: Context) -> Iterator[tuple[Layer, IndexRule, Array, int]]:
@@ -284,7 +253,7 @@ def _indexed(context: Context) -> Iterator[tuple[Layer, IndexRule, Array, int]]:
 
 
 @rule(TOO_LARGE)
-def too_large(context: Context) -> Iterator[Diagnostic]:
+def too_large(context: Context) -> Iterator[Found]:
     memory = physical_memory()
     for port, count in context.large:
         needed = count * port.element_type.bits // 8
@@ -292,21 +261,17 @@ def too_large(context: Context) -> Iterator[Diagnostic]:
             shown = f"{port.element_type}{port.shape}"
             sizes = f"needs {exact_size_text(needed)}; this machine has {exact_size_text(memory)}"
             message = f"output port {port.id}, {shown}, {sizes}"
-            yield diagnostic(TOO_LARGE, message, port)
+            yield Found(message, port)
 
 
-WRITTEN_TWICE = Code.warning(413, "a dimension is declared twice: once as unknown, once as a number").says("""
-Warning. A Parameter's `shape` and its port, or an output port and an input port that it feeds, declare different things
-for one tensor: one a number, the other an unknown size. Inference accepts both, because the number is a possible value
-of the unknown size. But somebody changed only one of the two. OpenVINO ignores what ports declare.
-    <data shape="?,3" element_type="f32" />   <!-- of a Parameter whose port says 7 and 3 -->
-Fix: declare the same size in both places; -1 in a port corresponds to `?` in the attribute.
-""")
-
-
-@rule(WRITTEN_TWICE)
-def written_twice(context: Context) -> Iterator[Diagnostic]:
-    """Report a size that is unknown in one place and a number in another: both are legal, but one is outdated."""
+@rule(Code.warning(413, "a dimension is declared twice: once as unknown, once as a number"))
+def written_twice(context: Context) -> Iterator[Found]:
+    """Warning. A Parameter's `shape` and its port, or an output port and an input port that it feeds, declare different
+    things for one tensor: one a number, the other an unknown size. Inference accepts both, because the number is a
+    possible value of the unknown size. But somebody changed only one of the two. OpenVINO ignores what ports declare.
+        <data shape="?,3" element_type="f32" />   <!-- of a Parameter whose port says 7 and 3 -->
+    Fix: declare the same size in both places; -1 in a port corresponds to `?` in the attribute.
+    """
     for layer in context.by_type.get("Parameter", ()):
         if isinstance(op := layer.operator, Parameter) and layer.outputs:
             port = layer.outputs[0]
@@ -315,7 +280,7 @@ def written_twice(context: Context) -> Iterator[Diagnostic]:
                     f"output port {port.id} declares shape {port.declared_shape}, "
                     f"but the attribute 'shape' is {op.shape}"
                 )
-                yield diagnostic(WRITTEN_TWICE, message, port)
+                yield Found(message, port)
     for layer in context.layers:
         for port in layer.inputs:
             source = port.source
@@ -328,7 +293,7 @@ def written_twice(context: Context) -> Iterator[Diagnostic]:
                     f"input port {port.id} declares shape {port.declared_shape}, but "
                     f"its source declares {source.declared_shape} ({source.layer.title})"
                 )
-                yield diagnostic(WRITTEN_TWICE, message, port)
+                yield Found(message, port)
 
 
 def _is_same(one: PartialShape | None, other: PartialShape | None) -> bool:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from ovir.checks.rule import Context, diagnostic, rule
+from ovir.checks.rule import Context, Found, rule
 from ovir.core.element_types import f32, f64, i64, string, u1, u3, u6, u32, u64
 from ovir.core.shapes import Dimension
 from ovir.diagnostics.codes import DEVICE_DOUBT, DEVICE_REFUSAL, Code
-from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.wording import and_others, size_text
 from ovir.graph.layers import Layer, Port
@@ -30,15 +29,6 @@ Fix: nothing, if values stay within the smaller type; `ovir run --emulate f16` s
 
 
 @dataclass(frozen=True)
-class Case:
-    """Something in a model that a limit concerns."""
-
-    at: Layer
-    message: str
-    hint: str | None = None
-
-
-@dataclass(frozen=True)
 class Limit:
     """One rule: a limit of a device, and its source."""
 
@@ -47,7 +37,7 @@ class Limit:
     """The rule in a few words, for the documentation."""
     source: str
     """A page, a source file or an issue of OpenVINO."""
-    find: Callable[[Context], Iterator[Case]]
+    find: Callable[[Context], Iterator[Found]]
     code: Code = DEVICE_REFUSAL
     until: Release | None = None
     """The first release without the limit; None if all releases have it."""
@@ -95,22 +85,22 @@ def _dims(port: Port) -> tuple[Dimension, ...]:
     return shape.dims if port.inferred is not None and shape.rank is not None else ()
 
 
-def unbounded(context: Context) -> Iterator[Case]:
+def unbounded(context: Context) -> Iterator[Found]:
     return dynamic(context, is_unbounded, "unknown sizes without an upper bound")
 
 
-def bounded(context: Context) -> Iterator[Case]:
+def bounded(context: Context) -> Iterator[Found]:
     return dynamic(context, is_bounded, "unknown sizes, and only known ones are documented to work")
 
 
-def not_only_batch(context: Context) -> Iterator[Case]:
+def not_only_batch(context: Context) -> Iterator[Found]:
     def is_refused(port: Port) -> bool:
         return is_unbounded(port) or any(dim.is_dynamic for dim in _dims(port)[1:])
 
     return dynamic(context, is_refused, "unknown sizes other than a batch with an upper bound")
 
 
-def dynamic(context: Context, is_refused: Callable[[Port], bool], what: str) -> Iterator[Case]:
+def dynamic(context: Context, is_refused: Callable[[Port], bool], what: str) -> Iterator[Found]:
     """Yield one case for all inputs with such shapes, and one for each operation and state that has them when the
     shapes of the inputs are known."""
     inputs = [port for port in context.model.inputs if is_refused(port)]
@@ -122,14 +112,13 @@ def dynamic(context: Context, is_refused: Callable[[Port], bool], what: str) -> 
         names = ", ".join(f"'{port.any_name}' [{','.join(map(str, _dims(port)))}]" for port in inputs[:_SHOWN])
         more = f" and {len(inputs) - _SHOWN} more" if len(inputs) > _SHOWN else ""
         hint = f"`{command}` fixes the sizes; others may be chosen" if command else _GENERAL
-        yield Case(inputs[0].layer, f"{'the inputs' if inputs[1:] else 'the input'} {names}{more}: {what}", hint)
+        yield Found(f"{'the inputs' if inputs[1:] else 'the input'} {names}{more}: {what}", inputs[0].layer, hint)
     for port in origins(fixed, is_refused) if fixed is not None else ():
         if isinstance(port.layer.operator, ReadValueBase):
-            yield Case(port.layer, f"states: {what}", STATES_AS_INPUTS)
+            yield Found(f"states: {what}", port.layer, STATES_AS_INPUTS)
         elif port.layer.type != "Parameter":
-            yield Case(
-                port.layer, f"outputs of {port.layer.type}: {what}", "they depend on values, which --shape leaves"
-            )
+            hint = "they depend on values, which --shape leaves"
+            yield Found(f"outputs of {port.layer.type}: {what}", port.layer, hint)
 
 
 _SHOWN = 4
@@ -137,32 +126,32 @@ STATES_AS_INPUTS = "`ovir edit --states-to-inputs` makes states inputs and outpu
 _GENERAL = "`ovir edit --shape NAME=1,3,224,224` gives an input known sizes"
 
 
-def unknown_rank(context: Context) -> Iterator[Case]:
+def unknown_rank(context: Context) -> Iterator[Found]:
     for port in origins(context.model, lambda port: port.inferred is not None and port.type.shape.rank is None):
         hint = "`ovir edit --shape` gives an input a rank" if port.layer.type == "Parameter" else None
-        yield Case(port.layer, f"what {port.layer.type} returns has an unknown rank", hint)
+        yield Found(f"what {port.layer.type} returns has an unknown rank", port.layer, hint)
 
 
-def rank_above(limit: int, context: Context) -> Iterator[Case]:
+def rank_above(limit: int, context: Context) -> Iterator[Found]:
     for layer in live(context):
         rank = max((len(_dims(port)) for port in layer.outputs), default=0)
         if rank > limit:
-            yield Case(layer, f"a tensor has {rank} dimensions, the limit is {limit}")
+            yield Found(f"a tensor has {rank} dimensions, the limit is {limit}", layer)
 
 
-def interface_rank_above(limit: int, context: Context) -> Iterator[Case]:
+def interface_rank_above(limit: int, context: Context) -> Iterator[Found]:
     results = (layer.inputs[0] for layer in context.model.layers if layer.type == "Result" and layer.inputs)
     for port in [*context.model.inputs, *results]:
         if (rank := len(_dims(port))) > limit:
-            yield Case(port.layer, f"an input or output of the model has {rank} dimensions, the limit is {limit}")
+            yield Found(f"an input or output of the model has {rank} dimensions, the limit is {limit}", port.layer)
 
 
-def larger_than(limit: int, context: Context) -> Iterator[Case]:
+def larger_than(limit: int, context: Context) -> Iterator[Found]:
     for layer in live(context):
         size = max((_least_bytes(port) for port in layer.outputs), default=0)
         if size > limit:
             message = f"a tensor has {size_text(size)}; Intel's drivers give at most {size_text(limit)} at a time"
-            yield Case(layer, message, "GPU_ENABLE_LARGE_ALLOCATIONS=YES lifts the limit of newer releases")
+            yield Found(message, layer, "GPU_ENABLE_LARGE_ALLOCATIONS=YES lifts the limit of newer releases")
 
 
 def _least_bytes(port: Port) -> int:
@@ -217,33 +206,33 @@ def _role(axis: int, rank: int) -> int:
 # --------------------------------------------------------------------------- element types, operations and states
 
 
-def element_types(refused: tuple[object, ...], context: Context) -> Iterator[Case]:
+def element_types(refused: tuple[object, ...], context: Context) -> Iterator[Found]:
     for layer in live(context):
         for element_type in own_element_types(layer):
             if element_type in refused:
-                yield Case(layer, f"the element type {element_type} is not supported")
+                yield Found(f"the element type {element_type} is not supported", layer)
 
 
-def input_types(refused: tuple[object, ...], context: Context) -> Iterator[Case]:
+def input_types(refused: tuple[object, ...], context: Context) -> Iterator[Found]:
     for port in context.model.inputs:
         if port.element_type in refused:
-            yield Case(port.layer, f"inputs of the element type {port.element_type} are not supported")
+            yield Found(f"inputs of the element type {port.element_type} are not supported", port.layer)
 
 
-def integer_arithmetic(context: Context) -> Iterator[Case]:
+def integer_arithmetic(context: Context) -> Iterator[Found]:
     for layer in live(context):
         found = layer.outputs[0].inferred if layer.type in ARITHMETIC and layer.outputs else None
         if found is not None and found.element_type in (i64, u64, u32) and found.value is None:  # not sizes
-            yield Case(layer, f"{found.element_type} is computed in i32")
+            yield Found(f"{found.element_type} is computed in i32", layer)
 
 
-def saturating_sums(context: Context) -> Iterator[Case]:
+def saturating_sums(context: Context) -> Iterator[Found]:
     """Yield products of quantized data and weights so large that two exceed 16 bits: 2 * 255 * 65 > 32767."""
     for weights in weights_of(context.model):
         others = [port for port in weights.layer.inputs if port is not weights.input]
         if any(map(quantized_source, others)) and (weights.largest_code or 0) > MOST_IN_16_BITS:
             message = "without VNNI, int8 products are added in 16 bits, so weights of the full range saturate sums"
-            yield Case(weights.layer, message, "NNCF's overflow_fix uses half of the range of the weights")
+            yield Found(message, weights.layer, "NNCF's overflow_fix uses half of the range of the weights")
 
 
 MOST_IN_16_BITS = 64
@@ -255,17 +244,17 @@ ARITHMETIC = frozenset(
 )  # fmt: skip
 
 
-def real_arithmetic(context: Context) -> Iterator[Case]:
+def real_arithmetic(context: Context) -> Iterator[Found]:
     for layer in live(context):
         found = layer.outputs[0].inferred if layer.outputs else None
         if found is not None and found.element_type in (f32, f64) and layer.type not in ("Const", "Parameter"):
-            yield Case(layer, f"{found.element_type} is computed in f16")
+            yield Found(f"{found.element_type} is computed in f16", layer)
 
 
-def not_imported(context: Context) -> Iterator[Case]:
+def not_imported(context: Context) -> Iterator[Found]:
     for layer in live(context):
         if layer.type in NOT_IMPORTED:
-            yield Case(layer, f"the compiler has no form of {layer.type}")
+            yield Found(f"the compiler has no form of {layer.type}", layer)
 
 
 NOT_IMPORTED = frozenset(
@@ -279,26 +268,23 @@ NOT_IMPORTED = frozenset(
 it."""
 
 
-def extensions(context: Context) -> Iterator[Case]:
+def extensions(context: Context) -> Iterator[Found]:
     for layer in live(context):
         if layer.version == "extension":
-            yield Case(layer, f"{layer.type} is an operation of an extension, which this device does not take")
+            yield Found(f"{layer.type} is an operation of an extension, which this device does not take", layer)
 
 
-def states(context: Context) -> Iterator[Case]:
+def states(context: Context) -> Iterator[Found]:
     for layer in live(context):
         if layer.type == "ReadValue":
-            yield Case(layer, "models with states are refused", STATES_AS_INPUTS)
+            yield Found("models with states are refused", layer, STATES_AS_INPUTS)
 
 
-def dynamic_states(context: Context) -> Iterator[Case]:
+def dynamic_states(context: Context) -> Iterator[Found]:
     for layer in live(context):
         if layer.type == "ReadValue" and any(dim.is_dynamic for dim in _dims(layer.outputs[0])):
-            yield Case(
-                layer,
-                f"the state has the shape {layer.outputs[0].type.shape}: states must have known sizes",
-                STATES_AS_INPUTS,
-            )
+            message = f"the state has the shape {layer.outputs[0].type.shape}: states must have known sizes"
+            yield Found(message, layer, STATES_AS_INPUTS)
 
 
 # --------------------------------------------------------------------------- the table
@@ -376,30 +362,19 @@ LIMITS = (
 """What devices do not take. A limit is here only if OpenVINO documents it, or its source code or maintainers say it."""
 
 
-@rule(DEVICE_REFUSAL)
-def device_refusal(context: Context) -> Iterator[Diagnostic]:
-    return _reported(context, DEVICE_REFUSAL)
-
-
-@rule(DEVICE_DOUBT)
-def device_doubt(context: Context) -> Iterator[Diagnostic]:
-    return _reported(context, DEVICE_DOUBT)
-
-
-@rule(DEVICE_TYPE)
-def device_type(context: Context) -> Iterator[Diagnostic]:
-    return _reported(context, DEVICE_TYPE)
-
-
-def _reported(context: Context, code: Code) -> Iterator[Diagnostic]:
+def _reported(code: Code, context: Context) -> Iterator[Found]:
     """Yield the cases of a code; those of one message are one diagnostic, at the first layer."""
     for limit in LIMITS:
         if limit.code is not code or not limit.applies(context):
             continue
-        groups: dict[str, list[Case]] = {}
+        groups: dict[str, list[Found]] = {}
         for case in limit.find(context):
             groups.setdefault(case.message, []).append(case)
         for message, cases in groups.items():
             more = and_others(len(cases) - 1, "more layer")
             hint = f"{cases[0].hint}; source: {limit.source}" if cases[0].hint else f"source: {limit.source}"
-            yield diagnostic(code, f"{limit.device}: {message}{more}", cases[0].at, hint=hint)
+            yield Found(f"{limit.device}: {message}{more}", cases[0].at, hint=hint)
+
+
+for _code in (DEVICE_REFUSAL, DEVICE_DOUBT, DEVICE_TYPE):
+    rule(_code)(partial(_reported, _code))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ovir.checks.rule import Context, diagnostic, rule
+from ovir.checks.rule import Context, Found, rule
 from ovir.core.element_types import f64
 from ovir.diagnostics.codes import DOUBLE, NO_RESULT, PINNED_SIZE, UNSPECIFIED, Code
-from ovir.diagnostics.diagnostic import Diagnostic, Place
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import repeated_names
@@ -16,122 +16,100 @@ from ovir.ir.elements import line_of
 from ovir.ir.layer_reader import misspelled_attributes
 from ovir.ops.base.traits import method_signature
 
-DEAD_LAYER = Code.info(212, "no result and no state depends on a layer; OpenVINO drops it").says("""
-Info. OpenVINO drops such layers when it compiles. If several are connected, only the last is reported. The cause is a
-forgotten edge, or a leftover of an edit.
-    <layer id="2" name="exp" type="Exp" version="opset1">   <!-- no edge leaves it -->
-Fix: remove the layer, or connect it to its reader.
-""")
 
-
-@rule(DEAD_LAYER, needs_whole_graph=True)
-def dead_layer(context: Context) -> Iterator[Diagnostic]:
-    """Report the last layers of each dead part; nothing if the model has no result, because then all layers are
-    dead."""
+@rule(Code.info(212, "no result and no state depends on a layer; OpenVINO drops it"), needs_whole_graph=True)
+def dead_layer(context: Context) -> Iterator[Found]:
+    """Info. OpenVINO drops such layers when it compiles. If several are connected, only the last is reported. The cause
+    is a forgotten edge, or a leftover of an edit.
+        <layer id="2" name="exp" type="Exp" version="opset1">   <!-- no edge leaves it -->
+    Fix: remove the layer, or connect it to its reader.
+    """
     if all(layer.is_dead or layer.type == "Parameter" for layer in context.model.layers):
-        return
+        return  # the model has no result
     for layer in context.layers:
         if layer.is_dead and not any(port.readers for port in layer.outputs):
-            yield diagnostic(DEAD_LAYER, "no result and no variable depends on this layer; OpenVINO drops it", layer)
+            yield Found("no result and no variable depends on this layer; OpenVINO drops it", layer)
 
 
-DUPLICATE_NAME = Code.warning(213, "two layers have the same name", summed=True, danger=5.0, honest=True).says("""
-Warning. OpenVINO accepts this. But tools that look up a layer by name, such as profilers or lists of layers to keep in
-f32, find only one of the two.
-    <layer id="1" name="relu" ...>
-    <layer id="2" name="relu" ...>
-Fix: rename one of them.
-""")
-
-
-@rule(DUPLICATE_NAME)
-def duplicate_name(context: Context) -> Iterator[Diagnostic]:
-    """Report layers of one model that share a name; this is legal, but a lookup by name finds only one of them."""
+@rule(Code.warning(213, "two layers have the same name", summed=True, danger=5.0, honest=True))
+def duplicate_name(context: Context) -> Iterator[Found]:
+    """Warning. OpenVINO accepts this. But tools that look up a layer by name, such as profilers or lists of layers to
+    keep in f32, find only one of the two.
+        <layer id="1" name="relu" ...>
+        <layer id="2" name="relu" ...>
+    Fix: rename one of them.
+    """
     for model in context.models:
         first: dict[str, Layer] = {}
         for layer in model.layers:
             other = first.setdefault(layer.name, layer)
             if other is not layer:
-                yield diagnostic(DUPLICATE_NAME, f"layer {other.id} on line {other.line} has the same name", layer)
+                yield Found(f"layer {other.id} on line {other.line} has the same name", layer)
 
 
-TENSOR_NAME = Code.warning(214, "two tensors have the same tensor name", summed=True, danger=5.0, honest=True).says("""
-Warning. Users address inputs and outputs by tensor name. OpenVINO loads the file, and the name finds only one of the
-two tensors.
-    <port id="1" precision="FP32" names="a">   <!-- of layer 1 -->
-    <port id="1" precision="FP32" names="a">   <!-- of layer 2 -->
-Fix: remove the name from the port that should not have it.
-""")
-
-
-@rule(TENSOR_NAME)
-def tensor_name(context: Context) -> Iterator[Diagnostic]:
-    """Report tensor names that are not unique; inputs and outputs of the model are looked up by them."""
+@rule(Code.warning(214, "two tensors have the same tensor name", summed=True, danger=5.0, honest=True))
+def tensor_name(context: Context) -> Iterator[Found]:
+    """Warning. Users address inputs and outputs by tensor name. OpenVINO loads the file, and the name finds only one of
+    the two tensors.
+        <port id="1" precision="FP32" names="a">   <!-- of layer 1 -->
+        <port id="1" precision="FP32" names="a">   <!-- of layer 2 -->
+    Fix: remove the name from the port that should not have it.
+    """
     for model in context.models:
         for name, other, port in repeated_names(model.layers):
             if port.is_output:
-                yield diagnostic(TENSOR_NAME, f"{other.layer.title} has the same tensor name '{name}'", port)
+                yield Found(f"{other.layer.title} has the same tensor name '{name}'", port)
 
 
 @rule(NO_RESULT, needs_whole_graph=True)
-def no_result(context: Context) -> Iterator[Diagnostic]:
+def no_result(context: Context) -> Iterator[Found]:
     """Report a model without a result, even if it assigns a variable."""
     model = context.model
     if not model.outputs and not any(layer.type == "Result" for layer in model.layers):
         message = "the model has no Result: it has no outputs" if model.layers else "the model has no layers"
-        yield diagnostic(NO_RESULT, message, Place(context.file, line_of(context.root)))
+        yield Found(message, Place(context.file, line_of(context.root)))
 
 
-UNUSED_PARAMETER = Code.info(216, "nothing reads a Parameter").says("""
-Info. The input must be fed, but it changes nothing.
-    <layer id="1" name="mask" type="Parameter" version="opset1">   <!-- no edge leaves it -->
-Fix: remove the Parameter, or connect it to its reader.
-""")
-
-
-@rule(UNUSED_PARAMETER, needs_whole_graph=True)
-def unused_parameter(context: Context) -> Iterator[Diagnostic]:
+@rule(Code.info(216, "nothing reads a Parameter"), needs_whole_graph=True)
+def unused_parameter(context: Context) -> Iterator[Found]:
+    """Info. The input must be fed, but it changes nothing.
+        <layer id="1" name="mask" type="Parameter" version="opset1">   <!-- no edge leaves it -->
+    Fix: remove the Parameter, or connect it to its reader.
+    """
     for model in context.models:
         for port in model.inputs:
             if not port.readers:
-                yield diagnostic(UNUSED_PARAMETER, "nothing reads this Parameter", port.layer)
+                yield Found("nothing reads this Parameter", port.layer)
 
 
-OUTPUT_COUNT = Code.error(218, "a layer declares more outputs than its operation has", tolerated=True).says("""
-Error; tolerated by `read_model`. OpenVINO refuses such a file: "node index is out of range". The line is the line of
-the first surplus port.
-    <output>   <!-- of a ReLU -->
-      <port id="1" precision="FP32" names="y">...
-      <port id="2" precision="FP32" names="z">...
-    </output>
-Fix: remove the port, or use the operation that has two outputs.
-""")
-
-
-@rule(OUTPUT_COUNT)
-def output_count(context: Context) -> Iterator[Diagnostic]:
-    """Report unread ports that the operation does not have; inference reports those that are read."""
+@rule(Code.error(218, "a layer declares more outputs than its operation has", tolerated=True))
+def output_count(context: Context) -> Iterator[Found]:
+    """Error; tolerated by `read_model`. OpenVINO refuses such a file: "node index is out of range". The line is the
+    line of the first surplus port.
+        <output>   <!-- of a ReLU -->
+          <port id="1" precision="FP32" names="y">...
+          <port id="2" precision="FP32" names="z">...
+        </output>
+    Fix: remove the port, or use the operation that has two outputs.
+    """
     for layer in context.layers:
         has = sum(port.inferred is not None for port in layer.outputs)
         if layer.operator is None or not (has or layer.type == "Result"):
             continue
+        # Inference reports ports that are read.
         if len(layer.outputs) > has and not any(port.readers for port in layer.outputs[has:]):
             message = f"the layer declares {plural(len(layer.outputs), 'output')}, but {layer.type} has {has}"
-            yield diagnostic(OUTPUT_COUNT, message, layer.outputs[has])
+            yield Found(message, layer.outputs[has])
 
 
-RESULT_NAME = Code.warning(220, "two Results have the same name", danger=5.0).says("""
-Warning. The names of an output are the names of its tensor and those in the `output_names` of its Result. OpenVINO
-loads the file, and the name finds only one of the outputs.
-    <layer id="2" name="first" type="Result" version="opset1" output_names="y">
-    <layer id="3" name="second" type="Result" version="opset1" output_names="y">
-Fix: give each output its own name.
-""")
-
-
-@rule(RESULT_NAME)
-def result_name(context: Context) -> Iterator[Diagnostic]:
-    """Report a name of two outputs that are different tensors."""
+@rule(Code.warning(220, "two Results have the same name", danger=5.0))
+def result_name(context: Context) -> Iterator[Found]:
+    """Warning. The names of an output are the names of its tensor and those in the `output_names` of its Result.
+    OpenVINO loads the file, and the name finds only one of the outputs.
+        <layer id="2" name="first" type="Result" version="opset1" output_names="y">
+        <layer id="3" name="second" type="Result" version="opset1" output_names="y">
+    Fix: give each output its own name.
+    """
     first: dict[str, Port] = {}
     for port in context.model.outputs:
         for name in sorted(port.names):
@@ -139,29 +117,23 @@ def result_name(context: Context) -> Iterator[Diagnostic]:
             if other.source is None or port.source is None or other.source is port.source:
                 continue
             if name not in other.source.names & port.source.names:  # this case is OVIR214
-                yield diagnostic(
-                    RESULT_NAME, f"'{name}' is also the name of the output at {other.layer.title}", port.layer
-                )
+                yield Found(f"'{name}' is also the name of the output at {other.layer.title}", port.layer)
 
 
-NO_ELEMENT_TYPE = Code.warning(306, "a Parameter does not declare its element type").says("""
-Warning. OpenVINO reads it as a dynamic type, and hardly any device compiles such a model.
-    <data shape="2,3" />
-Fix: `<data shape="2,3" element_type="f32" />`
-""")
-
-
-@rule(NO_ELEMENT_TYPE)
-def no_element_type(context: Context) -> Iterator[Diagnostic]:
-    """Report a Parameter without an element type: OpenVINO takes it as dynamic, which few devices compile."""
+@rule(Code.warning(306, "a Parameter does not declare its element type"))
+def no_element_type(context: Context) -> Iterator[Found]:
+    """Warning. OpenVINO reads it as a dynamic type, and hardly any device compiles such a model.
+        <data shape="2,3" />
+    Fix: give it one: `<data shape="2,3" element_type="f32" />`.
+    """
     for layer in context.by_type.get("Parameter", ()):
         if layer.operator is not None and "element_type" not in layer.attributes:
             message = "the Parameter has no attribute 'element_type': its element type is dynamic"
-            yield diagnostic(NO_ELEMENT_TYPE, message, layer.data_place)
+            yield Found(message, layer.data_place)
 
 
 @rule(UNSPECIFIED)
-def unspecified(context: Context) -> Iterator[Diagnostic]:
+def unspecified(context: Context) -> Iterator[Found]:
     """Report missing attributes for which OpenVINO has a default that the specification does not promise."""
     expected = {}
     for layer in context.layers:
@@ -175,20 +147,16 @@ def unspecified(context: Context) -> Iterator[Diagnostic]:
                 if spec in [found for found, _ in misspelled_attributes(type(op), layer.attributes)]:
                     continue  # the reader has reported it as misspelled
                 message = f"the specification requires '{spec.name}' of {layer.type}; {spec.assumed_text} is assumed"
-                yield diagnostic(UNSPECIFIED, message, layer.data_place)
+                yield Found(message, layer.data_place)
 
 
-IGNORED_PADS = Code.info(307, "auto_pad overrides the given pads").says("""
-Info. With an `auto_pad` other than `explicit`, pads are computed from sizes and strides, and those in the file are
-ignored.
-    <data ... pads_begin="1,1" pads_end="0,0" auto_pad="valid" />
-Fix: `auto_pad="explicit"` if the pads are meant, else `pads_begin="0,0"`.
-""")
-
-
-@rule(IGNORED_PADS)
-def ignored_pads(context: Context) -> Iterator[Diagnostic]:
-    """Report pads that an auto_pad other than explicit replaces."""
+@rule(Code.info(307, "auto_pad overrides the given pads"))
+def ignored_pads(context: Context) -> Iterator[Found]:
+    """Info. With an `auto_pad` other than `explicit`, pads are computed from sizes and strides, and those in the file
+    are ignored.
+        <data ... pads_begin="1,1" pads_end="0,0" auto_pad="valid" />
+    Fix: `auto_pad="explicit"` if the pads are meant, else `pads_begin="0,0"`.
+    """
     for layer in context.layers:
         attributes = layer.attributes
         if "auto_pad" not in attributes or layer.operator is None or attributes["auto_pad"] in ("explicit", "notset"):
@@ -199,7 +167,7 @@ def ignored_pads(context: Context) -> Iterator[Diagnostic]:
             if isinstance(pads, tuple) and any(pads):
                 shown = ",".join(map(str, pads))
                 message = f'{name}="{shown}" has no effect, because auto_pad is "{auto_pad}"'
-                yield diagnostic(IGNORED_PADS, message, layer.data_place)
+                yield Found(message, layer.data_place)
 
 
 def _by_variable(layers: list[Layer]) -> dict[str, list[Layer]]:
@@ -209,87 +177,69 @@ def _by_variable(layers: list[Layer]) -> dict[str, list[Layer]]:
     return found
 
 
-NO_ASSIGN = Code.info(612, "a variable is read but never assigned").says("""
-Info. The variable always holds its first value. Editing a model easily loses an Assign, because nothing depends on it.
-    <layer id="2" name="read" type="ReadValue" version="opset6">   <!-- no Assign of its variable -->
-Fix: add the Assign, or read `init_value` directly.
-""")
-
-
-@rule(NO_ASSIGN, needs_whole_graph=True)
-def no_assign(context: Context) -> Iterator[Diagnostic]:
+@rule(Code.info(612, "a variable is read but never assigned"), needs_whole_graph=True)
+def no_assign(context: Context) -> Iterator[Found]:
+    """Info. The variable always holds its first value. Editing a model easily loses an Assign, because nothing depends
+    on it.
+        <layer id="2" name="read" type="ReadValue" version="opset6">   <!-- no Assign of its variable -->
+    Fix: add the Assign, or read `init_value` directly.
+    """
     assigned = _by_variable(context.by_type.get("Assign", []))
     for name, readers in _by_variable(context.by_type.get("ReadValue", [])).items():
         if name not in assigned:
-            yield diagnostic(
-                NO_ASSIGN, f"no Assign writes the variable '{name}': it keeps its initial value", readers[0]
-            )
+            yield Found(f"no Assign writes the variable '{name}': it keeps its initial value", readers[0])
 
 
-ASSIGNED_TWICE = Code.warning(613, "two Assigns write the same variable").says("""
-Warning. Their order is undefined, and so is what the next run reads. OpenVINO loads the file.
-    <layer id="4" name="assign" type="Assign" version="opset6">
-    <layer id="5" name="again" type="Assign" version="opset6">   <!-- the same variable_id -->
-Fix: give each its own variable, or remove one.
-""")
-
-
-@rule(ASSIGNED_TWICE)
-def assigned_twice(context: Context) -> Iterator[Diagnostic]:
+@rule(Code.warning(613, "two Assigns write the same variable"))
+def assigned_twice(context: Context) -> Iterator[Found]:
+    """Warning. Their order is undefined, and so is what the next run reads. OpenVINO loads the file.
+        <layer id="4" name="assign" type="Assign" version="opset6">
+        <layer id="5" name="again" type="Assign" version="opset6">   <!-- the same variable_id -->
+    Fix: give each its own variable, or remove one.
+    """
     for name, (first, *others) in _by_variable(context.by_type.get("Assign", [])).items():
         for layer in others:
-            yield diagnostic(ASSIGNED_TWICE, f"the variable '{name}' is also assigned by {first.title}", layer)
+            yield Found(f"the variable '{name}' is also assigned by {first.title}", layer)
 
 
-READ_TWICE = Code.warning(615, "two ReadValues declare the same variable differently").says("""
-Warning. A variable may be read in several places, which must declare it equally. OpenVINO loads the file, and each
-reader uses its own declaration.
-    <data variable_id="v" variable_type="f32" variable_shape="2" />
-    <data variable_id="v" variable_type="f32" variable_shape="?" />
-Fix: declare it equally, with the wider shape.
-""")
-
-
-@rule(READ_TWICE)
-def read_twice(context: Context) -> Iterator[Diagnostic]:
-    """Report layers that read the same variable and declare it differently."""
+@rule(Code.warning(615, "two ReadValues declare the same variable differently"))
+def read_twice(context: Context) -> Iterator[Found]:
+    """Warning. A variable may be read in several places, which must declare it equally. OpenVINO loads the file, and
+    each reader uses its own declaration.
+        <data variable_id="v" variable_type="f32" variable_shape="2" />
+        <data variable_id="v" variable_type="f32" variable_shape="?" />
+    Fix: declare it equally, with the wider shape.
+    """
     for name, (first, *others) in _by_variable(context.by_type.get("ReadValue", [])).items():
         for layer in others:
             for key in ("variable_type", "variable_shape"):
                 mine, theirs = layer.attributes.get(key), first.attributes.get(key)
                 if mine != theirs:
                     message = f"{key} of the variable '{name}' is {mine}; {first.title} declares it as {theirs}"
-                    yield diagnostic(READ_TWICE, message, layer)
+                    yield Found(message, layer)
 
 
-NO_OP = Code.info(702, "a layer passes its input on unchanged", summed=True).says("""
-Info. Examples are a Convert to the same type, a Reshape to the same shape, and a Transpose that changes nothing.
-OpenVINO removes such layers when it compiles; people still have to read them.
-    <data destination_type="f32" />   <!-- of f32 -->
-Fix: connect its input to its readers.
-""")
-
-
-@rule(NO_OP)
-def no_op(context: Context) -> Iterator[Diagnostic]:
+@rule(Code.info(702, "a layer passes its input on unchanged", summed=True))
+def no_op(context: Context) -> Iterator[Found]:
+    """Info. Examples are a Convert to the same type, a Reshape to the same shape, and a Transpose that changes nothing.
+    OpenVINO removes such layers when it compiles; people still have to read them.
+        <data destination_type="f32" />   <!-- of f32 -->
+    Fix: connect its input to its readers.
+    """
     for layer in context.layers:
         if layer.operator is None or len(layer.outputs) != 1 or not _has_its_inputs(layer):
             continue
         why = layer.operator.why_unchanged([port.type for port in layer.inputs], layer.outputs[0].type)
         if why is not None:
-            yield diagnostic(NO_OP, f"the layer returns its input unchanged: {why}", layer)
+            yield Found(f"the layer returns its input unchanged: {why}", layer)
 
 
-CANCELLED = Code.info(706, "two layers in a row undo each other", summed=True).says("""
-Info. A Transpose directly follows another one that it undoes. OpenVINO removes both when it compiles.
-    <layer id="3" name="back" type="Transpose" version="opset1">   <!-- order 1,0 after order 1,0 -->
-Fix: remove both, and connect the input to the readers.
-""")
-
-
-@rule(CANCELLED)
-def cancelled(context: Context) -> Iterator[Diagnostic]:
-    """Report a permutation of axes that undoes the previous one."""
+@rule(Code.info(706, "two layers in a row undo each other", summed=True))
+def cancelled(context: Context) -> Iterator[Found]:
+    """Info. A Transpose directly follows another one that it undoes. OpenVINO removes both when it compiles.
+        <layer id="3" name="back" type="Transpose" version="opset1">   <!-- order 1,0 after order 1,0 -->
+    Fix: remove both, and connect the input to the readers.
+    """
     for layer in context.layers:
         second = _permutation(layer)
         source = layer.inputs[0].source if second is not None else None
@@ -297,7 +247,7 @@ def cancelled(context: Context) -> Iterator[Diagnostic]:
         if first is None or second is None or len(first) != len(second) or first == sorted(first):
             continue
         if source is not None and [first[axis] for axis in second] == list(range(len(first))):
-            yield diagnostic(CANCELLED, f"the layer undoes {source.layer.title}", layer)
+            yield Found(f"the layer undoes {source.layer.title}", layer)
 
 
 def _permutation(layer: Layer) -> list[int] | None:
@@ -315,7 +265,7 @@ def _has_its_inputs(layer: Layer) -> bool:
 
 
 @rule(DOUBLE)
-def double(context: Context) -> Iterator[Diagnostic]:
+def double(context: Context) -> Iterator[Found]:
     """Report layers that return f64 but do not read it; later layers only follow."""
     for layer in context.layers:
         for port in layer.outputs:
@@ -324,25 +274,23 @@ def double(context: Context) -> Iterator[Diagnostic]:
                 and port.inferred.element_type is f64
                 and not any(p.element_type is f64 for p in layer.inputs)
             ):
-                yield diagnostic(DOUBLE, "the layer returns f64, which CPU and GPU plugins compute in f32", layer)
+                yield Found("the layer returns f64, which CPU and GPU plugins compute in f32", layer)
 
 
 @rule(PINNED_SIZE)
-def pinned_size(context: Context) -> Iterator[Diagnostic]:
+def pinned_size(context: Context) -> Iterator[Found]:
     """Report constants that fix a size which an input leaves open."""
-    return pinned_sizes(context.model)
+    for found in pinned_sizes(context.model):
+        yield Found(found.message, Place(found.file, found.line, found.layer, found.layer_id), found.hint)
 
 
-UNKNOWN_RANK = Code.info(707, "an input of the model has an unknown rank").says("""
-Info. OpenVINO reads the model, but most devices cannot compile it.
-    <data shape="..." element_type="f32" />
-Fix: declare the rank, as in `shape="?,?"`, or give a shape before compiling: `model.reshape`.
-""")
-
-
-@rule(UNKNOWN_RANK)
-def unknown_rank(context: Context) -> Iterator[Diagnostic]:
+@rule(Code.info(707, "an input of the model has an unknown rank"))
+def unknown_rank(context: Context) -> Iterator[Found]:
+    """Info. OpenVINO reads the model, but most devices cannot compile it.
+        <data shape="..." element_type="f32" />
+    Fix: declare the rank, as in `shape="?,?"`, or give a shape before compiling: `model.reshape`.
+    """
     for port in context.model.inputs:
         if port.shape.rank is None:
             message = f"input '{port.any_name}' has an unknown rank: most devices cannot compile such a model"
-            yield diagnostic(UNKNOWN_RANK, message, port.layer, hint="give it a shape with `model.reshape`")
+            yield Found(message, port.layer, hint="give it a shape with `model.reshape`")

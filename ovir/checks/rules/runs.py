@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 
 from ovir.checks.conditions import MOST_ITERATIONS
-from ovir.checks.rule import Context, diagnostic, greatest, rule
+from ovir.checks.rule import Context, Found, greatest, rule
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import LONG_LOOP, Code, Severity
-from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import exact_size_text, plural, size_text
 from ovir.graph.layers import Layer, Port
@@ -23,19 +23,15 @@ from ovir.model import Model
 # --------------------------------------------------------------------------- sizes
 
 
-LARGE_TENSOR = Code.error(7, "a tensor is out of proportion to the file", danger=7.5).says("""
-Error. A tensor, or all outputs of the model together, need more than 4.3 GB and more than 16 times the size of the
-weights. A file of one kilobyte can ask for terabytes. Tensors that are no larger than an input of their layer are not
-reported. A size that is not known counts as its upper bound; a size of an input without one counts as 1, because its
-caller chooses it.
-    <data shape="2000000,1000000" element_type="f32" />
-Fix: reshape the model to the sizes that it is used with.
-""")
-
-
-@rule(LARGE_TENSOR, for_untrusted=True, of_runs=True)
-def large_tensor(context: Context) -> Iterator[Diagnostic]:
-    """Report tensors that are far larger than the file, where they first become so; and the outputs of the model."""
+@rule(Code.error(7, "a tensor is out of proportion to the file", danger=7.5), for_untrusted=True, of_runs=True)
+def large_tensor(context: Context) -> Iterator[Found]:
+    """Error. A tensor, or all outputs of the model together, need more than 4.3 GB and more than 16 times the size of
+    the weights. A file of one kilobyte can ask for terabytes. Tensors that are no larger than an input of their layer
+    are not reported. A size that is not known counts as its upper bound; a size of an input without one counts as 1,
+    because its caller chooses it.
+        <data shape="2000000,1000000" element_type="f32" />
+    Fix: reshape the model to the sizes that it is used with.
+    """
     limit = _limit(context)
     is_found = False
     for port, size in context.sizes.items():
@@ -43,11 +39,11 @@ def large_tensor(context: Context) -> Iterator[Diagnostic]:
             is_found = True
             takes = "takes" if port.shape.is_static else "can take"
             message = f"{port.type} {takes} {exact_size_text(size)}, more than {_limit_text(context)}"
-            yield diagnostic(LARGE_TENSOR, message, port, severity=Severity.ERROR)
+            yield Found(message, port, severity=Severity.ERROR)
     total = sum(_size(context, port.layer.inputs[0]) for port in context.model.outputs)
     if total > limit and not is_found:
         message = f"the outputs take {exact_size_text(total)} together, more than {_limit_text(context)}"
-        yield diagnose(LARGE_TENSOR, message, Place(context.file, line_of(context.root)))
+        yield Found(message, Place(context.file, line_of(context.root)))
 
 
 def _size(context: Context, port: Port) -> int:
@@ -76,19 +72,15 @@ _TIMES = 16
 # --------------------------------------------------------------------------- all of a run
 
 
-HEAVY_RUN = Code.error(15, "a run computes or holds too much", danger=7.5).says("""
-Error. A run takes more than 10^14 multiply-adds over all layers, those of bodies as often as their loops run; or it
-holds tensors of more than 8.6 GB, and of more than 32 times the weights, at one time, besides the inputs and constants.
-An element that is read or written counts as 4 multiply-adds, and each call of a kernel as 10,000. A tensor is held
-until the last layer that reads it has run; outputs and states are held to the end.
-    <data shape="32768,32768" element_type="f32" />   <!-- and 500 products of it -->
-Fix: reshape the model to the sizes that it is used with.
-""")
-
-
-@rule(HEAVY_RUN, for_untrusted=True, of_runs=True)
-def heavy_run(context: Context) -> Iterator[Diagnostic]:
-    """Report a model whose run computes too much, or holds too many tensors at one time."""
+@rule(Code.error(15, "a run computes or holds too much", danger=7.5), for_untrusted=True, of_runs=True)
+def heavy_run(context: Context) -> Iterator[Found]:
+    """Error. A run takes more than 10^14 multiply-adds over all layers, those of bodies as often as their loops run; or
+    it holds tensors of more than 8.6 GB, and of more than 32 times the weights, at one time, besides the inputs and
+    constants. An element that is read or written counts as 4 multiply-adds, and each call of a kernel as 10,000. A
+    tensor is held until the last layer that reads it has run; outputs and states are held to the end.
+        <data shape="32768,32768" element_type="f32" />   <!-- and 500 products of it -->
+    Fix: reshape the model to the sizes that it is used with.
+    """
     place = Place(context.file, line_of(context.root))
     work, most = 0.0, 0.0
     heaviest: Layer | None = None
@@ -101,12 +93,12 @@ def heavy_run(context: Context) -> Iterator[Diagnostic]:
     if work > _MOST_WORK:
         name = "" if heaviest is None else f"; {most / work:.0%} of it in {heaviest.title}"
         message = f"a run takes {work:.3g} multiply-adds, more than {_MOST_WORK:.0e}, the limit for every file{name}"
-        yield diagnose(HEAVY_RUN, message, place)
+        yield Found(message, place)
     held = _held(context.model, context.sizes)
     if held > _LIVE * _limit(context):
         limit = _limit_text(context, _LIVE)
         message = f"a run holds tensors of {exact_size_text(held)} at one time, more than {limit}"
-        yield diagnose(HEAVY_RUN, message, place)
+        yield Found(message, place)
 
 
 def _work(layer: Layer) -> float:
@@ -158,13 +150,13 @@ _STEP = 10_000
 
 
 @rule(LONG_LOOP, of_runs=True)
-def long_loop(context: Context) -> Iterator[Diagnostic]:
+def long_loop(context: Context) -> Iterator[Found]:
     """Report loops that never end; in untrusted files also those whose bodies run more than a million times, the loops
     around them included."""
     severity = Severity.ERROR if context.options.untrusted else Severity.WARNING
     for layer, loop in context.endings.items():
         if loop.endless:
-            yield diagnostic(LONG_LOOP, loop.endless, layer, severity=severity)
+            yield Found(loop.endless, layer, severity=severity)
     if not context.options.untrusted:
         return
     for model, around in context.times.items():
@@ -175,21 +167,17 @@ def long_loop(context: Context) -> Iterator[Diagnostic]:
                 inside = "" if around == 1 else f", {around:,} times in the loops around it"
                 most = f"more than {MOST_ITERATIONS:,} are no model's"
                 message = f"the body runs {plural(found.count, 'time')}{inside}; {most}"
-                yield diagnostic(LONG_LOOP, message, layer, severity=Severity.ERROR)
+                yield Found(message, layer, severity=Severity.ERROR)
 
 
-UNLIMITED_LOOP = Code.warning(16, "nothing in the file limits the iterations of a loop").says("""
-Warning. A loop has no trip count of at most a million, and its condition may become false, but no integer in it counts
-towards a limit. Whether and when it ends depends on the inputs.
-    <layer id="7" name="go_on" type="Less" version="opset1">   <!-- sum(x) < 100, where each iteration changes x -->
-Fix: give the loop a trip count.
-""")
-
-
-@rule(UNLIMITED_LOOP, for_untrusted=True, of_runs=True)
-def unlimited_loop(context: Context) -> Iterator[Diagnostic]:
-    """Report loops that may end, but have neither a trip count nor a counter in the condition."""
+@rule(Code.warning(16, "nothing in the file limits the iterations of a loop"), for_untrusted=True, of_runs=True)
+def unlimited_loop(context: Context) -> Iterator[Found]:
+    """Warning. A loop has no trip count of at most a million, and its condition may become false, but no integer in it
+    counts towards a limit. Whether and when it ends depends on the inputs.
+        <layer id="7" name="go_on" type="Less" version="opset1">   <!-- sum(x) < 100, where each iteration changes x -->
+    Fix: give the loop a trip count.
+    """
     for layer, found in context.endings.items():
         if not found.is_limited:
             message = f"neither a trip count of at most {MOST_ITERATIONS:,} nor a counter in the condition limits the"
-            yield diagnostic(UNLIMITED_LOOP, f"{message} iterations", layer)
+            yield Found(f"{message} iterations", layer)

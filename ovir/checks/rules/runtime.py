@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ovir.checks.rule import Context, rule
+from ovir.checks.rule import Context, Found, rule
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.codes import NEWER_THAN_RUNTIME
-from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.wording import and_others
 from ovir.graph.layers import Layer
 from ovir.ir.elements import line_of
@@ -26,7 +26,7 @@ from ovir.ops.base.opsets import opset_range
 
 
 @rule(NEWER_THAN_RUNTIME)
-def newer_than_runtime(context: Context) -> Iterator[Diagnostic]:
+def newer_than_runtime(context: Context) -> Iterator[Found]:
     """Report what the given release rejects or cannot be made to run, each kind once, at its first layer; nothing if
     no release is given.
 
@@ -39,13 +39,13 @@ def newer_than_runtime(context: Context) -> Iterator[Diagnostic]:
         message = f"OpenVINO {release_text(context.options.runtime)} does not read IR version 11"
         since = f"OpenVINO reads it from release {release_text(IR_VERSION_11)}"
         hint = f"{since}; {_command(context.options.runtime)} writes version 10"
-        yield diagnose(NEWER_THAN_RUNTIME, message, place, hint=hint)
+        yield Found(message, place, hint=hint)
     yield from _opsets(context.layers, context.options.runtime)
     yield from _failures((x for x in context.layers if x.place.layer not in context.failing), context.options.runtime)
     yield from _element_types(context.layers, context.options.runtime)
 
 
-def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
+def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Found]:
     newest = newest_opset(release)
     newer: dict[tuple[str, str], list[Layer]] = {}
     for layer in layers:
@@ -57,10 +57,10 @@ def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
             known += ", but without this operation" + with_inputs(found[0])
         message = f"{kind} is declared in {version}; OpenVINO {release_text(release)} supports {known}"
         message += and_others(len(found) - 1, "more layer")
-        yield diagnose(NEWER_THAN_RUNTIME, message, found[0].place, hint=_help(found, release))
+        yield Found(message, found[0].place, hint=_help(found, release))
 
 
-def _failures(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
+def _failures(layers: Iterable[Layer], release: Release) -> Iterator[Found]:
     """Yield what the release reads and fails to run, if no other layers compute the same."""
     from ovir.lowering.constructs import why_not_lowered  # imports many operations
 
@@ -72,7 +72,7 @@ def _failures(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]
     for (_, reason, hint), found in refused.items():
         message = f"OpenVINO {release_text(release)} reads this layer, but {reason}"
         message += and_others(len(found) - 1, "more layer")
-        yield diagnose(NEWER_THAN_RUNTIME, message, found[0].place, hint=hint or None)
+        yield Found(message, found[0].place, hint=hint or None)
 
 
 def _help(layers: list[Layer], release: Release) -> str:
@@ -91,7 +91,7 @@ def _command(release: Release, edits: str = "") -> str:
     return f"'ovir edit {edits}--runtime {release_text(release)}'"
 
 
-def _element_types(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
+def _element_types(layers: Iterable[Layer], release: Release) -> Iterator[Found]:
     newer: dict[ElementType, list[Layer]] = {}
     for layer in layers:
         for element_type in element_types_of(layer):
@@ -103,4 +103,4 @@ def _element_types(layers: Iterable[Layer], release: Release) -> Iterator[Diagno
         if any(layer.type == "Const" for layer in found):
             hint += f"; {_command(release, '--decompress ')} replaces compressed weights by numbers"
         message += and_others(len(found) - 1, "more layer")
-        yield diagnose(NEWER_THAN_RUNTIME, message, found[0].place, hint=hint)
+        yield Found(message, found[0].place, hint=hint)

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from ovir.checks.dependence import needed_layers
-from ovir.checks.rule import Constant, Context, diagnostic, rule
+from ovir.checks.rule import Constant, Context, Found, rule
 from ovir.core.element_types import boolean, nf4, string
 from ovir.core.encoding import Bytes
 from ovir.core.shapes import UINT64, parse_integer
 from ovir.diagnostics.codes import Code, Severity
-from ovir.diagnostics.diagnostic import Diagnostic, Place
+from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.wording import and_others, plural, size_text
 from ovir.graph.layers import Layer, Port
 from ovir.ir.elements import line_of
@@ -25,21 +25,13 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Const
 
-TOO_MANY_BYTES = Code.warning(
-    504, "a constant has more bytes than its shape and element type need", danger=5.0, honest=True
-).says("""
-Warning. OpenVINO uses the first bytes. The shape, the element type or the size is wrong; unless it is the size, all
-values are wrong too. One byte for a constant without elements, which OpenVINO itself writes, is not reported.
-    <data element_type="f32" shape="3" offset="0" size="16" />
-Fix: `size="12"`, or `shape="4"`.
-""")
 
-
-@rule(TOO_MANY_BYTES)
-def too_many_bytes(context: Context) -> Iterator[Diagnostic]:
-    """Report constants with more bytes than OpenVINO reads; the shape, the type or the size may be wrong.
-
-    OpenVINO itself writes one byte for a constant without elements.
+@rule(Code.warning(504, "a constant has more bytes than its shape and element type need", danger=5.0, honest=True))
+def too_many_bytes(context: Context) -> Iterator[Found]:
+    """Warning. OpenVINO uses the first bytes. The shape, the element type or the size is wrong; unless it is the size,
+    all values are wrong too. One byte for a constant without elements, which OpenVINO itself writes, is not reported.
+        <data element_type="f32" shape="3" offset="0" size="16" />
+    Fix: `size="12"`, or `shape="4"`.
     """
     for constant in context.constants:
         op = constant.op
@@ -53,9 +45,7 @@ def too_many_bytes(context: Context) -> Iterator[Diagnostic]:
             shown = f"{op.element_type}[{','.join(map(str, op.shape))}]"
             message = f"attribute 'size' is {op.size}, but {shown} needs {needed} bytes; the rest is ignored"
             for layer in constant.layers:
-                yield diagnostic(
-                    TOO_MANY_BYTES, message, layer.data_place, severity=Severity.ERROR if is_hidden else None
-                )
+                yield Found(message, layer.data_place, severity=Severity.ERROR if is_hidden else None)
 
 
 def _string_bytes(constant: Constant) -> int:
@@ -67,20 +57,14 @@ def _string_bytes(constant: Constant) -> int:
     return 4 * (count + 2) + int(ends[-1]) - int(ends[0])
 
 
-MISALIGNED = Code.info(509, "a constant is not aligned to its element size").says("""
-Info. ovir cannot use the constant in place in the mapped file, so it copies it to memory, which makes loading slower.
-OpenVINO's CPU plugin takes the same time and memory for both. One diagnostic covers all such constants. There is none
-if they have less than 16 MiB together, because copying so little makes no difference that can be measured.
-    <data element_type="f32" shape="4096,4096" offset="2" size="67108864" />
-Fix: save the model again with a writer that aligns its constants.
-""")
-
-
-@rule(MISALIGNED)
-def misaligned(context: Context) -> Iterator[Diagnostic]:
-    """Report constants that are copied instead of mapped, in one diagnostic at the first of them, if they are large.
-
-    Below ``_COPIED``, neither the time nor the memory can be measured; files that OpenVINO writes have many of these.
+@rule(Code.info(509, "a constant is not aligned to its element size"))
+def misaligned(context: Context) -> Iterator[Found]:
+    """Info. ovir cannot use the constant in place in the mapped file, so it copies it to memory, which makes loading
+    slower. OpenVINO's CPU plugin takes the same time and memory for both. One diagnostic covers all such constants.
+    There is none if they have less than 16 MiB together, because copying so little makes no difference that can be
+    measured.
+        <data element_type="f32" shape="4096,4096" offset="2" size="67108864" />
+    Fix: save the model again with a writer that aligns its constants.
     """
     found = []
     for constant in context.constants:
@@ -96,7 +80,7 @@ def misaligned(context: Context) -> Iterator[Diagnostic]:
         )
         others = sum(len(constant.layers) for constant, _ in found) - 1
         more = and_others(others, "more constant")
-        yield diagnostic(MISALIGNED, message + more, constant.layer.data_place)
+        yield Found(message + more, constant.layer.data_place)
 
 
 _COPIED = 1 << 24
@@ -104,18 +88,14 @@ _COPIED = 1 << 24
 difference. OpenVINO's CPU plugin needs the same time and memory for both."""
 
 
-OVERLAP = Code.warning(507, "constants overlap in the weights without being equal", danger=5.0).says("""
-Warning. Constants may share bytes if they are equal, or if one is the beginning of the other. These begin at different
-positions, so at least one of them contains numbers of the other. OpenVINO reads them without a message.
-    <data element_type="f32" shape="4" offset="0" size="16" />
-    <data element_type="f32" shape="4" offset="8" size="16" />
-Fix: correct the offset: `offset="16"`.
-""")
-
-
-@rule(OVERLAP)
-def overlap(context: Context) -> Iterator[Diagnostic]:
-    """Report constants that share bytes, unless they are equal or one is the beginning of the other."""
+@rule(Code.warning(507, "constants overlap in the weights without being equal", danger=5.0))
+def overlap(context: Context) -> Iterator[Found]:
+    """Warning. Constants may share bytes if they are equal, or if one is the beginning of the other. These begin at
+    different positions, so at least one of them contains numbers of the other. OpenVINO reads them without a message.
+        <data element_type="f32" shape="4" offset="0" size="16" />
+        <data element_type="f32" shape="4" offset="8" size="16" />
+    Fix: correct the offset: `offset="16"`.
+    """
     used = ((c, min(c.op.size, c.needed) if c.op.element_type != string else c.op.size) for c in context.constants)
     spans = sorted(((c.op.offset, c.op.offset + size, c) for c, size in used if size), key=_ends)
     reach, owner = 0, None
@@ -126,7 +106,7 @@ def overlap(context: Context) -> Iterator[Diagnostic]:
                 "but begin elsewhere"
             )
             for layer in constant.layers:
-                yield diagnostic(OVERLAP, message, layer.data_place)
+                yield Found(message, layer.data_place)
         if end > reach:
             reach, owner = end, constant
 
@@ -135,19 +115,12 @@ def _ends(span: tuple[int, int, Constant]) -> tuple[int, int]:
     return span[0], -span[1]
 
 
-UNUSED_BYTES = Code.info(508, "no constant uses some bytes of the weights", danger=5.0, honest=True).says("""
-Info; a warning if more than a quarter of the file is unused. No constant, and no image in `<pre-process>`, reads 64 or
-more adjacent bytes. The .bin may belong to another model, or constants were removed and their bytes left.
-    <net name="model" version="11">   <!-- the .bin has 112 bytes, its constants take 12 -->
-Fix: check whether the pair belongs together; saving the model with OpenVINO writes a .bin without gaps.
-""")
-
-
-@rule(UNUSED_BYTES, needs_whole_graph=True)
-def unused_bytes(context: Context) -> Iterator[Diagnostic]:
-    """Report unused bytes beyond the padding that writers insert; the weights may belong to another model.
-
-    In untrusted files, padding that is not zero counts as well, and so do constants on which no result depends.
+@rule(Code.info(508, "no constant uses some bytes of the weights", danger=5.0, honest=True), needs_whole_graph=True)
+def unused_bytes(context: Context) -> Iterator[Found]:
+    """Info; a warning if more than a quarter of the file is unused. No constant, and no image in `<pre-process>`, reads
+    64 or more adjacent bytes. The .bin may belong to another model, or constants were removed and their bytes left.
+        <net name="model" version="11">   <!-- the .bin has 112 bytes, its constants take 12 -->
+    Fix: check whether the pair belongs together; saving the model with OpenVINO writes a .bin without gaps.
     """
     if any(layer.operator is None for layer in context.by_type.get("Const", ())):
         return  # the bytes of a constant that cannot be read are not unused
@@ -168,7 +141,7 @@ def unused_bytes(context: Context) -> Iterator[Diagnostic]:
         if context.options.untrusted:
             message += f", from byte {gaps[0][0]:,} on; their entropy is {_entropy(data, gaps):.1f} bits per byte"
             severity = hidden_severity(data, gaps)
-        yield diagnostic(UNUSED_BYTES, message, place, severity=severity)
+        yield Found(message, place, severity=severity)
     if context.options.untrusted:
         yield from _idle_constants(context, images)
 
@@ -191,7 +164,7 @@ def hidden_severity(data: Bytes, ranges: Iterable[tuple[int, int]]) -> Severity:
     return Severity.ERROR if any(data[begin:end].any() for begin, end in ranges) else Severity.WARNING
 
 
-def _idle_constants(context: Context, images: list[tuple[int, int]]) -> Iterator[Diagnostic]:
+def _idle_constants(context: Context, images: list[tuple[int, int]]) -> Iterator[Found]:
     """Report the constants of whose bytes some matter to no result, in one diagnostic at the largest of them."""
     needed = needed_layers(context.model)
     used = [constant for constant in context.constants if not needed.isdisjoint(constant.layers)]
@@ -213,7 +186,7 @@ def _idle_constants(context: Context, images: list[tuple[int, int]]) -> Iterator
         more = and_others(len(found) - 1, "more constant")
         message = f"no result depends on the {size:,} bytes of this constant{more}"
         message += f"; their entropy is {_entropy(data, ranges):.1f} bits per byte"
-        yield diagnostic(UNUSED_BYTES, message, constant.layer, severity=hidden_severity(data, ranges))
+        yield Found(message, constant.layer, severity=hidden_severity(data, ranges))
 
 
 def _entropy(data: Bytes, gaps: list[tuple[int, int]]) -> float:
@@ -246,16 +219,13 @@ _PADDING = 64  # bytes; no writer aligns to more
 _SAMPLE = 1 << 26  # bytes of which the entropy is computed
 
 
-BOOLEAN_BYTES = Code.warning(513, "a boolean constant holds bytes other than 0 and 1", danger=5.0).says("""
-Warning. OpenVINO does not check the bytes, and devices differ in how they treat bytes other than 0 and 1: as true, or
-as a number.
-    <data element_type="boolean" shape="2" offset="0" size="2" />   <!-- 1, 255 -->
-Fix: write 1 for true.
-""")
-
-
-@rule(BOOLEAN_BYTES)
-def boolean_bytes(context: Context) -> Iterator[Diagnostic]:
+@rule(Code.warning(513, "a boolean constant holds bytes other than 0 and 1", danger=5.0))
+def boolean_bytes(context: Context) -> Iterator[Found]:
+    """Warning. OpenVINO does not check the bytes, and devices differ in how they treat bytes other than 0 and 1: as
+    true, or as a number.
+        <data element_type="boolean" shape="2" offset="0" size="2" />   <!-- 1, 255 -->
+    Fix: write 1 for true.
+    """
     for constant in context.constants:
         op = constant.op
         if op.element_type == boolean and constant.data is not None:
@@ -263,20 +233,16 @@ def boolean_bytes(context: Context) -> Iterator[Diagnostic]:
             if raw.size and (most := int(raw.max())) > 1:
                 message = f"a boolean constant holds the byte {most}, which devices interpret differently"
                 for layer in constant.layers:
-                    yield diagnostic(BOOLEAN_BYTES, message, layer, hint="write 1 for true and 0 for false")
+                    yield Found(message, layer, hint="write 1 for true and 0 for false")
 
 
-DUPLICATE_CONSTANT = Code.info(705, "the weights contain equal constants more than once", summed=True).says("""
-Info. Only constants of 64 KiB and more are reported. Each copy takes space in the file and in memory.
-    <data element_type="f32" shape="16384" offset="0" size="65536" />
-    <data element_type="f32" shape="16384" offset="65536" size="65536" />
-Fix: let both use one offset; saving the model with OpenVINO does so.
-""")
-
-
-@rule(DUPLICATE_CONSTANT)
-def duplicate_constant(context: Context) -> Iterator[Diagnostic]:
-    """Report equal large constants; small ones cost little."""
+@rule(Code.info(705, "the weights contain equal constants more than once", summed=True))
+def duplicate_constant(context: Context) -> Iterator[Found]:
+    """Info. Only constants of 64 KiB and more are reported. Each copy takes space in the file and in memory.
+        <data element_type="f32" shape="16384" offset="0" size="65536" />
+        <data element_type="f32" shape="16384" offset="65536" size="65536" />
+    Fix: let both use one offset; saving the model with OpenVINO does so.
+    """
     by_size: dict[int, dict[int, Constant]] = defaultdict(dict)
     for constant in context.constants:
         if constant.op.size >= _LARGE:
@@ -290,9 +256,7 @@ def duplicate_constant(context: Context) -> Iterator[Diagnostic]:
             other = first.setdefault(key, constant)
             if other is not constant and are_equal(raw, context.weights.data[other.op.offset :][:size]):
                 message = f"the {size} bytes at offset {offset} equal those at {other.op.offset} of {other.layer.title}"
-                yield diagnostic(
-                    DUPLICATE_CONSTANT, message, constant.layer.data_place, hint="declare the same offset for both"
-                )
+                yield Found(message, constant.layer.data_place, hint="declare the same offset for both")
 
 
 _LARGE = 1 << 16
@@ -302,25 +266,18 @@ _MOST_LAYERS = 10
 """Layers between a constant and the layer that multiplies with it; exporters write fewer."""
 
 
-ZERO_WEIGHTS = Code.warning(518, "weights are all zero", summed=True).says("""
-Warning. A product, a convolution or a recurrent layer multiplies with weights that are all zero, also where they are
-converted, reshaped or scaled on the way, so that its result does not depend on its input. Zeros in biases, initial
-states and other constants are not reported.
+@rule(Code.warning(518, "weights are all zero", summed=True))
+def zero_weights(context: Context) -> Iterator[Found]:
+    """Warning. A product, a convolution or a recurrent layer multiplies with weights that are all zero, also where they
+    are converted, reshaped or scaled on the way, so that its result does not depend on its input. Zeros in biases,
+    initial states and other constants are not reported.
 
-If nearly all constants of a file are zero, one diagnostic at the `<net>` says so: the .bin has its size but not its
-contents, as after a copy or a download that was interrupted. Where all of them are zero, sizes and axes are zero as
-well; the diagnostics that may follow from this are left out, and it is an error if one of these is.
-    <layer id="3" name="product" type="MatMul" version="opset1">   <!-- the weights hold 0, 0, 0, 0 -->
-Fix: copy or convert the .bin again; check the offset of the constant, and that the model was trained before it was
-converted.
-""")
-
-
-@rule(ZERO_WEIGHTS)
-def zero_weights(context: Context) -> Iterator[Diagnostic]:
-    """Report products and convolutions with zeros; once for the file if nearly all of its constants are zero.
-
-    Other constants are often zero: biases, states, positions, and what is added where a model needs nothing.
+    If nearly all constants of a file are zero, one diagnostic at the `<net>` says so: the .bin has its size but not its
+    contents, as after a copy or a download that was interrupted. Where all of them are zero, sizes and axes are zero as
+    well; the diagnostics that may follow from this are left out, and it is an error if one of these is.
+        <layer id="3" name="product" type="MatMul" version="opset1">   <!-- the weights hold 0, 0, 0, 0 -->
+    Fix: copy or convert the .bin again; check the offset of the constant, and that the model was trained before it was
+    converted.
     """
     if context.mostly_zero:
         zeros = sum(constant.is_zero for constant in context.filled)
@@ -329,14 +286,14 @@ def zero_weights(context: Context) -> Iterator[Diagnostic]:
             f"{plural(len(context.filled), 'constant')} of more than one number are all zero"
         )
         hint = "the file may have been made without its contents, such as by a copy that was interrupted"
-        yield diagnostic(ZERO_WEIGHTS, message, Place(context.file, line_of(context.root)), hint=hint)
+        yield Found(message, Place(context.file, line_of(context.root)), hint=hint)
         return
     for layer in context.layers:
         if layer.operator is None or not layer.operator.multiplied:
             continue
         for name, port in zip(input_names(type(layer.operator)), layer.inputs, strict=False):
             if name in layer.operator.multiplied and (source := _zeros(port)) is not None:
-                yield diagnostic(ZERO_WEIGHTS, f"the weights '{name}' are all zero: they are {source.title}", layer)
+                yield Found(f"the weights '{name}' are all zero: they are {source.title}", layer)
 
 
 def _zeros(port: Port) -> Layer | None:
