@@ -135,9 +135,10 @@ class PoolWindows:
         self.extents = [extent(k, d) for k, d in zip(self.kernel, self.dilations, strict=True)]
         dims = [Dimension(k, k) for k in self.kernel]
         self.sizes = static_sizes([data.shape[2 + axis] for axis in range(axes)])
-        self._around = spatial_pads(graph, op, data, graph.constant(self.kernel), axes)
-        self.given = known_pads(self._around)
-        """The pads that the operation gives, None if they are known in a run only."""
+        self.amounts = spatial_pads(graph, op, data, graph.constant(self.kernel), axes)
+        """The pads that the operation gives at the begin and end of its axes, as tensors."""
+        self.given = known_pads(self.amounts)
+        """The same as numbers, None if they are known in a run only."""
         self.pads = self._rounded_down()
         """The pads for windows that are rounded down, None if they are known in a run only."""
         is_same = self.pads is None and has_same_pads(op, dims)
@@ -166,7 +167,7 @@ class PoolWindows:
         """Return data within its padding of zeros or ``fill``."""
         if self.pads is not None:
             return padded(self.graph, data, self.pads, fill)
-        found = padded(self.graph, data, self._around, fill)
+        found = padded(self.graph, data, self.amounts, fill)
         if self.op.rounding_type != "ceil":
             return found
         return padded(self.graph, found, [(0, stride - 1) for stride in self.strides], fill)

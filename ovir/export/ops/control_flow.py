@@ -55,12 +55,8 @@ def loop(
     bodies: Mapping[str, ExportableBody],
 ) -> list[Tensor]:
     """Export as Loop; a negative trip count becomes the largest one."""
-    if trip_count.constant is not None:
-        known = int(trip_count.constant.reshape(-1)[0])
-        count = graph.constant(_UNLIMITED if known < 0 else known, i64)
-    else:
-        count = graph.cast(graph.as_scalar(trip_count), i64)
-        count = graph.Where(graph.Less(count, 0), _UNLIMITED, count)
+    count = graph.cast(graph.as_scalar(trip_count), i64)
+    count = graph.Where(graph.Less(count, 0), _UNLIMITED, count)
     (again,) = [item.result for item in op.wiring["body"].outputs if item.purpose == "execution_condition"]
     iteration = _Iteration(graph, op, (trip_count, condition, *inputs), bodies["body"], again)
     return iteration.export(count, graph.cast(graph.as_scalar(condition), boolean))

@@ -68,12 +68,7 @@ def _without_padding(graph: Graph, windows: PoolWindows, data: Tensor, places: T
     axes = len(windows.kernel)
     around = graph.Shape(windows.around(data), start=2)
     sizes = graph.Shape(data, start=2)
-    if windows.pads is None:
-        rounding = [stride - 1 if windows.op.rounding_type == "ceil" else 0 for stride in windows.strides]
-        less = graph.Sub(graph.Sub(around, sizes), rounding)
-        less = graph.Div(graph.Add(less, [int(windows.op.auto_pad == "same_lower")] * axes), [2] * axes)
-    else:
-        less = graph.constant([begin for begin, _ in windows.pads])
+    less, _ = windows.amounts
     found, rest = None, places
     scale: Tensor = graph.constant(1)
     for axis in reversed(range(axes)):
