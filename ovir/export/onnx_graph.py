@@ -625,6 +625,8 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "Max": lambda *arrays: reduce(np.maximum, arrays),
     "Min": lambda *arrays: reduce(np.minimum, arrays),
     "Less": operator.lt,
+    "Equal": operator.eq,
+    "Or": operator.or_,
     "Where": np.where,
     "Concat": lambda *arrays, axis: np.concatenate(arrays, axis),
     "Gather": lambda data, indices, axis=0: np.take(data, indices, axis),

@@ -9,7 +9,7 @@ from typing import Any
 
 from ovir.core.element_types import ElementType, i32, i64
 from ovir.core.shapes import Dimension, PartialShape
-from ovir.export.onnx_graph import LAST, Graph, Tensor
+from ovir.export.onnx_graph import LAST, Graph, Operand, Tensor
 from ovir.kernels.windows import extent
 from ovir.ops.base.spatial import SAME, UndilatedWindowBase, output_size, resolve_pads
 from ovir.ops.pooling import PoolBase
@@ -43,13 +43,19 @@ def spatial_pads(graph: Graph, op: UndilatedWindowBase, data: Tensor, taps: Tens
     # With steps of 1 the pads are the same for every size.
     known = static_sizes(Dimension(1, 1) if step == 1 else data.shape[2 + axis] for axis, step in enumerate(strides))
     size = graph.Shape(data, start=2) if known is None else graph.constant(known)
-    extents = graph.Add(graph.Mul(graph.Sub(taps, 1), dilations), 1)
+    return same_pads(graph, op.auto_pad, size, graph.Add(graph.Mul(graph.Sub(taps, 1), dilations), 1), strides)
+
+
+def same_pads(
+    graph: Graph, auto_pad: str, size: Tensor, extents: Operand, strides: Sequence[int]
+) -> tuple[Tensor, Tensor]:
+    """Return the pads of same_upper or same_lower for windows that cover some elements of axes of some sizes."""
     # Division of positive numbers rounds down: (size - 1) // stride is the number of windows less one.
     steps = graph.Mul(graph.Div(graph.Sub(size, 1), strides), strides)
     total = graph.Max(graph.Sub(graph.Add(steps, extents), size), 0)
     less = graph.Div(total, 2)
     more = graph.Sub(total, less)
-    return (less, more) if op.auto_pad == "same_upper" else (more, less)
+    return (less, more) if auto_pad == "same_upper" else (more, less)
 
 
 def known_pads(pads: tuple[Tensor, Tensor]) -> Pads | None:

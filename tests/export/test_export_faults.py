@@ -116,7 +116,8 @@ NUMBERS = np.array([7, -7, -1, 0, 6]), np.array([2, -2, 3, 4, -3])
 @pytest.mark.parametrize(
     ("operator", "inputs", "attributes"),
     [
-        *((name, NUMBERS, {}) for name in ("Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Less")),
+        *((name, NUMBERS, {}) for name in ("Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Less", "Equal")),
+        ("Or", (NUMBERS[0] > 0, NUMBERS[1] > 0), {}),
         ("Neg", NUMBERS[:1], {}),
         ("Where", (NUMBERS[0] > 0, *NUMBERS), {}),
         ("Concat", NUMBERS, {"axis": 0}),

@@ -59,10 +59,5 @@ def tile(graph: Graph, op: Tile, data: Tensor, repeats: Tensor) -> Tensor:
     before = max(rank - count.length, 0)
     if count.length > rank:
         data = graph.Unsqueeze(data, list(range(count.length - rank)))
-    if repeats.constant is not None:
-        known = [*[1] * before, *(max(int(number), 0) for number in repeats.constant)]
-        return graph.Tile(data, graph.constant(np.array(known, np.int64)))
     times = graph.Max(graph.as_list(repeats), 0)
-    if before:
-        times = graph.Concat(graph.constant(np.ones(before, np.int64)), times, axis=0)
-    return graph.Tile(data, times)
+    return graph.Tile(data, graph.vector([*[1] * before, times]))

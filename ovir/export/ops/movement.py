@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from ovir.core.element_types import string
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
@@ -94,10 +92,7 @@ def pad(
         if value is None:
             value = graph.number(0, data.element_type)
         return _padded_by_index(graph, op.pad_mode, data, begins, ends, value)
-    if pads_begin.constant is not None and pads_end.constant is not None:
-        pads = graph.constant(np.concatenate([pads_begin.constant, pads_end.constant]).astype(np.int64))
-    else:
-        pads = graph.Concat(graph.as_list(pads_begin), graph.as_list(pads_end), axis=0)
+    pads = graph.vector([graph.as_list(pads_begin), graph.as_list(pads_end)])
     return graph.Pad(data, pads, value, mode=op.pad_mode)
 
 

@@ -10,6 +10,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
+from ovir.export.sliding_windows import padded, same_pads
 from ovir.kernels.windows import extent
 from ovir.ops.base.spatial import output_size
 from ovir.ops.patches import Col2Im, ExtractImagePatches
@@ -18,33 +19,24 @@ from ovir.ops.patches import Col2Im, ExtractImagePatches
 @exports(ExtractImagePatches, to="Pad, Gather of rows and of columns, Transpose, Reshape")
 def extract_image_patches(graph: Graph, op: ExtractImagePatches, data: Tensor) -> Tensor:
     """Export as Gather of the rows, then of the columns, at every position of every patch."""
-    images, channels, *sizes = [graph.size_of(data, axis) for axis in range(4)]
-    axes = [_windows(graph, op, axis, size) for axis, size in enumerate(sizes)]
-    begins, ends, counts = ([axis[i] for axis in axes] for i in range(3))
-    if any(pad.number != 0 for pad in (*begins, *ends)):
-        data = graph.Pad(data, graph.vector([0, 0, *begins, 0, 0, *ends]))
+    images, channels = (graph.size_of(data, axis) for axis in (0, 1))
+    size, strides = graph.shape_of(data, 2), list(op.strides)
+    covered = [extent(taps, rate) for taps, rate in zip(op.sizes, op.rates, strict=True)]
+    if op.auto_pad == "valid":
+        least = covered
+    else:
+        least = [1, 1]
+        data = padded(graph, data, same_pads(graph, op.auto_pad, size, covered, strides))
+    number = graph.Max(graph.Div(graph.Add(graph.Sub(size, least), strides), strides), 0)
+    counts = graph.items(number, "data", 2)
     rows, columns = (
         _places(graph, count, stride, np.arange(taps)[:, np.newaxis] * rate)
-        for count, stride, taps, rate in zip(counts, op.strides, op.sizes, op.rates, strict=True)
+        for count, stride, taps, rate in zip(counts, strides, op.sizes, op.rates, strict=True)
     )
     taken = graph.Gather(graph.Gather(data, rows, axis=2), columns, axis=4)
     moved = graph.Transpose(taken, perm=[0, 2, 4, 1, 3, 5])
     depth = graph.Mul(channels, op.sizes[0] * op.sizes[1])
     return graph.reshaped(moved, [images, depth, *counts])
-
-
-def _windows(graph: Graph, op: ExtractImagePatches, axis: int, size: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the pads before and after one axis of an image, and the number of windows along it."""
-    stride, covered = op.strides[axis], extent(op.sizes[axis], op.rates[axis])
-    first = covered if op.auto_pad == "valid" else 1
-    count = graph.Max(graph.Div(graph.Sub(size, first - stride), stride), 0)
-    if op.auto_pad == "valid":
-        return graph.constant([0]), graph.constant([0]), count
-    needed = graph.Add(graph.Mul(count, stride), covered - stride)
-    total = graph.Max(graph.Sub(needed, size), 0)
-    small = graph.Div(total, 2)
-    large = graph.Sub(total, small)
-    return (small, large, count) if op.auto_pad == "same_upper" else (large, small, count)
 
 
 def _places(graph: Graph, count: Tensor, stride: int, taps: Array) -> Tensor:

@@ -28,12 +28,8 @@ _TO_THE_END = 2**31 - 1, LAST
 def _strided(graph: Graph, data: Tensor, starts: Tensor, stops: Tensor, axes: Tensor | None, steps: Tensor) -> Tensor:
     """Return a slice whose stops are positions, however large they are and whatever the steps are."""
     if steps.constant is None or (steps.constant < 0).any():
-        if stops.constant is not None:
-            beyond = np.isin(stops.constant, _TO_THE_END)
-            stops = graph.constant(np.where(beyond, LAST - 1, stops.constant))
-        else:
-            marked = graph.Or(*(graph.Equal(stops, mark) for mark in _TO_THE_END))
-            stops = graph.Where(marked, LAST - 1, stops)
+        marked = graph.Or(*(graph.Equal(stops, mark) for mark in _TO_THE_END))
+        stops = graph.Where(marked, LAST - 1, stops)
     return graph.Slice(data, starts, stops, axes, steps)
 
 
