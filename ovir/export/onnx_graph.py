@@ -640,8 +640,10 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
 def _computed(op_type: str, inputs: Sequence[Operand], attributes: Mapping[str, Any]) -> Array | None:
     """Return the integers or booleans that an operator computes of few constants, None for all others."""
     values = [x.constant if isinstance(x, Tensor) else x for x in inputs]
-    arrays = [np.asarray(x) for x in values if x is not None and not isinstance(x, float)]
-    if len(arrays) < len(values) or any(a.dtype not in (np.int64, bool) or a.size > _COMPUTED for a in arrays):
+    if any(x is None or isinstance(x, float) for x in values):
+        return None
+    arrays = [np.asarray(x) for x in values]
+    if any(a.dtype not in (np.int64, bool) or a.size > _COMPUTED for a in arrays):
         return None
     try:
         with np.errstate(over="ignore", divide="raise"):
@@ -691,6 +693,7 @@ def _schema(op_type: str, opset: int) -> Any:
     return None if schema.deprecated else schema
 
 
+@cache
 def _allowed(schema: Any, variable: str) -> frozenset[str]:
     for constraint in schema.type_constraints:
         if constraint.type_param_str == variable:
