@@ -11,7 +11,6 @@ from ovir.core.element_types import ElementType, boolean, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import Size, vector
 from ovir.model import Model
 
 SLOW_LOOP = "onnxruntime would run a loop of many small operators"
@@ -64,7 +63,7 @@ class LoopStep:
 
 
 def loop(
-    graph: Graph, steps: Size, states: Sequence[Tensor], step: Callable[[Graph, Tensor, Sequence[Tensor]], LoopStep]
+    graph: Graph, steps: Tensor, states: Sequence[Tensor], step: Callable[[Graph, Tensor, Sequence[Tensor]], LoopStep]
 ) -> list[Tensor]:
     """Run at most ``steps`` steps; return the last states, and then the tensors stacked along a new first dimension.
 
@@ -80,7 +79,12 @@ def loop(
     outputs = [body.Identity(go) if made.goes_on is None else made.goes_on, *made.states, *made.stacked]
     types: list[ElementType] = [tensor.element_type for tensor in outputs[1:]]
     attribute = body.body([number, go, *inputs], outputs, "step")
-    trips = graph.Squeeze(vector(graph, [steps]))
     return graph.node(
-        "Loop", trips, graph.constant(True), *states, body=attribute, outputs=len(types), element_type=types
+        "Loop",
+        graph.as_scalar(steps),
+        graph.constant(True),
+        *states,
+        body=attribute,
+        outputs=len(types),
+        element_type=types,
     )

@@ -14,7 +14,6 @@ import numpy as np
 from ovir.core.element_types import f32, i64
 from ovir.export.loops import LoopStep, loop
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import Size, compute, expanded, part, positions_below, product, reshaped, sizes_of, vector
 from ovir.ops.multiclass_nms import ImageNmsBase
 
 LOWEST = float(np.finfo(np.float32).min)
@@ -29,9 +28,9 @@ GAPS = "boxes shorter than a pixel that are less than a pixel apart count as ove
 # --------------------------------------------------------------------------- rows, their order and their groups
 
 
-def top(graph: Graph, data: Tensor, count: Size) -> tuple[Tensor, Tensor]:
+def top(graph: Graph, data: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """Return the ``count`` highest elements along the last axis, in descending order, and their indices."""
-    values, indices = graph.node("TopK", data, vector(graph, [count]), outputs=2, axis=-1)
+    values, indices = graph.node("TopK", data, count, outputs=2, axis=-1)
     return values, indices
 
 
@@ -53,27 +52,27 @@ def picked(graph: Graph, data: Tensor, *indices: Tensor) -> Tensor:
     return graph.GatherND(data, graph.Concat(*stacked, axis=1))
 
 
-def group_counts(graph: Graph, groups: Tensor, count: Size) -> Tensor:
+def group_counts(graph: Graph, groups: Tensor, count: Tensor) -> Tensor:
     """Return the number of elements of each of the groups 0, 1, ...; ``groups`` is 1-D."""
-    if count == 1:
+    if count.number == 1:
         return graph.Shape(groups)
-    same = graph.Equal(graph.Unsqueeze(positions_below(graph, count), [1]), graph.Unsqueeze(groups, [0]))
+    same = graph.Equal(graph.Unsqueeze(graph.positions_below(count), [1]), graph.Unsqueeze(groups, [0]))
     return graph.ReduceSum(graph.cast(same, i64), [1], keepdims=0)
 
 
-def ranks(graph: Graph, groups: Tensor, count: Size) -> Tensor:
+def ranks(graph: Graph, groups: Tensor, count: Tensor) -> Tensor:
     """Return the position of each element in its group; the numbers of the groups do not decrease."""
-    numbers = positions_below(graph, graph.Shape(groups))
-    if count == 1:
+    numbers = graph.positions_below(graph.Shape(groups))
+    if count.number == 1:
         return numbers
     starts = graph.CumSum(group_counts(graph, groups, count), graph.constant(0, i64), exclusive=1)
     return graph.Sub(numbers, graph.Gather(starts, groups, axis=0))
 
 
-def padded(graph: Graph, rows: Tensor, count: Size, value: Any, *others: Size) -> Tensor:
+def padded(graph: Graph, rows: Tensor, count: Tensor, value: Any, *others: int) -> Tensor:
     """Return exactly ``count`` rows: the first ones, and then rows of a number; a row has the sizes ``others``."""
-    rest = expanded(graph, graph.number(value, rows.element_type), [count, *others])
-    return part(graph, graph.Concat(rows, rest, axis=0), 0, count)
+    rest = graph.expanded(graph.number(value, rows.element_type), [count, *others])
+    return graph.part(graph.Concat(rows, rest, axis=0), 0, count)
 
 
 # --------------------------------------------------------------------------- moved and clipped
@@ -116,7 +115,7 @@ def selected(
     boxes: Tensor,
     scores: Tensor,
     *,
-    most: Size,
+    most: Tensor,
     overlap: float | Tensor,
     least: float | Tensor | None,
     centered: bool = False,
@@ -128,17 +127,17 @@ def selected(
     onnxruntime refuses thresholds outside of [0, 1]: with a negative one, a box excludes all others.
     """
     if isinstance(overlap, Tensor):
-        alone = compute(graph, "Min", most, 1)
-        most = graph.Where(graph.Less(overlap, 0.0), vector(graph, [alone]), vector(graph, [most]))
+        alone = graph.Min(most, 1)
+        most = graph.Where(graph.Less(overlap, 0.0), alone, most)
         overlap = graph.Clip(overlap, 0.0, 1.0)
     else:
-        most = compute(graph, "Min", most, 1) if overlap < 0 else most
+        most = graph.Min(most, 1) if overlap < 0 else most
         overlap = 0.0 if overlap < 0 else overlap if overlap < 1 else 1.0  # nothing exceeds NaN
     numbers = [
         x if isinstance(x, Tensor) or x is None else graph.constant(np.array([x], np.float32)) for x in (overlap, least)
     ]
     encoding = 1 if centered else None
-    return graph.NonMaxSuppression(boxes, scores, vector(graph, [most]), *numbers, center_point_box=encoding)
+    return graph.NonMaxSuppression(boxes, scores, most, *numbers, center_point_box=encoding)
 
 
 @dataclass(frozen=True)
@@ -154,10 +153,6 @@ class Selection:
         """Return some of the boxes in a new order."""
         return Selection(*(graph.Gather(getattr(self, f.name), indices, axis=0) for f in fields(self)))
 
-    def kept(self, graph: Graph, condition: Tensor) -> Selection:
-        """Return the boxes for which a condition [n] holds."""
-        return Selection(*(graph.Compress(getattr(self, f.name), condition, axis=0) for f in fields(self)))
-
 
 Select = Callable[[Tensor, Tensor], Tensor]
 """Returns triplets for boxes and scores, as ``selected`` does."""
@@ -167,7 +162,7 @@ def selection(
     graph: Graph,
     boxes: Tensor,
     scores: Tensor,
-    sizes: tuple[Size, Size, Size],
+    sizes: tuple[Tensor, Tensor, Tensor],
     select: Select,
     *,
     shared: bool,
@@ -179,7 +174,7 @@ def selection(
     [images, classes, boxes, 4]; scores are [images, classes, boxes]. Only the ``best`` scores of each class enter.
     """
     images, classes, count = sizes
-    ranked = best is not None and not (isinstance(count, int) and best >= count)
+    ranked = best is not None and not (count.number is not None and best >= count.number)
     if shared and not ranked:
         triplets = select(boxes, scores)
         image, label, place = (column(graph, triplets, i) for i in range(3))
@@ -187,28 +182,28 @@ def selection(
     indices = None
     if ranked:
         assert best is not None
-        count = compute(graph, "Min", best, count)
+        count = graph.Min(best, count)
         scores, indices = top(graph, scores, count)
         if shared:
-            flat = reshaped(graph, indices, [images, product(graph, [classes, count]), 1])
+            flat = graph.reshaped(indices, [images, graph.product([classes, count]), 1])
             boxes = graph.GatherND(boxes, flat, batch_dims=1)
         else:
             boxes = graph.GatherND(boxes, graph.Unsqueeze(indices, [-1]), batch_dims=2)
-    rows = product(graph, [images, classes])
-    boxes, scores = reshaped(graph, boxes, [rows, count, 4]), reshaped(graph, scores, [rows, 1, count])
+    rows = graph.product([images, classes])
+    boxes, scores = graph.reshaped(boxes, [rows, count, 4]), graph.reshaped(scores, [rows, 1, count])
     triplets = select(boxes, scores)
     row, place = column(graph, triplets, 0), column(graph, triplets, 2)
     score = graph.GatherND(scores, triplets)
     if indices is not None:
-        place = picked(graph, reshaped(graph, indices, [rows, count]), row, place)
+        place = picked(graph, graph.reshaped(indices, [rows, count]), row, place)
     return Selection(*split(graph, row, images, classes), place, score)
 
 
-def split(graph: Graph, row: Tensor, images: Size, classes: Size) -> tuple[Tensor, Tensor]:
+def split(graph: Graph, row: Tensor, images: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
     """Return image and class of rows, which are the classes of all images."""
-    if images == 1:
+    if images.number == 1:
         return graph.Sub(row, row), row
-    divisor = vector(graph, [compute(graph, "Max", classes, 1)])
+    divisor = graph.Max(classes, 1)
     return graph.Div(row, divisor), graph.Mod(row, divisor)
 
 
@@ -223,7 +218,7 @@ def greedy(
     table: Tensor,
     scores: Tensor,
     *,
-    most: Size,
+    most: Tensor,
     least: float | Tensor,
     update: Update,
 ) -> tuple[Tensor, Tensor]:
@@ -233,12 +228,12 @@ def greedy(
     of a class are selected, and none whose score is not above ``least``. Return triplets of image, class and box,
     ordered by image, class and selection, and the scores at that time.
     """
-    images, classes, count = sizes_of(graph, scores)
+    images, classes, count = graph.sizes_of(scores)
     every = graph.node("Split", graph.Transpose(table, perm=[0, 2, 1]), [1] * 5, axis=1, outputs=5)
     lowest = least if isinstance(least, Tensor) else graph.number(least, scores.element_type)
     start = graph.shaped(graph.Where(graph.Greater(scores, lowest), scores, NEVER), scores.shape)
-    steps = compute(graph, "Min", most, count)
-    steps = compute(graph, "Mul", steps, compute(graph, "Min", images, classes, 1))  # without rows there is no maximum
+    steps = graph.Min(most, count)
+    steps = graph.Mul(steps, graph.Min(images, classes, 1))  # without rows there is no maximum
 
     def step(body: Graph, number: Tensor, states: Sequence[Tensor]) -> LoopStep:
         (current,) = states
@@ -293,27 +288,27 @@ def removing(graph: Graph, scores: Tensor, condition: Tensor) -> Tensor:
 # ----- the best boxes of each image, for MulticlassNms and MatrixNms
 
 
-def without_background(graph: Graph, op: ImageNmsBase, scores: Tensor, classes: Size) -> Tensor:
+def without_background(graph: Graph, op: ImageNmsBase, scores: Tensor, classes: Tensor) -> Tensor:
     """Return scores [images, classes, boxes], -inf for the background."""
-    if op.background_class < 0 or (isinstance(classes, int) and op.background_class >= classes):
+    if op.background_class < 0 or (classes.number is not None and op.background_class >= classes.number):
         return scores
-    label = graph.Equal(graph.Unsqueeze(positions_below(graph, classes), [1]), op.background_class)
+    label = graph.Equal(graph.Unsqueeze(graph.positions_below(classes), [1]), op.background_class)
     return graph.shaped(graph.Where(label, NEVER, scores), scores.shape)
 
 
-def first_of_images(graph: Graph, found: Selection, chosen: Tensor, count: int, images: Size) -> Tensor:
+def first_of_images(graph: Graph, found: Selection, chosen: Tensor, count: int, images: Tensor) -> Tensor:
     """Return the first ``count`` boxes of each image (all for -1), ordered by image; ``chosen`` are in some order."""
-    if images != 1:
+    if images.number != 1:
         chosen = picked(graph, chosen, order(graph, picked(graph, found.image, chosen)))
     if count < 0:
         return chosen
-    if images == 1:
-        return part(graph, chosen, 0, count)
+    if images.number == 1:
+        return graph.part(chosen, 0, count)
     rank = ranks(graph, picked(graph, found.image, chosen), images)
     return graph.Compress(chosen, graph.Less(rank, count), axis=0)
 
 
-def best_of_images(graph: Graph, op: ImageNmsBase, found: Selection, images: Size) -> Selection:
+def best_of_images(graph: Graph, op: ImageNmsBase, found: Selection, images: Tensor) -> Selection:
     """Return at most ``keep_top_k`` boxes of each image, in the order that the operation asks for.
 
     The selected boxes are ordered by image, class and, if their scores are equal, by index.
@@ -321,17 +316,17 @@ def best_of_images(graph: Graph, op: ImageNmsBase, found: Selection, images: Siz
     best = order(graph, found.score, descending=True)
     best = first_of_images(graph, found, best, op.keep_top_k, images)
     found = found.taken(graph, best)
-    across = op.sort_result_across_batch or images == 1
+    across = op.sort_result_across_batch or images.number == 1
     if op.sort_result_type == "classid":
         found = found.taken(graph, order(graph, found.label))
         return found if across else found.taken(graph, order(graph, found.image))
-    if op.sort_result_type == "score" and images != 1 and across:
+    if op.sort_result_type == "score" and images.number != 1 and across:
         return found.taken(graph, order(graph, found.score, descending=True))
     return found
 
 
 def outputs(
-    graph: Graph, op: ImageNmsBase, found: Selection, boxes: Tensor, places: Tensor, images: Size
+    graph: Graph, op: ImageNmsBase, found: Selection, boxes: Tensor, places: Tensor, images: Tensor
 ) -> Sequence[Tensor]:
     """Return rows of class, score and coordinates; the indices of the boxes; and their number for each image.
 

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, partial, reduce
 from typing import Any, NoReturn
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx_ir as ir
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, f8e4m3, f8e5m2, f8e8m0, f16, f32, i64, string
+from ovir.core.element_types import (
+    ElementType,
+    boolean,
+    f8e4m3,
+    f8e5m2,
+    f8e8m0,
+    f16,
+    f32,
+    f64,
+    i4,
+    i32,
+    i64,
+    string,
+    u1,
+    u2,
+    u3,
+    u4,
+    u6,
+)
+from ovir.core.shapes import UNKNOWN as UNKNOWN_SIZE
 from ovir.core.shapes import PartialShape, static_shape
 from ovir.diagnostics.wording import filled
 from ovir.export.support import computed_as, data_type, has_kernel, held_as, kernel_types, since, spelled, spelling
+from ovir.kernels.precision import integer_range
+from ovir.ops.base.elementwise import ElementwiseBase
 
 UNKNOWN = PartialShape(None)
 CONTRIB = "com.microsoft"
@@ -45,14 +68,42 @@ class Tensor:
         """Return the name in the ONNX graph, which may be given later."""
         return self.value.name or ""
 
+    @property
+    def number(self) -> float | None:
+        """Return the number in a constant of one element, None for other tensors."""
+        if self.constant is None or self.constant.size != 1:
+            return None
+        return float(self.constant.reshape(()).astype(np.float64))
+
+    @property
+    def real_type(self) -> ElementType:
+        """Return the type in which the real numbers of a tensor are computed: f64 stays, all others become f32."""
+        return f64 if self.element_type == f64 else f32
+
+    @property
+    def summed_in(self) -> ElementType:
+        """Return the type in which numbers are summed: narrow ones are rounded or wrap around once, at the end."""
+        if self.element_type.is_real:
+            return self.real_type
+        return i32 if self.element_type.bits < 8 or self.element_type == boolean else self.element_type
+
 
 Operand = Tensor | Array | np.generic | bool | int | float | Sequence[int] | Sequence[float] | None
 """An input of a node: a tensor, a value that becomes a constant, or None for an optional input that is left out."""
+Size = Tensor | int
+"""A size: a tensor of i64 with shape [1], or a number in its place."""
+FIRST = -(2**63)
+LAST = 2**63 - 1
+"""Positions before the first and after the last element of any dimension."""
 _BOUND_TYPES = frozenset(("Cast", "If", "Loop", "Scan"))
 """Operators that run in the types that they are given: a Cast before a Cast would need another one, without end, and
 bodies have types of their own."""
 _SHARED = 64
 """Equal constants of at most this many elements are stored once."""
+_COMPUTED = 1 << 16
+"""The number of integers up to which the graph computes what depends on constants only."""
+NARROW = (u1, u2, u3, u4, u6)
+"""Unsigned types whose elements are held in a wider type, of which only the low bits count."""
 
 
 class NotExportable(Exception):  # noqa: N818  (it describes a layer, not a fault)
@@ -71,6 +122,9 @@ class Graph:
     become one-dimensional. Attributes that are None are left out. Tensors of a type that the operator does not take, or
     that onnxruntime has no kernel for, are cast to a wider type, and the results are cast back. Operators with several
     outputs: ``graph.node("TopK", data, 5, outputs=2)``. Raise ``NotExportable`` for what the opset lacks.
+
+    Sizes are tensors of i64 with shape [1]. What is computed of known ones is a constant, so that an exporter needs no
+    other formula for sizes that only a run shows.
     """
 
     def __init__(
@@ -120,6 +174,9 @@ class Graph:
     def _single(
         self, op_type: str, *inputs: Operand, element_type: ElementType | None = None, **attributes: Any
     ) -> Tensor:
+        known = _computed(op_type, inputs, attributes) if op_type in _FUNCTIONS else None
+        if known is not None:
+            return self.constant(known)
         return self.node(op_type, *inputs, element_type=element_type, **attributes)[0]
 
     def node(
@@ -287,6 +344,187 @@ class Graph:
             self.fail("{} has the dynamic shape {}", name, tensor.shape)
         return tensor.shape.to_tuple()
 
+    # ----- sizes
+
+    def size_of(self, tensor: Tensor, axis: int) -> Tensor:
+        """Return the size of a dimension; negative axes count from the end."""
+        dim = tensor.shape[axis]
+        return self.constant([dim.length]) if dim.is_static else self.Shape(tensor, start=axis, end=axis + 1 or None)
+
+    def scalar_size_of(self, tensor: Tensor, axis: int) -> Tensor:
+        """Return the size of a dimension as a tensor without dimensions."""
+        return self.as_scalar(self.size_of(tensor, axis))
+
+    def sizes_of(self, tensor: Tensor, name: str = "data") -> list[Tensor]:
+        """Return all sizes of a tensor; raise NotExportable if its rank is unknown."""
+        return [self.size_of(tensor, axis) for axis in range(self.rank(tensor, name))]
+
+    def shape_of(self, tensor: Tensor, start: int = 0, end: int | None = None) -> Tensor:
+        """Return the shape of a tensor, or the sizes of some axes; a constant if they are static."""
+        dims = tensor.shape.slice(start, end)
+        if dims.is_static:
+            return self.constant(np.array(dims.to_tuple(), np.int64))
+        return self.Shape(tensor, start=start or None, end=end)
+
+    def items(self, tensor: Tensor, name: str, count: int | None = None) -> list[Tensor]:
+        """Return the elements of a list of integers, whose length must be known, as lists of one."""
+        if tensor.constant is not None:
+            count = tensor.constant.size
+        elif count is None:
+            self.require(tensor.shape.is_static, "{} has an unknown number of elements", name)
+            count = tensor.shape.size().length
+        flat = self.as_list(tensor)
+        return [flat] if count == 1 else [self.Gather(flat, [i], axis=0) for i in range(count)]
+
+    def as_list(self, tensor: Tensor) -> Tensor:
+        """Return integers as a one-dimensional tensor of i64."""
+        whole = self.cast(tensor, i64)
+        if tensor.constant is not None:
+            return self.constant(tensor.constant.reshape(-1).astype(np.int64))
+        return whole if tensor.rank == 1 else self.shaped(self.Reshape(whole, [-1]), [tensor.shape.size()])
+
+    def as_scalar(self, tensor: Tensor) -> Tensor:
+        """Return the one element of a tensor as a tensor without dimensions."""
+        if tensor.rank == 0:
+            return tensor
+        count = tensor.shape.size()
+        self.require(not count.is_static or count.length == 1, "one element is needed, got shape {}", tensor.shape)
+        if tensor.constant is not None:
+            return self.constant(tensor.constant.reshape(()), tensor.element_type)
+        return self.shaped(self.Reshape(tensor, self.constant(np.zeros(0, np.int64))), PartialShape([]))
+
+    def positions_below(self, count: Size) -> Tensor:
+        """Return the numbers 0, 1, ... below ``count``, i64; a tensor has one element."""
+        number = count.number if isinstance(count, Tensor) else count
+        if number is not None:
+            return self.constant(np.arange(int(number)))
+        assert isinstance(count, Tensor)
+        return self.shaped(self.Range(0, self.as_scalar(count), 1), [UNKNOWN_SIZE])
+
+    def axes_from_front(self, axes: Tensor, rank: Size) -> Tensor:
+        """Return axes that the run chooses as a list counted from the front; one that the data lacks fails the run."""
+        if isinstance(rank, int):
+            rank = max(rank, 1)  # a scalar has the axes 0 and -1
+        return self.Gather(self.positions_below(rank), self.as_list(axes), axis=0)
+
+    def product(self, sizes: Sequence[Size]) -> Tensor:
+        """Return the product of some sizes."""
+        factors = sorted((self.vector([size]) for size in sizes), key=lambda size: size.constant is None)
+        return reduce(self.Mul, factors or [self.constant([1])])
+
+    def vector(self, sizes: Sequence[Size]) -> Tensor:
+        """Return sizes as a one-dimensional tensor, a constant if all are known."""
+        lists = [size if isinstance(size, Tensor) else self.constant([size]) for size in sizes]
+        return lists[0] if len(lists) == 1 else self.Concat(*lists, axis=0)
+
+    def of_rank(self, tensor: Tensor, rank: int) -> Tensor:
+        """Return a tensor whose rank is known because the operation takes no other."""
+        return tensor if tensor.rank is not None else self.shaped(tensor, [UNKNOWN_SIZE] * rank)
+
+    def part(self, data: Tensor, start: Size, stop: Size, axis: int = 0) -> Tensor:
+        """Return the elements along an axis from ``start`` up to ``stop``, which is excluded."""
+        return self.Slice(data, self.vector([start]), self.vector([stop]), [axis])
+
+    def reshaped(self, tensor: Tensor, sizes: Sequence[Size]) -> Tensor:
+        """Return a tensor reshaped to sizes whose product is its number of elements; an initializer stays one."""
+        known = _known(sizes)
+        is_static = not any(isinstance(size, Tensor) and size.constant is None for size in sizes)
+        if is_static and tensor.constant is not None and tensor.value.const_value is not None:
+            return self.constant(tensor.constant.reshape(known), tensor.element_type)
+        is_static = is_static or (known.count(-1) == 1 and 0 not in known)
+        target = self.constant(np.array(known, np.int64)) if is_static else self.vector(sizes)
+        made = self.Reshape(tensor, target, allowzero=1 if 0 in known or not is_static else None)
+        return self.shaped(made, known)
+
+    def expanded(self, tensor: Tensor, sizes: Sequence[Size]) -> Tensor:
+        """Return a tensor broadcast to some sizes; it must not be larger than these."""
+        return self.shaped(self.Expand(tensor, self.vector(sizes)), _known(sizes))
+
+    # ----- groups of nodes
+
+    def of_reals(self, data: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return a real function of data: integers are computed in f64 and rounded, and narrow real numbers in f32."""
+        element_type = data.element_type
+        if not element_type.is_real:
+            return self.cast(self.Round(function(self.cast(data, f64))), element_type)
+        if element_type in (f32, f64):
+            return function(data)
+        return self.cast(function(self.cast(data, f32)), element_type)
+
+    def saturated(self, data: Tensor, element_type: ElementType) -> Tensor:
+        """Return numbers of a wider type clipped to the range of an integer type, and converted to it."""
+        low, high = integer_range(element_type.to_dtype())
+        if element_type.bits == 64:  # NumPy would round 2^63 - 1 to 2^63
+            return self.cast(data, element_type)
+        return self.cast(self.Clip(data, low, high), element_type)
+
+    def wrapped(self, data: Tensor, element_type: ElementType) -> Tensor:
+        """Return the low bits of integers, as many as their type has, where a wider type holds its elements."""
+        if data.element_type.bits <= element_type.bits:
+            return data
+        if element_type == i4:
+            return self.Sub(self.Mod(self.Add(data, 8), 16), 8)
+        if element_type not in NARROW:
+            return data
+        return self.Mod(data, 1 << element_type.bits)
+
+    def truncated(self, data: Tensor) -> Tensor:
+        """Return real numbers rounded towards 0."""
+        return self.Mul(self.Sign(data), self.Floor(self.Abs(data)))
+
+    def rounded_away(self, data: Tensor) -> Tensor:
+        """Return real numbers rounded to the nearest integer, and halves away from 0."""
+        # Adding 0.5 itself would round its predecessor up to 1.
+        half = 0.5 - float(ml_dtypes.finfo(data.element_type.to_dtype()).eps) / 4  # type: ignore[no-untyped-call]
+        return self.Mul(self.Sign(data), self.Floor(self.Add(self.Abs(data), half)))
+
+    def aligned(self, op: ElementwiseBase, a: Tensor, b: Tensor) -> Tensor:
+        """Return ``b`` in a shape that ONNX broadcasts to the shape of ``a``, by the mode of the operation."""
+        if op.auto_broadcast != "pdpd" or op.axis == -1:
+            return b
+        rank, count = self.rank(a, "a"), self.rank(b, "b")
+        extra = rank - op.axis - count
+        if extra >= 0:
+            return self.with_trailing(b, extra)
+        beyond = list(range(max(count + extra, 0), count))  # sizes of 1 beyond the rank of a
+        return self.Squeeze(b, beyond) if beyond else b
+
+    def with_trailing(self, data: Tensor, count: int) -> Tensor:
+        """Return the tensor with a number of further dimensions of size 1 at its end."""
+        if count == 0:
+            return data
+        if data.constant is not None:
+            return self.constant(data.constant.reshape(*data.constant.shape, *[1] * count), data.element_type)
+        rank = self.rank(data)
+        shaped = self.Unsqueeze(data, list(range(rank, rank + count)))
+        return self.shaped(shaped, data.shape + PartialShape([1] * count))
+
+    def per_channel(self, parameter: Tensor, data: Tensor) -> Tensor:
+        """Return one number per channel, shaped to be broadcast to data, whose second dimension is the channels."""
+        return self.with_trailing(parameter, self.rank(data) - 2)
+
+    def swapped(self, data: Tensor) -> Tensor:
+        """Return matrices transposed: the last two dimensions are swapped."""
+        rank = self.rank(data)
+        order = [*range(rank - 2), rank - 1, rank - 2]
+        shape = PartialShape([data.shape[axis] for axis in order])
+        return self.shaped(self.Transpose(data, perm=order), shape)
+
+    def split_evenly(self, data: Tensor, count: int, axis: int) -> list[Tensor]:
+        """Return equal parts of data along an axis."""
+        given: dict[str, Any] = {"num_outputs": count} if self.has("Split", 18) else {}
+        return self.node("Split", data, outputs=count, axis=axis, **given)
+
+    def reduced(self, op_type: str, data: Tensor, axes: Sequence[int] | Tensor, *, keep: bool = True) -> Tensor:
+        """Return a reduction along axes, which are an input in newer opsets, and an attribute before."""
+        since = 13 if op_type == "ReduceSum" else 18
+        if self.opset >= since:
+            listed: Tensor | list[int] = axes if isinstance(axes, Tensor) else list(axes)
+            return self.node(op_type, data, listed, keepdims=int(keep), noop_with_empty_axes=1)[0]
+        if isinstance(axes, Tensor):
+            self.fail("{} with computed axes needs opset {} of ONNX", op_type, since)
+        return self.node(op_type, data, axes=list(axes), keepdims=int(keep))[0] if axes else data
+
     # ----- inside
 
     def _schema(self, op_type: str) -> Any:
@@ -364,6 +602,62 @@ _CASTS: dict[ElementType, dict[str, object]] = {
 """The attributes of Cast as OpenVINO converts: numbers that are too large become infinite, or NaN in f8e4m3."""
 
 
+def _divided(a: Array, b: Array) -> Array:
+    """Return quotients rounded towards 0, as ONNX divides integers."""
+    return np.asarray(np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b)))
+
+
+def _reshaped(data: Array, shape: Array, allowzero: int | None = None) -> Array:
+    return data.reshape([data.shape[i] if size == 0 and not allowzero else size for i, size in enumerate(shape)])
+
+
+def _reduced(function: Callable[..., Any], data: Array, axes: Array | None = None, keepdims: int = 1) -> Array:
+    return np.asarray(function(data, axis=None if axes is None else tuple(axes), keepdims=bool(keepdims)))
+
+
+_FUNCTIONS: dict[str, Callable[..., Array]] = {
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mul": operator.mul,
+    "Div": _divided,
+    "Mod": operator.mod,
+    "Neg": operator.neg,
+    "Max": lambda *arrays: reduce(np.maximum, arrays),
+    "Min": lambda *arrays: reduce(np.minimum, arrays),
+    "Less": operator.lt,
+    "Equal": operator.eq,
+    "Or": operator.or_,
+    "Where": np.where,
+    "Concat": lambda *arrays, axis: np.concatenate(arrays, axis),
+    "Gather": lambda data, indices, axis=0: np.take(data, indices, axis),
+    "Reshape": _reshaped,
+    "ReduceSum": partial(_reduced, np.sum),
+    "ReduceProd": partial(_reduced, np.prod),
+}
+"""The functions of operators that compute sizes and positions."""
+
+
+def _computed(op_type: str, inputs: Sequence[Operand], attributes: Mapping[str, Any]) -> Array | None:
+    """Return the integers or booleans that an operator computes of few constants, None for all others."""
+    values = [x.constant if isinstance(x, Tensor) else x for x in inputs]
+    if any(x is None or isinstance(x, float) for x in values):
+        return None
+    arrays = [np.asarray(x) for x in values]
+    if any(a.dtype not in (np.int64, bool) or a.size > _COMPUTED for a in arrays):
+        return None
+    try:
+        with np.errstate(over="ignore", divide="raise"):
+            return np.asarray(_FUNCTIONS[op_type](*arrays, **attributes))
+    except (FloatingPointError, IndexError):
+        return None  # the run refuses them
+
+
+def _known(sizes: Sequence[Size]) -> list[int]:
+    """Return the numbers of sizes, -1 for those that only a run shows."""
+    numbers = [size.number if isinstance(size, Tensor) else size for size in sizes]
+    return [-1 if number is None else int(number) for number in numbers]
+
+
 def _stored(data: Array, element_type: ElementType) -> ir.TensorProtocol:
     if element_type == string:
         texts = [text.encode() if isinstance(text, str) else bytes(text) for text in data.reshape(-1).tolist()]
@@ -399,6 +693,7 @@ def _schema(op_type: str, opset: int) -> Any:
     return None if schema.deprecated else schema
 
 
+@cache
 def _allowed(schema: Any, variable: str) -> frozenset[str]:
     for constraint in schema.type_constraints:
         if constraint.type_param_str == variable:

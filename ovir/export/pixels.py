@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from ovir.core.element_types import ElementType, i64
-from ovir.export.nodes import reduced
-from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import Size, positions_below, scalar_size_of
+from ovir.export.onnx_graph import Graph, Size, Tensor
 
 
 class Pixels:
@@ -17,11 +15,11 @@ class Pixels:
     def __init__(self, graph: Graph, planes: Tensor) -> None:
         self.graph = graph
         self.element_type = planes.element_type
-        self.height, self.width = (scalar_size_of(graph, planes, axis) for axis in (2, 3))
+        self.height, self.width = (graph.scalar_size_of(planes, axis) for axis in (2, 3))
         last = graph.Transpose(planes, perm=[0, 2, 3, 1])
         count = graph.constant([-1])
         if planes.shape[1].contains(0):  # Reshape cannot compute a size beside one of 0
-            count = reduced(graph, "ReduceProd", graph.Shape(last, end=3), [0])
+            count = graph.reduced("ReduceProd", graph.Shape(last, end=3), [0])
         self.rows = graph.Reshape(last, graph.Concat(count, graph.Shape(last, start=3), axis=0), allowzero=1)
 
     def number(self, value: float) -> Tensor:
@@ -83,7 +81,7 @@ def columns(graph: Graph, table: Tensor, numbers: Sequence[int], rank: int) -> l
 
 def positions_shaped(graph: Graph, count: Size, element_type: ElementType, shape: Sequence[int]) -> Tensor:
     """Return the numbers 0, 1, ... below ``count`` in a shape."""
-    return graph.Reshape(graph.cast(positions_below(graph, count), element_type), list(shape))
+    return graph.Reshape(graph.cast(graph.positions_below(count), element_type), list(shape))
 
 
 def zero_unless(graph: Graph, pooled: Tensor, exists: Tensor) -> Tensor:
@@ -137,7 +135,7 @@ def sampled(
         factor = graph.Mul(factor, graph.cast(graph.And(*exists), own))
     samples = pixels.at(graph.Reshape(images, [-1, 1, 1, 1, 1]), y, x, factor)
     if largest:
-        made = graph.Max(reduced(graph, "ReduceMax", samples, [3, 4], keep=False), pixels.number(0))
+        made = graph.Max(graph.reduced("ReduceMax", samples, [3, 4], keep=False), pixels.number(0))
     else:
         total = graph.Mul(counts[0], counts[1])
         if not ratio:

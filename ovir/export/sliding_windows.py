@@ -8,9 +8,8 @@ from math import prod
 from typing import Any
 
 from ovir.core.element_types import ElementType, i32, i64
-from ovir.core.shapes import Dimension
-from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import LAST
+from ovir.core.shapes import Dimension, PartialShape
+from ovir.export.onnx_graph import LAST, Graph, Operand, Tensor
 from ovir.kernels.windows import extent
 from ovir.ops.base.spatial import SAME, UndilatedWindowBase, output_size, resolve_pads
 from ovir.ops.pooling import PoolBase
@@ -25,59 +24,44 @@ def static_sizes(dims: Iterable[Dimension]) -> list[int] | None:
     return [dim.length for dim in known] if all(dim.is_static for dim in known) else None
 
 
-def padded(graph: Graph, data: Tensor, pads: Pads, value: Any = None) -> Tensor:
+def padded(graph: Graph, data: Tensor, pads: Pads | tuple[Tensor, Tensor], value: Any = None) -> Tensor:
     """Return data [N, C, *spatial] padded with zeros or a value on its spatial axes; the data itself for zero pads."""
-    if not any(begin or end for begin, end in pads):
+    begin, end = pads if isinstance(pads, tuple) else (graph.constant([pad[side] for pad in pads]) for side in (0, 1))
+    if begin.constant is not None and end.constant is not None and not (begin.constant.any() or end.constant.any()):
         return data
-    amounts = [0, 0, *(begin for begin, _ in pads), 0, 0, *(end for _, end in pads)]
-    return graph.shaped(graph.Pad(data, amounts, value), [-1] * len(amounts[::2]))
+    none = graph.constant([0, 0])
+    made = graph.Pad(data, graph.Concat(none, begin, none, end, axis=0), value)
+    return graph.shaped(made, PartialShape(None if data.rank is None else [-1] * data.rank))
 
 
-def static_pads(op: UndilatedWindowBase, data: Tensor, kernel: Sequence[Dimension]) -> Pads | None:
-    """Return the pads of an operation, None if they depend on sizes that are known in a run only."""
-    axes = len(kernel)
-    strides, dilations, begins, ends = op.per_axis(axes)
-    taps = static_sizes(kernel)
+def spatial_pads(graph: Graph, op: UndilatedWindowBase, data: Tensor, taps: Tensor, axes: int) -> tuple[Tensor, Tensor]:
+    """Return the pads of an operation at the begin and end of its spatial axes; ``taps`` are the sizes of a window."""
+    strides, dilations, begins, ends = (list(items) for items in op.per_axis(axes))
     if op.auto_pad not in SAME:
         begins, ends = resolve_pads(op.auto_pad, begins, ends, [0] * axes, [0] * axes, strides, dilations)
-        return list(zip(begins, ends, strict=True))
+        return graph.constant(begins), graph.constant(ends)
     # With steps of 1 the pads are the same for every size.
-    known = [
-        dim if dim.is_static or stride > 1 else Dimension(1, 1)
-        for dim, stride in zip((data.shape[2 + axis] for axis in range(axes)), strides, strict=True)
-    ]
-    sizes = static_sizes(known)
-    if taps is None or sizes is None:
-        return None
-    begins, ends = resolve_pads(op.auto_pad, begins, ends, sizes, taps, strides, dilations)
-    return list(zip(begins, ends, strict=True))
+    known = static_sizes(Dimension(1, 1) if step == 1 else data.shape[2 + axis] for axis, step in enumerate(strides))
+    size = graph.Shape(data, start=2) if known is None else graph.constant(known)
+    return same_pads(graph, op.auto_pad, size, graph.Add(graph.Mul(graph.Sub(taps, 1), dilations), 1), strides)
 
 
-def same_padded(
-    graph: Graph,
-    op: UndilatedWindowBase,
-    data: Tensor,
-    kernel: Sequence[int] | Tensor,
-    axes: int,
-    value: Tensor | None = None,
-) -> Tensor:
-    """Return data of any size with the zeros or values around it that auto_pad same_upper or same_lower means.
-
-    ``kernel`` may be a tensor with the number of taps on each of the spatial axes.
-    """
-    one, two = [1] * axes, [2] * axes
-    strides, dilations, _, _ = (list(items) for items in op.per_axis(axes))
-    taps = kernel if isinstance(kernel, Tensor) else graph.constant(kernel)
-    extents = graph.Add(graph.Mul(graph.Sub(taps, one), dilations), one)
-    size = graph.Shape(data, start=2)
+def same_pads(
+    graph: Graph, auto_pad: str, size: Tensor, extents: Operand, strides: Sequence[int]
+) -> tuple[Tensor, Tensor]:
+    """Return the pads of same_upper or same_lower for windows that cover some elements of axes of some sizes."""
     # Division of positive numbers rounds down: (size - 1) // stride is the number of windows less one.
-    steps = graph.Mul(graph.Div(graph.Sub(size, one), strides), strides)
-    total = graph.Max(graph.Sub(graph.Add(steps, extents), size), [0] * axes)
-    less = graph.Div(total, two)
+    steps = graph.Mul(graph.Div(graph.Sub(size, 1), strides), strides)
+    total = graph.Max(graph.Sub(graph.Add(steps, extents), size), 0)
+    less = graph.Div(total, 2)
     more = graph.Sub(total, less)
-    begin, end = (less, more) if op.auto_pad == "same_upper" else (more, less)
-    none = graph.constant([0, 0])
-    return graph.shaped(graph.Pad(data, graph.Concat(none, begin, none, end, axis=0), value), [-1] * (2 + axes))
+    return (less, more) if auto_pad == "same_upper" else (more, less)
+
+
+def known_pads(pads: tuple[Tensor, Tensor]) -> Pads | None:
+    """Return the pads of each axis, None if they are known in a run only."""
+    begin, end = (tensor.constant for tensor in pads)
+    return None if begin is None or end is None else list(zip(begin.tolist(), end.tolist(), strict=True))
 
 
 def has_same_pads(op: UndilatedWindowBase, kernel: Sequence[Dimension]) -> bool:
@@ -157,8 +141,10 @@ class PoolWindows:
         self.extents = [extent(k, d) for k, d in zip(self.kernel, self.dilations, strict=True)]
         dims = [Dimension(k, k) for k in self.kernel]
         self.sizes = static_sizes([data.shape[2 + axis] for axis in range(axes)])
-        self.given = static_pads(op, data, dims)
-        """The pads that the operation gives, None if they are known in a run only."""
+        self.amounts = spatial_pads(graph, op, data, graph.constant(self.kernel), axes)
+        """The pads that the operation gives at the begin and end of its axes, as tensors."""
+        self.given = known_pads(self.amounts)
+        """The same as numbers, None if they are known in a run only."""
         self.pads = self._rounded_down()
         """The pads for windows that are rounded down, None if they are known in a run only."""
         is_same = self.pads is None and has_same_pads(op, dims)
@@ -187,7 +173,7 @@ class PoolWindows:
         """Return data within its padding of zeros or ``fill``."""
         if self.pads is not None:
             return padded(self.graph, data, self.pads, fill)
-        found = same_padded(self.graph, self.op, data, self.kernel, len(self.kernel), fill)
+        found = padded(self.graph, data, self.amounts, fill)
         if self.op.rounding_type != "ceil":
             return found
         return padded(self.graph, found, [(0, stride - 1) for stride in self.strides], fill)

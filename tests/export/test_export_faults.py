@@ -14,13 +14,14 @@ from ovir import opset13 as ops
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
 
+import onnx  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
 from support.export_comparison import check_exported  # noqa: E402  (it imports these packages)
 
 from ovir.core.element_types import ElementType  # noqa: E402
 from ovir.export.model_exporter import export_model  # noqa: E402
 from ovir.export.onnx_graph import Graph  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
-from ovir.export.sizes import compute  # noqa: E402
 from ovir.export.support import default_opset  # noqa: E402
 
 RANDOM = np.random.default_rng(5)
@@ -109,10 +110,40 @@ def test_scale_of_regions_that_is_no_number(opset: int) -> None:
     check(net, made, [RANDOM.random((1, 2, 3, 2), np.float32)], opset)
 
 
-@pytest.mark.parametrize("numbers", [(7, 2), (-7, 2), (7, -2), (-7, -2), (-1, 3), (0, 4), (-6, 3)])
-def test_known_sizes_are_divided_as_onnx_divides(numbers: tuple[int, int]) -> None:
-    expected = np.trunc(np.divide(*numbers))
-    assert compute(Graph(17), "Div", *numbers) == expected
+NUMBERS = np.array([7, -7, -1, 0, 6]), np.array([2, -2, 3, 4, -3])
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "attributes"),
+    [
+        *((name, NUMBERS, {}) for name in ("Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Less", "Equal")),
+        ("Or", (NUMBERS[0] > 0, NUMBERS[1] > 0), {}),
+        ("Neg", NUMBERS[:1], {}),
+        ("Where", (NUMBERS[0] > 0, *NUMBERS), {}),
+        ("Concat", NUMBERS, {"axis": 0}),
+        ("Gather", (NUMBERS[0], np.array([[4, -5], [1, 1]])), {"axis": 0}),
+        ("Reshape", (np.arange(6).reshape(2, 3, 1), np.array([0, -1])), {}),
+        ("Reshape", (np.zeros((0, 3), np.int64), np.array([3, 0])), {"allowzero": 1}),
+        ("ReduceSum", (np.arange(6).reshape(2, 3), np.array([1])), {"keepdims": 0}),
+        ("ReduceProd", (np.arange(1, 7).reshape(2, 3),), {"keepdims": 1}),
+    ],
+)
+def test_known_sizes_are_computed_as_onnx_computes_them(
+    operator: str, inputs: tuple[np.ndarray, ...], attributes: dict[str, int]
+) -> None:
+    graph = Graph(18)
+    found = getattr(graph, operator)(*inputs, **attributes)
+    assert not graph.nodes
+    names = [f"x{index}" for index in range(len(inputs))]
+    node = onnx.helper.make_node(operator, names, ["y"], **attributes)
+    (expected,) = ReferenceEvaluator(node, opsets={"": 18}).run(None, dict(zip(names, inputs, strict=True)))
+    np.testing.assert_array_equal(found.constant, expected, strict=True)
+
+
+def test_a_known_division_by_0_is_left_to_the_run() -> None:
+    graph = Graph(18)
+    graph.Div(*NUMBERS[::-1])
+    assert len(graph.nodes) == 1
 
 
 @both_opsets

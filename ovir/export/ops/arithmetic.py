@@ -6,104 +6,91 @@ import numpy as np
 
 from ovir.core.element_types import f64, i32
 from ovir.export.exporters import exports
-from ovir.export.nodes import aligned, saturated, scalar, truncated, wrapped
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.ops.normalization import BIAS, SCALE, root_mean_square, with_parameter
-from ovir.ops.arithmetic import (
-    Add,
-    ArithmeticBase,
-    Divide,
-    FloorMod,
-    Maximum,
-    Minimum,
-    Mod,
-    Multiply,
-    Power,
-    SquaredDifference,
-    Subtract,
-)
+from ovir.ops import arithmetic as ops
 
-_OPERATORS = {Add: "Add", Subtract: "Sub", Maximum: "Max", Minimum: "Min"}
-_RELATIONS = {Maximum: "Greater", Minimum: "Less"}
+_OPERATORS = {ops.Add: "Add", ops.Subtract: "Sub", ops.Maximum: "Max", ops.Minimum: "Min"}
+_RELATIONS = {ops.Maximum: "Greater", ops.Minimum: "Less"}
 _BY_ZERO = "onnxruntime refuses to divide an integer by 0, for which ovir gives 0"
 
 
-@exports(Add, to="Add; after LayerNormalization, its bias")
-@exports(Subtract, to="Sub")
-def arithmetic(graph: Graph, op: ArithmeticBase, a: Tensor, b: Tensor) -> Tensor:
-    b = aligned(graph, op, a, b)
-    if isinstance(op, Add) and (merged := with_parameter(graph, a, b, BIAS)):
+@exports(ops.Add, to="Add; after LayerNormalization, its bias")
+@exports(ops.Subtract, to="Sub")
+def arithmetic(graph: Graph, op: ops.ArithmeticBase, a: Tensor, b: Tensor) -> Tensor:
+    b = graph.aligned(op, a, b)
+    if isinstance(op, ops.Add) and (merged := with_parameter(graph, a, b, BIAS)):
         return merged
     result = graph.node(_OPERATORS[type(op)], a, b)[0]
-    return wrapped(graph, result, op.output_types[0])
+    return graph.wrapped(result, op.output_types[0])
 
 
-@exports(Maximum, to="Max; real numbers that may be NaN: Greater and Where")
-@exports(Minimum, to="Min; real numbers that may be NaN: Less and Where")
-def extremum(graph: Graph, op: Maximum | Minimum, a: Tensor, b: Tensor) -> Tensor:
+@exports(ops.Maximum, to="Max; real numbers that may be NaN: Greater and Where")
+@exports(ops.Minimum, to="Min; real numbers that may be NaN: Less and Where")
+def extremum(graph: Graph, op: ops.Maximum | ops.Minimum, a: Tensor, b: Tensor) -> Tensor:
     """Export as Max or Min; where b may be NaN, which gives a, by a comparison."""
-    b = aligned(graph, op, a, b)
+    b = graph.aligned(op, a, b)
     if not op.output_types[0].is_real or (b.constant is not None and not np.isnan(b.constant.astype(np.float64)).any()):
         return graph.node(_OPERATORS[type(op)], a, b)[0]
     return graph.Where(graph.node(_RELATIONS[type(op)], b, a)[0], b, a)
 
 
-@exports(Multiply, to="Mul; after LayerNormalization, its scale; or RMSNormalization")
-def multiply(graph: Graph, op: Multiply, a: Tensor, b: Tensor) -> Tensor:
+@exports(ops.Multiply, to="Mul; after LayerNormalization, its scale; or RMSNormalization")
+def multiply(graph: Graph, op: ops.Multiply, a: Tensor, b: Tensor) -> Tensor:
     """Export as Mul; products of 8-bit integers are computed in 32 bits and saturate."""
-    b = aligned(graph, op, a, b)
+    b = graph.aligned(op, a, b)
     element_type = op.output_types[0]
     if merged := with_parameter(graph, a, b, SCALE) or root_mean_square(graph, a, b):
         return merged
     if element_type.is_integral and element_type.bits == 8:
-        return saturated(graph, graph.Mul(graph.cast(a, i32), graph.cast(b, i32)), element_type)
-    return wrapped(graph, graph.Mul(a, b), element_type)
+        return graph.saturated(graph.Mul(graph.cast(a, i32), graph.cast(b, i32)), element_type)
+    return graph.wrapped(graph.Mul(a, b), element_type)
 
 
-@exports(Divide, to="Div; signed integers: Sub, Mod and Div", limits=_BY_ZERO)
-def divide(graph: Graph, op: Divide, a: Tensor, b: Tensor) -> Tensor:
+@exports(ops.Divide, to="Div; signed integers: Sub, Mod and Div", limits=_BY_ZERO)
+def divide(graph: Graph, op: ops.Divide, a: Tensor, b: Tensor) -> Tensor:
     """Export as Div; signed integers that round down are first made multiples of the divisor."""
-    b = aligned(graph, op, a, b)
+    b = graph.aligned(op, a, b)
     if op.output_types[0].kind == "signed" and op.m_pythondiv:
         a = graph.Sub(a, graph.Mod(a, b))
     return graph.Div(a, b)
 
 
-@exports(FloorMod, to="Mod; real numbers: Div, Floor, Mul and Sub in f64", limits=_BY_ZERO)
-def floor_mod(graph: Graph, op: FloorMod, a: Tensor, b: Tensor) -> Tensor:
+@exports(ops.FloorMod, to="Mod; real numbers: Div, Floor, Mul and Sub in f64", limits=_BY_ZERO)
+def floor_mod(graph: Graph, op: ops.FloorMod, a: Tensor, b: Tensor) -> Tensor:
     """Export as Mod; real numbers by the formula that defines it, in f64."""
-    b = aligned(graph, op, a, b)
+    b = graph.aligned(op, a, b)
     if not op.output_types[0].is_real:
         return graph.Mod(a, b)
     x, y = graph.cast(a, f64), graph.cast(b, f64)
     return graph.cast(graph.Sub(x, graph.Mul(graph.Floor(graph.Div(x, y)), y)), a.element_type)
 
 
-@exports(Mod, to="Div, Mul and Sub; unsigned integers: Mod", limits=_BY_ZERO)
-def mod(graph: Graph, op: Mod, a: Tensor, b: Tensor) -> Tensor:
+@exports(ops.Mod, to="Div, Mul and Sub; unsigned integers: Mod", limits=_BY_ZERO)
+def mod(graph: Graph, op: ops.Mod, a: Tensor, b: Tensor) -> Tensor:
     """Export as Mod for unsigned integers, and by the formula that defines it; quotients of integers are truncated."""
-    b = aligned(graph, op, a, b)
+    b = graph.aligned(op, a, b)
     if op.output_types[0].kind == "unsigned":
         return graph.Mod(a, b)
     quotient = graph.Div(a, b)
-    whole = truncated(graph, quotient) if op.output_types[0].is_real else quotient
+    whole = graph.truncated(quotient) if op.output_types[0].is_real else quotient
     return graph.Sub(a, graph.Mul(whole, b))
 
 
-@exports(SquaredDifference, to="Sub and Mul")
-def squared_difference(graph: Graph, op: SquaredDifference, a: Tensor, b: Tensor) -> Tensor:
-    difference = graph.Sub(a, aligned(graph, op, a, b))
-    return wrapped(graph, graph.Mul(difference, difference), op.output_types[0])
+@exports(ops.SquaredDifference, to="Sub and Mul")
+def squared_difference(graph: Graph, op: ops.SquaredDifference, a: Tensor, b: Tensor) -> Tensor:
+    difference = graph.Sub(a, graph.aligned(op, a, b))
+    return graph.wrapped(graph.Mul(difference, difference), op.output_types[0])
 
 
-@exports(Power, to="Pow; exponents of 0.5 and -1: Sqrt and Reciprocal", limits="the root of -inf is NaN")
-def power(graph: Graph, op: Power, a: Tensor, b: Tensor) -> Tensor:
+@exports(ops.Power, to="Pow; exponents of 0.5 and -1: Sqrt and Reciprocal", limits="the root of -inf is NaN")
+def power(graph: Graph, op: ops.Power, a: Tensor, b: Tensor) -> Tensor:
     """Export as Pow, or as a root or reciprocal; integers are computed in f64 and truncated."""
-    b = aligned(graph, op, a, b)
+    b = graph.aligned(op, a, b)
     element_type = op.output_types[0]
     if element_type.is_integral:
         return graph.cast(graph.Pow(graph.cast(a, f64), graph.cast(b, f64)), element_type)
-    exponent = scalar(b) if a.rank is not None and b.rank is not None and b.rank <= a.rank else None
+    exponent = b.number if a.rank is not None and b.rank is not None and b.rank <= a.rank else None
     if exponent == 0.5:
         return graph.Sqrt(a)
     if exponent == -1:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from ovir.core.element_types import boolean, f32, f64
 from ovir.core.shapes import Dimension
 from ovir.export.exporters import exports
-from ovir.export.nodes import scalar
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import size_of, vector
 from ovir.ops.attention import ScaledDotProductAttention
 
 _ABSORBED = 1e3
@@ -38,7 +36,7 @@ def attention(
     query, key, value = (graph.shaped(graph.cast(t, f32), t.shape) for t in (query, key, value))
     if mask is not None and mask.element_type != boolean:
         mask = graph.shaped(graph.cast(mask, f32), mask.shape)
-    factor = None if scale is None else scalar(scale)
+    factor = None if scale is None else scale.number
     has_scale = scale is None or factor is not None
     if not (graph.has("Attention") and has_scale and _alike(query, key, value)) or not _may_fit(query, key, mask):
         return None
@@ -52,7 +50,7 @@ def _is_neutral(mask: Tensor) -> bool:
 
     It is 0 or true, or adds the same number to all scores; a large number would round the scores away.
     """
-    number = scalar(mask)
+    number = mask.number
     if number is None or mask.element_type == boolean:
         return number == 1
     return abs(number) < _ABSORBED
@@ -89,4 +87,4 @@ def _expanded(graph: Graph, query: Tensor, key: Tensor, mask: Tensor) -> Tensor:
     """Return the mask with a row for each query and a column for each key."""
     if _same(mask.shape[-2], query.shape[2]) and _same(mask.shape[-1], key.shape[2]):
         return mask
-    return graph.Expand(mask, vector(graph, [size_of(graph, query, 2), size_of(graph, key, 2)]))
+    return graph.Expand(mask, graph.vector([graph.size_of(query, 2), graph.size_of(key, 2)]))

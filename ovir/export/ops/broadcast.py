@@ -6,7 +6,6 @@ import numpy as np
 
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import as_list, reshaped, shape_of, sizes_of
 from ovir.ops.broadcast import Broadcast1, Broadcast3, Tile
 
 
@@ -28,7 +27,7 @@ def broadcast(graph: Graph, op: Broadcast3, data: Tensor, target: Tensor, axes_m
         return (
             data if data.shape == output else graph.Expand(data, graph.constant(np.array(output.to_tuple(), np.int64)))
         )
-    return graph.Expand(data, as_list(graph, target))
+    return graph.Expand(data, graph.as_list(target))
 
 
 def _at_axes(graph: Graph, data: Tensor, target: Tensor, axes_mapping: Tensor) -> Tensor:
@@ -38,9 +37,9 @@ def _at_axes(graph: Graph, data: Tensor, target: Tensor, axes_mapping: Tensor) -
         axes = axes_mapping.constant.tolist() if data.rank != 0 else []
         missing = [axis for axis in range(count.length) if axis not in axes]
         return graph.Unsqueeze(data, missing) if missing else data
-    axes = as_list(graph, axes_mapping)
+    axes = graph.as_list(axes_mapping)
     ones = graph.Expand(np.array(1, np.int64), graph.Shape(target))
-    own = graph.Expand(np.array(1, np.int64), graph.Shape(axes)) if data.rank == 0 else shape_of(graph, data)
+    own = graph.Expand(np.array(1, np.int64), graph.Shape(axes)) if data.rank == 0 else graph.shape_of(data)
     return graph.Reshape(data, graph.ScatterElements(ones, axes, own), allowzero=1)
 
 
@@ -49,7 +48,7 @@ def _at_start(graph: Graph, op: Broadcast3, data: Tensor, target: Tensor) -> Ten
     count = target.shape.size()
     graph.require(count.is_static, "target_shape has an unknown number of elements")
     after = count.length - op.start_axis - graph.rank(data)
-    return reshaped(graph, data, [*[1] * op.start_axis, *sizes_of(graph, data), *[1] * after])
+    return graph.reshaped(data, [*[1] * op.start_axis, *graph.sizes_of(data), *[1] * after])
 
 
 @exports(Tile, to="Tile")
@@ -60,10 +59,5 @@ def tile(graph: Graph, op: Tile, data: Tensor, repeats: Tensor) -> Tensor:
     before = max(rank - count.length, 0)
     if count.length > rank:
         data = graph.Unsqueeze(data, list(range(count.length - rank)))
-    if repeats.constant is not None:
-        known = [*[1] * before, *(max(int(number), 0) for number in repeats.constant)]
-        return graph.Tile(data, graph.constant(np.array(known, np.int64)))
-    times = graph.Max(as_list(graph, repeats), 0)
-    if before:
-        times = graph.Concat(graph.constant(np.ones(before, np.int64)), times, axis=0)
-    return graph.Tile(data, times)
+    times = graph.Max(graph.as_list(repeats), 0)
+    return graph.Tile(data, graph.vector([*[1] * before, times]))

@@ -9,9 +9,7 @@ from ovir.core.element_types import boolean, i64
 from ovir.core.shapes import PartialShape
 from ovir.export.exporters import exports
 from ovir.export.loops import ExportableBody, ExportedBody
-from ovir.export.nodes import reduced
-from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import FIRST, Size, as_scalar, compute, size_of, vector
+from ovir.export.onnx_graph import FIRST, Graph, Tensor
 from ovir.ops.base.bodies import BodyMap, InputMap, OutputMap
 from ovir.ops.control_flow import If, IterationBase, Loop, TensorIterator, by_output
 
@@ -26,7 +24,7 @@ def if_(graph: Graph, op: If, cond: Tensor, *inputs: Tensor, bodies: Mapping[str
     branches = {f"{key}_branch": _branch(op, key, (cond, *inputs), body) for key, body in bodies.items()}
     return graph.node(
         "If",
-        graph.cast(as_scalar(graph, cond), boolean),
+        graph.cast(graph.as_scalar(cond), boolean),
         outputs=len(op.output_types),
         element_type=op.output_types,
         **branches,
@@ -57,15 +55,11 @@ def loop(
     bodies: Mapping[str, ExportableBody],
 ) -> list[Tensor]:
     """Export as Loop; a negative trip count becomes the largest one."""
-    if trip_count.constant is not None:
-        known = int(trip_count.constant.reshape(-1)[0])
-        count = graph.constant(_UNLIMITED if known < 0 else known, i64)
-    else:
-        count = graph.cast(as_scalar(graph, trip_count), i64)
-        count = graph.Where(graph.Less(count, 0), _UNLIMITED, count)
+    count = graph.cast(graph.as_scalar(trip_count), i64)
+    count = graph.Where(graph.Less(count, 0), _UNLIMITED, count)
     (again,) = [item.result for item in op.wiring["body"].outputs if item.purpose == "execution_condition"]
     iteration = _Iteration(graph, op, (trip_count, condition, *inputs), bodies["body"], again)
-    return iteration.export(count, graph.cast(as_scalar(graph, condition), boolean))
+    return iteration.export(count, graph.cast(graph.as_scalar(condition), boolean))
 
 
 @exports(TensorIterator, to="Loop")
@@ -110,7 +104,7 @@ class _Iteration:
         body.graph.nodes[:0] = outer.nodes
         again = None
         if self.condition is not None:
-            again = body.graph.cast(as_scalar(body.graph, body.outputs[self.condition]), boolean)
+            again = body.graph.cast(body.graph.as_scalar(body.outputs[self.condition]), boolean)
         results = [body.outputs[edge.result] for edge in wiring.back_edges]
         outputs = by_output(wiring.outputs)
         positions: dict[int, int] = {}
@@ -186,32 +180,32 @@ class _Iteration:
         if expected.is_static:
             return graph.Reshape(moved, graph.constant(expected.to_tuple(), i64), allowzero=1)
         before, merged, after = graph.node("Split", graph.Shape(moved), [axis, 2, rank - axis - 1], outputs=3)
-        sizes = graph.Concat(before, reduced(graph, "ReduceProd", merged, [0]), after, axis=0)
+        sizes = graph.Concat(before, graph.reduced("ReduceProd", merged, [0]), after, axis=0)
         return graph.Reshape(moved, sizes, allowzero=1)
 
 
-def _from_front(graph: Graph, position: int, length: Size) -> Size:
-    return position if position >= 0 else compute(graph, "Add", length, position)
+def _from_front(graph: Graph, position: int, length: Tensor) -> Tensor:
+    return graph.constant([position]) if position >= 0 else graph.Add(length, position)
 
 
 def _count_parts(graph: Graph, item: InputMap, tensor: Tensor) -> Tensor:
     """Return the number of whole parts between start and end, as a scalar."""
-    length = size_of(graph, tensor, item.axis or 0)
+    length = graph.size_of(tensor, item.axis or 0)
     first, last = (_from_front(graph, position, length) for position in (item.start, item.end))
     low, high = (first, last) if item.stride > 0 else (last, first)
     step = abs(item.stride)
-    rest = compute(graph, "Sub", compute(graph, "Add", high, 1 - item.part_size + step), low)
-    return as_scalar(graph, compute(graph, "Div", compute(graph, "Max", rest, 0), step))
+    rest = graph.Sub(graph.Add(high, 1 - item.part_size + step), low)
+    return graph.as_scalar(graph.Div(graph.Max(rest, 0), step))
 
 
 def _part(graph: Graph, item: InputMap, tensor: Tensor, iteration: Tensor) -> Tensor:
     """Return the part of a sliced input that an iteration reads."""
     axis = item.axis or 0
     back = item.part_size - 1 if item.stride < 0 else 0
-    first = _from_front(graph, item.start, size_of(graph, tensor, axis))
+    first = _from_front(graph, item.start, graph.size_of(tensor, axis))
     moved = graph.Reshape(graph.Mul(iteration, item.stride) if item.stride != 1 else iteration, [1])
-    offset = compute(graph, "Sub", first, back) if back else first
-    start = moved if offset == 0 else graph.Add(moved, vector(graph, [offset]))
+    offset = graph.Sub(first, back) if back else first
+    start = moved if offset.number == 0 else graph.Add(moved, offset)
     part = graph.Slice(tensor, start, graph.Add(start, item.part_size), [axis])
     shape = tensor.shape.with_dim(axis % tensor.rank, item.part_size) if tensor.rank else tensor.shape
     return graph.shaped(part, shape)

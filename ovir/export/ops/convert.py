@@ -6,7 +6,6 @@ import numpy as np
 
 from ovir.core.element_types import ElementType, f4e2m1, f32, i32, nf4, u4, u8
 from ovir.export.exporters import exports, exports_parts
-from ovir.export.nodes import wrapped
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.ops.convert import NF4, NF4_STEPS, Convert, ConvertLike, ConvertPromoteTypes
 
@@ -39,7 +38,7 @@ def converted(graph: Graph, data: Tensor, source: ElementType, target: ElementTy
     if target.is_integral and target.bits < 8:
         # onnxruntime would round real numbers to the nearest integer.
         bits = graph.cast(data, i32) if source.is_real else data
-        return graph.cast(wrapped(graph, bits, target), target)
+        return graph.cast(graph.wrapped(bits, target), target)
     # A constant stays as it is, which may take less space than what it is converted to.
     return graph.cast(Tensor(data.value, data.element_type, data.shape), target)
 

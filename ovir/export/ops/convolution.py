@@ -10,66 +10,48 @@ import numpy as np
 from ovir.core.element_types import f32, f64, i64
 from ovir.core.shapes import UNKNOWN, Dimension
 from ovir.export.exporters import exports
-from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import FIRST, positions_below, reshaped, size_of, sizes_of
+from ovir.export.onnx_graph import FIRST, Graph, Tensor
 from ovir.export.sliding_windows import (
     Pads,
     has_same_pads,
+    known_pads,
     padded,
-    same_padded,
-    static_pads,
+    spatial_pads,
     static_sizes,
     summed_products,
 )
 from ovir.kernels.windows import extent
+from ovir.ops import convolution as ops
 from ovir.ops.base.spatial import SAME
-from ovir.ops.convolution import (
-    BinaryConvolution,
-    Convolution,
-    ConvolutionBackpropData,
-    ConvolutionBase,
-    DeformableBase,
-    DeformableConvolution1,
-    DeformableConvolution8,
-    ForwardConvolutionBase,
-    GroupConvolution,
-    GroupConvolutionBackpropData,
-    TransposedConvolutionBase,
-)
 
 Product = Callable[[Pads], Tensor]
 """Returns the transposed convolution without so many elements at the begin and end of each axis."""
 
 
-@exports(Convolution, to="Conv", limits="integers and f64 need filters of static shape")
+@exports(ops.Convolution, to="Conv", limits="integers and f64 need filters of static shape")
 @exports(
-    GroupConvolution,
+    ops.GroupConvolution,
     to="Conv",
     limits="the number of groups must be static; integers and f64 need filters of static shape",
 )
-def convolution(graph: Graph, op: ForwardConvolutionBase, data: Tensor, filters: Tensor) -> Tensor:
+def convolution(graph: Graph, op: ops.ForwardConvolutionBase, data: Tensor, filters: Tensor) -> Tensor:
     """Export as Conv; integers and f64, for which there is no kernel, as MatMul for each tap of the filters."""
     if _is_computed_by_taps(data):
         return _by_taps(graph, op, data, _with_groups(graph, op, filters))
     return _conv(graph, op, data, *_without_groups(graph, op, data, filters))
 
 
-@exports(BinaryConvolution, to="Conv")
-def binary_convolution(graph: Graph, op: BinaryConvolution, data: Tensor, filters: Tensor) -> Tensor:
+@exports(ops.BinaryConvolution, to="Conv")
+def binary_convolution(graph: Graph, op: ops.BinaryConvolution, data: Tensor, filters: Tensor) -> Tensor:
     """Export as Conv of -1 and 1 with pads of pad_value."""
-    kernel = [filters.shape[2], filters.shape[3]]
     # The first bit of each byte comes last.
     bits = graph.Gather(graph.Reshape(filters, [-1, 8]), list(range(7, -1, -1)), axis=1)
     weights = graph.shaped(graph.cast(graph.Reshape(bits, graph.Shape(filters)), f32), filters.shape)
     weights = graph.Sub(graph.Mul(weights, 2.0), 1.0)
     above = graph.Greater(data, graph.constant(np.zeros((), data.element_type.to_dtype())))
     signs = graph.Where(above, np.float32(1 - op.pad_value), np.float32(-1 - op.pad_value))
-    pads = static_pads(op, data, kernel)
     # After subtracting the pad value everywhere, pads are zero; its part is added again at the end.
-    signs = graph.shaped(signs, data.shape)
-    signs = (
-        same_padded(graph, op, signs, graph.Shape(filters, start=2), 2) if pads is None else padded(graph, signs, pads)
-    )
+    signs = padded(graph, signs, spatial_pads(graph, op, data, graph.shape_of(filters, 2), 2))
     strides, dilations, _, _ = op.per_axis(2)
     sums = graph.Conv(signs, weights, strides=list(strides), dilations=list(dilations))
     if op.pad_value:
@@ -78,20 +60,21 @@ def binary_convolution(graph: Graph, op: BinaryConvolution, data: Tensor, filter
     return graph.cast(graph.cast(sums, i64) if data.element_type.is_integral else sums, data.element_type)
 
 
-def _conv(graph: Graph, op: ForwardConvolutionBase, data: Tensor, filters: Tensor, groups: int) -> Tensor:
+def _conv(graph: Graph, op: ops.ForwardConvolutionBase, data: Tensor, filters: Tensor, groups: int) -> Tensor:
     """Add a Conv for filters [outputs, inputs, *kernel]."""
     kernel = list(filters.shape.slice(2)) if filters.rank is not None else [UNKNOWN] * (graph.rank(data) - 2)
     strides, dilations, _, _ = op.per_axis(len(kernel))
     attributes: dict[str, Any] = {"strides": list(strides), "dilations": list(dilations), "group": groups}
     attributes["kernel_shape"] = static_sizes(kernel)
-    pads = static_pads(op, data, kernel) if data.rank is not None or op.auto_pad == "explicit" else None
+    around = spatial_pads(graph, op, data, graph.shape_of(filters, 2), len(kernel))
+    pads = known_pads(around)
     if pads is not None:
         data = padded(graph, data, [(min(begin, 0), min(end, 0)) for begin, end in pads])
         attributes["pads"] = [max(begin, 0) for begin, _ in pads] + [max(end, 0) for _, end in pads]
     elif has_same_pads(op, kernel):
         attributes["auto_pad"] = op.auto_pad.upper()
     else:
-        data = same_padded(graph, op, data, static_sizes(kernel) or graph.Shape(filters, start=2), len(kernel))
+        data = padded(graph, data, around)
     return graph.Conv(data, filters, **attributes)
 
 
@@ -100,43 +83,39 @@ def _is_computed_by_taps(data: Tensor) -> bool:
     return data.element_type.is_integral or data.element_type == f64
 
 
-_Grouped = GroupConvolution | GroupConvolutionBackpropData
+_Grouped = ops.GroupConvolution | ops.GroupConvolutionBackpropData
 
 
-def _with_groups(graph: Graph, op: ConvolutionBase, filters: Tensor) -> Tensor:
+def _with_groups(graph: Graph, op: ops.ConvolutionBase, filters: Tensor) -> Tensor:
     """Return filters [groups, a, b, *kernel]."""
     return filters if isinstance(op, _Grouped) else graph.shaped(graph.Unsqueeze(filters, [0]), [1, *filters.shape])
 
 
-def _without_groups(graph: Graph, op: ConvolutionBase, data: Tensor, filters: Tensor) -> tuple[Tensor, int]:
+def _without_groups(graph: Graph, op: ops.ConvolutionBase, data: Tensor, filters: Tensor) -> tuple[Tensor, int]:
     """Return filters [groups * a, b, *kernel], and the number of groups."""
     if not isinstance(op, _Grouped):
         return filters, 1
-    graph.rank(filters, "filters")
-    groups = op.groups(data.shape, filters.shape, filters.shape[2 if isinstance(op, GroupConvolution) else 1])
+    first, second, *rest = graph.sizes_of(filters, "filters")
+    groups = op.groups(data.shape, filters.shape, filters.shape[2 if isinstance(op, ops.GroupConvolution) else 1])
     graph.require(groups.is_static, "the number of groups in filters {} is unknown", filters.shape)
-    first = filters.shape[0] * filters.shape[1]
-    rest = sizes_of(graph, filters, "filters")[2:]
-    made = reshaped(graph, filters, [first.length if first.is_static else -1, *rest])
-    return graph.shaped(made, [first, *filters.shape.slice(2)]), groups.length
+    made = graph.reshaped(filters, [graph.Mul(first, second), *rest])
+    return graph.shaped(made, [filters.shape[0] * filters.shape[1], *filters.shape.slice(2)]), groups.length
 
 
-def _by_taps(graph: Graph, op: ForwardConvolutionBase, data: Tensor, filters: Tensor) -> Tensor:
-    taps = graph.sizes(filters, "filters")[3:]
-    kernel = list(filters.shape.slice(3))
-    strides, dilations, _, _ = op.per_axis(len(kernel))
-    pads = static_pads(op, data, kernel) if data.rank is not None else None
-    data = same_padded(graph, op, data, taps, len(taps)) if pads is None else padded(graph, data, pads)
+def _by_taps(graph: Graph, op: ops.ForwardConvolutionBase, data: Tensor, filters: Tensor) -> Tensor:
+    axes = graph.rank(filters, "filters") - 3
+    strides, dilations, _, _ = op.per_axis(axes)
+    data = padded(graph, data, spatial_pads(graph, op, data, graph.shape_of(filters, 3), axes))
     return summed_products(graph, data, filters, strides, dilations)
 
 
 # --------------------------------------------------------------------------- transposed
 
 
-@exports(ConvolutionBackpropData, to="ConvTranspose", limits="integers and f64 need filters of static shape")
-@exports(GroupConvolutionBackpropData, to="ConvTranspose", limits="integers and f64 need filters of static shape")
+@exports(ops.ConvolutionBackpropData, to="ConvTranspose", limits="integers and f64 need filters of static shape")
+@exports(ops.GroupConvolutionBackpropData, to="ConvTranspose", limits="integers and f64 need filters of static shape")
 def transposed_convolution(
-    graph: Graph, op: TransposedConvolutionBase, data: Tensor, filters: Tensor, output_shape: Tensor | None = None
+    graph: Graph, op: ops.TransposedConvolutionBase, data: Tensor, filters: Tensor, output_shape: Tensor | None = None
 ) -> Tensor:
     """Export as ConvTranspose; integers and f64 as MatMul for each tap of the filters."""
     axes = graph.rank(data) - 2
@@ -149,7 +128,7 @@ def transposed_convolution(
 
 
 def _transposed_in_one(
-    graph: Graph, op: TransposedConvolutionBase, data: Tensor, filters: Tensor, groups: int
+    graph: Graph, op: ops.TransposedConvolutionBase, data: Tensor, filters: Tensor, groups: int
 ) -> Product:
     strides, dilations, _, _ = op.per_axis(graph.rank(data) - 2)
 
@@ -168,7 +147,7 @@ def _transposed_in_one(
     return product
 
 
-def _transposed_by_taps(graph: Graph, op: TransposedConvolutionBase, data: Tensor, filters: Tensor) -> Product:
+def _transposed_by_taps(graph: Graph, op: ops.TransposedConvolutionBase, data: Tensor, filters: Tensor) -> Product:
     """Return the product as a convolution of data with zeros between its elements and reversed filters."""
     groups, depth, outputs, *kernel = graph.sizes(filters, "filters")
     axes = len(kernel)
@@ -210,7 +189,7 @@ def _spread(graph: Graph, data: Tensor, axis: int, stride: int) -> Tensor:
 
 def _cropped(
     graph: Graph,
-    op: TransposedConvolutionBase,
+    op: ops.TransposedConvolutionBase,
     data: Tensor,
     kernel: Sequence[Dimension],
     output_shape: Tensor | None,
@@ -224,17 +203,21 @@ def _cropped(
         begins = ends = [0] * axes
     if output_shape is None:
         return product(list(zip(begins, ends, strict=True)))
-    full = _full_sizes(op, data, kernel)
-    if full is None or output_shape.constant is None:
-        return _cropped_in_run(graph, op, product([(0, 0)] * axes), output_shape, begins)
-    sizes = [int(size) for size in output_shape.constant]
+    known = _full_sizes(op, data, kernel)
+    whole = product([(0, 0)] * axes) if known is None or output_shape.constant is None else None
+    full = graph.constant(known) if whole is None else graph.Shape(whole, start=2)
+    wanted, begin = graph.as_list(output_shape), graph.constant(list(begins))
     if is_same:
-        totals = [max(size - wanted, 0) for size, wanted in zip(full, sizes, strict=True)]
-        begins = [total - total // 2 if op.auto_pad == "same_upper" else total // 2 for total in totals]
-    return product([(b, size - b - wanted) for b, size, wanted in zip(begins, full, sizes, strict=True)])
+        total = graph.Max(graph.Sub(full, wanted), 0)
+        less = graph.Div(total, 2)
+        begin = graph.Sub(total, less) if op.auto_pad == "same_upper" else less
+    if whole is None:
+        return product(known_pads((begin, graph.Sub(graph.Sub(full, begin), wanted))) or [])
+    # Negative pads crop.
+    return padded(graph, whole, (graph.Neg(begin), graph.Add(graph.Sub(wanted, full), begin)))
 
 
-def _full_sizes(op: TransposedConvolutionBase, data: Tensor, kernel: Sequence[Dimension]) -> list[int] | None:
+def _full_sizes(op: ops.TransposedConvolutionBase, data: Tensor, kernel: Sequence[Dimension]) -> list[int] | None:
     """Return the sizes without pads, None if they are known in a run only."""
     taps, sizes = static_sizes(kernel), static_sizes(data.shape[2:])
     if taps is None or sizes is None:
@@ -245,38 +228,22 @@ def _full_sizes(op: TransposedConvolutionBase, data: Tensor, kernel: Sequence[Di
     return [max(size - 1, 0) * stride + extent(tap, dilation) + added for size, stride, tap, dilation, added in axes]
 
 
-def _cropped_in_run(
-    graph: Graph, op: TransposedConvolutionBase, whole: Tensor, output_shape: Tensor, begins: Sequence[int]
-) -> Tensor:
-    axes, wanted = len(begins), graph.cast(output_shape, i64)
-    full = graph.Shape(whole, start=2)
-    begin = graph.constant(list(begins))
-    if op.auto_pad in SAME:
-        total = graph.Max(graph.Sub(full, wanted), [0] * axes)
-        less = graph.Div(total, [2] * axes)
-        begin = graph.Sub(total, less) if op.auto_pad == "same_upper" else less
-    # Negative pads crop.
-    end = graph.Add(graph.Sub(wanted, full), begin)
-    pads = graph.Concat(graph.constant([0, 0]), graph.Neg(begin), graph.constant([0, 0]), end, axis=0)
-    return graph.Pad(whole, pads)
-
-
 # --------------------------------------------------------------------------- deformable
 
 
 @exports(
-    DeformableConvolution1,
-    DeformableConvolution8,
+    ops.DeformableConvolution1,
+    ops.DeformableConvolution8,
     to="DeformConv",
     limits="without bilinear_interpolation_pad, the kernel must be static",
 )
 def deformable_convolution(
-    graph: Graph, op: DeformableBase, data: Tensor, offsets: Tensor, filters: Tensor, mask: Tensor | None = None
+    graph: Graph, op: ops.DeformableBase, data: Tensor, offsets: Tensor, filters: Tensor, mask: Tensor | None = None
 ) -> Tensor:
     """Export as DeformConv, which interpolates between data and zero outside of it."""
     own = data.element_type
     held = f64 if own.is_integral or own == f64 else f32
-    pads = static_pads(op, data, [filters.shape[2], filters.shape[3]])
+    pads = known_pads(spatial_pads(graph, op, data, graph.shape_of(filters, 2), 2))
     if pads is None:
         graph.fail("auto_pad {} needs static spatial dimensions", op.auto_pad)
     graph.require(min(map(min, pads)) >= 0, "negative pads {} cannot be exported", pads)
@@ -302,7 +269,7 @@ def deformable_convolution(
 
 
 def _within(
-    graph: Graph, op: DeformableBase, data: Tensor, filters: Tensor, offsets: Tensor, pads: Pads
+    graph: Graph, op: ops.DeformableBase, data: Tensor, filters: Tensor, offsets: Tensor, pads: Pads
 ) -> tuple[Tensor, Tensor]:
     """Return offsets that end at the border of data, and 1 for the positions that are inside of it and else 0."""
     kernel = filters.shape.slice(2)
@@ -323,13 +290,13 @@ def _within(
     return graph.Reshape(graph.Sub(nearest, base), graph.Shape(offsets)), graph.Reshape(both, channels)
 
 
-def _places(graph: Graph, op: DeformableBase, offsets: Tensor, kernel: Sequence[int], pads: Pads) -> Tensor:
+def _places(graph: Graph, op: ops.DeformableBase, offsets: Tensor, kernel: Sequence[int], pads: Pads) -> Tensor:
     """Return the unmoved positions of the taps, [1, 1, taps, axis, *windows]."""
     strides, dilations, _, _ = op.per_axis(2)
     shape = graph.Concat(graph.constant(list(kernel)), graph.Shape(offsets, start=2), axis=0)
     axes = []
     for axis in range(2):
-        windows = positions_below(graph, size_of(graph, offsets, 2 + axis))
+        windows = graph.positions_below(graph.size_of(offsets, 2 + axis))
         along = [-1 if place == 2 + axis else 1 for place in range(4)]
         starts = graph.Sub(graph.Mul(graph.Reshape(windows, along), strides[axis]), pads[axis][0])
         taps = np.arange(kernel[axis]).reshape([-1 if place == axis else 1 for place in range(4)]) * dilations[axis]

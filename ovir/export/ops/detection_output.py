@@ -26,9 +26,7 @@ from ovir.export.nms_graph import (
     selection,
     top,
 )
-from ovir.export.nodes import swapped
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import Size, compute, of_rank, part, positions_below, product, reshaped, size_of, vector
 from ovir.ops.detection_output import DetectionOutput1, DetectionOutput8, DetectionOutputBase
 
 _CENTER_SIZE = "caffe.PriorBoxParameter.CENTER_SIZE"
@@ -47,16 +45,16 @@ def detection_output(
     """Export as the decoding of boxes, NonMaxSuppression in each class, and TopK of the confidences of each image."""
     element_type = box_logits.element_type
     class_preds, proposals = (
-        graph.cast(of_rank(graph, tensor, rank), f32) for tensor, rank in ((class_preds, 2), (proposals, 3))
+        graph.cast(graph.of_rank(tensor, rank), f32) for tensor, rank in ((class_preds, 2), (proposals, 3))
     )
     sizes = _sizes(graph, op, class_preds, proposals)
     images, classes, priors = sizes
-    table = reshaped(graph, class_preds, [images, priors, classes])
-    scores = swapped(graph, table)
+    table = graph.reshaped(class_preds, [images, priors, classes])
+    scores = graph.swapped(table)
     if aux_class_preds is not None:
         scores = _with_background(graph, op, scores, graph.cast(aux_class_preds, f32), sizes)
-    anchors = reshaped(
-        graph, part(graph, proposals, 0, 1, axis=1), [size_of(graph, proposals, 0), 1, priors, _numbers(op)]
+    anchors = graph.reshaped(
+        graph.part(proposals, 0, 1, axis=1), [graph.size_of(proposals, 0), 1, priors, _numbers(op)]
     )
     if not op.normalized:
         ended = graph.Equal(graph.Gather(anchors, graph.constant(0, i64), axis=3), -1.0)
@@ -74,28 +72,30 @@ def _numbers(op: DetectionOutputBase) -> int:
     return 4 if op.normalized else 5
 
 
-def _sizes(graph: Graph, op: DetectionOutputBase, class_preds: Tensor, proposals: Tensor) -> tuple[Size, Size, Size]:
+def _sizes(
+    graph: Graph, op: DetectionOutputBase, class_preds: Tensor, proposals: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the numbers of images, classes and priors."""
-    priors = compute(graph, "Div", size_of(graph, proposals, 2), _numbers(op))
+    priors = graph.Div(graph.size_of(proposals, 2), _numbers(op))
     declared = op.declared_classes()
     if declared.is_static:
-        classes: Size = declared.length
+        classes = graph.constant([declared.length])
     else:
-        classes = compute(graph, "Div", size_of(graph, class_preds, 1), priors)
-    return size_of(graph, class_preds, 0), classes, priors
+        classes = graph.Div(graph.size_of(class_preds, 1), priors)
+    return graph.size_of(class_preds, 0), classes, priors
 
 
 # --------------------------------------------------------------------------- scores and boxes
 
 
 def _with_background(
-    graph: Graph, op: DetectionOutputBase, scores: Tensor, objectness: Tensor, sizes: tuple[Size, Size, Size]
+    graph: Graph, op: DetectionOutputBase, scores: Tensor, objectness: Tensor, sizes: tuple[Tensor, Tensor, Tensor]
 ) -> Tensor:
     """Return the scores, in which priors that hold no object are background."""
     images, classes, priors = sizes
-    second = part(graph, reshaped(graph, objectness, [images, 1, priors, 2]), 1, 2, axis=3)
+    second = graph.part(graph.reshaped(objectness, [images, 1, priors, 2]), 1, 2, axis=3)
     is_background = graph.Less(graph.Squeeze(second, [3]), float(np.float32(op.objectness_score)))
-    label = graph.Equal(graph.Unsqueeze(positions_below(graph, classes), [1]), op.background_label_id)
+    label = graph.Equal(graph.Unsqueeze(graph.positions_below(classes), [1]), op.background_label_id)
     return graph.shaped(graph.Where(is_background, graph.cast(label, f32), scores), scores.shape)
 
 
@@ -105,21 +105,21 @@ def _boxes(
     anchors: Tensor,
     proposals: Tensor,
     offsets: Sequence[Tensor],
-    sizes: tuple[Size, Size, Size],
+    sizes: tuple[Tensor, Tensor, Tensor],
 ) -> tuple[Tensor, Tensor]:
     """Return the lower and upper edges of the boxes, [images, location classes, priors, 2]."""
     images, classes, priors = sizes
     variances = None
     if not op.variance_encoded_in_target:
-        end = compute(graph, "Mul", priors, 4)
-        flat = part(graph, part(graph, proposals, 1, 2, axis=1), 0, end, axis=2)
-        variances = reshaped(graph, flat, [size_of(graph, proposals, 0), 1, priors, 4])
-    edges = halves(graph, anchors if op.normalized else part(graph, anchors, 1, 5, axis=3))
+        end = graph.Mul(priors, 4)
+        flat = graph.part(graph.part(proposals, 1, 2, axis=1), 0, end, axis=2)
+        variances = graph.reshaped(flat, [graph.size_of(proposals, 0), 1, priors, 4])
+    edges = halves(graph, anchors if op.normalized else graph.part(anchors, 1, 5, axis=3))
     for deltas in offsets:
         if op.share_location:
-            moves = reshaped(graph, deltas, [images, 1, priors, 4])
+            moves = graph.reshaped(deltas, [images, 1, priors, 4])
         else:
-            moves = graph.Transpose(reshaped(graph, deltas, [images, priors, classes, 4]), perm=[0, 2, 1, 3])
+            moves = graph.Transpose(graph.reshaped(deltas, [images, priors, classes, 4]), perm=[0, 2, 1, 3])
         edges = _decoded(graph, op, edges, moves if variances is None else graph.Mul(variances, moves))
     return edges
 
@@ -149,7 +149,7 @@ def _selected(
     scores: Tensor,
     low: Tensor,
     high: Tensor,
-    sizes: tuple[Size, Size, Size],
+    sizes: tuple[Tensor, Tensor, Tensor],
 ) -> Selection:
     """Return the boxes that non-maximum suppression keeps, ordered by image, class and score."""
     least, offset = float(np.float32(op.confidence_threshold)), 0
@@ -160,24 +160,26 @@ def _selected(
         scores, least, best = _best_classes(graph, op, scores, sizes), LOWEST, None
     elif op.background_label_id == 0:
         offset = 1
-        scores = part(graph, scores, 1, classes, axis=1)
-        classes = compute(graph, "Sub", classes, 1)
-        boxes = boxes if op.share_location else part(graph, boxes, 1, sizes[1], axis=1)
+        scores = graph.part(scores, 1, classes, axis=1)
+        classes = graph.Sub(classes, 1)
+        boxes = boxes if op.share_location else graph.part(boxes, 1, sizes[1], axis=1)
     elif op.background_label_id > 0:
-        label = graph.Equal(graph.Unsqueeze(positions_below(graph, classes), [1]), op.background_label_id)
+        label = graph.Equal(graph.Unsqueeze(graph.positions_below(classes), [1]), op.background_label_id)
         scores = graph.Where(label, NEVER, scores)
     boxes = graph.Squeeze(boxes, [1]) if op.share_location else boxes
-    most = op.keep_top_k[0] if op.keep_top_k[0] >= 0 else priors
+    most = graph.constant([op.keep_top_k[0]]) if op.keep_top_k[0] >= 0 else priors
     select = partial(selected, graph, most=most, overlap=op.nms_threshold, least=least)
     found = selection(graph, boxes, scores, (images, classes, priors), select, shared=op.share_location, best=best)
     return Selection(found.image, graph.Add(found.label, offset), found.place, found.score) if offset else found
 
 
-def _best_classes(graph: Graph, op: DetectionOutputBase, scores: Tensor, sizes: tuple[Size, Size, Size]) -> Tensor:
+def _best_classes(
+    graph: Graph, op: DetectionOutputBase, scores: Tensor, sizes: tuple[Tensor, Tensor, Tensor]
+) -> Tensor:
     """Return the scores of the best class of each prior, other than 0, -inf for all others; only the ``top_k`` best of
     an image remain."""
     images, classes, priors = sizes
-    labels = graph.Unsqueeze(positions_below(graph, classes), [1])
+    labels = graph.Unsqueeze(graph.positions_below(classes), [1])
     ignored = graph.Or(graph.Equal(labels, 0), graph.Equal(labels, op.background_label_id))
     known = graph.Where(graph.Or(ignored, graph.Not(graph.Greater(scores, -1.0))), -1.0, scores)
     best = graph.ArgMax(known, axis=1, keepdims=1)
@@ -186,14 +188,14 @@ def _best_classes(graph: Graph, op: DetectionOutputBase, scores: Tensor, sizes: 
     kept = graph.Where(is_best, scores, NEVER)
     if op.top_k < 0:
         return kept
-    total = product(graph, [classes, priors])
-    flat = reshaped(graph, kept, [images, total])
-    values, indices = top(graph, flat, compute(graph, "Min", op.top_k, total))
+    total = graph.product([classes, priors])
+    flat = graph.reshaped(kept, [images, total])
+    values, indices = top(graph, flat, graph.Min(op.top_k, total))
     blank = graph.Expand(graph.number(NEVER, f32), graph.Shape(flat))
-    return reshaped(graph, graph.ScatterElements(blank, indices, values, axis=1), [images, classes, priors])
+    return graph.reshaped(graph.ScatterElements(blank, indices, values, axis=1), [images, classes, priors])
 
 
-def _best(graph: Graph, op: DetectionOutputBase, found: Selection, images: Size) -> Selection:
+def _best(graph: Graph, op: DetectionOutputBase, found: Selection, images: Tensor) -> Selection:
     """Return at most ``keep_top_k`` boxes of each image; equal scores are ordered by prior, then by class."""
     if op.keep_top_k[0] < 0:
         return found
@@ -219,14 +221,14 @@ def _rows(graph: Graph, op: DetectionOutputBase, found: Selection, boxes: Tensor
     return graph.Concat(*(graph.Unsqueeze(c, [1]) for c in columns), kept, axis=1)
 
 
-def _finished(graph: Graph, op: DetectionOutputBase, rows: Tensor, sizes: tuple[Size, Size, Size]) -> Tensor:
+def _finished(graph: Graph, op: DetectionOutputBase, rows: Tensor, sizes: tuple[Tensor, Tensor, Tensor]) -> Tensor:
     """Return the rows, the row that ends them and rows of 0, [1, 1, rows, 7]."""
     images, classes, priors = sizes
     if op.keep_top_k[0] > 0:
-        count = compute(graph, "Mul", images, op.keep_top_k[0])
+        count = graph.Mul(images, op.keep_top_k[0])
     else:
         each = op.top_k if op.keep_top_k[0] == -1 and op.top_k > 0 else priors
-        count = product(graph, [images, each, classes])
+        count = graph.product([images, each, classes])
     end = graph.constant(np.array([[-1, 0, 0, 0, 0, 0, 0]], np.float32))
     filled = padded(graph, graph.Concat(rows, end, axis=0), count, 0, 7)
-    return graph.Reshape(filled, vector(graph, [1, 1, -1, 7]))
+    return graph.Reshape(filled, graph.vector([1, 1, -1, 7]))

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from ovir.core.element_types import f64, i64
 from ovir.export.exporters import exports, exports_parts
-from ovir.export.nodes import real_type
 from ovir.export.onnx_graph import Graph, Operand, Tensor
-from ovir.export.sizes import axes_from_front, scalar_size_of
 from ovir.ops.fourier import DFT, IDFT, IRDFT, ISTFT, RDFT, STFT, FourierBase
 
 # --------------------------------------------------------------------------- along one axis
@@ -35,7 +33,7 @@ _LIMITS = "axes must be constant"
 )
 def fourier(graph: Graph, op: DFT | IDFT, data: Tensor, axes: Tensor, signal_size: Tensor | None = None) -> Tensor:
     inverse = int(isinstance(op, IDFT))
-    found = graph.cast(data, real_type(data))
+    found = graph.cast(data, data.real_type)
     if axes.constant is None and graph.opset >= 20:
         chosen: Sequence[int | Tensor] = _axes_in_run(graph, data, axes)
     else:
@@ -50,7 +48,7 @@ def real_fourier(graph: Graph, op: RDFT, data: Tensor, axes: Tensor, signal_size
     """Export as DFT of half of the last axis, then of the others, where the decomposition computes both halves."""
     *others, last = _axes(graph, op, data, axes, 0)
     rank = graph.rank(data)
-    pairs = graph.Unsqueeze(graph.cast(data, real_type(data)), [rank])
+    pairs = graph.Unsqueeze(graph.cast(data, data.real_type), [rank])
     found = dft(graph, pairs, last, _length(graph, signal_size, len(others), pairs, last), onesided=1)
     for place, axis in enumerate(others):
         found = dft(graph, found, axis, _length(graph, signal_size, place, found, axis))
@@ -67,7 +65,7 @@ def _axes(graph: Graph, op: FourierBase, data: Tensor, axes: Tensor, pairs: int)
 def _axes_in_run(graph: Graph, data: Tensor, axes: Tensor) -> list[Tensor]:
     """Return the axes, of which only the number is known, as scalars."""
     (count,) = graph.sizes(axes, "axes")
-    listed = axes_from_front(graph, axes, graph.rank(data) - 1)
+    listed = graph.axes_from_front(axes, graph.rank(data) - 1)
     return [graph.Gather(listed, graph.constant(place)) for place in range(count)]
 
 
@@ -79,7 +77,7 @@ def _length(graph: Graph, signal_size: Tensor | None, place: int, data: Tensor, 
         length = int(signal_size.constant[place])
         return None if length == -1 else graph.constant(length)
     given = graph.cast(graph.Gather(signal_size, graph.constant(place)), i64)
-    own = graph.Gather(graph.Shape(data), axis) if isinstance(axis, Tensor) else scalar_size_of(graph, data, axis)
+    own = graph.Gather(graph.Shape(data), axis) if isinstance(axis, Tensor) else graph.scalar_size_of(data, axis)
     return graph.Where(graph.Equal(given, -1), own, given)
 
 
@@ -93,7 +91,7 @@ def stft(graph: Graph, op: STFT, signal: Tensor, window: Tensor, frame_size: Ten
     The frames of the decomposition, gathered and then transformed, take 1.2 times as long.
     """
     rank = graph.rank(signal, "signal")
-    samples, weights = graph.cast(signal, real_type(signal)), graph.cast(window, real_type(window))
+    samples, weights = graph.cast(signal, signal.real_type), graph.cast(window, window.real_type)
     batch = samples if rank == 2 else graph.Unsqueeze(samples, [0])
     size, step = graph.cast(frame_size, i64), graph.cast(frame_step, i64)
     made = graph.STFT(graph.Unsqueeze(batch, [2]), step, _framed(graph, weights, size), size, onesided=1)

@@ -11,17 +11,7 @@ from ovir.core.element_types import bf16, f16, f32, i64
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.export.block_quantized import in_blocks, rows
 from ovir.export.exporters import exports
-from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import (
-    LAST,
-    axes_from_front,
-    inverse,
-    positions_below,
-    reshaped,
-    size_of,
-    sizes_of,
-    vector,
-)
+from ovir.export.onnx_graph import LAST, Graph, Tensor
 from ovir.export.support import data_type
 from ovir.ops.compressed import Codes
 from ovir.ops.gather import Gather1, Gather7, Gather8, GatherBase, GatherElements, GatherND5, GatherND8, GatherTree
@@ -112,13 +102,13 @@ def _gathered_in_batches(graph: Graph, data: Tensor, indices: Tensor, axis: int,
         return found
     picked = range(axis, axis + count)  # what indices put in place of the axis
     order = [*range(batch_dims), *picked, *range(batch_dims, axis), *range(axis + count, rank + count - 1)]
-    return graph.Transpose(found, perm=inverse(order))
+    return graph.Transpose(found, perm=np.argsort(order).tolist())
 
 
 def _gathered_in_run(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor, batch_dims: int) -> Tensor:
     """Return the elements picked along an axis that the run chooses. The data becomes [batch, before, axis, after]."""
     shape, counts = graph.Shape(data), graph.Shape(indices)
-    along = axes_from_front(graph, axis, graph.Shape(shape))
+    along = graph.axes_from_front(axis, graph.Shape(shape))
     batch = graph.constant(np.array([batch_dims]))
     if batch_dims < 0:
         batch = graph.Add(batch, graph.Shape(counts))
@@ -128,8 +118,8 @@ def _gathered_in_run(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor, 
     )
     picked = graph.Slice(counts, batch, [LAST])
     sizes = [graph.ReduceProd(part, keepdims=1) for part in (batches, before, graph.Gather(shape, along), after)]
-    data = graph.Transpose(graph.Reshape(data, vector(graph, sizes), allowzero=1), perm=[0, 2, 1, 3])
-    places = graph.Reshape(indices, vector(graph, [sizes[0], graph.ReduceProd(picked, keepdims=1), 1]), allowzero=1)
+    data = graph.Transpose(graph.Reshape(data, graph.vector(sizes), allowzero=1), perm=[0, 2, 1, 3])
+    places = graph.Reshape(indices, graph.vector([sizes[0], graph.ReduceProd(picked, keepdims=1), 1]), allowzero=1)
     found = graph.Transpose(graph.GatherND(data, places, batch_dims=1), perm=[0, 2, 1, 3])
     return graph.Reshape(found, graph.Concat(batches, before, picked, after, axis=0), allowzero=1)
 
@@ -155,9 +145,9 @@ def gather_nd(graph: Graph, op: GatherND8, data: Tensor, indices: Tensor) -> Ten
 
 def _whole_slices(graph: Graph, data: Tensor, indices: Tensor, batch: int) -> Tensor:
     """Return all of data for each tuple without indices."""
-    sizes, counts = sizes_of(graph, data), sizes_of(graph, indices, "indices")[batch:-1]
-    slices = reshaped(graph, data, [*sizes[:batch], *[1] * len(counts), *sizes[batch:]])
-    return graph.Expand(slices, vector(graph, [*sizes[:batch], *counts, *sizes[batch:]]))
+    sizes, counts = graph.sizes_of(data), graph.sizes_of(indices, "indices")[batch:-1]
+    slices = graph.reshaped(data, [*sizes[:batch], *[1] * len(counts), *sizes[batch:]])
+    return graph.Expand(slices, graph.vector([*sizes[:batch], *counts, *sizes[batch:]]))
 
 
 @exports(GatherTree, to="Scan")
@@ -165,9 +155,9 @@ def gather_tree(
     graph: Graph, op: GatherTree, step_ids: Tensor, parent_ids: Tensor, max_seq_len: Tensor, end_token: Tensor
 ) -> Tensor:
     """Export as a Scan over the steps from the last one, which follows the parents of each beam."""
-    times = positions_below(graph, size_of(graph, step_ids, 0))
+    times = graph.positions_below(graph.size_of(step_ids, 0))
     lengths = graph.Unsqueeze(graph.cast(max_seq_len, i64), [1])
-    beams = positions_below(graph, size_of(graph, step_ids, 2))
+    beams = graph.positions_below(graph.size_of(step_ids, 2))
     first = graph.Expand(beams, graph.Shape(step_ids, start=1, end=3))
     slice_shape = PartialShape(step_ids.shape.dims[1:]) if step_ids.rank else step_ids.shape
 

@@ -7,7 +7,6 @@ import numpy as np
 from ovir.core.element_types import boolean, f32, f64, i32, i64, string
 from ovir.export.exporters import exports, exports_parts
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import as_scalar
 from ovir.ops.generate import Eye, OneHot1, OneHot16, Range1, Range4, RangeBase
 
 
@@ -19,7 +18,7 @@ def range_(graph: Graph, op: RangeBase, start: Tensor, stop: Tensor, step: Tenso
     computed = i64 if output.is_integral else f64
     if output == i32 and all(tensor.element_type == i32 for tensor in inputs):
         computed = i32
-    return graph.cast(graph.Range(*(graph.cast(as_scalar(graph, tensor), computed) for tensor in inputs)), output)
+    return graph.cast(graph.Range(*(graph.cast(graph.as_scalar(tensor), computed) for tensor in inputs)), output)
 
 
 exports_parts(Eye, to="Equal of two Ranges", limits="negative sizes count as 0")
@@ -34,7 +33,7 @@ def one_hot(graph: Graph, op: OneHot1, indices: Tensor, depth: Tensor, on_value:
     if indices.rank == 0:
         listed = graph.shaped(graph.Reshape(indices, [1]), [1])
         return graph.Reshape(one_hot(graph, op, listed, depth, on_value, off_value), [-1])
-    size = graph.cast(as_scalar(graph, depth), i64)
+    size = graph.cast(graph.as_scalar(depth), i64)
     chosen = graph.shaped(graph.cast(indices, i64), indices.shape)
     may_wrap = getattr(op, "negative_indices_mode", "") == "normalize"
     is_counted = indices.element_type.kind == "unsigned"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ovir.core.element_types import f32, f64
 from ovir.export.exporters import exports
-from ovir.export.nodes import saturated
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.ops.grid_sample import GridSample
 
@@ -32,4 +31,4 @@ def grid_sample(graph: Graph, op: GridSample, data: Tensor, grid: Tensor) -> Ten
         return graph.cast(made, own)
     if own.bits <= 8:
         made = graph.Round(made)
-    return saturated(graph, made, own)
+    return graph.saturated(made, own)

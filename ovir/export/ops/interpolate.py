@@ -11,9 +11,7 @@ import numpy as np
 
 from ovir.core.element_types import f32, f64, i8, i32, i64, u8, value_range
 from ovir.export.exporters import exports
-from ovir.export.nodes import rounded_away, saturated
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import Size, as_scalar, positions_below, scalar_size_of, vector
 from ovir.kernels.resample import Method, Taps, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate4Base, Interpolate11, InterpolateBase
 
@@ -98,14 +96,14 @@ class _Resizing:
         data = self.graph.cast(self.data, f64 if own == f64 or (own.is_integral and own.bits >= 32) else f32)
         if self.method.is_pillow and own.is_integral:
             for axis in reversed(self.axes):
-                data = rounded_away(self.graph, self._along(data, axis))
+                data = self.graph.rounded_away(self._along(data, axis))
                 data = self.graph.shaped(
                     data if own.bits >= 32 else self.graph.Clip(data, *value_range(own)), [-1] * self.rank
                 )
             return self.graph.cast(data, own)
         data = self._resized(data) if self._has_resize() and data.element_type == f32 else self._by_axes(data)
         if own.is_integral:
-            return saturated(self.graph, rounded_away(self.graph, data) if self.method.mode == "linear" else data, own)
+            return self.graph.saturated(self.graph.rounded_away(data) if self.method.mode == "linear" else data, own)
         return self.graph.cast(data, own)
 
     # ----- what is known
@@ -184,16 +182,16 @@ class _Resizing:
         if None not in every:
             return graph.constant(np.array(every, np.int64)), None
         numbers = sorted(lengths)
-        chosen = vector(graph, [self._length(axis) for axis in sorted(self.axes, key=lambda axis: axis.number)])
+        chosen = graph.vector([self._length(axis) for axis in sorted(self.axes, key=lambda axis: axis.number)])
         if graph.opset >= 18:
             return chosen, numbers
         return graph.ScatterElements(graph.Shape(self.data), numbers, chosen), None
 
-    def _length(self, axis: _Axis) -> Size:
+    def _length(self, axis: _Axis) -> Tensor:
         """Return the new size of an axis."""
         graph = self.graph
         if axis.length is not None:
-            return axis.length
+            return graph.constant([axis.length])
         target = graph.Gather(self.target, [axis.place])
         if not self.op.by_scales:
             return graph.cast(target, i64)
@@ -224,8 +222,7 @@ class _Resizing:
             shrinks = [graph.Less(self._scale(axis), 1.0) for axis in self.axes]
         else:
             sizes = graph.Shape(self.data)
-            lengths = ((axis, vector(graph, [self._length(axis)])) for axis in self.axes)
-            shrinks = [graph.Less(length, graph.Gather(sizes, [axis.number])) for axis, length in lengths]
+            shrinks = [graph.Less(self._length(axis), graph.Gather(sizes, [axis.number])) for axis in self.axes]
         return reduce(graph.Or, shrinks)
 
 
@@ -258,7 +255,7 @@ def _resampled_in_run(
     method: Method,
     data: Tensor,
     axis: int,
-    new_size: Size,
+    new_size: Tensor,
     scale: Tensor | None,
     merges: Tensor | None,
 ) -> Tensor:
@@ -266,10 +263,10 @@ def _resampled_in_run(
 
     ``merges`` is true where antialias applies; None leaves this to the method.
     """
-    size, length = scalar_size_of(graph, data, axis), as_scalar(graph, new_size)
+    size, length = graph.scalar_size_of(data, axis), graph.as_scalar(new_size)
     if scale is None:
         scale = graph.Div(graph.cast(length, f32), graph.cast(size, f32))
-    outputs = graph.cast(positions_below(graph, length), f32)
+    outputs = graph.cast(graph.positions_below(length), f32)
     moved = _positions(graph, method.coordinates, outputs, size, length, scale)
     keeps = graph.Or(graph.Equal(scale, 1.0), graph.Equal(size, length))
     position = graph.Where(keeps, outputs, moved)
@@ -287,7 +284,7 @@ def _resampled_in_run(
         slope = scale
     else:
         position = inner
-    distance = graph.Abs(graph.Sub(position, graph.Unsqueeze(graph.cast(positions_below(graph, size), f32), [1])))
+    distance = graph.Abs(graph.Sub(position, graph.Unsqueeze(graph.cast(graph.positions_below(size), f32), [1])))
     weights = graph.Max(graph.Sub(np.float32(1), graph.Mul(distance, slope)), 0.0)
     total = graph.ReduceSum(weights, [0], keepdims=1)
     shares = graph.Div(weights, graph.Where(graph.Equal(total, 0.0), np.float32(1), total))

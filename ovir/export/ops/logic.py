@@ -4,47 +4,32 @@ from __future__ import annotations
 
 from ovir.core.element_types import ElementType, boolean, i64, u1, u3, u6, u8, u32, u64
 from ovir.export.exporters import exports
-from ovir.export.nodes import aligned, wrapped
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.ops.logic import (
-    BitwiseAnd,
-    BitwiseBase,
-    BitwiseLeftShift,
-    BitwiseNot,
-    BitwiseOr,
-    BitwiseRightShift,
-    BitwiseXor,
-    LogicalAnd,
-    LogicalBase,
-    LogicalNot,
-    LogicalOr,
-    LogicalXor,
-    Xor,
-)
+from ovir.ops import logic as ops
 
 _RANGE = "shifts by less than 0 or by more places than the type has are undefined"
 
 
-@exports(LogicalAnd, to="And")
-@exports(LogicalOr, to="Or")
-@exports(LogicalXor, Xor, to="Xor")
-@exports(BitwiseAnd, to="{}; boolean: And")
-@exports(BitwiseOr, to="{}; boolean: Or")
-@exports(BitwiseXor, to="{}; boolean: Xor")
-def logical(graph: Graph, op: LogicalBase | BitwiseBase, a: Tensor, b: Tensor) -> Tensor:
+@exports(ops.LogicalAnd, to="And")
+@exports(ops.LogicalOr, to="Or")
+@exports(ops.LogicalXor, ops.Xor, to="Xor")
+@exports(ops.BitwiseAnd, to="{}; boolean: And")
+@exports(ops.BitwiseOr, to="{}; boolean: Or")
+@exports(ops.BitwiseXor, to="{}; boolean: Xor")
+def logical(graph: Graph, op: ops.LogicalBase | ops.BitwiseBase, a: Tensor, b: Tensor) -> Tensor:
     operator = op.type.removeprefix("Logical")
     if a.element_type == boolean:
         operator = operator.removeprefix("Bitwise")
-    return graph.node(operator, a, aligned(graph, op, a, b))[0]
+    return graph.node(operator, a, graph.aligned(op, a, b))[0]
 
 
-@exports(LogicalNot, to="Not")
-def logical_not(graph: Graph, op: LogicalNot, data: Tensor) -> Tensor:
+@exports(ops.LogicalNot, to="Not")
+def logical_not(graph: Graph, op: ops.LogicalNot, data: Tensor) -> Tensor:
     return graph.Not(data)
 
 
-@exports(BitwiseNot, to="BitwiseNot; boolean: Not; before opset 18, and for narrow types: Sub")
-def bitwise_not(graph: Graph, op: BitwiseNot, data: Tensor) -> Tensor:
+@exports(ops.BitwiseNot, to="BitwiseNot; boolean: Not; before opset 18, and for narrow types: Sub")
+def bitwise_not(graph: Graph, op: ops.BitwiseNot, data: Tensor) -> Tensor:
     element_type = op.output_types[0]
     if element_type == boolean:
         return graph.Not(data)
@@ -55,19 +40,19 @@ def bitwise_not(graph: Graph, op: BitwiseNot, data: Tensor) -> Tensor:
     return graph.Sub(graph.number((1 << element_type.bits) - 1, data.element_type), data)
 
 
-@exports(BitwiseLeftShift, to="BitShift", limits=_RANGE)
-def left_shift(graph: Graph, op: BitwiseLeftShift, a: Tensor, b: Tensor) -> Tensor:
+@exports(ops.BitwiseLeftShift, to="BitShift", limits=_RANGE)
+def left_shift(graph: Graph, op: ops.BitwiseLeftShift, a: Tensor, b: Tensor) -> Tensor:
     """Export as BitShift of the same bits as an unsigned type."""
-    b = aligned(graph, op, a, b)
+    b = graph.aligned(op, a, b)
     wide = _unsigned(a.element_type)
     shifted = graph.BitShift(graph.cast(a, wide), graph.cast(b, wide), direction="LEFT")
-    return graph.cast(wrapped(graph, shifted, op.output_types[0]), a.element_type)
+    return graph.cast(graph.wrapped(shifted, op.output_types[0]), a.element_type)
 
 
-@exports(BitwiseRightShift, to="BitShift, with negative integers inverted before and after it", limits=_RANGE)
-def right_shift(graph: Graph, op: BitwiseRightShift, a: Tensor, b: Tensor) -> Tensor:
+@exports(ops.BitwiseRightShift, to="BitShift, with negative integers inverted before and after it", limits=_RANGE)
+def right_shift(graph: Graph, op: ops.BitwiseRightShift, a: Tensor, b: Tensor) -> Tensor:
     """Export as BitShift; of a negative number, all bits are inverted before and after it."""
-    b = aligned(graph, op, a, b)
+    b = graph.aligned(op, a, b)
     element_type, wide = a.element_type, _unsigned(a.element_type)
     places = graph.cast(b, wide)
     if element_type.kind == "unsigned":

@@ -10,9 +10,7 @@ from ovir.core.element_types import f32, i32, i64
 from ovir.export.block_quantized import in_blocks, product
 from ovir.export.exporters import exports
 from ovir.export.loops import LoopStep, loop
-from ovir.export.nodes import saturated, swapped
-from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import LAST, Size, positions_below, size_of, vector
+from ovir.export.onnx_graph import LAST, Graph, Tensor
 from ovir.ops.compressed import Codes
 from ovir.ops.matmul import Einsum, GroupedMatMul, Inverse, MatMul
 
@@ -28,7 +26,7 @@ def matmul(graph: Graph, op: MatMul, a: Tensor, b: Tensor, *, codes: Sequence[Co
         a, b = (graph.shaped(graph.cast(x, wide), x.shape) for x in (a, b))
     product = graph.MatMul(_oriented(graph, a, op.transpose_a), _oriented(graph, b, op.transpose_b))
     if element_type.is_integral and element_type.bits <= 8:
-        return saturated(graph, product, element_type)
+        return graph.saturated(product, element_type)
     return graph.cast(product, element_type)
 
 
@@ -62,7 +60,7 @@ def _rows(op: MatMul, a: Tensor) -> int:
 
 
 def _oriented(graph: Graph, x: Tensor, transpose: bool) -> Tensor:
-    return swapped(graph, x) if transpose and graph.rank(x) > 1 else x
+    return graph.swapped(x) if transpose and graph.rank(x) > 1 else x
 
 
 @exports(
@@ -72,7 +70,7 @@ def _oriented(graph: Graph, x: Tensor, transpose: bool) -> Tensor:
 )
 def grouped_matmul(graph: Graph, op: GroupedMatMul, a: Tensor, b: Tensor, offsets: Tensor | None = None) -> Tensor:
     """Export as MatMul; where offsets divide the rows, as a MatMul for each group."""
-    matrices = swapped(graph, b)
+    matrices = graph.swapped(b)
     if graph.rank(a, "a") == 3:
         return graph.MatMul(a, matrices)
     assert offsets is not None
@@ -111,23 +109,23 @@ def _filled_up(graph: Graph, x: Tensor, subscript: str, hidden: int) -> Tensor:
 def inverse(graph: Graph, op: Inverse, data: Tensor) -> Tensor:
     """Export as a Loop, with the largest element of a column as its pivot; the decomposition needs known sizes."""
     rank = graph.rank(data)
-    size = size_of(graph, data, rank - 1)
+    size = graph.size_of(data, rank - 1)
     sides = graph.Shape(data, start=rank - 2)
     matrices = graph.Reshape(graph.cast(data, f32), graph.Concat([-1], sides, axis=0))
     identity = graph.EyeLike(graph.ConstantOfShape(sides, element_type=f32), element_type=f32)
     beside = graph.Concat(matrices, graph.Expand(identity, graph.Shape(matrices)), axis=2)
     (solved,) = loop(graph, size, [graph.shaped(beside, [-1, -1, -1])], partial(_eliminated, size))
-    right = graph.Slice(solved, vector(graph, [size]), [LAST], [2])
+    right = graph.Slice(solved, size, [LAST], [2])
     found = graph.Reshape(right, graph.Shape(data))
     if op.adjoint:
-        found = swapped(graph, graph.shaped(found, data.shape))
+        found = graph.swapped(graph.shaped(found, data.shape))
     return graph.cast(found, data.element_type)
 
 
-def _eliminated(size: Size, body: Graph, step: Tensor, states: Sequence[Tensor]) -> LoopStep:
+def _eliminated(size: Tensor, body: Graph, step: Tensor, states: Sequence[Tensor]) -> LoopStep:
     """Return matrices of shape [batch, n, 2n] after the row operations that make a column of the identity."""
     (state,) = states
-    rows = body.Unsqueeze(positions_below(body, size), [0])
+    rows = body.Unsqueeze(body.positions_below(size), [0])
     column = body.Gather(state, step, axis=2)
     candidates = body.Where(body.Less(rows, step), -1, body.Abs(column))
     pivot = body.ArgMax(candidates, axis=1, keepdims=1)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from ovir.core.element_types import string
 from ovir.export.exporters import exports
-from ovir.export.nodes import split_evenly
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import Size, as_list, as_scalar, compute, items, positions_below, size_of, sizes_of, vector
 from ovir.ops.movement import Concat, Pad1, Pad12, Split, VariadicSplit
 
 
@@ -30,10 +26,10 @@ def concat(graph: Graph, op: Concat, *inputs: Tensor) -> Tensor:
 def split(graph: Graph, op: Split, data: Tensor, axis: Tensor) -> Sequence[Tensor]:
     count = op.num_splits
     if axis.constant is None:
-        whole = graph.Gather(graph.Shape(data), as_list(graph, axis))
-        part = compute(graph, "Div", whole, count)
+        whole = graph.Gather(graph.Shape(data), graph.as_list(axis))
+        part = graph.Div(whole, count)
         return _slices(graph, data, axis, [part] * count)
-    return split_evenly(graph, data, count, int(axis.constant.item()))
+    return graph.split_evenly(data, count, int(axis.constant.item()))
 
 
 @exports(
@@ -44,39 +40,33 @@ def split(graph: Graph, op: Split, data: Tensor, axis: Tensor) -> Sequence[Tenso
 def variadic_split(graph: Graph, op: VariadicSplit, data: Tensor, axis: Tensor, lengths: Tensor) -> Sequence[Tensor]:
     """Export as Split, with the length that is -1 computed."""
     count = len(op.output_types)
-    sizes = _lengths(graph, data, axis, lengths)
+    parts = _lengths(graph, data, axis, lengths)
     if axis.constant is None:
-        listed = sizes if isinstance(sizes, list) else items(graph, sizes, "split_lengths", count)
-        return _slices(graph, data, axis, listed)
-    parts = vector(graph, sizes) if isinstance(sizes, list) else sizes
+        return _slices(graph, data, axis, graph.items(parts, "split_lengths", count))
     return graph.node("Split", data, parts, outputs=count, axis=int(axis.constant.item()))
 
 
-def _lengths(graph: Graph, data: Tensor, axis: Tensor, lengths: Tensor) -> list[Size] | Tensor:
+def _lengths(graph: Graph, data: Tensor, axis: Tensor, lengths: Tensor) -> Tensor:
     """Return the lengths with -1 replaced by the rest."""
+    given = graph.as_list(lengths)
+    if given.constant is not None and -1 not in given.constant:
+        return given
     if axis.constant is None or data.rank is None:
-        whole: Size = graph.Gather(graph.Shape(data), as_list(graph, axis))
+        whole = graph.Gather(graph.Shape(data), graph.as_list(axis))
     else:
-        whole = size_of(graph, data, int(axis.constant.item()) % data.rank)
-    if lengths.constant is None:
-        given = as_list(graph, lengths)
-        rest = graph.Sub(vector(graph, [whole]), graph.Add(graph.ReduceSum(given, [0], keepdims=1), 1))
-        return graph.Where(graph.Less(given, 0), rest, given)
-    sizes: list[Size] = [int(length) for length in lengths.constant]
-    if -1 in sizes:
-        known = sum(size for size in sizes if isinstance(size, int)) + 1
-        sizes[sizes.index(-1)] = compute(graph, "Sub", whole, known)
-    return sizes
+        whole = graph.size_of(data, int(axis.constant.item()) % data.rank)
+    rest = graph.Sub(whole, graph.Add(graph.ReduceSum(given, [0], keepdims=1), 1))
+    return graph.shaped(graph.Where(graph.Less(given, 0), rest, given), given.shape)
 
 
-def _slices(graph: Graph, data: Tensor, axis: Tensor, lengths: Sequence[Size]) -> list[Tensor]:
+def _slices(graph: Graph, data: Tensor, axis: Tensor, lengths: Sequence[Tensor]) -> list[Tensor]:
     """Return parts along an axis that the run chooses."""
-    along = as_list(graph, axis)
+    along = graph.as_list(axis)
     parts = []
-    begin: Size = 0
+    begin = graph.constant([0])
     for length in lengths:
-        end = compute(graph, "Add", begin, length)
-        parts.append(graph.Slice(data, vector(graph, [begin]), vector(graph, [end]), along))
+        end = graph.Add(begin, length)
+        parts.append(graph.Slice(data, begin, end, along))
         begin = end
     return parts
 
@@ -96,16 +86,13 @@ def pad(
     """Export as Pad, or as Gather along each padded axis for modes and types that Pad lacks."""
     if data.rank == 0:
         return data
-    value = as_scalar(graph, pad_value) if pad_value is not None and op.pad_mode == "constant" else None
+    value = graph.as_scalar(pad_value) if pad_value is not None and op.pad_mode == "constant" else None
     if data.element_type == string or op.pad_mode == "symmetric" or _removes_more(op, data, pads_begin, pads_end):
-        begins, ends = items(graph, pads_begin, "pads_begin", data.rank), items(graph, pads_end, "pads_end", data.rank)
+        begins, ends = graph.items(pads_begin, "pads_begin", data.rank), graph.items(pads_end, "pads_end", data.rank)
         if value is None:
             value = graph.number(0, data.element_type)
         return _padded_by_index(graph, op.pad_mode, data, begins, ends, value)
-    if pads_begin.constant is not None and pads_end.constant is not None:
-        pads = graph.constant(np.concatenate([pads_begin.constant, pads_end.constant]).astype(np.int64))
-    else:
-        pads = graph.Concat(as_list(graph, pads_begin), as_list(graph, pads_end), axis=0)
+    pads = graph.vector([graph.as_list(pads_begin), graph.as_list(pads_end)])
     return graph.Pad(data, pads, value, mode=op.pad_mode)
 
 
@@ -119,34 +106,33 @@ def _removes_more(op: Pad1, data: Tensor, *pads: Tensor) -> bool:
 
 
 def _padded_by_index(
-    graph: Graph, mode: str, data: Tensor, begins: Sequence[Size], ends: Sequence[Size], value: Tensor
+    graph: Graph, mode: str, data: Tensor, begins: Sequence[Tensor], ends: Sequence[Tensor], value: Tensor
 ) -> Tensor:
     """Return the elements at positions that are computed for each axis."""
-    sizes = sizes_of(graph, data)
+    sizes = graph.sizes_of(data)
     for axis, (size, begin, end) in enumerate(zip(sizes, begins, ends, strict=True)):
-        if begin == end == 0:
+        if begin.number == end.number == 0:
             continue
-        length = compute(graph, "Max", compute(graph, "Add", size, begin, end), 0)
-        steps = positions_below(graph, length)
-        places = _places(graph, mode, graph.Sub(steps, vector(graph, [begin])), size)
+        length = graph.Max(graph.Add(graph.Add(size, begin), end), 0)
+        steps = graph.positions_below(length)
+        places = _places(graph, mode, graph.Sub(steps, begin), size)
         if mode == "constant":
-            slab = [1 if i == axis else size_of(graph, data, i) for i in range(len(sizes))]
-            data = graph.Concat(data, graph.Expand(value, vector(graph, slab)), axis=axis)
+            slab = [graph.constant([1]) if i == axis else graph.size_of(data, i) for i in range(len(sizes))]
+            data = graph.Concat(data, graph.Expand(value, graph.vector(slab)), axis=axis)
         data = graph.Gather(data, places, axis=axis)
     return data
 
 
-def _places(graph: Graph, mode: str, places: Tensor, size: Size) -> Tensor:
+def _places(graph: Graph, mode: str, places: Tensor, size: Tensor) -> Tensor:
     """Return the source positions of the elements at some places of the result; ``size`` means the constant."""
-    beyond = vector(graph, [size])
-    last = vector(graph, [compute(graph, "Sub", size, 1)])
+    last = graph.Sub(size, 1)
     if mode == "constant":
-        inside = graph.And(graph.GreaterOrEqual(places, 0), graph.Less(places, beyond))
-        return graph.Where(inside, places, beyond)
+        inside = graph.And(graph.GreaterOrEqual(places, 0), graph.Less(places, size))
+        return graph.Where(inside, places, size)
     if mode == "edge":
         return graph.Min(graph.Max(places, 0), last)
     if mode == "reflect":
         places = graph.Abs(places)
         return graph.Min(places, graph.Sub(graph.Mul(last, 2), places))
     places = graph.Max(places, graph.Sub(-1, places))
-    return graph.Min(places, graph.Sub(graph.Add(last, beyond), places))
+    return graph.Min(places, graph.Sub(graph.Add(last, size), places))

@@ -31,21 +31,7 @@ from ovir.export.nms_graph import (
     upright,
     without_background,
 )
-from ovir.export.nodes import reduced
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import (
-    Size,
-    compute,
-    expanded,
-    of_rank,
-    part,
-    positions_below,
-    product,
-    reshaped,
-    size_of,
-    sizes_of,
-    vector,
-)
 from ovir.ops.multiclass_nms import ImageNmsBase, MatrixNms, MulticlassNms8, MulticlassNms9
 
 _TO = "NonMaxSuppression, TopK; a Loop if nms_eta is below 1"
@@ -58,8 +44,8 @@ def multiclass_nms(
     """Export as NonMaxSuppression in each class, and TopK of the scores of each image."""
     if roisnum is not None:
         return _of_shares(graph, op, boxes, scores, roisnum)
-    scores = of_rank(graph, graph.cast(scores, f32), 3)
-    images, classes, count = sizes_of(graph, scores)
+    scores = graph.of_rank(graph.cast(scores, f32), 3)
+    images, classes, count = graph.sizes_of(scores)
     scores = without_background(graph, op, scores, classes)
     all_boxes = _corners(graph, op, boxes)
     select = _select(graph, op, count)
@@ -70,32 +56,32 @@ def multiclass_nms(
 
 
 def _of_images(
-    graph: Graph, op: ImageNmsBase, found: Selection, boxes: Tensor, images: Size, count: Size
+    graph: Graph, op: ImageNmsBase, found: Selection, boxes: Tensor, images: Tensor, count: Tensor
 ) -> Sequence[Tensor]:
     """Return the outputs for selected ones of the ``count`` boxes of each image."""
     places = found.place
-    if images != 1:
-        places = graph.Add(graph.Mul(found.image, vector(graph, [count])), places)
+    if images.number != 1:
+        places = graph.Add(graph.Mul(found.image, count), places)
     return outputs(graph, op, found, picked(graph, boxes, found.image, found.place), places, images)
 
 
 def _of_shares(graph: Graph, op: MulticlassNms8, boxes: Tensor, scores: Tensor, roisnum: Tensor) -> Sequence[Tensor]:
     """Return the outputs for boxes that belong to one class each and are shared out among the images."""
-    scores = of_rank(graph, graph.cast(scores, f32), 2)
-    classes, count = sizes_of(graph, scores)
-    images = size_of(graph, of_rank(graph, roisnum, 1), 0)
+    scores = graph.of_rank(graph.cast(scores, f32), 2)
+    classes, count = graph.sizes_of(scores)
+    images = graph.size_of(graph.of_rank(roisnum, 1), 0)
     shares = graph.Unsqueeze(graph.Max(graph.cast(roisnum, i64), 0), [1])
     ends = graph.CumSum(shares, graph.constant(0, i64))
-    number = positions_below(graph, count)
+    number = graph.positions_below(count)
     own = graph.And(graph.Less(number, ends), graph.GreaterOrEqual(number, graph.Sub(ends, shares)))
     dense = graph.Where(graph.Unsqueeze(own, [1]), graph.Unsqueeze(scores, [0]), NEVER)
-    dense = without_background(graph, op, reshaped(graph, dense, [images, classes, count]), classes)
-    all_boxes = expanded(graph, graph.Unsqueeze(_corners(graph, op, boxes), [0]), [images, classes, count, 4])
+    dense = without_background(graph, op, graph.reshaped(dense, [images, classes, count]), classes)
+    all_boxes = graph.expanded(graph.Unsqueeze(_corners(graph, op, boxes), [0]), [images, classes, count, 4])
     select = _select(graph, op, count)
     best = op.nms_top_k if op.nms_top_k >= 0 else None
     found = selection(graph, all_boxes, dense, (images, classes, count), select, shared=False, best=best)
     found = best_of_images(graph, op, found, images)
-    places = graph.Add(graph.Mul(found.place, vector(graph, [classes])), found.label)
+    places = graph.Add(graph.Mul(found.place, classes), found.label)
     return outputs(graph, op, found, picked(graph, boxes, found.label, found.place), places, images)
 
 
@@ -103,9 +89,9 @@ def _corners(graph: Graph, op: MulticlassNms8, boxes: Tensor) -> Tensor:
     return corners(graph, *halves(graph, graph.cast(boxes, f32)), op.last_pixel)
 
 
-def _select(graph: Graph, op: MulticlassNms8, count: Size) -> Select:
+def _select(graph: Graph, op: MulticlassNms8, count: Tensor) -> Select:
     """Return the function that selects boxes of each class."""
-    most = count if op.keep_top_k < 0 else op.keep_top_k
+    most = count if op.keep_top_k < 0 else graph.constant([op.keep_top_k])
     least = just_below(op.score_threshold)
     if op.nms_eta == 1 or not np.float32(op.iou_threshold) > 0.5:
         return partial(selected, graph, most=most, overlap=op.iou_threshold, least=least)
@@ -138,29 +124,29 @@ _MANY = 1 << 16
 @exports(MatrixNms, to="Loop over the classes of all images, TopK", limits=NOT_FINITE)
 def matrix_nms(graph: Graph, op: MatrixNms, boxes: Tensor, scores: Tensor) -> Sequence[Tensor]:
     """Export as a Loop that computes the overlaps of the candidates of each class, and TopK of the new scores."""
-    scores = of_rank(graph, graph.cast(scores, f32), 3)
-    images, classes, count = sizes_of(graph, scores)
+    scores = graph.of_rank(graph.cast(scores, f32), 3)
+    images, classes, count = graph.sizes_of(scores)
     scores = without_background(graph, op, scores, classes)
-    best = count if op.nms_top_k < 0 else compute(graph, "Min", count, op.nms_top_k)
+    best = count if op.nms_top_k < 0 else graph.Min(count, op.nms_top_k)
     values, indices = top(graph, scores, best)
-    rows = product(graph, [images, classes])
-    values, indices = reshaped(graph, values, [rows, best]), reshaped(graph, indices, [rows, best])
+    rows = graph.product([images, classes])
+    values, indices = graph.reshaped(values, [rows, best]), graph.reshaped(indices, [rows, best])
     low, high = halves(graph, graph.cast(boxes, f32))
     table = upright(graph, low, high, op.last_pixel)
-    blank = expanded(graph, graph.number(NEVER, f32), [count])
+    blank = graph.expanded(graph.number(NEVER, f32), [count])
 
     def step(body: Graph, number: Tensor, states: Sequence[Tensor]) -> LoopStep:
         row, place = (body.Gather(data, number, axis=0) for data in (values, indices))
         eligible = body.Greater(row, float(np.float32(op.score_threshold)))
-        some = body.Max(reduced(body, "ReduceSum", body.cast(eligible, i64), [0]), 1)
-        row, place, eligible = (part(body, data, 0, some) for data in (row, place, eligible))
-        image = body.Div(number, body.Squeeze(vector(body, [compute(body, "Max", classes, 1)])))
+        some = body.Max(body.reduced("ReduceSum", body.cast(eligible, i64), [0]), 1)
+        row, place, eligible = (body.part(data, 0, some) for data in (row, place, eligible))
+        image = body.Div(number, body.as_scalar(body.Max(classes, 1)))
         own = body.Gather(body.Gather(table, image, axis=0), place, axis=0)
         final = body.Where(eligible, body.Mul(row, _decay(body, op, own)), NEVER)
         return LoopStep([], [body.ScatterElements(blank, place, final, axis=0)])
 
     (final,) = loop(graph, rows, [], step)
-    final = reshaped(graph, final, [images, classes, count])
+    final = graph.reshaped(final, [images, classes, count])
     where = graph.NonZero(graph.Greater(final, float(np.float32(op.post_threshold))))
     where = graph.Transpose(where, perm=[1, 0])
     image, label, place = (column(graph, where, axis) for axis in range(3))
@@ -170,15 +156,15 @@ def matrix_nms(graph: Graph, op: MatrixNms, boxes: Tensor, scores: Tensor) -> Se
 
 def _decay(graph: Graph, op: MatrixNms, table: Tensor) -> Tensor:
     """Return the factors [n] for the scores of candidates [n, 5], which are in descending order."""
-    numbers = positions_below(graph, part(graph, graph.Shape(table), 0, 1))
+    numbers = graph.positions_below(graph.part(graph.Shape(table), 0, 1))
     is_better = graph.Less(graph.Unsqueeze(numbers, [0]), graph.Unsqueeze(numbers, [1]))
     some = graph.node("Split", table, [1] * 5, axis=1, outputs=5)
     others = graph.node("Split", graph.Transpose(table, perm=[1, 0]), [1] * 5, axis=0, outputs=5)
     shares = graph.Where(is_better, overlap(graph, some, others, op.last_pixel), 0.0)
-    greatest = graph.Transpose(reduced(graph, "ReduceMax", shares, [1]), perm=[1, 0])
+    greatest = graph.Transpose(graph.reduced("ReduceMax", shares, [1]), perm=[1, 0])
     if op.decay_function == "gaussian":
         squares = graph.Sub(graph.Mul(greatest, greatest), graph.Mul(shares, shares))
         decay = graph.Exp(graph.Mul(squares, float(np.float32(op.gaussian_sigma))))
     else:  # a box may coincide with a better one
         decay = graph.Div(graph.Sub(1.0, shares), graph.Max(graph.Sub(1.0, greatest), 1e-10))
-    return reduced(graph, "ReduceMin", graph.Where(is_better, decay, 1.0), [1], keep=False)
+    return graph.reduced("ReduceMin", graph.Where(is_better, decay, 1.0), [1], keep=False)

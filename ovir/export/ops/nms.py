@@ -9,22 +9,20 @@ from ovir.core.element_types import f32, i64
 from ovir.export.exporters import exports
 from ovir.export.nms_graph import NOT_FINITE, greedy, halves, order, padded, removing, selected, upright
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import Size, compute, of_rank, part, product, size_of, sizes_of, vector
+from ovir.ops import nms as ops
 from ovir.ops.base.suppression import SuppressionBase
-from ovir.ops.nms import (
-    NonMaxSuppression1,
-    NonMaxSuppression3,
-    NonMaxSuppression4,
-    NonMaxSuppression5,
-    NonMaxSuppression9,
-    NonMaxSuppressionBase,
+
+
+@exports(
+    ops.NonMaxSuppression1,
+    ops.NonMaxSuppression3,
+    ops.NonMaxSuppression4,
+    to="NonMaxSuppression, padded",
+    limits=NOT_FINITE,
 )
-
-
-@exports(NonMaxSuppression1, NonMaxSuppression3, NonMaxSuppression4, to="NonMaxSuppression, padded", limits=NOT_FINITE)
 def nms_padded(
     graph: Graph,
-    op: NonMaxSuppression1,
+    op: ops.NonMaxSuppression1,
     boxes: Tensor,
     scores: Tensor,
     max_boxes: Tensor | None = None,
@@ -32,22 +30,22 @@ def nms_padded(
     score_threshold: Tensor | None = None,
 ) -> Tensor:
     """Export as NonMaxSuppression, whose triplets are cut or padded with -1."""
-    scores = of_rank(graph, scores, 3)
-    images, classes, count = sizes_of(graph, scores)
+    scores = graph.of_rank(scores, 3)
+    images, classes, count = graph.sizes_of(scores)
     most = class_limit(graph, max_boxes, count)
     numbers = number(graph, iou_threshold), number(graph, score_threshold)
     triplets, _ = _selected(graph, op, boxes, scores, most, *numbers)
-    if isinstance(op, NonMaxSuppression4):
-        rows = product(graph, [compute(graph, "Min", count, most), images, classes])
+    if isinstance(op, ops.NonMaxSuppression4):
+        rows = graph.product([graph.Min(count, most), images, classes])
     else:
-        rows = compute(graph, "Min", count, product(graph, [most, classes]))
+        rows = graph.Min(count, graph.product([most, classes]))
     return graph.cast(padded(graph, triplets, rows, -1, 3), op.output_type)
 
 
-@exports(NonMaxSuppression5, NonMaxSuppression9, to="NonMaxSuppression; for Soft-NMS a Loop", limits=NOT_FINITE)
+@exports(ops.NonMaxSuppression5, ops.NonMaxSuppression9, to="NonMaxSuppression; for Soft-NMS a Loop", limits=NOT_FINITE)
 def nms(
     graph: Graph,
-    op: NonMaxSuppression9,
+    op: ops.NonMaxSuppression9,
     boxes: Tensor,
     scores: Tensor,
     max_boxes: Tensor | None = None,
@@ -56,8 +54,8 @@ def nms(
     sigma: Tensor | None = None,
 ) -> Sequence[Tensor]:
     """Export as NonMaxSuppression, followed by TopK where boxes of all classes are sorted together."""
-    boxes, scores = graph.cast(boxes, f32), graph.cast(of_rank(graph, scores, 3), f32)
-    most = class_limit(graph, max_boxes, size_of(graph, scores, 2))
+    boxes, scores = graph.cast(boxes, f32), graph.cast(graph.of_rank(scores, 3), f32)
+    most = class_limit(graph, max_boxes, graph.size_of(scores, 2))
     numbers = number(graph, iou_threshold), number(graph, score_threshold)
     if sigma is None or sigma.constant is not None:
         is_soft = sigma is not None and sigma.constant is not None and float(sigma.constant.item()) > 0
@@ -73,15 +71,15 @@ def nms(
     return outputs(graph, op, triplets, final)
 
 
-def class_limit(graph: Graph, max_boxes: Tensor | None, count: Size) -> Size:
+def class_limit(graph: Graph, max_boxes: Tensor | None, count: Tensor) -> Tensor:
     """Return the number of the ``count`` boxes of a class that max_output_boxes_per_class allows."""
     if max_boxes is None:
-        return 0
-    if max_boxes.constant is not None:
-        limit = int(max_boxes.constant.item())
-        return count if limit < 0 else compute(graph, "Min", limit, count)
-    given = graph.cast(graph.Reshape(max_boxes, [1]), i64)
-    return graph.Where(graph.Less(given, 0), vector(graph, [count]), graph.Min(given, vector(graph, [count])))
+        return graph.constant([0])
+    given = graph.as_list(max_boxes)
+    least = graph.Min(given, count)
+    if given.number is not None:
+        return count if given.number < 0 else least
+    return graph.Where(graph.Less(given, 0), count, least)
 
 
 def number(graph: Graph, tensor: Tensor | None) -> float | Tensor:
@@ -95,9 +93,9 @@ def number(graph: Graph, tensor: Tensor | None) -> float | Tensor:
 
 def outputs(graph: Graph, op: SuppressionBase, triplets: Tensor, final: Tensor) -> Sequence[Tensor]:
     """Return the three outputs for triplets [n, 3] and scores [n]."""
-    places = graph.cast(part(graph, triplets, 0, 2, axis=1), f32)
+    places = graph.cast(graph.part(triplets, 0, 2, axis=1), f32)
     scored = graph.Concat(places, graph.Unsqueeze(final, [1]), axis=1)
-    count = part(graph, graph.Shape(triplets), 0, 1)
+    count = graph.part(graph.Shape(triplets), 0, 1)
     return graph.cast(triplets, op.output_type), scored, graph.cast(count, op.output_type)
 
 
@@ -111,10 +109,10 @@ def by_score(graph: Graph, op: SuppressionBase, triplets: Tensor, final: Tensor)
 
 def _selected(
     graph: Graph,
-    op: NonMaxSuppressionBase,
+    op: ops.NonMaxSuppressionBase,
     boxes: Tensor,
     scores: Tensor,
-    most: Size,
+    most: Tensor,
     overlap: float | Tensor,
     least: float | Tensor,
 ) -> tuple[Tensor, Tensor]:
@@ -126,10 +124,10 @@ def _selected(
 
 def _softened(
     graph: Graph,
-    op: NonMaxSuppression9,
+    op: ops.NonMaxSuppression9,
     boxes: Tensor,
     scores: Tensor,
-    most: Size,
+    most: Tensor,
     overlap: float | Tensor,
     least: float | Tensor,
     *,
@@ -148,7 +146,7 @@ def _softened(
     return by_score(graph, op, triplets, final)
 
 
-def _edges(graph: Graph, op: NonMaxSuppressionBase, boxes: Tensor) -> tuple[Tensor, Tensor]:
+def _edges(graph: Graph, op: ops.NonMaxSuppressionBase, boxes: Tensor) -> tuple[Tensor, Tensor]:
     """Return the lower and upper edges of boxes, [images, boxes, 2]."""
     first, last = halves(graph, boxes)
     if op.box_encoding == "corner":

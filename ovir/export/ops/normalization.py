@@ -11,38 +11,24 @@ import onnx_ir as ir
 from ovir.core.element_types import f32, f64
 from ovir.core.shapes import PartialShape
 from ovir.export.exporters import exports
-from ovir.export.nodes import of_reals, per_channel, reduced
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import reshaped
-from ovir.ops.normalization import (
-    GRN,
-    LRN,
-    MVN2,
-    MVN6,
-    BatchNormInference1,
-    BatchNormInference5,
-    GroupNormalization,
-    LogSoftmax,
-    NormalizeL2,
-    SoftMax1,
-    SoftMax8,
-)
+from ovir.ops import normalization as ops
 
 # --------------------------------------------------------------------------- exponentials
 
 
-@exports(SoftMax1, SoftMax8, to="Softmax")
-@exports(LogSoftmax, to="LogSoftmax", limits="slices with +inf are -inf instead of NaN")
-def softmax(graph: Graph, op: SoftMax1 | SoftMax8 | LogSoftmax, data: Tensor) -> Tensor:
+@exports(ops.SoftMax1, ops.SoftMax8, to="Softmax")
+@exports(ops.LogSoftmax, to="LogSoftmax", limits="slices with +inf are -inf instead of NaN")
+def softmax(graph: Graph, op: ops.SoftMax1 | ops.SoftMax8 | ops.LogSoftmax, data: Tensor) -> Tensor:
     """Export as Softmax or LogSoftmax; a scalar gets an axis for it."""
-    operator = graph.LogSoftmax if isinstance(op, LogSoftmax) else graph.Softmax
+    operator = graph.LogSoftmax if isinstance(op, ops.LogSoftmax) else graph.Softmax
 
     def function(x: Tensor) -> Tensor:
         if data.shape == PartialShape([]):
             return graph.Reshape(operator(graph.Reshape(x, [1]), axis=0), [])
         return operator(x, axis=op.axis)
 
-    return of_reals(graph, data, function)
+    return graph.of_reals(data, function)
 
 
 # --------------------------------------------------------------------------- mean, variance and norm
@@ -53,9 +39,9 @@ _LONGEST = 1 << 16
 """The number of elements up to which LayerNormalization gets a scale of ones."""
 
 
-@exports(MVN2, MVN6, to="LayerNormalization, InstanceNormalization, or ReduceMean, Sub, Mul, Sqrt and Div")
-def mvn(graph: Graph, op: MVN2 | MVN6, data: Tensor, axes: Tensor | None = None) -> Tensor:
-    if isinstance(op, MVN2):
+@exports(ops.MVN2, ops.MVN6, to="LayerNormalization, InstanceNormalization, or ReduceMean, Sub, Mul, Sqrt and Div")
+def mvn(graph: Graph, op: ops.MVN2 | ops.MVN6, data: Tensor, axes: Tensor | None = None) -> Tensor:
+    if isinstance(op, ops.MVN2):
         rank = graph.rank(data)
         chosen = op.axes(op.reduction_axes, rank) or range(1 if op.across_channels else 2, rank)
         return _mvn(graph, data, chosen, op.normalize_variance, op.eps, True)
@@ -74,7 +60,7 @@ def _mvn(graph: Graph, data: Tensor, axes: Axes, variance: bool, eps: float, ins
                 return found
         return _by_parts(graph, x, axes, variance, eps, inside)
 
-    return of_reals(graph, data, function)
+    return graph.of_reals(data, function)
 
 
 def _in_one_node(graph: Graph, x: Tensor, axes: Sequence[int], eps: float) -> Tensor | None:
@@ -93,7 +79,7 @@ def _in_one_node(graph: Graph, x: Tensor, axes: Sequence[int], eps: float) -> Te
 
 def _by_parts(graph: Graph, x: Tensor, axes: Axes, variance: bool, eps: float, inside: bool) -> Tensor:
     def mean(y: Tensor) -> Tensor:
-        return reduced(graph, "ReduceMean", y, axes) if isinstance(axes, Tensor) or axes else y
+        return graph.reduced("ReduceMean", y, axes) if isinstance(axes, Tensor) or axes else y
 
     centered = graph.Sub(x, mean(x))
     if not variance:
@@ -104,9 +90,9 @@ def _by_parts(graph: Graph, x: Tensor, axes: Axes, variance: bool, eps: float, i
     return graph.Div(centered, graph.Add(graph.Sqrt(square), eps))
 
 
-@exports(GroupNormalization, to="InstanceNormalization of the groups, Mul and Add; f64: its formula")
+@exports(ops.GroupNormalization, to="InstanceNormalization of the groups, Mul and Add; f64: its formula")
 def group_normalization(
-    graph: Graph, op: GroupNormalization, data: Tensor, scale: Tensor, bias: Tensor
+    graph: Graph, op: ops.GroupNormalization, data: Tensor, scale: Tensor, bias: Tensor
 ) -> Tensor | None:
     """Export as InstanceNormalization; the decomposition's MVN, a LayerNormalization, takes 1.3 times as long."""
     if data.element_type == f64:
@@ -118,14 +104,14 @@ def group_normalization(
         groups = graph.Reshape(x, [0, count, -1])
         ones, zeros = np.ones(count, np.float32), np.zeros(count, np.float32)
         normal = graph.InstanceNormalization(groups, ones, zeros, epsilon=op.epsilon)
-        factor, shift = (graph.cast(per_channel(graph, p, data), x.element_type) for p in (scale, bias))
+        factor, shift = (graph.cast(graph.per_channel(p, data), x.element_type) for p in (scale, bias))
         return graph.Add(graph.Mul(graph.Reshape(normal, shape), factor), shift)
 
-    return of_reals(graph, data, function)
+    return graph.of_reals(data, function)
 
 
-@exports(NormalizeL2, to="ReduceSumSquare, Add or Max, Sqrt and Div")
-def normalize_l2(graph: Graph, op: NormalizeL2, data: Tensor, axes: Tensor) -> Tensor:
+@exports(ops.NormalizeL2, to="ReduceSumSquare, Add or Max, Sqrt and Div")
+def normalize_l2(graph: Graph, op: ops.NormalizeL2, data: Tensor, axes: Tensor) -> Tensor:
     along: Axes = axes
     if axes.constant is not None and data.rank is not None:
         along = op.axes(axes.constant, data.rank)
@@ -134,29 +120,29 @@ def normalize_l2(graph: Graph, op: NormalizeL2, data: Tensor, axes: Tensor) -> T
         if not isinstance(along, Tensor) and not along:
             return graph.Div(x, graph.Where(graph.Equal(x, 0), 1, x))
         if op.eps_mode == "max" or op.eps == 0:
-            norm = reduced(graph, "ReduceL2", x, along)
+            norm = graph.reduced("ReduceL2", x, along)
             return graph.Div(x, graph.Max(norm, sqrt(op.eps)) if op.eps > 0 else norm)
-        square = reduced(graph, "ReduceSumSquare", x, along)
+        square = graph.reduced("ReduceSumSquare", x, along)
         return graph.Div(x, graph.Sqrt(graph.Add(square, op.eps)))
 
-    return of_reals(graph, data, function)
+    return graph.of_reals(data, function)
 
 
-@exports(GRN, to="ReduceSumSquare, Add, Sqrt and Div")
-def grn(graph: Graph, op: GRN, data: Tensor) -> Tensor:
+@exports(ops.GRN, to="ReduceSumSquare, Add, Sqrt and Div")
+def grn(graph: Graph, op: ops.GRN, data: Tensor) -> Tensor:
 
     def function(x: Tensor) -> Tensor:
-        square = reduced(graph, "ReduceSumSquare", x, [1])
+        square = graph.reduced("ReduceSumSquare", x, [1])
         return graph.Div(x, graph.Sqrt(graph.Add(square, op.bias)))
 
-    return of_reals(graph, data, function)
+    return graph.of_reals(data, function)
 
 
 # --------------------------------------------------------------------------- neighboring elements
 
 
-@exports(LRN, to="LRN along the channels with positive alpha and beta; else Mul, AveragePool, Pow and Div")
-def lrn(graph: Graph, op: LRN, data: Tensor, axes: Tensor) -> Tensor:
+@exports(ops.LRN, to="LRN along the channels with positive alpha and beta; else Mul, AveragePool, Pow and Div")
+def lrn(graph: Graph, op: ops.LRN, data: Tensor, axes: Tensor) -> Tensor:
     """Export as LRN along the second of four dimensions; other windows are summed by AveragePool.
 
     onnxruntime takes no LRN whose alpha or beta is not positive.
@@ -177,14 +163,14 @@ def lrn(graph: Graph, op: LRN, data: Tensor, axes: Tensor) -> Tensor:
             square = _averages(graph, square, axis, rank, window)
         return graph.Div(x, graph.Pow(graph.Add(graph.Mul(square, factor), op.bias), op.beta))
 
-    return of_reals(graph, data, function)
+    return graph.of_reals(data, function)
 
 
 _MOST_CHANNELS = 512
 """The number of channels up to which a product of all channels takes less time than onnxruntime's LRN."""
 
 
-def _normalized_by_products(graph: Graph, x: Tensor, channels: int, window: int, factor: float, op: LRN) -> Tensor:
+def _normalized_by_products(graph: Graph, x: Tensor, channels: int, window: int, factor: float, op: ops.LRN) -> Tensor:
     """Return the LRN along the channels in a tenth of the time of onnxruntime's: windows are summed by a Conv."""
     distance = np.abs(np.subtract.outer(np.arange(channels), np.arange(channels)))
     filters = np.where(distance <= window // 2, np.float32(factor / window), np.float32(0))
@@ -230,7 +216,7 @@ def with_parameter(graph: Graph, a: Tensor, b: Tensor, position: int) -> Tensor 
         if not graph.is_fixed(parameter) or not _fits(parameter, scale):
             continue
         sizes = parameter.shape.to_tuple()[-len(scale.shape or ()) :]
-        shaped = parameter if parameter.rank == len(sizes) else reshaped(graph, parameter, sizes)
+        shaped = parameter if parameter.rank == len(sizes) else graph.reshaped(parameter, sizes)
         inputs = [Tensor(data, f32), shaped] if position == SCALE else [Tensor(data, f32), Tensor(scale, f32), shaped]
         attributes = {name: node.attributes[name].value for name in ("axis", "epsilon")}
         return graph.node(node.op_type, *inputs, **attributes)[0]
@@ -286,10 +272,10 @@ def _fits(parameter: Tensor, scale: ir.Value) -> bool:
 # --------------------------------------------------------------------------- given statistics
 
 
-@exports(BatchNormInference1, BatchNormInference5, to="BatchNormalization")
-def batch_norm(graph: Graph, op: BatchNormInference1 | BatchNormInference5, *inputs: Tensor) -> Tensor:
+@exports(ops.BatchNormInference1, ops.BatchNormInference5, to="BatchNormalization")
+def batch_norm(graph: Graph, op: ops.BatchNormInference1 | ops.BatchNormInference5, *inputs: Tensor) -> Tensor:
     """Export as BatchNormalization; in version 1, data comes third."""
-    if isinstance(op, BatchNormInference1):
+    if isinstance(op, ops.BatchNormInference1):
         gamma, beta, data, mean, variance = inputs
     else:
         data, gamma, beta, mean, variance = inputs

@@ -9,20 +9,8 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32
 from ovir.export.exporters import exports
-from ovir.export.nodes import summed_in
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import (
-    Size,
-    as_list,
-    compute,
-    expanded,
-    positions_below,
-    product,
-    reshaped,
-    size_of,
-    sizes_of,
-    vector,
-)
+from ovir.export.sliding_windows import padded, same_pads
 from ovir.kernels.windows import extent
 from ovir.ops.base.spatial import output_size
 from ovir.ops.patches import Col2Im, ExtractImagePatches
@@ -31,40 +19,29 @@ from ovir.ops.patches import Col2Im, ExtractImagePatches
 @exports(ExtractImagePatches, to="Pad, Gather of rows and of columns, Transpose, Reshape")
 def extract_image_patches(graph: Graph, op: ExtractImagePatches, data: Tensor) -> Tensor:
     """Export as Gather of the rows, then of the columns, at every position of every patch."""
-    images, channels, *sizes = [size_of(graph, data, axis) for axis in range(4)]
-    axes = [_windows(graph, op, axis, size) for axis, size in enumerate(sizes)]
-    begins, ends, counts = ([axis[i] for axis in axes] for i in range(3))
-    if any(pad != 0 for pad in (*begins, *ends)):
-        data = graph.Pad(data, vector(graph, [0, 0, *begins, 0, 0, *ends]))
+    images, channels = (graph.size_of(data, axis) for axis in (0, 1))
+    size, strides = graph.shape_of(data, 2), list(op.strides)
+    covered = [extent(taps, rate) for taps, rate in zip(op.sizes, op.rates, strict=True)]
+    if op.auto_pad == "valid":
+        least = covered
+    else:
+        least = [1, 1]
+        data = padded(graph, data, same_pads(graph, op.auto_pad, size, covered, strides))
+    number = graph.Max(graph.Div(graph.Add(graph.Sub(size, least), strides), strides), 0)
+    counts = graph.items(number, "data", 2)
     rows, columns = (
         _places(graph, count, stride, np.arange(taps)[:, np.newaxis] * rate)
-        for count, stride, taps, rate in zip(counts, op.strides, op.sizes, op.rates, strict=True)
+        for count, stride, taps, rate in zip(counts, strides, op.sizes, op.rates, strict=True)
     )
     taken = graph.Gather(graph.Gather(data, rows, axis=2), columns, axis=4)
     moved = graph.Transpose(taken, perm=[0, 2, 4, 1, 3, 5])
-    depth = compute(graph, "Mul", channels, op.sizes[0] * op.sizes[1])
-    return reshaped(graph, moved, [images, depth, *counts])
+    depth = graph.Mul(channels, op.sizes[0] * op.sizes[1])
+    return graph.reshaped(moved, [images, depth, *counts])
 
 
-def _windows(graph: Graph, op: ExtractImagePatches, axis: int, size: Size) -> tuple[Size, Size, Size]:
-    """Return the pads before and after one axis of an image, and the number of windows along it."""
-    stride, covered = op.strides[axis], extent(op.sizes[axis], op.rates[axis])
-    first = covered if op.auto_pad == "valid" else 1
-    count = compute(graph, "Max", compute(graph, "Div", compute(graph, "Sub", size, first - stride), stride), 0)
-    if op.auto_pad == "valid":
-        return 0, 0, count
-    needed = compute(graph, "Add", compute(graph, "Mul", count, stride), covered - stride)
-    total = compute(graph, "Max", compute(graph, "Sub", needed, size), 0)
-    small = compute(graph, "Div", total, 2)
-    large = compute(graph, "Sub", total, small)
-    return (small, large, count) if op.auto_pad == "same_upper" else (large, small, count)
-
-
-def _places(graph: Graph, count: Size, stride: int, taps: Array) -> Tensor:
+def _places(graph: Graph, count: Tensor, stride: int, taps: Array) -> Tensor:
     """Return the position in the padded image of each position of a patch [kernel, window]."""
-    if isinstance(count, int):
-        return graph.constant(taps + np.arange(count) * stride)
-    return graph.Add(graph.Mul(positions_below(graph, count), stride), taps)
+    return graph.Add(graph.Mul(graph.positions_below(count), stride), taps)
 
 
 # --------------------------------------------------------------------------- Col2Im
@@ -83,8 +60,8 @@ def col_to_image(graph: Graph, op: Col2Im, data: Tensor, image_size: Tensor, ker
         return _summed_at_places(graph, op, data, *sizes)
     made = graph.Col2Im(
         data if is_batched else graph.Unsqueeze(data, [0]),
-        as_list(graph, image_size),
-        as_list(graph, kernel_size),
+        graph.as_list(image_size),
+        graph.as_list(kernel_size),
         dilations=list(op.dilations),
         pads=[*op.pads_begin, *op.pads_end],
         strides=list(op.strides),
@@ -93,19 +70,19 @@ def col_to_image(graph: Graph, op: Col2Im, data: Tensor, image_size: Tensor, ker
 
 
 def _summed_at_places(graph: Graph, op: Col2Im, data: Tensor, image_size: Array, kernel_size: Array) -> Tensor:
-    *batch, blocks, _ = sizes_of(graph, data)
+    *batch, blocks, _ = graph.sizes_of(data)
     height, width = (int(size) for size in image_size)
     taps = int(np.prod(kernel_size))
-    planes = product(graph, [*batch, compute(graph, "Div", blocks, taps)])
+    planes = graph.product([*batch, graph.Div(blocks, taps)])
     places = _places_in_image(op, (height, width), kernel_size)
-    computed = summed_in(data)
-    parts = reshaped(graph, graph.cast(data, computed), [planes, places.size])
+    computed = data.summed_in
+    parts = graph.reshaped(graph.cast(data, computed), [planes, places.size])
     zero = graph.constant(np.zeros((1, 1), computed.to_dtype()), computed)
-    zeros = expanded(graph, zero, [planes, height * width + 1])
-    indices = expanded(graph, graph.constant(places.reshape(1, -1)), [planes, places.size])
+    zeros = graph.expanded(zero, [planes, height * width + 1])
+    indices = graph.expanded(graph.constant(places.reshape(1, -1)), [planes, places.size])
     summed = graph.Slice(graph.ScatterElements(zeros, indices, parts, axis=1, reduction="add"), [0], [-1], [1])
-    channels = compute(graph, "Div", blocks, taps)
-    return graph.cast(reshaped(graph, summed, [*batch, channels, height, width]), data.element_type)
+    channels = graph.Div(blocks, taps)
+    return graph.cast(graph.reshaped(summed, [*batch, channels, height, width]), data.element_type)
 
 
 def _places_in_image(op: Col2Im, sizes: Sequence[int], kernel_size: Array) -> Array:

@@ -8,29 +8,16 @@ import numpy as np
 
 from ovir.core.element_types import ElementType, f32, f64, i64
 from ovir.export.exporters import exports, exports_parts
-from ovir.export.nodes import real_type
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import positions_below
 from ovir.export.sliding_windows import PoolWindows
 from ovir.kernels.precision import lowest_finite
-from ovir.ops.pooling import (
-    AdaptiveAvgPool,
-    AdaptiveMaxPool,
-    AvgPool1,
-    AvgPool14,
-    AvgPool16,
-    AvgPoolBase,
-    MaxPool1,
-    MaxPool8,
-    MaxPool14,
-    MaxPoolBase,
-)
+from ovir.ops import pooling as ops
 
 _NAN = "NaN wins or loses depending on its place in a window"
 
 
-@exports(MaxPool1, to="MaxPool", limits=_NAN)
-def max_pool(graph: Graph, op: MaxPoolBase, data: Tensor) -> Tensor:
+@exports(ops.MaxPool1, to="MaxPool", limits=_NAN)
+def max_pool(graph: Graph, op: ops.MaxPoolBase, data: Tensor) -> Tensor:
     """Export as MaxPool; 64-bit integers as Max of the taps."""
     windows = PoolWindows(graph, op, data)
     pooled = _pooled_as(data.element_type)
@@ -41,8 +28,8 @@ def max_pool(graph: Graph, op: MaxPoolBase, data: Tensor) -> Tensor:
     return graph.cast(windows.cut(windows.combined(around, "Max"), data), data.element_type)
 
 
-@exports(MaxPool8, MaxPool14, to="MaxPool", limits=_NAN)
-def max_pool_with_indices(graph: Graph, op: MaxPool8, data: Tensor) -> list[Tensor]:
+@exports(ops.MaxPool8, ops.MaxPool14, to="MaxPool", limits=_NAN)
+def max_pool_with_indices(graph: Graph, op: ops.MaxPool8, data: Tensor) -> list[Tensor]:
     """Export as MaxPool; indices in explicitly padded data are converted."""
     windows = PoolWindows(graph, op, data)
     pooled = _pooled_as(data.element_type)
@@ -81,12 +68,7 @@ def _without_padding(graph: Graph, windows: PoolWindows, data: Tensor, places: T
     axes = len(windows.kernel)
     around = graph.Shape(windows.around(data), start=2)
     sizes = graph.Shape(data, start=2)
-    if windows.pads is None:
-        rounding = [stride - 1 if windows.op.rounding_type == "ceil" else 0 for stride in windows.strides]
-        less = graph.Sub(graph.Sub(around, sizes), rounding)
-        less = graph.Div(graph.Add(less, [int(windows.op.auto_pad == "same_lower")] * axes), [2] * axes)
-    else:
-        less = graph.constant([begin for begin, _ in windows.pads])
+    less, _ = windows.amounts
     found, rest = None, places
     scale: Tensor = graph.constant(1)
     for axis in reversed(range(axes)):
@@ -102,26 +84,20 @@ def _without_padding(graph: Graph, windows: PoolWindows, data: Tensor, places: T
 
 def _firsts(graph: Graph, data: Tensor) -> Tensor:
     """Return the position of the first element of each plane of data, [N, C, 1, ...]."""
-    if data.shape.is_static:
-        images, channels, *sizes = data.shape.to_tuple()
-        return graph.constant(np.arange(images * channels).reshape(images, channels, *[1] * len(sizes)) * prod(sizes))
-    shape = graph.Concat(graph.Shape(data, start=0, end=2), graph.constant([1] * (graph.rank(data) - 2)), axis=0)
-    planes = graph.ReduceProd(shape, keepdims=0)
-    numbers = positions_below(graph, planes)
+    shape = graph.Concat(graph.shape_of(data, 0, 2), [1] * (graph.rank(data) - 2), axis=0)
+    numbers = graph.positions_below(graph.ReduceProd(shape, keepdims=0))
     return graph.Reshape(graph.Mul(numbers, _size_from(graph, data, 2)), shape)
 
 
 def _size_from(graph: Graph, data: Tensor, axis: int) -> Tensor:
-    if data.shape.slice(axis).is_static:
-        return graph.constant(prod(data.shape.slice(axis).to_tuple()))
-    return graph.ReduceProd(graph.Shape(data, start=axis), keepdims=0)
+    return graph.ReduceProd(graph.shape_of(data, axis), keepdims=0)
 
 
 # --------------------------------------------------------------------------- AvgPool
 
 
-@exports(AvgPool1, AvgPool14, AvgPool16, to="AveragePool")
-def average_pool(graph: Graph, op: AvgPoolBase, data: Tensor) -> Tensor:
+@exports(ops.AvgPool1, ops.AvgPool14, ops.AvgPool16, to="AveragePool")
+def average_pool(graph: Graph, op: ops.AvgPoolBase, data: Tensor) -> Tensor:
     """Export as AveragePool; integers, f64 and pads that are larger than the kernel as sums of the taps."""
     windows = PoolWindows(graph, op, data)
     own = data.element_type
@@ -136,7 +112,7 @@ def average_pool(graph: Graph, op: AvgPoolBase, data: Tensor) -> Tensor:
 
 def _means(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool) -> Tensor:
     own = data.element_type
-    held = i64 if own.is_integral else real_type(data)
+    held = i64 if own.is_integral else data.real_type
     sums = windows.combined(windows.around(graph.cast(data, held)), "Add")
     real = f64 if own.is_integral else held
     counts = _counts(graph, windows, data, covers_pads)
@@ -154,8 +130,8 @@ def _counts(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool)
 
 
 exports_parts(
-    AdaptiveAvgPool,
+    ops.AdaptiveAvgPool,
     to="ReduceMean, AveragePool or MatMul",
     limits="NaN and infinities spread over their row if the data does not divide into equal windows",
 )
-exports_parts(AdaptiveMaxPool, to="MaxPool, or Gather and TopK", limits="NaN does not always win")
+exports_parts(ops.AdaptiveMaxPool, to="MaxPool, or Gather and TopK", limits="NaN does not always win")

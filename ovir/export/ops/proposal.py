@@ -23,7 +23,6 @@ from ovir.export.nms_graph import (
     top,
 )
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import Size, compute, of_rank, part, positions_below, product, reshaped, sizes_of
 from ovir.ops.proposal import Proposal1, Proposal4, ProposalBase, anchors
 
 _LIMITS = f"{GAPS}; {NOT_FINITE}"
@@ -34,22 +33,22 @@ def proposal(
     graph: Graph, op: ProposalBase, class_probs: Tensor, bbox_deltas: Tensor, image_shape: Tensor
 ) -> Sequence[Tensor]:
     element_type = class_probs.element_type
-    scores, deltas = (graph.cast(of_rank(graph, t, 4), f32) for t in (class_probs, bbox_deltas))
-    image = graph.cast(of_rank(graph, image_shape, 1), f32)
-    images, _, rows, columns = sizes_of(graph, scores)
+    scores, deltas = (graph.cast(graph.of_rank(t, 4), f32) for t in (class_probs, bbox_deltas))
+    image = graph.cast(graph.of_rank(image_shape, 1), f32)
+    images, _, rows, columns = graph.sizes_of(scores)
     axes = [0, 1] if op.is_tensorflow else [1, 0]
     extent = graph.Gather(image, graph.constant(axes, i64), axis=0)  # along x and y
     low, high, scores = _boxes(graph, op, scores, deltas, image, extent, (images, rows, columns))
 
-    count = product(graph, [rows, columns, len(op.ratio) * len(op.scale)])
-    best = compute(graph, "Min", op.pre_nms_topn, count)
+    count = graph.product([rows, columns, len(op.ratio) * len(op.scale)])
+    best = graph.Min(op.pre_nms_topn, count)
     values, indices = top(graph, scores, best)
     boxes = graph.GatherND(graph.Concat(low, high, axis=2), graph.Unsqueeze(indices, [2]), batch_dims=1)
     found = selected(
         graph,
         corners(graph, *halves(graph, boxes), op.last_pixel),
-        reshaped(graph, values, [images, 1, best]),
-        most=op.post_nms_topn,
+        graph.reshaped(values, [images, 1, best]),
+        most=graph.constant([op.post_nms_topn]),
         overlap=op.nms_thresh,
         least=None,
     )
@@ -66,12 +65,12 @@ def _boxes(
     bbox_deltas: Tensor,
     image: Tensor,
     extent: Tensor,
-    sizes: tuple[Size, Size, Size],
+    sizes: tuple[Tensor, Tensor, Tensor],
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the lower and upper edges of the boxes, [images, H * W * K, 2], and their scores."""
     count = len(op.ratio) * len(op.scale)
     images, rows, columns = sizes
-    each = reshaped(graph, part(graph, bbox_deltas, 0, 4 * count, axis=1), [images, count, 4, rows, columns])
+    each = graph.reshaped(graph.part(bbox_deltas, 0, 4 * count, axis=1), [images, count, 4, rows, columns])
     shift, stretch = halves(graph, graph.Transpose(each, perm=[0, 3, 4, 1, 2]))
     shift, stretch = _over(graph, shift, op.box_coordinate_scale), _over(graph, stretch, op.box_size_scale)
     low, high = _anchors(graph, op, rows, columns, extent)
@@ -86,21 +85,21 @@ def _boxes(
     large = graph.GreaterOrEqual(lengths, graph.Mul(scales, float(op.min_size)))
     along_x, along_y = graph.node("Split", large, [1, 1], axis=4, outputs=2)
     large = graph.Squeeze(graph.And(along_x, along_y), [4])
-    scores = graph.Transpose(part(graph, class_probs, count, 2 * count, axis=1), perm=[0, 2, 3, 1])
-    total = product(graph, [rows, columns, count])
-    scores = reshaped(graph, graph.Where(large, scores, 0.0), [images, total])
-    return reshaped(graph, low, [images, total, 2]), reshaped(graph, high, [images, total, 2]), scores
+    scores = graph.Transpose(graph.part(class_probs, count, 2 * count, axis=1), perm=[0, 2, 3, 1])
+    total = graph.product([rows, columns, count])
+    scores = graph.reshaped(graph.Where(large, scores, 0.0), [images, total])
+    return graph.reshaped(low, [images, total, 2]), graph.reshaped(high, [images, total, 2]), scores
 
 
 def _over(graph: Graph, data: Tensor, divisor: float) -> Tensor:
     return data if divisor == 1 else graph.Div(data, float(np.float32(divisor)))
 
 
-def _anchors(graph: Graph, op: ProposalBase, rows: Size, columns: Size, extent: Tensor) -> tuple[Tensor, Tensor]:
+def _anchors(graph: Graph, op: ProposalBase, rows: Tensor, columns: Tensor, extent: Tensor) -> tuple[Tensor, Tensor]:
     """Return the lower and upper edges of the anchors, [rows, columns, K, 2]."""
     edges = anchors(op.base_size, op.ratio, op.scale, (1, 1, op.feat_stride), is_tensorflow=op.is_tensorflow)
     down, along = (
-        graph.Mul(graph.cast(positions_below(graph, count), f32), float(op.feat_stride)) for count in (rows, columns)
+        graph.Mul(graph.cast(graph.positions_below(count), f32), float(op.feat_stride)) for count in (rows, columns)
     )
     places = graph.Reshape(down, [-1, 1, 1]), graph.Reshape(along, [1, -1, 1])
     if not op.is_tensorflow:
@@ -120,20 +119,20 @@ def _finished(graph: Graph, op: ProposalBase, boxes: Tensor, extent: Tensor) -> 
 
 
 def _slotted(
-    graph: Graph, op: ProposalBase, boxes: Tensor, scores: Tensor, image: Tensor, images: Size
+    graph: Graph, op: ProposalBase, boxes: Tensor, scores: Tensor, image: Tensor, images: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return the rows of all images and their scores; the first missing row of an image begins with -1."""
     index, filled, is_end = _slots(graph, image, images, op.post_nms_topn)
-    number = graph.Where(filled, graph.cast(graph.Unsqueeze(positions_below(graph, images), [1]), f32), 0.0)
+    number = graph.Where(filled, graph.cast(graph.Unsqueeze(graph.positions_below(images), [1]), f32), 0.0)
     number = graph.Where(is_end, -1.0, number)
-    rows = product(graph, [images, op.post_nms_topn])
-    index, number = reshaped(graph, index, [rows]), reshaped(graph, number, [rows, 1])
+    rows = graph.product([images, op.post_nms_topn])
+    index, number = graph.reshaped(index, [rows]), graph.reshaped(number, [rows, 1])
     boxes = graph.Concat(boxes, np.zeros((1, 4), np.float32), axis=0)
     scores = graph.Concat(scores, np.zeros(1, np.float32), axis=0)
     return graph.Concat(number, picked(graph, boxes, index), axis=1), picked(graph, scores, index)
 
 
-def _slots(graph: Graph, groups: Tensor, count: Size, most: int) -> tuple[Tensor, Tensor, Tensor]:
+def _slots(graph: Graph, groups: Tensor, count: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
     """Place elements in ``most`` slots for each group: return the index of the element in each slot, the number of
     elements where a slot is empty, and which slots are filled and which are the first empty ones, all [count, most].
 

@@ -9,7 +9,6 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f8e4m3, f8e5m2, f16, f32, u8
 from ovir.export.exporters import exports
-from ovir.export.nodes import aligned, real_type, truncated
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.ops.quantization import FakeConvert, FakeQuantize
 
@@ -23,7 +22,7 @@ _CLOSE = 1e-6
 )
 def fake_quantize(graph: Graph, op: FakeQuantize, x: Tensor, *ranges: Tensor) -> Tensor:
     """Export as QuantizeLinear and DequantizeLinear where they round alike, else by the formula."""
-    wide = real_type(x)
+    wide = x.real_type
     data = graph.shaped(graph.cast(x, wide), x.shape)
     found = [graph.cast(_aligned(graph, op, x, r), wide) for r in ranges]
     arrays = [np.asarray(r.constant, np.float64) for r in found if r.constant is not None]
@@ -37,7 +36,7 @@ def fake_quantize(graph: Graph, op: FakeQuantize, x: Tensor, *ranges: Tensor) ->
 def _aligned(graph: Graph, op: FakeQuantize, x: Tensor, given: Tensor) -> Tensor:
     """Return a range in a shape that is broadcast to the shape of x."""
     if op.auto_broadcast != "numpy":
-        return aligned(graph, op, x, given)
+        return graph.aligned(op, x, given)
     if x.rank is None or given.rank is None or given.rank <= x.rank:
         return given
     extra = given.rank - x.rank
@@ -151,6 +150,6 @@ def _through_f8e4m3(graph: Graph, x: Tensor) -> Tensor:
     rounded = _through(graph, bounded, f8e4m3)
     # Small numbers are rounded to as many bits as others first, which f8e4m3 can hold 256 times as large.
     enlarged = graph.Mul(_through(graph, graph.Mul(graph.Clip(bounded, -0.015625, 0.015625), 256), f8e4m3), 2)
-    small = graph.Mul(truncated(graph, enlarged), 2.0**-9)
+    small = graph.Mul(graph.truncated(enlarged), 2.0**-9)
     small = graph.Where(graph.Less(size, 2.0**-9), 0, small)
     return graph.Where(graph.Less(size, 2.0**-6), small, rounded)

@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 
 from ovir.core.element_types import f16, f32, f64, i8, i64, u8
 from ovir.export.exporters import exports
-from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import (
-    FIRST,
-    LAST,
-    Size,
-    as_list,
-    axes_from_front,
-    compute,
-    inverse,
-    items,
-    product,
-    reshaped,
-    size_of,
-    sizes_of,
-    vector,
-)
-from ovir.ops.rearrange import (
-    BatchToSpace,
-    DepthToSpace,
-    Reverse,
-    ReverseSequence,
-    Roll,
-    ShuffleChannels,
-    SpaceToBatch,
-    SpaceToDepth,
-)
+from ovir.export.onnx_graph import FIRST, LAST, Graph, Size, Tensor
+from ovir.ops import rearrange as ops
 
 
-@exports(Reverse, to="Slice")
-def reverse(graph: Graph, op: Reverse, data: Tensor, axes: Tensor) -> Tensor:
+@exports(ops.Reverse, to="Slice")
+def reverse(graph: Graph, op: ops.Reverse, data: Tensor, axes: Tensor) -> Tensor:
     """Export as Slice with steps of -1."""
     if axes.constant is None:
-        along = graph.Reshape(graph.NonZero(axes), [-1]) if op.mode == "mask" else as_list(graph, axes)
+        along = graph.Reshape(graph.NonZero(axes), [-1]) if op.mode == "mask" else graph.as_list(axes)
         ends = (graph.Expand(np.array(end, np.int64), graph.Shape(along)) for end in (-1, FIRST, -1))
         starts, stops, steps = ends
         return graph.Slice(data, starts, stops, along, steps)
@@ -53,11 +27,11 @@ def reverse(graph: Graph, op: Reverse, data: Tensor, axes: Tensor) -> Tensor:
 
 
 @exports(
-    ReverseSequence,
+    ops.ReverseSequence,
     to="ReverseSequence, between Transposes unless the axes are 0 and 1",
     limits="negative lengths count as 1",
 )
-def reverse_sequence(graph: Graph, op: ReverseSequence, data: Tensor, seq_lengths: Tensor) -> Tensor:
+def reverse_sequence(graph: Graph, op: ops.ReverseSequence, data: Tensor, seq_lengths: Tensor) -> Tensor:
     """Export as ReverseSequence of data with both axes moved to the front."""
     rank = graph.rank(data)
     batch, seq = op.batch_axis % rank, op.seq_axis % rank
@@ -66,50 +40,50 @@ def reverse_sequence(graph: Graph, op: ReverseSequence, data: Tensor, seq_length
         return graph.ReverseSequence(data, lengths, batch_axis=batch, time_axis=seq)
     order = [batch, seq, *(axis for axis in range(rank) if axis not in (batch, seq))]
     moved = graph.ReverseSequence(graph.Transpose(data, perm=order), lengths, batch_axis=0, time_axis=1)
-    return graph.Transpose(moved, perm=inverse(order))
+    return graph.Transpose(moved, perm=np.argsort(order).tolist())
 
 
 # --------------------------------------------------------------------------- Roll
 
 
-@exports(Roll, to="Concat of two Slices for each axis")
-def roll(graph: Graph, op: Roll, data: Tensor, shift: Tensor, axes: Tensor) -> Tensor:
+@exports(ops.Roll, to="Concat of two Slices for each axis")
+def roll(graph: Graph, op: ops.Roll, data: Tensor, shift: Tensor, axes: Tensor) -> Tensor:
     """Export as Concat of the two parts of each axis."""
     rank = graph.rank(data)
     for axis, distance in enumerate(_distances(graph, op, rank, shift, axes)):
-        size = size_of(graph, data, axis)
-        front = compute(graph, "Mod", distance, compute(graph, "Max", size, 1))
-        if front != 0:
-            cut = vector(graph, [compute(graph, "Sub", size, front)])
+        size = graph.size_of(data, axis)
+        front = graph.Mod(distance, graph.Max(size, 1))
+        if front.number != 0:
+            cut = graph.Sub(size, front)
             data = graph.Concat(graph.Slice(data, cut, [LAST], [axis]), graph.Slice(data, [0], cut, [axis]), axis=axis)
     return data
 
 
-def _distances(graph: Graph, op: Roll, rank: int, shift: Tensor, axes: Tensor) -> list[Size]:
+def _distances(graph: Graph, op: ops.Roll, rank: int, shift: Tensor, axes: Tensor) -> list[Tensor]:
     """Return the sum of the shifts of each axis."""
     if axes.constant is None:
-        along = axes_from_front(graph, axes, rank)
-        shifts = graph.Expand(as_list(graph, shift), graph.Shape(along))
+        along = graph.axes_from_front(axes, rank)
+        shifts = graph.Expand(graph.as_list(shift), graph.Shape(along))
         chosen = graph.Equal(graph.Unsqueeze(along, [0]), np.arange(rank)[:, np.newaxis])
         total = graph.ReduceSum(graph.Where(chosen, shifts, 0), [1], keepdims=0)
-        return items(graph, total, "axes", rank)
+        return graph.items(total, "axes", rank)
     listed = op.normalize_axes(axes.constant.reshape(-1).tolist(), rank, unique=False)
-    given = items(graph, shift, "shift", 1 if shift.rank == 0 else len(listed))
-    places: dict[int, Size] = Counter()  # type: ignore[assignment]
+    given = graph.items(shift, "shift", 1 if shift.rank == 0 else len(listed))
+    places = dict.fromkeys(range(rank), graph.constant([0]))
     for axis, distance in zip(listed, given * len(listed) if len(given) == 1 else given, strict=True):
-        places[axis] = compute(graph, "Add", places[axis], distance)
+        places[axis] = graph.Add(places[axis], distance)
     return [places[axis] for axis in range(rank)]
 
 
-@exports(ShuffleChannels, to="Reshape, Transpose, Reshape")
-def shuffle_channels(graph: Graph, op: ShuffleChannels, data: Tensor) -> Tensor:
+@exports(ops.ShuffleChannels, to="Reshape, Transpose, Reshape")
+def shuffle_channels(graph: Graph, op: ops.ShuffleChannels, data: Tensor) -> Tensor:
     """Export as Transpose of the groups and the channels in each."""
-    sizes = sizes_of(graph, data)
+    sizes = graph.sizes_of(data)
     axis = op.axis % len(sizes)
-    before, after = product(graph, sizes[:axis]), product(graph, sizes[axis + 1 :])
-    channels = compute(graph, "Div", sizes[axis], op.group)
-    split = reshaped(graph, data, [before, op.group, channels, after])
-    return reshaped(graph, graph.Transpose(split, perm=[0, 2, 1, 3]), sizes)
+    before, after = graph.product(sizes[:axis]), graph.product(sizes[axis + 1 :])
+    channels = graph.Div(sizes[axis], op.group)
+    split = graph.reshaped(data, [before, op.group, channels, after])
+    return graph.reshaped(graph.Transpose(split, perm=[0, 2, 1, 3]), sizes)
 
 
 _NATIVE = (f16, f32, f64, i8, u8)
@@ -117,79 +91,80 @@ _NATIVE = (f16, f32, f64, i8, u8)
 
 
 @exports(
-    BatchToSpace,
+    ops.BatchToSpace,
     to="Reshape, Transpose, Reshape, Slice",
     limits="crops of the run that are negative or exceed the data are not an error",
 )
 def batch_to_space(
-    graph: Graph, op: BatchToSpace, data: Tensor, block_shape: Tensor, crops_begin: Tensor, crops_end: Tensor
+    graph: Graph, op: ops.BatchToSpace, data: Tensor, block_shape: Tensor, crops_begin: Tensor, crops_end: Tensor
 ) -> Tensor:
     """Export as Transpose of the blocks in the batch, followed by Slice if something is cropped."""
     rank = graph.rank(data)
     blocks, begins, ends = _lists(graph, rank, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
-    batch, *sizes = sizes_of(graph, data)
-    images = compute(graph, "Div", batch, product(graph, blocks))
-    split = reshaped(graph, data, [*blocks, images, *sizes])
+    batch, *sizes = graph.sizes_of(data)
+    images = graph.Div(batch, graph.product(blocks))
+    split = graph.reshaped(data, [*blocks, images, *sizes])
     order = [rank, 0, *(i for axis in range(1, rank) for i in (rank + axis, axis))]
-    grown = [compute(graph, "Mul", size, block) for size, block in zip((images, *sizes), blocks, strict=True)]
-    whole = reshaped(graph, graph.Transpose(split, perm=order), grown)
-    axes = [axis for axis in range(rank) if not begins[axis] == ends[axis] == 0]
+    grown = [graph.Mul(size, block) for size, block in zip((images, *sizes), blocks, strict=True)]
+    whole = graph.reshaped(graph.Transpose(split, perm=order), grown)
+    axes = [axis for axis in range(rank) if not begins[axis].number == ends[axis].number == 0]
     if not axes:
         return whole
-    starts = vector(graph, [begins[axis] for axis in axes])
-    stops = vector(graph, [compute(graph, "Sub", grown[axis], ends[axis]) for axis in axes])
+    starts = graph.vector([begins[axis] for axis in axes])
+    stops = graph.vector([graph.Sub(grown[axis], ends[axis]) for axis in axes])
     return graph.Slice(whole, starts, stops, axes)
 
 
-@exports(SpaceToBatch, to="Pad, Reshape, Transpose, Reshape", limits="negative pads of the run crop the data")
+@exports(ops.SpaceToBatch, to="Pad, Reshape, Transpose, Reshape", limits="negative pads of the run crop the data")
 def space_to_batch(
-    graph: Graph, op: SpaceToBatch, data: Tensor, block_shape: Tensor, pads_begin: Tensor, pads_end: Tensor
+    graph: Graph, op: ops.SpaceToBatch, data: Tensor, block_shape: Tensor, pads_begin: Tensor, pads_end: Tensor
 ) -> Tensor:
     """Export as Transpose of the blocks in space, after Pad if something is padded."""
     rank = graph.rank(data)
     blocks, begins, ends = _lists(graph, rank, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
-    batch, *sizes = sizes_of(graph, data)
-    if any(pad != 0 for pad in (*begins, *ends)):
-        data = graph.Pad(data, vector(graph, [*begins, *ends]))
-    padded = [compute(graph, "Add", *parts) for parts in zip(sizes, begins[1:], ends[1:], strict=True)]
-    counts = [compute(graph, "Div", size, block) for size, block in zip(padded, blocks[1:], strict=True)]
-    split = reshaped(graph, data, [batch, *(size for pair in zip(counts, blocks[1:], strict=True) for size in pair)])
+    batch, *sizes = graph.sizes_of(data)
+    if any(pad.number != 0 for pad in (*begins, *ends)):
+        data = graph.Pad(data, graph.vector([*begins, *ends]))
+    padded = [graph.Add(graph.Add(size, b), e) for size, b, e in zip(sizes, begins[1:], ends[1:], strict=True)]
+    counts = [graph.Div(size, block) for size, block in zip(padded, blocks[1:], strict=True)]
+    split = graph.reshaped(data, [batch, *(size for pair in zip(counts, blocks[1:], strict=True) for size in pair)])
     order = [*range(2, 2 * rank - 1, 2), 0, *range(1, 2 * rank - 1, 2)]
-    images = compute(graph, "Mul", batch, product(graph, blocks))
-    return reshaped(graph, graph.Transpose(split, perm=order), [images, *counts])
+    images = graph.Mul(batch, graph.product(blocks))
+    return graph.reshaped(graph.Transpose(split, perm=order), [images, *counts])
 
 
-def _lists(graph: Graph, rank: int, **tensors: Tensor) -> list[list[Size]]:
+def _lists(graph: Graph, rank: int, **tensors: Tensor) -> list[list[Tensor]]:
     """Return inputs of one number for each dimension, by the names that errors show."""
-    return [items(graph, tensor, name, rank) for name, tensor in tensors.items()]
+    return [graph.items(tensor, name, rank) for name, tensor in tensors.items()]
 
 
-@exports(DepthToSpace, to="DepthToSpace; Reshape, Transpose, Reshape for other ranks and types")
-def depth_to_space(graph: Graph, op: DepthToSpace, data: Tensor) -> Tensor:
+@exports(ops.DepthToSpace, to="DepthToSpace; Reshape, Transpose, Reshape for other ranks and types")
+def depth_to_space(graph: Graph, op: ops.DepthToSpace, data: Tensor) -> Tensor:
     """Export as DepthToSpace, or as Transpose of the blocks in the depth."""
     b, k = op.block_size, graph.rank(data) - 2
     if k == 2 and data.element_type in _NATIVE:
         return graph.DepthToSpace(data, blocksize=b, mode="DCR" if op.mode == "blocks_first" else "CRD")
-    images, whole, *sizes = sizes_of(graph, data)
-    depth = compute(graph, "Div", whole, b**k)
+    images, whole, *sizes = graph.sizes_of(data)
+    depth = graph.Div(whole, b**k)
+    split: list[Size]
     if op.mode == "blocks_first":
         split, first_block, depth_axis = [images, *[b] * k, depth, *sizes], 1, k + 1
     else:
         split, first_block, depth_axis = [images, depth, *[b] * k, *sizes], 2, 1
     order = [0, depth_axis, *(i for axis in range(k) for i in (k + 2 + axis, first_block + axis))]
-    moved = graph.Transpose(reshaped(graph, data, split), perm=order)
-    return reshaped(graph, moved, [images, depth, *(compute(graph, "Mul", size, b) for size in sizes)])
+    moved = graph.Transpose(graph.reshaped(data, split), perm=order)
+    return graph.reshaped(moved, [images, depth, *(graph.Mul(size, b) for size in sizes)])
 
 
-@exports(SpaceToDepth, to="SpaceToDepth; Reshape, Transpose, Reshape for other ranks, types and mode depth_first")
-def space_to_depth(graph: Graph, op: SpaceToDepth, data: Tensor) -> Tensor:
+@exports(ops.SpaceToDepth, to="SpaceToDepth; Reshape, Transpose, Reshape for other ranks, types and mode depth_first")
+def space_to_depth(graph: Graph, op: ops.SpaceToDepth, data: Tensor) -> Tensor:
     """Export as SpaceToDepth, or as Transpose of the blocks in space."""
     b, k = op.block_size, graph.rank(data) - 2
     if k == 2 and data.element_type in _NATIVE and op.mode == "blocks_first":
         return graph.SpaceToDepth(data, blocksize=b)
-    images, depth, *sizes = sizes_of(graph, data)
-    counts = [compute(graph, "Div", size, b) for size in sizes]
-    split = reshaped(graph, data, [images, depth, *(size for count in counts for size in (count, b))])
+    images, depth, *sizes = graph.sizes_of(data)
+    counts = [graph.Div(size, b) for size in sizes]
+    split = graph.reshaped(data, [images, depth, *(size for count in counts for size in (count, b))])
     blocks, space = range(3, 2 * k + 2, 2), range(2, 2 * k + 2, 2)
     order = [0, *blocks, 1, *space] if op.mode == "blocks_first" else [0, 1, *blocks, *space]
-    return reshaped(graph, graph.Transpose(split, perm=order), [images, compute(graph, "Mul", depth, b**k), *counts])
+    return graph.reshaped(graph.Transpose(split, perm=order), [images, graph.Mul(depth, b**k), *counts])

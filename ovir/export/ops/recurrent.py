@@ -12,23 +12,8 @@ from ovir.core.element_types import f64, i32, i64
 from ovir.core.shapes import UNKNOWN, Dimension
 from ovir.export.exporters import exports
 from ovir.export.loops import LoopStep, loop
-from ovir.export.nodes import split_evenly
-from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import FIRST, LAST, Size, size_of, vector
-from ovir.ops.recurrent import (
-    CellBase,
-    GruBase,
-    GRUCell,
-    GRUSequence,
-    LstmBase,
-    LSTMCell1,
-    LSTMCell4,
-    LSTMSequence,
-    RecurrentBase,
-    RNNCell,
-    RNNSequence,
-    SequenceBase,
-)
+from ovir.export.onnx_graph import FIRST, LAST, Graph, Tensor
+from ovir.ops import recurrent as ops
 
 _LIMITS = "the hidden size must be static"
 _NOT_EMPTY = f"{_LIMITS}; the batch must not be empty"
@@ -37,12 +22,12 @@ _NOT_EMPTY = f"{_LIMITS}; the batch must not be empty"
 # --------------------------------------------------------------------------- cells
 
 
-@exports(LSTMCell1, LSTMCell4, to="LSTM; f64: Loop", limits=_NOT_EMPTY)
-@exports(GRUCell, to="GRU; f64: Loop", limits=_NOT_EMPTY)
-@exports(RNNCell, to="RNN; f64, and with clip: Loop", limits=_LIMITS)
-def cell(graph: Graph, op: CellBase, x: Tensor, *inputs: Tensor) -> list[Tensor]:
+@exports(ops.LSTMCell1, ops.LSTMCell4, to="LSTM; f64: Loop", limits=_NOT_EMPTY)
+@exports(ops.GRUCell, to="GRU; f64: Loop", limits=_NOT_EMPTY)
+@exports(ops.RNNCell, to="RNN; f64, and with clip: Loop", limits=_LIMITS)
+def cell(graph: Graph, op: ops.CellBase, x: Tensor, *inputs: Tensor) -> list[Tensor]:
     """Export as LSTM, GRU or RNN of one time step; P of an LSTM is ignored, as OpenVINO does."""
-    count = 2 if isinstance(op, LstmBase) else 1
+    count = 2 if isinstance(op, ops.LstmBase) else 1
     before = [graph.Unsqueeze(state, [0]) for state in inputs[:count]]
     w, r, *b = (_placed(graph, weights) for weights in inputs[count : count + 3])
     _, *after = _steps(graph, op, graph.Unsqueeze(x, [0]), before, None, [w, r, b[0] if b else None])
@@ -60,10 +45,10 @@ def _placed(graph: Graph, weights: Tensor) -> Tensor:
 # --------------------------------------------------------------------------- sequences
 
 
-@exports(LSTMSequence, to="LSTM; f64: Loop", limits=_NOT_EMPTY)
-@exports(GRUSequence, to="GRU; f64: Loop", limits=_NOT_EMPTY)
-@exports(RNNSequence, to="RNN; f64, and with clip: Loop", limits=_LIMITS)
-def sequence(graph: Graph, op: SequenceBase, x: Tensor, *inputs: Tensor) -> list[Tensor]:
+@exports(ops.LSTMSequence, to="LSTM; f64: Loop", limits=_NOT_EMPTY)
+@exports(ops.GRUSequence, to="GRU; f64: Loop", limits=_NOT_EMPTY)
+@exports(ops.RNNSequence, to="RNN; f64, and with clip: Loop", limits=_LIMITS)
+def sequence(graph: Graph, op: ops.SequenceBase, x: Tensor, *inputs: Tensor) -> list[Tensor]:
     """Export as LSTM, GRU or RNN, which have time before the batch."""
     *states, lengths, w, r, b = inputs
     time: Dimension | None = x.shape[1] if x.rank is not None else None
@@ -90,7 +75,7 @@ _ORDER = {4: (1, 3, 0, 2)}
 """The gates of OpenVINO in the order of ONNX: LSTM has i, o, f, c there. The others agree."""
 
 
-def _attributes(op: RecurrentBase, hidden: int, direction: str = "forward") -> dict[str, Any]:
+def _attributes(op: ops.RecurrentBase, hidden: int, direction: str = "forward") -> dict[str, Any]:
     """Return the attributes of the operator."""
     names = [name.lower() for name in op.activations[: op.functions]]
     alphas = [_given(op.activations_alpha, i, _SLOPE) for i, name in enumerate(names) if name == "hardsigmoid"]
@@ -104,14 +89,14 @@ def _attributes(op: RecurrentBase, hidden: int, direction: str = "forward") -> d
         "activation_beta": betas * directions or None,
         "clip": op.clip if 0 < op.clip < np.inf else None,
     }
-    if isinstance(op, GruBase):
+    if isinstance(op, ops.GruBase):
         found["linear_before_reset"] = int(op.linear_before_reset)
     return found
 
 
 def _steps(
     graph: Graph,
-    op: RecurrentBase,
+    op: ops.RecurrentBase,
     x: Tensor,
     states: Sequence[Tensor],
     lengths: Tensor | None,
@@ -127,7 +112,7 @@ def _steps(
     assert w is not None
     assert r is not None
     hidden = _hidden_size(graph, op, w, r)
-    kind = "LSTM" if isinstance(op, LstmBase) else "GRU" if isinstance(op, GruBase) else "RNN"
+    kind = "LSTM" if isinstance(op, ops.LstmBase) else "GRU" if isinstance(op, ops.GruBase) else "RNN"
     if x.element_type == f64 or (kind == "RNN" and 0 < op.clip < np.inf):  # onnxruntime has no f64, and ignores clip
         return _stepwise(graph, op, x, states, lengths, weights, direction)
     is_empty = kind != "RNN" and x.rank is not None and x.shape[1] == 0
@@ -138,7 +123,7 @@ def _steps(
     return graph.node(kind, *inputs, outputs=1 + len(states), **_attributes(op, hidden, direction))
 
 
-def _hidden_size(graph: Graph, op: RecurrentBase, w: Tensor, r: Tensor) -> int:
+def _hidden_size(graph: Graph, op: ops.RecurrentBase, w: Tensor, r: Tensor) -> int:
     if op.hidden_size:
         return op.hidden_size
     places = (r.shape[2], 1), (w.shape[1], op.gates), (r.shape[1], op.gates), (op.output_shapes[0][-1], 1)
@@ -148,7 +133,7 @@ def _hidden_size(graph: Graph, op: RecurrentBase, w: Tensor, r: Tensor) -> int:
     return known
 
 
-def _in_order(graph: Graph, op: RecurrentBase, weights: Tensor, hidden: int) -> Tensor:
+def _in_order(graph: Graph, op: ops.RecurrentBase, weights: Tensor, hidden: int) -> Tensor:
     """Return weights [directions, gates * hidden, ...] with the gates in the order of ONNX."""
     order = _ORDER.get(op.gates)
     if order is None:
@@ -160,7 +145,7 @@ def _in_order(graph: Graph, op: RecurrentBase, weights: Tensor, hidden: int) -> 
     return graph.Concat(*(split[gate] for gate in order), axis=1)
 
 
-def _both_biases(graph: Graph, op: RecurrentBase, bias: Tensor, hidden: int) -> Tensor:
+def _both_biases(graph: Graph, op: ops.RecurrentBase, bias: Tensor, hidden: int) -> Tensor:
     """Return biases [directions, biases * hidden]: first the biases of the input, then those for the hidden state."""
     directions, own = bias.shape[0].length, bias.element_type
 
@@ -180,7 +165,7 @@ _Function = Callable[[Graph, Tensor], Tensor]
 
 def _stepwise(
     graph: Graph,
-    op: RecurrentBase,
+    op: ops.RecurrentBase,
     x: Tensor,
     states: Sequence[Tensor],
     lengths: Tensor | None,
@@ -198,7 +183,7 @@ def _stepwise(
     return [_stacked(graph, outputs, 1), *(_stacked(graph, state, 0) for state in after)]
 
 
-def _functions(op: RecurrentBase) -> list[_Function]:
+def _functions(op: ops.RecurrentBase) -> list[_Function]:
     """Return the activations f, g and h."""
     return [partial(_activated, op, index) for index in range(op.functions)]
 
@@ -208,7 +193,7 @@ def _given(numbers: Sequence[float], index: int, default: float) -> float:
     return numbers[index] if index < len(numbers) else default
 
 
-def _activated(op: RecurrentBase, index: int, graph: Graph, x: Tensor) -> Tensor:
+def _activated(op: ops.RecurrentBase, index: int, graph: Graph, x: Tensor) -> Tensor:
     """Return one of the activations; ``clip`` applies to the first two."""
     if 0 < op.clip < np.inf and index < 2:
         x = graph.Clip(x, -op.clip, op.clip)
@@ -225,7 +210,7 @@ def _stacked(graph: Graph, parts: Sequence[Tensor], axis: int) -> Tensor:
 
 def _one_direction(
     graph: Graph,
-    op: RecurrentBase,
+    op: ops.RecurrentBase,
     x: Tensor,
     states: Sequence[Tensor],
     lengths: Tensor | None,
@@ -243,8 +228,8 @@ def _one_direction(
         inputs = graph.Add(inputs, graph.Slice(b, [0], rows, [0]))
         rest = graph.Slice(b, rows, [LAST], [0]) if op.biases > op.gates else None
     turned = graph.Transpose(r, perm=[1, 0])
-    time: Size = size_of(graph, x, 0)
-    last = graph.Sub(graph.Squeeze(vector(graph, [time])), 1)
+    time = graph.size_of(x, 0)
+    last = graph.Sub(graph.as_scalar(time), 1)
     counts = None if lengths is None else graph.Unsqueeze(graph.cast(lengths, i64), [1])
 
     def step(body: Graph, number: Tensor, before: Sequence[Tensor]) -> LoopStep:
@@ -266,31 +251,33 @@ def _one_direction(
 
 
 def _cell(
-    graph: Graph, op: RecurrentBase, x: Tensor, states: Sequence[Tensor], weights: Tensor, rest: Tensor | None
+    graph: Graph, op: ops.RecurrentBase, x: Tensor, states: Sequence[Tensor], weights: Tensor, rest: Tensor | None
 ) -> list[Tensor]:
     """Return the states after a step; x [batch, gates * hidden] is the input's part, including biases."""
-    if isinstance(op, LstmBase):
+    if isinstance(op, ops.LstmBase):
         return _lstm_cell(graph, op, x, states, weights)
     (hidden,) = states
-    if isinstance(op, GruBase):
+    if isinstance(op, ops.GruBase):
         return [_gru_cell(graph, op, x, hidden, weights, rest)]
     (f,) = _functions(op)
     return [f(graph, graph.Add(x, graph.MatMul(hidden, weights)))]
 
 
-def _lstm_cell(graph: Graph, op: RecurrentBase, x: Tensor, states: Sequence[Tensor], weights: Tensor) -> list[Tensor]:
+def _lstm_cell(
+    graph: Graph, op: ops.RecurrentBase, x: Tensor, states: Sequence[Tensor], weights: Tensor
+) -> list[Tensor]:
     f, g, h = _functions(op)
     hidden, cell = states
     gates = graph.Add(x, graph.MatMul(hidden, weights))
-    forget, admit, candidate, emit = split_evenly(graph, gates, 4, axis=1)
+    forget, admit, candidate, emit = graph.split_evenly(gates, 4, axis=1)
     kept = graph.Mul(f(graph, forget), cell)
     after = graph.Add(kept, graph.Mul(f(graph, admit), g(graph, candidate)))
     return [graph.Mul(f(graph, emit), h(graph, after)), after]
 
 
-def _gru_cell(graph: Graph, op: GruBase, x: Tensor, hidden: Tensor, weights: Tensor, rest: Tensor | None) -> Tensor:
+def _gru_cell(graph: Graph, op: ops.GruBase, x: Tensor, hidden: Tensor, weights: Tensor, rest: Tensor | None) -> Tensor:
     f, g = _functions(op)
-    parts = [split_evenly(graph, t, 3, axis=1) for t in (x, weights)]
+    parts = [graph.split_evenly(t, 3, axis=1) for t in (x, weights)]
     (x_update, x_reset, x_new), (w_update, w_reset, w_new) = parts
     update = f(graph, graph.Add(x_update, graph.MatMul(hidden, w_update)))
     reset = f(graph, graph.Add(x_reset, graph.MatMul(hidden, w_reset)))

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
 from ovir.core.element_types import f64, i64, u64
 from ovir.export.exporters import exports
-from ovir.export.nodes import reduced, saturated
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import as_scalar, axes_from_front
 from ovir.kernels.precision import integer_range, lowest_finite
-from ovir.ops.reduction import (
-    CumSum,
-    ReduceL1,
-    ReduceL2,
-    ReduceLogicalAnd,
-    ReduceLogicalOr,
-    ReduceMax,
-    ReduceMean,
-    ReduceMin,
-    ReduceProd,
-    ReduceSum,
-    ReductionBase,
-)
+from ovir.ops import reduction as ops
 
 Axes = Sequence[int] | Tensor
 
@@ -34,48 +19,48 @@ _LARGE = "onnxruntime computes integers beyond 2^53, and products of i32 that ov
 _DYNAMIC_NOTHING = "the engine decides what an axis of dynamic size without elements gives"
 
 
-@exports(ReduceSum, ReduceProd, limits=_LARGE)
-@exports(ReduceMean, limits=_DYNAMIC_NOTHING)
-@exports(ReduceL1, ReduceL2)
-def reduction(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Tensor:
+@exports(ops.ReduceSum, ops.ReduceProd, limits=_LARGE)
+@exports(ops.ReduceMean, limits=_DYNAMIC_NOTHING)
+@exports(ops.ReduceL1, ops.ReduceL2)
+def reduction(graph: Graph, op: ops.ReductionBase, data: Tensor, axes: Tensor) -> Tensor:
     """Export as the operator of the same name; narrow integers are computed in f64 and saturate."""
-    if isinstance(op, ReduceMean) and _reduces_nothing(op, data):
+    if isinstance(op, ops.ReduceMean) and _reduces_nothing(op, data):
         return _filled(graph, op, 0)
     along = _axes(graph, op, data, axes)
     element_type = op.output_types[0]
-    if element_type.is_integral and (element_type.bits < 32 or isinstance(op, ReduceL2)):
-        return saturated(graph, _reduced(graph, op, graph.cast(data, f64), along), element_type)
-    if element_type.is_integral and isinstance(op, ReduceL1 | ReduceMean):
+    if element_type.is_integral and (element_type.bits < 32 or isinstance(op, ops.ReduceL2)):
+        return graph.saturated(_reduced(graph, op, graph.cast(data, f64), along), element_type)
+    if element_type.is_integral and isinstance(op, ops.ReduceL1 | ops.ReduceMean):
         return _exact(graph, op, data, along)
     return _reduced(graph, op, data, along)
 
 
-def _exact(graph: Graph, op: ReductionBase, data: Tensor, axes: Axes) -> Tensor:
+def _exact(graph: Graph, op: ops.ReductionBase, data: Tensor, axes: Axes) -> Tensor:
     """Return the mean or the L1 norm of integers as a sum, which onnxruntime would compute in real numbers."""
-    if isinstance(op, ReduceL1):
-        return reduced(graph, "ReduceSum", graph.Abs(data), axes, keep=op.keep_dims) if axes else graph.Abs(data)
+    if isinstance(op, ops.ReduceL1):
+        return graph.reduced("ReduceSum", graph.Abs(data), axes, keep=op.keep_dims) if axes else graph.Abs(data)
     if not axes:
         return data
-    total = reduced(graph, "ReduceSum", data, axes, keep=op.keep_dims)
-    if data.shape.is_static and not isinstance(axes, Tensor):
-        return graph.Div(total, prod(data.shape.to_tuple()[axis] for axis in axes))
-    sizes = graph.Gather(graph.Shape(data), axes if isinstance(axes, Tensor) else list(axes))
+    total = graph.reduced("ReduceSum", data, axes, keep=op.keep_dims)
+    sizes = graph.Gather(graph.shape_of(data), axes if isinstance(axes, Tensor) else list(axes))
     return graph.Div(total, graph.cast(graph.ReduceProd(sizes, keepdims=0), data.element_type))
 
 
 @exports(
-    ReduceMax,
-    ReduceMin,
+    ops.ReduceMax,
+    ops.ReduceMin,
     to="{}, without NaN",
     limits="the result is infinite where all elements are NaN; " + _DYNAMIC_NOTHING,
 )
-def extremum(graph: Graph, op: ReduceMax | ReduceMin, data: Tensor, axes: Tensor) -> Tensor:
+def extremum(graph: Graph, op: ops.ReduceMax | ops.ReduceMin, data: Tensor, axes: Tensor) -> Tensor:
     """Export as ReduceMax or ReduceMin; NaN is replaced by the infinity that does not count."""
     along = _axes(graph, op, data, axes)
     if _reduces_nothing(op, data):
-        return _filled(graph, op, lowest_finite(op.output_types[0].to_dtype()) if isinstance(op, ReduceMax) else np.inf)
+        return _filled(
+            graph, op, lowest_finite(op.output_types[0].to_dtype()) if isinstance(op, ops.ReduceMax) else np.inf
+        )
     if data.element_type.is_real and along:
-        infinity = -np.inf if isinstance(op, ReduceMax) else np.inf
+        infinity = -np.inf if isinstance(op, ops.ReduceMax) else np.inf
         return _reduced(graph, op, graph.Where(graph.IsNaN(data), infinity, data), along)
     if data.element_type != u64:
         return _reduced(graph, op, data, along)
@@ -85,28 +70,28 @@ def extremum(graph: Graph, op: ReduceMax | ReduceMin, data: Tensor, axes: Tensor
     return graph.cast(graph.Add(found, highest), u64)
 
 
-@exports(ReduceLogicalAnd, to="ReduceMin", limits=_DYNAMIC_NOTHING)
-@exports(ReduceLogicalOr, to="ReduceMax", limits=_DYNAMIC_NOTHING)
-def logical(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Tensor:
+@exports(ops.ReduceLogicalAnd, to="ReduceMin", limits=_DYNAMIC_NOTHING)
+@exports(ops.ReduceLogicalOr, to="ReduceMax", limits=_DYNAMIC_NOTHING)
+def logical(graph: Graph, op: ops.ReductionBase, data: Tensor, axes: Tensor) -> Tensor:
     if _reduces_nothing(op, data):
-        return _filled(graph, op, isinstance(op, ReduceLogicalAnd))
+        return _filled(graph, op, isinstance(op, ops.ReduceLogicalAnd))
     return _reduced(graph, op, data, _axes(graph, op, data, axes))
 
 
-def _axes(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Axes:
+def _axes(graph: Graph, op: ops.ReductionBase, data: Tensor, axes: Tensor) -> Axes:
     if axes.constant is not None and data.rank is not None:
         return op.axes(axes.constant, data.rank)
     # onnxruntime ignores negative axes of tensors without elements, and takes some that lie outside of others.
-    return axes_from_front(graph, axes, graph.Shape(graph.Shape(data)) if data.rank is None else data.rank)
+    return graph.axes_from_front(axes, graph.Shape(graph.Shape(data)) if data.rank is None else data.rank)
 
 
-def _reduces_nothing(op: ReductionBase, data: Tensor) -> bool:
+def _reduces_nothing(op: ops.ReductionBase, data: Tensor) -> bool:
     """Return whether the data is known to have no elements, and the result to have some."""
     result = op.output_shapes[0]
     return result.is_static and data.shape.is_static and 0 in data.shape.to_tuple() and 0 not in result.to_tuple()
 
 
-def _filled(graph: Graph, op: ReductionBase, number: float) -> Tensor:
+def _filled(graph: Graph, op: ops.ReductionBase, number: float) -> Tensor:
     """Return a result whose elements are all the same."""
     element_type = op.output_types[0]
     if element_type.is_integral:
@@ -116,21 +101,21 @@ def _filled(graph: Graph, op: ReductionBase, number: float) -> Tensor:
     return graph.constant(array, element_type)
 
 
-def _reduced(graph: Graph, op: ReductionBase, data: Tensor, axes: Axes) -> Tensor:
+def _reduced(graph: Graph, op: ops.ReductionBase, data: Tensor, axes: Axes) -> Tensor:
     if not isinstance(axes, Tensor) and not axes:
-        return graph.Abs(data) if isinstance(op, ReduceL1 | ReduceL2) else data
-    return reduced(graph, _OPERATORS.get(op.type, op.type), data, axes, keep=op.keep_dims)
+        return graph.Abs(data) if isinstance(op, ops.ReduceL1 | ops.ReduceL2) else data
+    return graph.reduced(_OPERATORS.get(op.type, op.type), data, axes, keep=op.keep_dims)
 
 
 # --------------------------------------------------------------------------- cumulative sums
 
 
-@exports(CumSum, to="CumSum")
-def cum_sum(graph: Graph, op: CumSum, data: Tensor, axis: Tensor) -> Tensor:
+@exports(ops.CumSum, to="CumSum")
+def cum_sum(graph: Graph, op: ops.CumSum, data: Tensor, axis: Tensor) -> Tensor:
     """Export as CumSum; a scalar gets an axis for it."""
-    along = graph.cast(as_scalar(graph, axis), i64)
+    along = graph.cast(graph.as_scalar(axis), i64)
     flags = {"exclusive": int(op.exclusive), "reverse": int(op.reverse)}
     if data.rank == 0:
         summed = graph.CumSum(graph.Reshape(data, [1]), along, **flags)
-        return as_scalar(graph, summed)
+        return graph.as_scalar(summed)
     return graph.CumSum(data, along, **flags)

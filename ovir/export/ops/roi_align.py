@@ -8,7 +8,6 @@ import numpy as np
 
 from ovir.core.element_types import i64
 from ovir.export.exporters import exports
-from ovir.export.nodes import real_type
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.pixels import Pixels, columns, listed, sampled, zero_unless
 from ovir.ops.roi_align import ROIAlign3, ROIAlign9
@@ -43,7 +42,7 @@ def roi_align(graph: Graph, op: ROIAlign3, data: Tensor, rois: Tensor, batch_ind
 
 
 def _pooled(graph: Graph, op: ROIAlign3, data: Tensor, rois: Tensor, batch_indices: Tensor) -> Tensor:
-    held = real_type(data)
+    held = data.real_type
     pixels, regions = Pixels(graph, graph.cast(data, held)), graph.cast(rois, held)
     scale = pixels.number(float(np.float32(op.spatial_scale)))
     before = pixels.number(0.5 if op.aligned_mode == "half_pixel" else 0)

@@ -6,7 +6,6 @@ import numpy as np
 
 from ovir.core.element_types import f32, f64, i64
 from ovir.export.exporters import exports
-from ovir.export.nodes import real_type, reduced, rounded_away
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.export.pixels import Pixels, columns, greatest, listed, positions_shaped, zero_unless
 from ovir.kernels.precision import lowest_finite
@@ -18,7 +17,7 @@ _NOT_FINITE = "NaN and infinities spread over sums of a plane"
 @exports(ROIPooling, to="gathered pixels")
 def roi_pooling(graph: Graph, op: ROIPooling, data: Tensor, rois: Tensor) -> Tensor:
     """Export as the maximum of gathered pixels, or as interpolated pixels."""
-    held = real_type(data)
+    held = data.real_type
     pixels = Pixels(graph, graph.cast(data, held))
     pool = _largest if op.method == "max" else _interpolated
     regions = _Regions(graph, pixels, rois, op.spatial_scale)
@@ -52,7 +51,7 @@ def _largest(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) ->
     axes, present = [], []
     for axis, (count, size) in enumerate(zip(op.bins(), (pixels.height, pixels.width), strict=True)):
         first, last = (
-            graph.cast(graph.Clip(rounded_away(graph, graph.Mul(corner[axis], regions.scale)), -far, far), i64)
+            graph.cast(graph.Clip(graph.rounded_away(graph.Mul(corner[axis], regions.scale)), -far, far), i64)
             for corner in (starts, ends)
         )
         side = graph.Max(graph.Add(graph.Sub(last, first), 1), 1)
@@ -69,7 +68,7 @@ def _largest(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) ->
     exists = graph.Unsqueeze(graph.And(*present), [-1])
     lowest = pixels.number(float(lowest_finite(pixels.element_type.to_dtype())))
     values = graph.Where(exists, graph.Gather(pixels.rows, place), lowest)
-    found = reduced(graph, "ReduceMax", values, [3, 4], keep=False)
+    found = graph.reduced("ReduceMax", values, [3, 4], keep=False)
     has_pixels = graph.Greater(graph.ReduceSum(graph.cast(exists, f32), [3, 4], keepdims=0), 0.0)
     return graph.Transpose(graph.Where(has_pixels, found, pixels.number(0)), perm=[0, 3, 1, 2])
 
@@ -102,7 +101,7 @@ def _interpolated(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Region
 @exports(PSROIPooling, to="gathered pixels", limits="in mode average, " + _NOT_FINITE)
 def psroi_pooling(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> Tensor:
     """Export as differences of sums over planes, or as means of interpolated pixels."""
-    held = graph.cast(data, real_type(data))
+    held = graph.cast(data, data.real_type)
     pool = _average if op.mode == "average" else _bilinear
     made, exist = pool(graph, op, held, rois)
     return graph.cast(zero_unless(graph, made, exist), data.element_type)
@@ -153,8 +152,8 @@ def _average(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> tupl
     starts, ends = regions.corners(3)
     cuts, lengths = [], []
     for axis, size in enumerate((pixels.height, pixels.width)):
-        start = graph.Mul(rounded_away(graph, starts[axis]), regions.scale)
-        end = graph.Mul(rounded_away(graph, graph.Add(ends[axis], pixels.number(1))), regions.scale)
+        start = graph.Mul(graph.rounded_away(starts[axis]), regions.scale)
+        end = graph.Mul(graph.rounded_away(graph.Add(ends[axis], pixels.number(1))), regions.scale)
         step = graph.Div(graph.Max(graph.Sub(end, start), pixels.number(0.1)), pixels.number(group))
         bins = positions_shaped(graph, group, pixels.element_type, _along(axis, 3, 1, 2))
         low = graph.Floor(graph.Add(graph.Mul(bins, step), start))

@@ -11,28 +11,8 @@ import numpy as np
 from ovir.core.element_types import ElementType, boolean, i64
 from ovir.core.shapes import Dimension
 from ovir.export.exporters import exports
-from ovir.export.nodes import real_type, summed_in
-from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import (
-    LAST,
-    Size,
-    as_scalar,
-    axes_from_front,
-    positions_below,
-    product,
-    reshaped,
-    shape_of,
-    size_of,
-    sizes_of,
-    vector,
-)
-from ovir.ops.scatter import (
-    ScatterElementsUpdate3,
-    ScatterElementsUpdate12,
-    ScatterNDUpdate4,
-    ScatterNDUpdate15,
-    ScatterUpdate,
-)
+from ovir.export.onnx_graph import LAST, Graph, Tensor
+from ovir.ops import scatter as ops
 
 _REDUCTIONS = {"sum": "add", "sub": "add", "mean": "add", "prod": "mul", "min": "min", "max": "max"}
 _LOGICAL = {"sum": "add", "sub": "add", "max": "add", "prod": "mul", "min": "mul"}
@@ -42,9 +22,9 @@ _LOGICAL = {"sum": "add", "sub": "add", "max": "add", "prod": "mul", "min": "mul
 # --------------------------------------------------------------------------- ScatterUpdate
 
 
-@exports(ScatterUpdate, to="ScatterND")
+@exports(ops.ScatterUpdate, to="ScatterND")
 def scatter_update(
-    graph: Graph, op: ScatterUpdate, data: Tensor, indices: Tensor, updates: Tensor, axis: Tensor
+    graph: Graph, op: ops.ScatterUpdate, data: Tensor, indices: Tensor, updates: Tensor, axis: Tensor
 ) -> Tensor:
     """Export as ScatterND, with the dimensions around the axis merged unless it is the first one."""
     places = graph.cast(indices, i64)
@@ -52,27 +32,27 @@ def scatter_update(
         return graph.ScatterND(data, graph.Unsqueeze(places, [-1]), updates)
     before, size, after = _around(graph, data, axis)
     flat = graph.Reshape(places, [-1])
-    count = product(graph, sizes_of(graph, indices)) if indices.rank is not None else graph.Size(flat)
-    merged = reshaped(graph, updates, [before, count, after] if before != 1 else [count, after])
-    if before == 1:
-        found = graph.ScatterND(reshaped(graph, data, [size, after]), graph.Unsqueeze(flat, [-1]), merged)
+    count = graph.product(graph.sizes_of(indices)) if indices.rank is not None else graph.Shape(flat)
+    merged = graph.reshaped(updates, [before, count, after] if before.number != 1 else [count, after])
+    if before.number == 1:
+        found = graph.ScatterND(graph.reshaped(data, [size, after]), graph.Unsqueeze(flat, [-1]), merged)
     else:
-        rows = positions_below(graph, before)
-        grid = vector(graph, [before, count, 1])
+        rows = graph.positions_below(before)
+        grid = graph.vector([before, count, 1])
         columns = (graph.Expand(graph.Unsqueeze(part, axes), grid) for part, axes in ((rows, [1, 2]), (flat, [1])))
         tuples = graph.Concat(*columns, axis=2)
-        found = graph.ScatterND(reshaped(graph, data, [before, size, after]), tuples, merged)
-    return graph.Reshape(found, shape_of(graph, data), allowzero=1)
+        found = graph.ScatterND(graph.reshaped(data, [before, size, after]), tuples, merged)
+    return graph.Reshape(found, graph.shape_of(data), allowzero=1)
 
 
-def _around(graph: Graph, data: Tensor, axis: Tensor) -> tuple[Size, Size, Size]:
+def _around(graph: Graph, data: Tensor, axis: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the number of elements before an axis, its size, and the number of elements after it."""
     if axis.constant is not None and data.rank is not None:
         at = int(axis.constant.item()) % data.rank
-        sizes = sizes_of(graph, data)
-        return product(graph, sizes[:at]), sizes[at], product(graph, sizes[at + 1 :])
-    shape = shape_of(graph, data)
-    along = axes_from_front(graph, axis, graph.Shape(shape))
+        sizes = graph.sizes_of(data)
+        return graph.product(sizes[:at]), sizes[at], graph.product(sizes[at + 1 :])
+    shape = graph.shape_of(data)
+    along = graph.axes_from_front(axis, graph.Shape(shape))
     before, after = graph.Slice(shape, [0], along), graph.Slice(shape, graph.Add(along, 1), [LAST])
     return graph.ReduceProd(before, keepdims=1), graph.Gather(shape, along), graph.ReduceProd(after, keepdims=1)
 
@@ -81,39 +61,39 @@ def _around(graph: Graph, data: Tensor, axis: Tensor) -> tuple[Size, Size, Size]
 
 
 @exports(
-    ScatterElementsUpdate3,
-    ScatterElementsUpdate12,
+    ops.ScatterElementsUpdate3,
+    ops.ScatterElementsUpdate12,
     to="ScatterElements",
     limits="reductions min and max need opset 18, and there NaN among the updates prevails",
 )
 def scatter_elements_update(
-    graph: Graph, op: ScatterElementsUpdate3, data: Tensor, indices: Tensor, updates: Tensor, axis: Tensor
+    graph: Graph, op: ops.ScatterElementsUpdate3, data: Tensor, indices: Tensor, updates: Tensor, axis: Tensor
 ) -> Tensor:
     """Export as ScatterElements, which reduces, as older operations do not; a mean is a sum divided by a count."""
     if data.rank == 0:
         data, indices, updates = (graph.Reshape(tensor, [1]) for tensor in (data, indices, updates))
         found = _scattered(graph, op.reduction, op.use_init_val, data, indices, updates, 0)
-        return as_scalar(graph, found)
+        return graph.as_scalar(found)
     if axis.constant is not None:
         at = int(axis.constant.item())
         return _scattered(graph, op.reduction, op.use_init_val, data, indices, updates, at)
     places = _positions_along(graph, data, indices, axis)
     rows, places, parts = (graph.Reshape(tensor, [-1]) for tensor in (data, places, updates))
     found = _scattered(graph, op.reduction, op.use_init_val, rows, places, parts, 0)
-    return graph.Reshape(found, shape_of(graph, data), allowzero=1)
+    return graph.Reshape(found, graph.shape_of(data), allowzero=1)
 
 
 def _positions_along(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor) -> Tensor:
     """Return the row-major positions in data of the indices along an axis that the run chooses."""
-    rank, sizes = graph.rank(data), sizes_of(graph, data)
-    at = axes_from_front(graph, axis, rank)
-    length = graph.Gather(shape_of(graph, data), at)
+    rank, sizes = graph.rank(data), graph.sizes_of(data)
+    at = graph.axes_from_front(axis, rank)
+    length = graph.Gather(graph.shape_of(data), at)
     chosen = _from_front(graph, length, graph.cast(indices, i64))
     positions: Tensor | int = 0
     for i in range(rank):
-        steps = graph.Reshape(positions_below(graph, size_of(graph, indices, i)), [-1, *[1] * (rank - 1 - i)])
+        steps = graph.Reshape(graph.positions_below(graph.size_of(indices, i)), [-1, *[1] * (rank - 1 - i)])
         own = graph.Where(graph.Equal(at, i), chosen, steps)
-        positions = graph.Add(graph.Mul(own, vector(graph, [product(graph, sizes[i + 1 :])])), positions)
+        positions = graph.Add(graph.Mul(own, graph.product(sizes[i + 1 :])), positions)
     assert isinstance(positions, Tensor)
     return positions
 
@@ -123,7 +103,7 @@ def _from_front(graph: Graph, length: Tensor, indices: Tensor) -> Tensor:
 
     One outside of the axis fails the run; the row-major position made from it could be the position of another element.
     """
-    return graph.Gather(positions_below(graph, length), indices, axis=0)
+    return graph.Gather(graph.positions_below(length), indices, axis=0)
 
 
 def _scattered(
@@ -135,7 +115,7 @@ def _scattered(
     is_logical = data.element_type == boolean
     name = (_LOGICAL if is_logical else _REDUCTIONS)[reduction]
     graph.require(graph.opset >= 18 or name in ("add", "mul"), "reduction {} needs opset 18 of ONNX", reduction)
-    computed = i64 if reduction == "mean" and not data.element_type.is_real else summed_in(data)
+    computed = i64 if reduction == "mean" and not data.element_type.is_real else data.summed_in
     held, parts = graph.cast(data, computed), graph.cast(updates, computed)
     if not use_init:
         neutral = graph.Expand(_neutral(graph, computed, name), graph.Shape(indices))
@@ -152,7 +132,7 @@ def _scattered(
 
 def _divided(graph: Graph, sums: Tensor, indices: Tensor, axis: int, use_init: bool) -> Tensor:
     """Return sums divided by the number of their parts; integers are rounded down."""
-    counted = real_type(sums) if sums.element_type.is_real else i64
+    counted = sums.real_type if sums.element_type.is_real else i64
     number = np.array(1, counted.to_dtype())
     counts = graph.Expand(number if use_init else 0 * number, graph.Shape(sums))
     counts = graph.ScatterElements(
@@ -179,12 +159,12 @@ def _neutral(graph: Graph, element_type: ElementType, reduction: str) -> Tensor:
 
 
 @exports(
-    ScatterNDUpdate4,
-    ScatterNDUpdate15,
+    ops.ScatterNDUpdate4,
+    ops.ScatterNDUpdate15,
     to="ScatterND; ScatterElements for reductions",
     limits="reductions min and max need opset 18, and there NaN among the updates prevails",
 )
-def scatter_nd_update(graph: Graph, op: ScatterNDUpdate4, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+def scatter_nd_update(graph: Graph, op: ops.ScatterNDUpdate4, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """Export as ScatterND, or with a reduction as ScatterElements of rows."""
     places = graph.shaped(graph.cast(indices, i64), indices.shape)
     last = indices.shape[-1]
@@ -193,7 +173,7 @@ def scatter_nd_update(graph: Graph, op: ScatterNDUpdate4, data: Tensor, indices:
         found = _scattered_slices(graph, op.reduction, graph.Unsqueeze(data, [0]), places, updates, 1)
         return graph.Squeeze(found, [0])
     if indices.rank == 1 and updates.rank != 0 and last.is_static and last.length == data.rank:
-        updates = as_scalar(graph, updates)
+        updates = graph.as_scalar(updates)
     if op.reduction == "none":
         return graph.ScatterND(data, places, updates)
     graph.require(last.is_static, "the last dimension of indices is unknown")
@@ -204,7 +184,7 @@ def _scattered_slices(graph: Graph, reduction: str, data: Tensor, places: Tensor
     """Return data in which the slices at tuples of ``k`` indices are reduced with updates, one after the other."""
     if reduction == "none":
         return graph.ScatterND(data, places, updates)
-    shape = shape_of(graph, data)
+    shape = graph.shape_of(data)
     sizes, rest = graph.Slice(shape, [0], [k]), graph.Slice(shape, [k], [LAST])
     rows: Tensor | int = 0
     for i in range(k):
@@ -213,8 +193,8 @@ def _scattered_slices(graph: Graph, reduction: str, data: Tensor, places: Tensor
         rows = graph.Add(graph.Mul(chosen, stride), rows)
     rows = graph.Reshape(rows, [-1])
     length = graph.ReduceProd(rest, keepdims=1)
-    flat = graph.Reshape(data, vector(graph, [graph.ReduceProd(sizes, keepdims=1), length]), allowzero=1)
-    grid = vector(graph, [graph.Shape(rows), length])
+    flat = graph.Reshape(data, graph.vector([graph.ReduceProd(sizes, keepdims=1), length]), allowzero=1)
+    grid = graph.vector([graph.Shape(rows), length])
     parts = graph.Reshape(updates, grid, allowzero=1)
     found = _scattered(graph, reduction, True, flat, graph.Expand(graph.Unsqueeze(rows, [1]), grid), parts, 0)
     return graph.Reshape(found, shape, allowzero=1)

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from ovir.core.element_types import i64
 from ovir.export.exporters import exports, exports_parts
-from ovir.export.nodes import summed_in
-from ovir.export.onnx_graph import Graph, Tensor
+from ovir.export.onnx_graph import LAST, Graph, Tensor
 from ovir.export.ops.sorting import positions
-from ovir.export.sizes import LAST, as_list, as_scalar, positions_below
-from ovir.ops.segments import (
-    EmbeddingBagBase,
-    EmbeddingBagOffsets,
-    EmbeddingBagOffsetsSum,
-    EmbeddingBagPacked,
-    EmbeddingBagPackedSum,
-    EmbeddingSegmentsSum,
-    SegmentMax,
-    SparseFillEmptyRows,
-)
+from ovir.ops import segments as ops
 
 # --------------------------------------------------------------------------- segments
 
 
 exports_parts(
-    SegmentMax,
+    ops.SegmentMax,
     to="Gather of segments padded to the longest one, ReduceMax",
     limits="segments of NaN alone are -inf; segment_ids that are negative or not sorted, and a negative num_segments, "
     "are not an error",
@@ -37,11 +26,11 @@ _PADDED = "Gather of bags padded to the longest one, ReduceSum"
 _NEGATIVE = "negative indices that depend on the run count from the end"
 
 
-@exports(EmbeddingBagPackedSum, to="Gather, ReduceSum", limits=_NEGATIVE)
+@exports(ops.EmbeddingBagPackedSum, to="Gather, ReduceSum", limits=_NEGATIVE)
 def embedding_bag_packed(
-    graph: Graph, op: EmbeddingBagPackedSum, table: Tensor, indices: Tensor, weights: Tensor | None = None
+    graph: Graph, op: ops.EmbeddingBagPackedSum, table: Tensor, indices: Tensor, weights: Tensor | None = None
 ) -> Tensor:
-    computed = summed_in(table)
+    computed = table.summed_in
     rows = graph.cast(graph.Gather(table, indices), computed)
     if weights is not None:
         rank = graph.rank(table, "emb_table")
@@ -49,32 +38,32 @@ def embedding_bag_packed(
     return graph.cast(graph.ReduceSum(rows, [1], keepdims=0), table.element_type)
 
 
-exports_parts(EmbeddingBagPacked, to="Gather, ReduceSum; Div for the mean", limits=_NEGATIVE)
+exports_parts(ops.EmbeddingBagPacked, to="Gather, ReduceSum; Div for the mean", limits=_NEGATIVE)
 
 
 @exports(
-    EmbeddingBagOffsetsSum,
-    EmbeddingBagOffsets,
+    ops.EmbeddingBagOffsetsSum,
+    ops.EmbeddingBagOffsets,
     to=_PADDED,
     limits=f"{_NEGATIVE}; offsets that are negative or decrease are not an error",
 )
 def embedding_bag_offsets(
-    graph: Graph, op: EmbeddingBagBase, table: Tensor, indices: Tensor, offsets: Tensor, *others: Tensor | None
+    graph: Graph, op: ops.EmbeddingBagBase, table: Tensor, indices: Tensor, offsets: Tensor, *others: Tensor | None
 ) -> Tensor:
     """Export as Gather and ReduceSum over the rows of each bag, padded with zeros."""
-    limits = graph.Concat(as_list(graph, offsets), graph.Shape(indices), axis=0)
+    limits = graph.Concat(graph.as_list(offsets), graph.Shape(indices), axis=0)
     return _bags(graph, op.reduction, table, indices, limits, *others)
 
 
 @exports(
-    EmbeddingSegmentsSum,
+    ops.EmbeddingSegmentsSum,
     to=_PADDED,
     limits="segment_ids must be sorted, as the specification demands; a negative num_segments counts as 0; "
     + _NEGATIVE,
 )
 def embedding_segments_sum(
     graph: Graph,
-    op: EmbeddingSegmentsSum,
+    op: ops.EmbeddingSegmentsSum,
     table: Tensor,
     indices: Tensor,
     segment_ids: Tensor,
@@ -82,9 +71,9 @@ def embedding_segments_sum(
     *others: Tensor | None,
 ) -> Tensor:
     """Export as Gather and ReduceSum over the rows of each segment, padded with zeros."""
-    count = graph.cast(as_scalar(graph, num_segments), i64)
+    count = graph.cast(graph.as_scalar(num_segments), i64)
     ids = graph.shaped(graph.cast(segment_ids, i64), segment_ids.shape if segment_ids.rank == 1 else [-1])
-    limits = positions(graph, ids, positions_below(graph, graph.Add(count, 1)), graph.Less)
+    limits = positions(graph, ids, graph.positions_below(graph.Add(count, 1)), graph.Less)
     return _bags(graph, "sum", table, indices, limits, *others)
 
 
@@ -102,10 +91,10 @@ def _bags(
     Each bag begins at one of the ``limits``, and ends before the next one.
     """
     rank = graph.rank(table, "emb_table")
-    computed = summed_in(table)
+    computed = table.summed_in
     starts = graph.Slice(limits, [0], [-1])
     counts = graph.Sub(graph.Slice(limits, [1], [LAST]), starts)
-    steps = positions_below(graph, graph.ReduceMax(graph.Concat(counts, [0], axis=0), keepdims=0))
+    steps = graph.positions_below(graph.ReduceMax(graph.Concat(counts, [0], axis=0), keepdims=0))
     exist = graph.Less(steps, graph.Unsqueeze(counts, [1]))
     places = graph.Where(exist, graph.Add(steps, graph.Unsqueeze(starts, [1])), 0)
     rows = graph.cast(graph.Gather(table, graph.Gather(indices, places)), computed)
@@ -127,7 +116,7 @@ def _default_row(graph: Graph, table: Tensor, index: Tensor | None) -> Tensor | 
     """Return the row of empty bags; None if it is zero."""
     if index is None or (index.constant is not None and index.constant.item() < 0):
         return None
-    wanted = graph.cast(as_scalar(graph, index), i64)
+    wanted = graph.cast(graph.as_scalar(index), i64)
     if index.constant is not None:
         return graph.Gather(table, wanted)
     return graph.Where(graph.Less(wanted, 0), 0, graph.Gather(table, graph.Max(wanted, 0)))
@@ -142,7 +131,7 @@ def _spread(graph: Graph, numbers: Tensor, axis: int, rank: int) -> Tensor:
 
 
 exports_parts(
-    SparseFillEmptyRows,
+    ops.SparseFillEmptyRows,
     to="Equal, NonZero, TopK, Gather",
     limits="columns that dense_shape lacks are not an error",
 )

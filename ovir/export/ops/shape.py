@@ -7,7 +7,6 @@ import numpy as np
 from ovir.core.shapes import Dimension, PartialShape
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import Size, as_list, compute, positions_below, shape_of, sizes_of, vector
 from ovir.ops.shape import Reshape, ShapeOf1, ShapeOf3, Squeeze1, Squeeze15, Transpose, Unsqueeze
 
 
@@ -89,10 +88,10 @@ def _squeezed_axes(op: Squeeze1, data: Tensor, axes: Tensor | None) -> list[int]
 
 
 def _squeezed_in_run(graph: Graph, data: Tensor, axes: Tensor | None) -> Tensor:
-    shape = shape_of(graph, data)
+    shape = graph.shape_of(data)
     kept = graph.Not(graph.Equal(shape, 1))
     if axes is not None and not (axes.constant is not None and not axes.constant.size):
-        listed = as_list(graph, axes)
+        listed = graph.as_list(axes)
         is_kept, is_listed = (
             graph.Expand(np.array(value), graph.Shape(like)) for value, like in ((True, shape), (False, listed))
         )
@@ -103,7 +102,7 @@ def _squeezed_in_run(graph: Graph, data: Tensor, axes: Tensor | None) -> Tensor:
 @exports(Unsqueeze, to="Unsqueeze")
 def unsqueeze(graph: Graph, op: Unsqueeze, data: Tensor, axes: Tensor) -> Tensor:
     if axes.constant is None:
-        return graph.Unsqueeze(data, as_list(graph, axes))
+        return graph.Unsqueeze(data, graph.as_list(axes))
     different = sorted(set(axes.constant.reshape(-1).tolist()))
     if data.rank is not None:
         different = sorted(set(op.normalize_axes(different, data.rank + len(different), unique=False)))
@@ -131,15 +130,15 @@ def transpose(graph: Graph, op: Transpose, data: Tensor, order: Tensor) -> Tenso
 def _transposed_in_run(graph: Graph, data: Tensor, order: Tensor) -> Tensor:
     """Return the elements at row-major positions that are computed from the order."""
     rank = graph.rank(data)
-    sizes = sizes_of(graph, data)
-    strides: list[Size] = [1]
+    sizes = graph.sizes_of(data)
+    strides = [graph.constant([1])]
     for size in reversed(sizes[1:]):
-        strides.insert(0, compute(graph, "Mul", strides[0], size))
-    axes = as_list(graph, order)
+        strides.insert(0, graph.Mul(strides[0], size))
+    axes = graph.as_list(order)
     places: Tensor | int = 0
     for axis in range(rank):
         taken = graph.Gather(axes, axis)
-        size, stride = (graph.Gather(vector(graph, of_data), taken) for of_data in (sizes, strides))
-        steps = graph.Mul(positions_below(graph, size), stride)
+        size, stride = (graph.Gather(graph.vector(of_data), taken) for of_data in (sizes, strides))
+        steps = graph.Mul(graph.positions_below(size), stride)
         places = graph.Add(graph.Reshape(steps, [-1, *[1] * (rank - 1 - axis)]), places)
     return graph.Gather(graph.Reshape(data, [-1]), places)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.export.exporters import exports, exports_parts
-from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import FIRST, LAST, Size, as_list, items, vector
+from ovir.export.onnx_graph import FIRST, LAST, Graph, Tensor
 from ovir.ops.slicing import Slice, SliceScatter, StridedSlice
 
 
@@ -18,8 +17,8 @@ def slice_(
 ) -> Tensor:
     if axes is None and start.shape.size().is_static:
         axes = graph.constant(np.arange(start.shape.size().length))
-    along = None if axes is None else as_list(graph, axes)
-    return _strided(graph, data, as_list(graph, start), as_list(graph, stop), along, as_list(graph, step))
+    along = None if axes is None else graph.as_list(axes)
+    return _strided(graph, data, graph.as_list(start), graph.as_list(stop), along, graph.as_list(step))
 
 
 _TO_THE_END = 2**31 - 1, LAST
@@ -29,12 +28,8 @@ _TO_THE_END = 2**31 - 1, LAST
 def _strided(graph: Graph, data: Tensor, starts: Tensor, stops: Tensor, axes: Tensor | None, steps: Tensor) -> Tensor:
     """Return a slice whose stops are positions, however large they are and whatever the steps are."""
     if steps.constant is None or (steps.constant < 0).any():
-        if stops.constant is not None:
-            beyond = np.isin(stops.constant, _TO_THE_END)
-            stops = graph.constant(np.where(beyond, LAST - 1, stops.constant))
-        else:
-            marked = graph.Or(*(graph.Equal(stops, mark) for mark in _TO_THE_END))
-            stops = graph.Where(marked, LAST - 1, stops)
+        marked = graph.Or(*(graph.Equal(stops, mark) for mark in _TO_THE_END))
+        stops = graph.Where(marked, LAST - 1, stops)
     return graph.Slice(data, starts, stops, axes, steps)
 
 
@@ -51,14 +46,14 @@ def strided_slice(
     """Export as Slice, Gather and Unsqueeze, as far as the masks ask for them."""
     lengths = [tensor.shape.size() for tensor in (begin, end, stride) if tensor is not None]
     count = next((length.length for length in lengths if length.is_static), None)
-    begins, ends = items(graph, begin, "begin", count), items(graph, end, "end", count)
-    strides: list[Size] = [1] * len(begins) if stride is None else items(graph, stride, "stride", count)
+    begins, ends = graph.items(begin, "begin", count), graph.items(end, "end", count)
+    strides = [graph.constant([1])] * len(begins) if stride is None else graph.items(stride, "stride", count)
     rank = data.rank
     if rank is None:  # it matters for an ellipsis only
         graph.require(not any(op.ellipsis_mask), "the rank of data is unknown")
         rank = len(begins)
-    sliced: list[tuple[int, Size, Size, Size]] = []
-    dropped: list[tuple[int, Size]] = []
+    sliced: list[tuple[int, Tensor, Tensor, Tensor]] = []
+    dropped: list[tuple[int, Tensor]] = []
     added: list[int] = []
     place = 0
     for role, i, axis in op.roles(len(begins), rank):
@@ -69,24 +64,20 @@ def strided_slice(
         elif role == "slice":
             first = _end_of(graph, strides[i], LAST, 0) if _is_set(op.begin_mask, i) else begins[i]
             last = _end_of(graph, strides[i], FIRST, LAST) if _is_set(op.end_mask, i) else ends[i]
-            if not (first == 0 and last == LAST and strides[i] == 1):
+            if (first.number, last.number, strides[i].number) != (0, float(LAST), 1):
                 sliced.append((axis, first, last, strides[i]))
         place += role != "shrink"
     if sliced:
-        axes, starts, stops, steps = (vector(graph, sizes) for sizes in zip(*sliced, strict=True))
+        axes, starts, stops, steps = (graph.vector(sizes) for sizes in zip(*sliced, strict=True))
         data = _strided(graph, data, starts, stops, axes, steps)
     for axis, position in reversed(dropped):
-        index = np.array(position, np.int64) if isinstance(position, int) else graph.Squeeze(position, [0])
-        data = graph.Gather(data, index, axis=axis)
+        data = graph.Gather(data, graph.as_scalar(graph.shaped(position, [1])), axis=axis)
     return graph.Unsqueeze(data, added) if added else data
 
 
-def _end_of(graph: Graph, step: Size, backwards: int, forwards: int) -> Size:
+def _end_of(graph: Graph, step: Tensor, backwards: int, forwards: int) -> Tensor:
     """Return the end of a dimension at which a slice starts or stops, which depends on its direction."""
-    if isinstance(step, int):
-        return backwards if step < 0 else forwards
-    choices = (graph.constant(np.array([end], np.int64)) for end in (backwards, forwards))
-    return graph.Where(graph.Less(step, 0), *choices)
+    return graph.Where(graph.Less(step, 0), graph.constant([backwards]), graph.constant([forwards]))
 
 
 def _is_set(mask: Sequence[int], index: int) -> bool:

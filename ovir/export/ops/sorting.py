@@ -9,7 +9,6 @@ import numpy as np
 from ovir.core.element_types import ElementType, boolean, f32, f64, i32, i64, u8, u64
 from ovir.export.exporters import exports
 from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import as_list
 from ovir.ops.sorting import Bucketize, NonZero, SearchSorted, TopK1, TopK3, TopK11, Unique
 
 _NAN_IS_LAST = "NaN is not ordered as OpenVINO's reference orders it"
@@ -19,7 +18,7 @@ _UNIQUE_LIMITS = "NaN is not told apart from other numbers; data must not be emp
 @exports(TopK1, TopK3, TopK11, to="TopK; twice for sort index", limits=_NAN_IS_LAST)
 def top_k(graph: Graph, op: TopK3, data: Tensor, k: Tensor) -> Sequence[Tensor]:
     """Export as TopK, whose indices are sorted by a second one if the results are ordered by index."""
-    count, largest = as_list(graph, k), int(op.mode == "max")
+    count, largest = graph.as_list(k), int(op.mode == "max")
     keys = _biased(graph, data) if data.element_type == u64 else data
     values, indices = graph.node("TopK", keys, count, outputs=2, axis=op.axis, largest=largest, sorted=1)
     if op.sort == "index":

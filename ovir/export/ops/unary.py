@@ -12,51 +12,24 @@ import numpy as np
 
 from ovir.core.element_types import f32, f64, i8
 from ovir.export.exporters import exports, exports_parts
-from ovir.export.nodes import of_reals, rounded_away, saturated, wrapped
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.kernels.erf import ERF_FAR, ERF_NEAR
 from ovir.kernels.precision import integer_range
-from ovir.ops.unary import (
-    Abs,
-    Acos,
-    Acosh,
-    Asin,
-    Asinh,
-    Atan,
-    Atanh,
-    Ceiling,
-    Cos,
-    Cosh,
-    Erf,
-    ErfInv,
-    Exp,
-    Floor,
-    Identity,
-    Log,
-    Negative,
-    Round,
-    RoundingBase,
-    Sign,
-    Sin,
-    Sinh,
-    Sqrt,
-    Tan,
-    UnaryBase,
-)
+from ovir.ops import unary as ops
 
 # ----- integers of integers
 
 
-@exports(Abs, to="Abs")
-def absolute(graph: Graph, op: Abs, data: Tensor) -> Tensor:
+@exports(ops.Abs, to="Abs")
+def absolute(graph: Graph, op: ops.Abs, data: Tensor) -> Tensor:
     return graph.Abs(_above_least(graph, data))
 
 
-@exports(Negative, to="Neg; unsigned integers: Sub")
-def negative(graph: Graph, op: Negative, data: Tensor) -> Tensor:
+@exports(ops.Negative, to="Neg; unsigned integers: Sub")
+def negative(graph: Graph, op: ops.Negative, data: Tensor) -> Tensor:
     if data.element_type.kind == "unsigned":
         difference = graph.Sub(np.zeros((), data.element_type.to_dtype()), data)
-        return wrapped(graph, difference, op.output_types[0])
+        return graph.wrapped(difference, op.output_types[0])
     return graph.Neg(_above_least(graph, data))
 
 
@@ -64,29 +37,29 @@ def _above_least(graph: Graph, data: Tensor) -> Tensor:
     return graph.Max(data, -127) if data.element_type == i8 else data
 
 
-@exports(Sign, to="Sign")
-def sign(graph: Graph, op: Sign, data: Tensor) -> Tensor:
+@exports(ops.Sign, to="Sign")
+def sign(graph: Graph, op: ops.Sign, data: Tensor) -> Tensor:
     return graph.Sign(data)
 
 
-@exports(Floor, to="Floor; integers: Identity")
-@exports(Ceiling, to="Ceil; integers: Identity")
-def floor_or_ceiling(graph: Graph, op: RoundingBase, data: Tensor) -> Tensor:
+@exports(ops.Floor, to="Floor; integers: Identity")
+@exports(ops.Ceiling, to="Ceil; integers: Identity")
+def floor_or_ceiling(graph: Graph, op: ops.RoundingBase, data: Tensor) -> Tensor:
     """Export as Floor or Ceil; integers stay as they are."""
     if not data.element_type.is_real:
         return data
-    return graph.Floor(data) if isinstance(op, Floor) else graph.Ceil(data)
+    return graph.Floor(data) if isinstance(op, ops.Floor) else graph.Ceil(data)
 
 
-@exports(Round, to="Round; half_away_from_zero: Abs, Add, Floor, Mul")
-def rounded(graph: Graph, op: Round, data: Tensor) -> Tensor:
+@exports(ops.Round, to="Round; half_away_from_zero: Abs, Add, Floor, Mul")
+def rounded(graph: Graph, op: ops.Round, data: Tensor) -> Tensor:
     """Export as Round, or as the floor of the magnitude plus a half, with the sign of data."""
     if not data.element_type.is_real:
         return data
-    return graph.Round(data) if op.mode == "half_to_even" else rounded_away(graph, data)
+    return graph.Round(data) if op.mode == "half_to_even" else graph.rounded_away(data)
 
 
-exports_parts(Identity, to="Identity")
+exports_parts(ops.Identity, to="Identity")
 
 
 # ----- real functions
@@ -143,53 +116,53 @@ def _polynomial(graph: Graph, coefficients: tuple[float, ...], x: Tensor) -> Ten
 
 # ----- exporters of real functions
 
-_IN_F64: dict[type[UnaryBase], Callable[[Graph, Tensor], Tensor]] = {
-    Tan: _tangent,
-    Sinh: _hyperbolic_sine,
-    Cosh: _hyperbolic_cosine,
-    Asinh: _inverse_hyperbolic_sine,
-    Acosh: _inverse_hyperbolic_cosine,
-    Atanh: _inverse_hyperbolic_tangent,
-    Erf: erf,
+_IN_F64: dict[type[ops.UnaryBase], Callable[[Graph, Tensor], Tensor]] = {
+    ops.Tan: _tangent,
+    ops.Sinh: _hyperbolic_sine,
+    ops.Cosh: _hyperbolic_cosine,
+    ops.Asinh: _inverse_hyperbolic_sine,
+    ops.Acosh: _inverse_hyperbolic_cosine,
+    ops.Atanh: _inverse_hyperbolic_tangent,
+    ops.Erf: erf,
 }
 """Functions that onnxruntime has in f32 only, written with functions that it has in f64, too."""
 
-_SMALL = (Asin, Acos, Atan, Erf)
+_SMALL = (ops.Asin, ops.Acos, ops.Atan, ops.Erf)
 """Functions whose integral results are the same if they are computed in f32."""
 
 
-@exports(Sqrt, Exp, Log, Sin, Cos, Asin, Acos, Atan)
-@exports(Tan, to="{}; f64: Div of Sin and Cos")
-@exports(Sinh, Cosh, to="{}; f64: a formula with Exp")
-@exports(Asinh, Acosh, to="{}; f64: a formula with Log and Sqrt")
-@exports(Erf, to="{}; f64: polynomials and Exp")
-def unary(graph: Graph, op: UnaryBase, data: Tensor) -> Tensor:
+@exports(ops.Sqrt, ops.Exp, ops.Log, ops.Sin, ops.Cos, ops.Asin, ops.Acos, ops.Atan)
+@exports(ops.Tan, to="{}; f64: Div of Sin and Cos")
+@exports(ops.Sinh, ops.Cosh, to="{}; f64: a formula with Exp")
+@exports(ops.Asinh, ops.Acosh, to="{}; f64: a formula with Log and Sqrt")
+@exports(ops.Erf, to="{}; f64: polynomials and Exp")
+def unary(graph: Graph, op: ops.UnaryBase, data: Tensor) -> Tensor:
     """Export as the operator that means the same; integers are computed in f64, and rounded or truncated."""
     function = partial(_real_function, graph, type(op))
     element_type = data.element_type
     if element_type.is_real:
-        return of_reals(graph, data, function)
+        return graph.of_reals(data, function)
     result = function(graph.cast(data, f32 if isinstance(op, _SMALL) else f64))
     if not (op.truncates and op.output_types[0].bits >= 32):
         result = graph.Round(result)
-    whole = saturated(graph, result, element_type) if element_type.bits == 8 else graph.cast(result, element_type)
-    return wrapped(graph, whole, op.output_types[0])
+    whole = graph.saturated(result, element_type) if element_type.bits == 8 else graph.cast(result, element_type)
+    return graph.wrapped(whole, op.output_types[0])
 
 
-def _real_function(graph: Graph, operation: type[UnaryBase], x: Tensor) -> Tensor:
+def _real_function(graph: Graph, operation: type[ops.UnaryBase], x: Tensor) -> Tensor:
     if x.element_type == f64 and operation in _IN_F64:
         return _IN_F64[operation](graph, x)
     return graph.node(operation.type, x)[0]
 
 
-@exports(Atanh, to="Atanh; f64: a formula with Log; integers: Where")
-def inverse_hyperbolic_tangent(graph: Graph, op: Atanh, data: Tensor) -> Tensor:
+@exports(ops.Atanh, to="Atanh; f64: a formula with Log; integers: Where")
+def inverse_hyperbolic_tangent(graph: Graph, op: ops.Atanh, data: Tensor) -> Tensor:
     """Export as Atanh; nonzero integers give the limits of their type."""
     if data.element_type.is_real:
-        return of_reals(graph, data, partial(_real_function, graph, Atanh))
+        return graph.of_reals(data, partial(_real_function, graph, ops.Atanh))
     low, high = integer_range(op.output_types[0].to_dtype())
     least, zero, most = (graph.number(value, data.element_type) for value in (low, 0, high))
     return graph.Where(graph.Greater(data, 0), most, graph.Where(graph.Less(data, 0), least, zero))
 
 
-exports_parts(ErfInv, to="polynomials of Log and Sqrt")
+exports_parts(ops.ErfInv, to="polynomials of Log and Sqrt")

@@ -8,8 +8,7 @@ from math import prod
 import numpy as np
 
 from ovir.export.exporters import exports
-from ovir.export.onnx_graph import Graph, Tensor
-from ovir.export.sizes import LAST, compute, product, reshaped, scalar_size_of, sizes_of, vector
+from ovir.export.onnx_graph import LAST, Graph, Size, Tensor
 from ovir.ops.yolo import RegionYolo, ReorgYolo
 
 
@@ -21,12 +20,12 @@ def region_yolo(graph: Graph, op: RegionYolo, data: Tensor) -> Tensor:
     blocks, rest = data, None
     if data.shape[1] != channels:  # regions follow each other regardless of the batch
         flat = graph.Reshape(data, [-1])
-        count = graph.Mul(graph.Div(graph.Size(data), scalar_size_of(graph, data, 1)), channels)
+        count = graph.Mul(graph.Div(graph.Size(data), graph.scalar_size_of(data, 1)), channels)
         used = graph.Reshape(count, [1])
         blocks = graph.Slice(flat, [0], used, [0])
         rest = graph.Slice(flat, used, [LAST], [0]) if op.do_softmax else None
-    area = product(graph, sizes_of(graph, data)[2:])
-    blocks = graph.Reshape(blocks, vector(graph, [-1, op.entries, area]))
+    area = graph.product(graph.sizes_of(data)[2:])
+    blocks = graph.Reshape(blocks, graph.vector([-1, op.entries, area]))
     made = _activated(graph, op, blocks)
     if rest is not None:
         made = graph.Concat(graph.Reshape(made, [-1]), rest, axis=0)
@@ -54,15 +53,12 @@ def _activated(graph: Graph, op: RegionYolo, blocks: Tensor) -> Tensor:
 
 
 def _output_shape(graph: Graph, op: RegionYolo, data: Tensor) -> Tensor:
-    known = op.output_shapes[0]
-    if known.is_static:
-        return graph.constant(np.array(known.to_tuple(), np.int64))
-    sizes = sizes_of(graph, data)
+    sizes = graph.sizes_of(data)
     if not op.do_softmax:
-        return vector(graph, [sizes[0], op.regions * op.entries, *sizes[2:]])
+        return graph.vector([sizes[0], op.regions * op.entries, *sizes[2:]])
     first = op.normalize_axis(op.axis, 4)
     stop = max(op.normalize_axis(op.end_axis, 4, "end_axis"), first) + 1
-    return vector(graph, [*sizes[:first], -1, *sizes[stop:]])
+    return graph.vector([*sizes[:first], -1, *sizes[stop:]])
 
 
 @exports(
@@ -77,8 +73,8 @@ def reorg_yolo(graph: Graph, op: ReorgYolo, data: Tensor) -> Tensor:
         sizes = graph.sizes(data)
         places = op.run(np.arange(prod(sizes)).reshape(sizes))
         return graph.Gather(graph.Reshape(data, [-1]), graph.constant(np.asarray(places, np.int64)))
-    images, _, height, width = sizes_of(graph, data)
-    spread = [images, channels.length // area, height, stride, width, stride]
-    blocks = graph.Transpose(reshaped(graph, data, spread), perm=[0, 3, 5, 1, 2, 4])
-    smaller = (compute(graph, "Div", size, stride) for size in (height, width))
-    return reshaped(graph, blocks, [images, channels.length * area, *smaller])
+    images, _, height, width = graph.sizes_of(data)
+    spread: list[Size] = [images, channels.length // area, height, stride, width, stride]
+    blocks = graph.Transpose(graph.reshaped(data, spread), perm=[0, 3, 5, 1, 2, 4])
+    smaller = (graph.Div(size, stride) for size in (height, width))
+    return graph.reshaped(blocks, [images, channels.length * area, *smaller])
