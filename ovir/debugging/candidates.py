@@ -303,15 +303,22 @@ def sizes(candidate: Candidate) -> list[int]:
     return sorted(found, reverse=True)
 
 
-def resized(size: int, wanted: int) -> Iterator[Callable[[Candidate], Candidate]]:
-    """Yield ways to make dimensions of one size smaller.
+def resized(candidate: Candidate, size: int, wanted: int) -> Iterator[Callable[[Candidate], Candidate]]:
+    """Yield ways to make dimensions of one size smaller, each of which makes another model.
 
     First all dimensions of this size are replaced, because the layers between inputs and constants often need equal
     sizes; then only dimensions of inputs and constants, without the numbers in shapes; then only dimensions of inputs.
     """
-    yield partial(_resized, size=size, wanted=wanted, in_constants=True, in_shapes=True)
-    yield partial(_resized, size=size, wanted=wanted, in_constants=True, in_shapes=False)
-    yield partial(_resized, size=size, wanted=wanted, in_constants=False, in_shapes=False)
+    constants = [layer.operator for layer in candidate.model.layers if isinstance(layer.operator, Const)]
+    in_inputs = any(_replaced(port.shape, size, wanted) != port.shape for port in candidate.model.inputs)
+    in_constants = any(size in op.shape for op in constants)
+    in_shapes = any(size not in op.shape and _may_be_shape(op) and (op.data == size).any() for op in constants)
+    if in_inputs or in_constants or in_shapes:
+        yield partial(_resized, size=size, wanted=wanted, in_constants=True, in_shapes=True)
+    if in_shapes and (in_inputs or in_constants):
+        yield partial(_resized, size=size, wanted=wanted, in_constants=True, in_shapes=False)
+    if in_constants and in_inputs:
+        yield partial(_resized, size=size, wanted=wanted, in_constants=False, in_shapes=False)
 
 
 def _resized(candidate: Candidate, size: int, wanted: int, in_constants: bool, in_shapes: bool) -> Candidate:

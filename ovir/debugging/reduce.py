@@ -389,7 +389,7 @@ class ReductionSearch:
 
         def suffices(wanted: int) -> bool:
             nonlocal present
-            if not any(self._try(make) for make in candidates.resized(present, wanted)):
+            if not any(self._try(make) for make in candidates.resized(self.best, present, wanted)):
                 return False
             present = wanted
             return True

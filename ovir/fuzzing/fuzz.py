@@ -301,14 +301,11 @@ class _Session:
             with self._lock:
                 self.found.known[fault.known] += 1
             return
-        reduced = self._reduced_before(model, fault)
+        reduced = self._reduced_before(model, fault) or self._reduce(model, inputs, fault, judge)
         if reduced is None:
-            if not judge.repeats(model, inputs, fault):
-                with self._lock:
-                    self.found.known[_NOT_AGAIN] += 1
-                return
-            reduced = self._reduce(model, inputs, fault, judge)
-            self._reduced.append(reduced)
+            with self._lock:
+                self.found.known[_NOT_AGAIN] += 1
+            return
         signature = signature_of(reduced.model, reduced.fault)
         with self._lock:
             if signature in self._known:
@@ -334,8 +331,9 @@ class _Session:
         known = ((item, operations_of(item.model)) for item in list(self._reduced) if alike(item.fault, fault))
         return next((item for item, operations in known if operations and own.issuperset(operations)), None)
 
-    def _reduce(self, model: Model, inputs: list[Array], fault: Fault, judge: Judge) -> Reduced:
-        """Return the smallest model that shows the fault again in a new process; quickly, if that leads to one."""
+    def _reduce(self, model: Model, inputs: list[Array], fault: Fault, judge: Judge) -> Reduced | None:
+        """Return the smallest model that shows the fault again in a new process, quickly if that leads to one; None if
+        not even the whole model shows it again."""
         for excuses_rounding in (False, True):
             judge.excuses_rounding = excuses_rounding
             try:
@@ -343,8 +341,13 @@ class _Session:
             finally:
                 judge.excuses_rounding = True
             if judge.repeats(reduced.model, reduced.inputs, reduced.fault):
-                return reduced
-        return Reduced(model, inputs, fault)
+                break
+            if not judge.repeats(model, inputs, fault):
+                return None
+        else:
+            reduced = Reduced(model, inputs, fault)
+        self._reduced.append(reduced)
+        return reduced
 
     def _save(self) -> None:
         """Write what a later call needs to go on."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import numpy as np
 
-from ovir.building.creation import create_layer, new_constant
 from ovir.core.arrays import Array
 from ovir.debugging.engines.process import (
     EngineDiedError,
@@ -18,19 +16,14 @@ from ovir.debugging.engines.process import (
     EngineMissingError,
     UnsupportedError,
 )
-from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of
+from ovir.debugging.layerwise_run import element_type_of
 from ovir.debugging.tensor_comparison import Criterion, TensorComparison, Tolerance, root_mean_square
-from ovir.diagnostics.codes import ENGINE
-from ovir.diagnostics.diagnostic import diagnose
-from ovir.diagnostics.errors import OvirError, RunError
-from ovir.editing.constant_edits import as_constant, put_constant
+from ovir.diagnostics.errors import OvirError
 from ovir.fuzzing.divergences import reason_of_failure, reason_of_value
+from ovir.fuzzing.reference import Reference
 from ovir.fuzzing.targets import Target
-from ovir.graph.layers import Port
 from ovir.model import Model
-from ovir.ops.infrastructure import Const
 
-NOISY_RUNS = 6
 _MARGIN = 4.0
 """The errors of another engine, in units of those that are tried here."""
 
@@ -48,42 +41,6 @@ class Fault:
     tolerances: Sequence[Tolerance] = ()
     known: str | None = None
     """The known divergence that it is put down to."""
-
-
-@dataclass
-class Reference:
-    """One run in ovir."""
-
-    model: Model
-    inputs: Sequence[Array]
-    outputs: list[Array]
-    arrays: dict[Port, Array]
-    depths: Depths
-    warnings: list[str]
-    """What kernels say about values on which devices may differ."""
-    is_repeatable: bool = True
-    """Whether a second run gives the same results."""
-
-    @classmethod
-    def of(cls, model: Model, inputs: Sequence[Array]) -> Reference:
-        """Run a model; raise OvirError if it cannot be run."""
-        walk, depths = Walk(WalkPlan(model, with_constants=True), inputs), Depths()
-        arrays: dict[Port, Array] = dict(zip(model.inputs, inputs, strict=True))
-        for step in walk:
-            depths.of(step)
-            arrays.update(zip(step.layer.outputs, [array.copy() for array in step.outputs], strict=False))
-        outputs = walk.finish()
-        for layer in model.layers:
-            if isinstance(layer.operator, Const):
-                arrays[layer.outputs[0]] = layer.operator.data
-        repeatable = all(layer.operator is None or layer.operator.pure or layer.bodies for layer in model.walk())
-        is_random = any(layer.type in _RANDOM for layer in model.walk())
-        return cls(
-            model, inputs, outputs, arrays, depths, [str(x) for x in walk.diagnostics], repeatable or not is_random
-        )
-
-
-_RANDOM = ("RandomUniform", "Multinomial")
 
 
 @dataclass
@@ -105,7 +62,6 @@ class Judge:
         Raises OvirError for a model that ovir does not run, UnsupportedError for one that the target does not claim to.
         """
         start = perf_counter()
-        _require_small(model, inputs)
         try:
             reference = Reference.of(model, inputs)
         except OvirError as error:
@@ -192,7 +148,7 @@ class Judge:
         return Fault(kind, message, reference.outputs, self._tolerances(reference), known)
 
     def _warned(self, reference: Reference) -> str | None:
-        return "values on which devices may differ" if reference.warnings else None
+        return "values on which devices may differ" if reference.has_warnings else None
 
 
 _INTERNAL = "OVIR999"
@@ -210,27 +166,6 @@ def _described(found: TensorComparison) -> str:
     return f"{found.beyond} of {found.size} elements{place}{values}"
 
 
-def _require_small(model: Model, inputs: Sequence[Array]) -> None:
-    """Raise RunError for a model with a tensor that is too large to be worth a comparison."""
-    if any(not port.shape.is_static for layer in model.layers for port in layer.outputs):
-        model = model.clone()  # sizes that follow from values of inputs are known once these are constants
-        with model.editing():
-            for port, array in zip(list(model.inputs), inputs, strict=True):
-                constant = as_constant(port, array) if array.size <= _MOST_SIZES else None
-                if constant is not None:
-                    put_constant(port.layer, constant)
-                else:
-                    model.reshape({port: array.shape})
-    for layer in model.layers:
-        for port in layer.outputs:
-            if port.shape.size().lower > _MOST_ELEMENTS:
-                raise RunError(diagnose(ENGINE, f"{port.type} is too large to be compared", layer.place))
-
-
-_MOST_SIZES = 64
-_MOST_ELEMENTS = 1 << 22
-
-
 # --------------------------------------------------------------------------- rounding errors that grow
 
 
@@ -239,7 +174,7 @@ def _is_sensitive(reference: Reference, index: int, actual: Array, tolerance: To
     expected = reference.outputs[index]
     if expected.dtype.kind not in "fiub" and expected.dtype.kind != "V":
         return False
-    others = [run[index] for run in _noisy_runs(reference)]
+    others = [run[index] for run in reference.with_rounding_errors()]
     if any(other.shape != expected.shape for other in others):
         return True
     if not others:
@@ -252,51 +187,3 @@ def _is_sensitive(reference: Reference, index: int, actual: Array, tolerance: To
         allowed = _MARGIN * spread + tolerance.rtol * (np.abs(one) + root_mean_square(expected)) + tolerance.atol
         same = (one == other) | (np.isnan(one) & np.isnan(other)) | (np.abs(one - other) <= allowed)
     return not bool((stable & ~same).any())
-
-
-def _noisy_runs(reference: Reference) -> list[list[Array]]:
-    """Return the outputs of runs in which a rounding error is added to each tensor of real numbers."""
-    rng, found = np.random.default_rng(0), []
-    for _ in range(NOISY_RUNS):
-        model = reference.model.clone()
-        try:
-            with model.editing():
-                _add_noise(model, reference.model, reference.arrays, rng)
-            found.append(Reference.of(model, reference.inputs).outputs)
-        except OvirError:  # a size depends on rounding, or inference refuses what is not a constant any more
-            continue
-    return found
-
-
-def _add_noise(model: Model, original: Model, arrays: Mapping[Port, Array], rng: np.random.Generator) -> None:
-    for layer in original.layers:
-        for port in layer.outputs:
-            array, kind = arrays.get(port), port.element_type
-            if (
-                layer.type == "Const"
-                or array is None
-                or not port.readers
-                or kind.name not in _ROUNDING
-                or not array.size
-            ):
-                continue
-            wide = array.astype(np.float64)
-            ports = [x.source for x in layer.inputs] if _SUMS.fullmatch(layer.type) else []
-            inputs = [arrays[x] for x in ports if x is not None and x in arrays and arrays[x].dtype.kind == "f"]
-            terms = max((np.abs(x[np.isfinite(x)]).max(initial=0) for x in inputs), default=0.0)
-            error = _ROUNDING[kind.name] * np.where(np.isfinite(wide), np.abs(wide) + terms, 0)
-            noise = np.asarray(rng.uniform(-1, 1, wide.shape) * error)
-            constant = new_constant(
-                0, f"noise of {layer.id}.{port.index}", Const.of(np.asarray(noise).astype(array.dtype), kind)
-            )
-            own = model.layer(layer.key).outputs[port.index]
-            model.insert_after(own, create_layer("Add", [own, constant], version="opset1"))
-
-
-_ROUNDING = {"f64": 2.0**-22, "f32": 2.0**-22, "f16": 2.0**-11, "bf16": 2.0**-8}
-_SUMS = re.compile(
-    "Add|Subtract|SquaredDifference|(Floor)?Mod|CumSum|Reduce(Sum|Mean)|(Adaptive)?AvgPool|MatMul|Einsum|"
-    "(Group)?Convolution(BackpropData)?|FakeQuantize|Interpolate|MVN|BatchNormInference|GroupNormalization|"
-    "I?R?DFT|I?STFT"
-)
-"""Operations whose rounding errors depend on the size of their inputs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from math import prod
@@ -75,7 +75,7 @@ def _size_asked_for(error: Exception) -> int:
 
 def _outputs(layer: Layer, arguments: Sequence[Array]) -> Sequence[TensorType]:
     """Return the inferred types of the outputs of a layer for these arguments."""
-    infer = _inference(layer, arguments)
+    infer = inference_for(layer, arguments)
     if infer is not None:
         with suppress(Exception):  # inference may refuse what ran out of memory, and the sizes are only shown
             inferred = infer()
@@ -88,7 +88,7 @@ def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | No
 
     Layers with bodies are left out, as their inference would infer all layers of the bodies.
     """
-    infer = _inference(layer, arrays)
+    infer = inference_for(layer, arrays)
     if infer is None:
         return None
     try:
@@ -102,8 +102,8 @@ def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | No
     return None
 
 
-def _inference(layer: Layer, arrays: Sequence[Array]) -> Callable[[], TensorType | tuple[TensorType, ...]] | None:
-    """Return the operator that infers a layer for these inputs; None if it cannot be inferred for them."""
+def inference_for(layer: Layer, arrays: Sequence[Array]) -> partial[TensorType | tuple[TensorType, ...]] | None:
+    """Return the inference of a layer with the types of these inputs; None if it cannot be inferred for them."""
     if layer.operator is None or not hasattr(layer.operator, "infer") or layer.bodies:
         return None
     if len(arrays) != len(layer.inputs):

@@ -17,7 +17,9 @@ from support.processes import PATIENCE, has_ended, wait_for
 
 import ovir
 from ovir import opset13 as ops
+from ovir.debugging.candidates import Candidate
 from ovir.debugging.failure_checks import Command, status_text
+from ovir.debugging.reduce import ReductionSearch
 from ovir.graph.layers import LayerOrPort
 
 pytestmark = pytest.mark.slow
@@ -413,6 +415,23 @@ def test_it_ends_where_a_smaller_size_changes_nothing(tmp_path: Path) -> None:
         return int(any(layer.type == "MatMul" and "3" in str(layer.shape) for layer in model.layers))
 
     assert ovir.reduce(net.model(), check).complete
+
+
+def test_every_candidate_that_is_kept_is_another_model(tmp_path: Path) -> None:
+    """The 4 of the constant is needed, and no input has it."""
+    net, kept = Net(), list[bytes]()
+    net.result(net.op("Add", net.parameter("x", "3,1,2"), net.const(np.ones((4, 2), np.float32))))
+
+    def attempt(candidate: Candidate, step: str) -> bool:
+        ovir.save_model(candidate.model, tmp_path / "candidate.xml")
+        text = b"".join((tmp_path / f"candidate.{suffix}").read_bytes() for suffix in ("xml", "bin"))
+        fails = any(layer.type == "Add" and "4" in str(layer.shape) for layer in candidate.model.layers)
+        assert not fails or text not in kept, step
+        kept.extend([text] * fails)
+        return fails
+
+    ReductionSearch(Candidate(net.model()), attempt).run()
+    assert len(kept) > 1
 
 
 def test_a_difference_on_a_device_ends_at_its_layer(device: pytest.MonkeyPatch) -> None:
