@@ -96,20 +96,13 @@ _FEW_BOUNDARIES, _MANY_NUMBERS = 64, 1 << 12
 
 @fast(Bucketize, in_f32=True)
 def bucketize(op: Bucketize, binder: Binder, data: Array, buckets: Array) -> bool:
-    if not binder.is_constant(1) or not all(map(is_native, (data, buckets))) or not data.size:
+    is_counted = len(buckets) <= _FEW_BOUNDARIES and data.size >= _MANY_NUMBERS and data.dtype == buckets.dtype
+    if not is_counted or not binder.is_constant(1) or not is_native(data):
         return False
     views = coalesced(data, binder.output(order=memory_order(data)))
     parts = parts_of(views, max(min(data.size // HEAVY, threads()), 1))
-    is_counted = len(buckets) <= _FEW_BOUNDARIES and data.size >= _MANY_NUMBERS and data.dtype == buckets.dtype
-    find = _count_boundaries if is_counted else _search
-    call_shares(binder, [[(find, (x, buckets, op.with_right_bound, out))] for x, out in parts])
+    call_shares(binder, [[(_count_boundaries, (x, buckets, op.with_right_bound, out))] for x, out in parts])
     return True
-
-
-def _search(x: Array, buckets: Array, right: bool, out: Array) -> None:
-    np.copyto(out, np.searchsorted(buckets, x, "left" if right else "right"), "unsafe")
-    if right:
-        np.copyto(out, 0, where=x != x)  # no boundary is less than NaN
 
 
 def _count_boundaries(x: Array, buckets: Array, right: bool, out: Array) -> None:

@@ -106,8 +106,6 @@ _CELLS = 1 << 16
 """Pairs of candidates compared at a time."""
 _BLOCK = 128
 """Candidates of a row that are compared with each other at a time."""
-_FEW, _FEW_PAIRS = 64, 256
-"""Undecided candidates that are decided one by one, and pairs that exclude each other that are read one by one."""
 _EARLIER = np.tri(_BLOCK, k=-1, dtype=np.bool_)
 
 
@@ -158,7 +156,6 @@ def _apart(grid: Array, exists: Array, most: int, overlaps: Overlaps, limits: Ar
             if not alive.any():
                 break
             alive &= ~_excluded(block, before, taken, overlaps, limits)
-            block, alive = _shortened(block, alive)
         overlap = overlaps(block, block)
         chosen = _chosen(overlap, alive, limits) if limits.ndim == 0 else _chosen_by(overlap, alive, limits, taken)
         is_last = start + _BLOCK >= length
@@ -186,63 +183,31 @@ def _excluded(block: Array, before: Array, taken: Array, overlaps: Overlaps, lim
     return excluded
 
 
-def _shortened(block: Array, alive: Array) -> tuple[Array, Array]:
-    """Return a block without the candidates that are not alive, except where rows differ in length."""
-    counts = alive.sum(axis=1, keepdims=True)
-    width = int(counts.max())
-    if width == block.shape[1]:
-        return block, alive
-    order = np.argsort(~alive, axis=1, kind="stable")[:, :width]
-    return block[np.arange(len(block))[:, np.newaxis], order], np.arange(width) < counts
-
-
 def _chosen(overlap: Array, alive: Array, limit: Array) -> Array:
     """Return the mask of the candidates [R, n] that are kept, given how they overlap earlier ones [R, n, n].
 
-    Candidates that overlap no earlier one are kept. In each round, those that overlap a kept one are dropped, and
-    then those that overlap no undecided one are kept. The last few are decided one by one. Sets of candidates are bits.
+    Candidates that overlap no earlier one are kept; the others are decided one by one. Sets of candidates are bits.
     """
     length = alive.shape[1]
     excluding = overlap > limit
     excluding &= _EARLIER[:length, :length]
-    if np.count_nonzero(excluding) <= _FEW_PAIRS:
-        return _chosen_of_pairs(excluding, alive)
     undecided = excluding.any(axis=2)
     undecided &= alive
     kept: Array = alive ^ undecided
-    count = np.count_nonzero(undecided)
-    sets = _bits(excluding) if count else excluding
-    while count > _FEW:
-        undecided &= ~(sets & _bits(kept)[:, np.newaxis]).any(axis=2)
-        free = undecided & ~(sets & _bits(undecided)[:, np.newaxis]).any(axis=2)
-        kept |= free
-        undecided ^= free
-        count = np.count_nonzero(undecided)
-    if count:
-        members = [int.from_bytes(bits.tobytes(), "little") for bits in _bits(kept)]
-        rows, columns = undecided.nonzero()
-        for row, column, others in zip(rows.tolist(), columns.tolist(), sets[rows, columns], strict=True):
-            if not members[row] & int.from_bytes(others.tobytes(), "little"):
-                members[row] |= 1 << column
-                kept[row, column] = True
+    rows, columns = undecided.nonzero()
+    others, of_rows = (_numbers(sets) for sets in (excluding[rows, columns], kept))
+    for row, column, other in zip(rows.tolist(), columns.tolist(), others, strict=True):
+        if not of_rows[row] & other:
+            of_rows[row] |= 1 << column
+            kept[row, column] = True
     return kept
 
 
-def _chosen_of_pairs(excluding: Array, alive: Array) -> Array:
-    """Return the mask of the candidates [R, n] that are kept, given the pairs [R, n, n] that exclude each other."""
-    length = alive.shape[1]
-    kept = alive.ravel().tolist()
-    pairs = excluding.ravel().nonzero()[0]
-    numbers = pairs // length
-    earlier = pairs - (numbers - numbers // length) * length
-    for number, other in zip(numbers.tolist(), earlier.tolist(), strict=True):
-        if kept[other]:
-            kept[number] = False
-    return np.array(kept, bool).reshape(alive.shape)
-
-
-def _bits(sets: Array) -> Array:
-    return np.packbits(sets, axis=-1, bitorder="little")
+def _numbers(sets: Array) -> list[int]:
+    """Return sets [k, n] as numbers whose bits tell which of n elements they have."""
+    bits = np.packbits(sets, axis=1, bitorder="little")
+    held, width = bits.tobytes(), bits.shape[1]
+    return [int.from_bytes(held[i : i + width], "little") for i in range(0, len(held), width)]
 
 
 def _chosen_by(overlap: Array, alive: Array, limits: Array, taken: Array) -> Array:

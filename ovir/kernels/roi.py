@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -21,6 +22,8 @@ _FETCHED = 1 << 18
 _CHOSEN = 1 << 18
 # Pixels chosen for regions that are pooled together although some need fewer samples than others.
 _TOGETHER = 1 << 14
+# The largest number of neighbors whose crossing is kept.
+_KEPT = 1 << 14
 
 
 def pixel_rows(planes: Array) -> Array:
@@ -123,13 +126,12 @@ def equal_groups(*keys: Array) -> list[Array]:
     return np.split(order, np.flatnonzero(changes) + 1) if len(order) else []
 
 
-def parts_of(groups: Sequence[Array], pixels: Sequence[int]) -> list[Array]:
-    """Return the parts of groups that are pooled at a time; ``pixels`` counts the pixels per member of each group."""
-    parts = []
+def pool_groups(pool: Callable[[Array], object], groups: Sequence[Array], pixels: Sequence[int]) -> None:
+    """Call ``pool(members)`` on parts of each group; ``pixels`` counts the pixels per member of each group."""
     for group, count in zip(groups, pixels, strict=True):
         step = max(_CHOSEN // max(count, 1), 1)
-        parts += [group[i : i + step] for i in range(0, len(group), step)]
-    return parts
+        for i in range(0, len(group), step):
+            pool(group[i : i + step])
 
 
 # --------------------------------------------------------------------------- regions cut into bins
@@ -150,7 +152,6 @@ class SampledRegions:
     size: Array
     samples: Array
     bins: tuple[int, int]
-    pooling: Pooling
     turn: Turn | None = None
 
     def pool(self, pixels: Array, height: int, width: int, out: Array, *, largest: bool = False) -> None:
@@ -183,7 +184,7 @@ class SampledRegions:
             out[members] = pooled.reshape(len(members), bins, channels)
 
         taken = [int(self.samples[group].max(axis=0).prod()) * bins * 4 for group in groups]
-        self.pooling.pool_groups(pool, groups, taken, channels)
+        pool_groups(pool, groups, taken)
 
     def _neighbors(self, members: Array, height: int, width: int) -> Neighbors:
         """Return the neighbors of all samples, [members, bins, bins, samples, samples, 4], y before x.
@@ -193,7 +194,7 @@ class SampledRegions:
         counts = self.samples[members]
         most = counts.max(axis=0).tolist()
         places = self._places(members, counts, most)
-        axes, _, within = self.pooling.layout(*self.bins, *most)
+        axes, _, within = layout(*self.bins, *most)
         exists = None if (counts == most).all() else within < counts[:, axes]
         first = self.images[members] * (height * width)
         if self.turn is None:
@@ -203,7 +204,8 @@ class SampledRegions:
             inside = inside if exists is None else inside & exists
             weight = around.weight * inside[..., np.newaxis]
             end = self.bins[0] * most[0]
-            rows, columns = self.pooling.crossing(*self.bins, *most)
+            cross = crossing if 4 * prod(self.bins) * prod(most) <= _KEPT else crossing.__wrapped__
+            rows, columns = cross(*self.bins, *most)
             row, column = (
                 values.reshape(len(members), -1) for values in (around.index[:, :end], around.index[:, end:])
             )
@@ -233,7 +235,7 @@ class SampledRegions:
 
     def _places(self, members: Array, counts: Array, most: Sequence[int]) -> Array:
         """Return the positions of the samples, first those along y and then those along x, [members, all]."""
-        axes, bins, within = self.pooling.layout(*self.bins, *most)
+        axes, bins, within = layout(*self.bins, *most)
         number = self.size.dtype.type
         step = (self.size[members] / np.array(self.bins, number))[:, axes]
         counts = counts[:, axes]
@@ -242,6 +244,7 @@ class SampledRegions:
         return places
 
 
+@lru_cache(maxsize=16)
 def layout(rows: int, columns: int, along_y: int, along_x: int) -> tuple[Array, Array, Array]:
     """Return axis, bin and number within the bin of each sample: first those along y, then those along x."""
     numbers = [np.divmod(np.arange(bins * samples), samples) for bins, samples in ((rows, along_y), (columns, along_x))]
@@ -249,6 +252,7 @@ def layout(rows: int, columns: int, along_y: int, along_x: int) -> tuple[Array, 
     return np.repeat([0, 1], [rows * along_y, columns * along_x]), bins, within
 
 
+@lru_cache(maxsize=64)
 def crossing(rows: int, columns: int, along_y: int, along_x: int) -> tuple[Array, Array]:
     """Return for each neighbor of each sample, in order, the number of its row and of its column: pixels along an axis
     are counted bin by bin, and in each bin sample by sample, two for each."""
@@ -289,68 +293,54 @@ def _pixels_of_boxes(first: Array, heights: Array, widths: Array, width: int) ->
     return first[:, np.newaxis] + places.reshape(shape), counted.reshape(shape)
 
 
-# --------------------------------------------------------------------------- steps of pooling
+# --------------------------------------------------------------------------- pooling of places and boxes
 
 
-class Pooling:
-    """The steps that operations on regions share."""
+def pool_places(places: Callable[[Array], Neighbors], taps: int, pixels: Array, out: Array) -> None:
+    """Compute out[region, *bin] = the sum over the ``taps`` positions of each bin.
 
-    layout = staticmethod(layout)
-    crossing = staticmethod(crossing)
+    ``places`` maps indices of regions to their neighbors, with axes for region, bins, taps and the four pixels.
+    """
+    regions, *bins, channels = out.shape
 
-    def pool_groups(
-        self, pool: Callable[[Array], object], groups: Sequence[Array], pixels: Sequence[int], channels: int
-    ) -> None:
-        """Call ``pool(members)`` on parts of each group; ``pixels`` counts the pixels per member."""
-        for part in parts_of(groups, pixels):
-            pool(part)
+    def pool(members: Array) -> None:
+        around = places(members).reshape(len(members) * prod(bins), taps * 4)
+        sums = np.empty((len(around.index), channels), pixels.dtype)
+        add_rows(pixels, around.index, around.weight, sums)
+        out[members] = sums.reshape(len(members), *bins, channels)
 
-    def pool_places(self, places: Callable[[Array], Neighbors], taps: int, pixels: Array, out: Array) -> None:
-        """Compute out[region, *bin] = the sum over the ``taps`` positions of each bin.
+    pool_groups(pool, [np.arange(regions)], [prod(bins) * taps * 4])
 
-        ``places`` maps indices of regions to their neighbors, with axes for region, bins, taps and the four pixels.
-        """
-        regions, *bins, channels = out.shape
 
-        def pool(members: Array) -> None:
-            around = places(members).reshape(len(members) * prod(bins), taps * 4)
-            sums = np.empty((len(around.index), channels), pixels.dtype)
-            add_rows(pixels, around.index, around.weight, sums)
-            out[members] = sums.reshape(len(members), *bins, channels)
+def pool_boxes(planes: Array, rows: Span, columns: Span, width: int, pixels: Array, out: Array, *, mean: bool) -> None:
+    """Compute out[region, row, column] = the mean or else the largest of the pixels of each bin, 0 without pixels.
 
-        self.pool_groups(pool, [np.arange(regions)], [prod(bins) * taps * 4], channels)
+    ``planes`` holds for each bin (or region) the number of the first pixel of its plane; ``width`` is the plane's
+    width.
+    """
+    heights = (rows.stop - rows.start)[:, :, np.newaxis]
+    widths = (columns.stop - columns.start)[:, np.newaxis, :]
+    first = planes + rows.start[:, :, np.newaxis] * width + columns.start[:, np.newaxis, :]
+    first, heights, widths = (np.broadcast_to(a, out.shape[:3]).reshape(-1) for a in (first, heights, widths))
+    bins = out.reshape(-1, out.shape[3])
+    bins[...] = 0
+    filled = ((heights > 0) & (widths > 0)).nonzero()[0]
+    if not filled.size:
+        return
+    groups = [filled]
+    if filled.size * int(heights.max()) * int(widths.max()) > _TOGETHER:
+        groups = [filled[group] for group in equal_groups(heights[filled], widths[filled])]
 
-    def pool_boxes(
-        self, planes: Array, rows: Span, columns: Span, width: int, pixels: Array, out: Array, *, mean: bool
-    ) -> None:
-        """Compute out[region, row, column] = the mean or else the largest of the pixels of each bin, 0 without pixels.
+    def pool(members: Array) -> None:
+        index, counted = _pixels_of_boxes(first[members], heights[members], widths[members], width)
+        pooled = np.empty((len(members), pixels.shape[1]), pixels.dtype)
+        if mean:
+            weight = counted.astype(pixels.dtype)
+            add_rows(pixels, index, weight, pooled)
+            pooled /= weight.sum(axis=1, keepdims=True)
+        else:
+            largest_rows(pixels, index, pooled)
+        bins[members] = pooled
 
-        ``planes`` holds for each bin (or region) the number of the first pixel of its plane; ``width`` is the plane's
-        width.
-        """
-        heights = (rows.stop - rows.start)[:, :, np.newaxis]
-        widths = (columns.stop - columns.start)[:, np.newaxis, :]
-        first = planes + rows.start[:, :, np.newaxis] * width + columns.start[:, np.newaxis, :]
-        first, heights, widths = (np.broadcast_to(a, out.shape[:3]).reshape(-1) for a in (first, heights, widths))
-        bins = out.reshape(-1, out.shape[3])
-        bins[...] = 0
-        filled = ((heights > 0) & (widths > 0)).nonzero()[0]
-        if not filled.size:
-            return
-        groups = [filled]
-        if filled.size * int(heights.max()) * int(widths.max()) > _TOGETHER:
-            groups = [filled[group] for group in equal_groups(heights[filled], widths[filled])]
-
-        def pool(members: Array) -> None:
-            index, counted = _pixels_of_boxes(first[members], heights[members], widths[members], width)
-            pooled = np.empty((len(members), pixels.shape[1]), pixels.dtype)
-            if mean:
-                weight = counted.astype(pixels.dtype)
-                add_rows(pixels, index, weight, pooled)
-                pooled /= weight.sum(axis=1, keepdims=True)
-            else:
-                largest_rows(pixels, index, pooled)
-            bins[members] = pooled
-
-        sizes = [int(heights[group].max() * widths[group].max()) for group in groups]
-        self.pool_groups(pool, groups, sizes, pixels.shape[1])
+    sizes = [int(heights[group].max() * widths[group].max()) for group in groups]
+    pool_groups(pool, groups, sizes)

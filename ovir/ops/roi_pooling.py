@@ -9,7 +9,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import as_computed, compute_dtype, stored
-from ovir.kernels.roi import Neighbors, Span, neighbors, pixel_rows
+from ovir.kernels.roi import Neighbors, Span, neighbors, pixel_rows, pool_boxes, pool_places
 from ovir.kernels.rounding import as_index, round_half_away
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.regions import RegionBase
@@ -57,7 +57,7 @@ class RoiPoolingBase(RegionBase):
             inside = (rows >= 0) & (rows <= height - 1) & (columns >= 0) & (columns <= width - 1)
             return neighbors(rows, columns, height, width, inside, planes[members])
 
-        self.pooling.pool_places(places, taps, pixels, pooled)
+        pool_places(places, taps, pixels, pooled)
 
 
 # --------------------------------------------------------------------------- ROIPooling
@@ -122,7 +122,7 @@ class ROIPooling(RoiPoolingBase):
             spans.append(Span.within(size[axis], *(first[:, axis, np.newaxis] + cut for cut in cuts)))
         planes = images.reshape(-1, 1, 1) * (size[0] * size[1])
         rows, columns = spans
-        self.pooling.pool_boxes(planes, rows, columns, size[1], pixels, pooled, mean=False)
+        pool_boxes(planes, rows, columns, size[1], pixels, pooled, mean=False)
 
     def _pool_places(
         self, pixels: Array, size: tuple[int, ...], images: Array, start: Array, end: Array, pooled: Array
@@ -209,7 +209,7 @@ class PSROIPooling(RoiPoolingBase):
         bin_numbers = np.arange(group**2).reshape(group, group)
         first = (images.reshape(-1, 1, 1) * group**2 + bin_numbers) * (height * width)
         rows, columns = spans
-        self.pooling.pool_boxes(first, rows, columns, width, pixel_rows(planes), pooled, mean=True)
+        pool_boxes(first, rows, columns, width, pixel_rows(planes), pooled, mean=True)
 
     def _pool_bilinear(self, data: Array, images: Array, start: Array, end: Array, pooled: Array) -> None:
         count, _, height, width = data.shape
@@ -344,4 +344,4 @@ class DeformablePSROIPooling(RoiPoolingBase):
             number_valid = valid.sum(axis=(-2, -1), keepdims=True)[..., np.newaxis]
             return Neighbors(around.index, around.weight / np.maximum(number_valid, 1).astype(rows.dtype))
 
-        self.pooling.pool_places(places, taps[0] * taps[1], pixels, pooled)
+        pool_places(places, taps[0] * taps[1], pixels, pooled)

@@ -3,24 +3,18 @@
 import numpy as np
 import pytest
 
-from ovir.fast.regions import SharedPooling
 from ovir.kernels.roi import (
-    Pooling,
     Span,
     add_rows,
     equal_groups,
     largest_rows,
     largest_sums,
     neighbors,
+    pool_boxes,
+    pool_groups,
 )
 
 rng = np.random.default_rng(8)
-
-
-@pytest.fixture(params=[Pooling, SharedPooling])
-def pooling(request: pytest.FixtureRequest) -> Pooling:
-    made: Pooling = request.param()
-    return made
 
 
 @pytest.mark.parametrize("channels", [1, 5, 1 << 17])
@@ -46,9 +40,9 @@ def test_groups_of_equal_keys() -> None:
     assert equal_groups(first[:0], second[:0]) == []
 
 
-def test_groups_are_pooled_in_parts(pooling: Pooling) -> None:
+def test_groups_are_pooled_in_parts() -> None:
     seen: list[list[int]] = []
-    pooling.pool_groups(lambda part: seen.append(part.tolist()), [np.arange(5), np.arange(5, 7)], [1 << 17, 1 << 30], 1)
+    pool_groups(lambda part: seen.append(part.tolist()), [np.arange(5), np.arange(5, 7)], [1 << 17, 1 << 30])
     assert seen == [[0, 1], [2, 3], [4], [5], [6]]
 
 
@@ -65,12 +59,12 @@ def test_neighbors_of_places() -> None:
     assert found.weight.tolist() == [[0.75, 0, 0.25, 0], [0.5, 0.5, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
 
 
-def test_boxes_of_pixels(pooling: Pooling) -> None:
+def test_boxes_of_pixels() -> None:
     pixels = np.arange(12, dtype=np.float32)[:, np.newaxis]  # 3 rows of 4
     rows = Span.within(3, np.array([[0, 1]]), np.array([[2, 1]]))
     columns = Span.within(4, np.array([[-5, 2.0]]), np.array([[2, np.nan]]))
     out = np.empty((1, 2, 2, 1), np.float32)
-    pooling.pool_boxes(np.zeros((1, 1, 1), np.intp), rows, columns, 4, pixels, out, mean=True)
+    pool_boxes(np.zeros((1, 1, 1), np.intp), rows, columns, 4, pixels, out, mean=True)
     assert out[0, :, :, 0].tolist() == [[2.5, 0], [0, 0]]
-    pooling.pool_boxes(np.zeros((1, 1, 1), np.intp), rows, columns, 4, pixels, out, mean=False)
+    pool_boxes(np.zeros((1, 1, 1), np.intp), rows, columns, 4, pixels, out, mean=False)
     assert out[0, :, :, 0].tolist() == [[5, 0], [0, 0]]

@@ -7,7 +7,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.kernels.precision import to_integers
-from ovir.kernels.roi import Pooling, SampledRegions, Turn
+from ovir.kernels.roi import SampledRegions, Turn
 from ovir.ops.base.operator import Operator
 
 # If the number of samples follows the region's size, a huge region would take unlimited memory.
@@ -18,9 +18,6 @@ class RegionBase(Operator):
     """Base of operations on regions, given as rows of numbers, of feature maps [images, channels, rows, columns]."""
 
     bounded = False
-
-    pooling = Pooling()
-    """The steps that these operations share, which their fast kernel replaces."""
 
     def require_numbers(self, name: str, shape: PartialShape, count: int) -> None:
         """Raise unless a tensor has, or may have, ``count`` numbers for each region."""
@@ -46,7 +43,7 @@ class RegionBase(Operator):
     ) -> SampledRegions:
         """Return regions with ``ratio`` samples per bin on each axis; 0 means the length of the bin, rounded up."""
         if ratio and ratio * ratio * bins[0] * bins[1] <= _MAX_SAMPLES:
-            return SampledRegions(images, start, size, np.full(size.shape, ratio, np.intp), bins, self.pooling, turn)
+            return SampledRegions(images, start, size, np.full(size.shape, ratio, np.intp), bins, turn)
         lengths = np.full(size.shape, ratio, np.float64) if ratio else np.ceil(size / np.array(bins, size.dtype))
         lengths = np.where((lengths > 0).all(axis=1, keepdims=True), lengths, 0)
         counts = lengths.astype(np.float64).prod(axis=1) * bins[0] * bins[1]
@@ -56,4 +53,4 @@ class RegionBase(Operator):
             message = "region {} of size {} needs {:.3g} samples, but at most {} are allowed"
             self.fail(message.format(first, size[first].tolist(), counts[first], _MAX_SAMPLES))
         samples = lengths.astype(np.intp)
-        return SampledRegions(images, start, size, samples, bins, self.pooling, turn)
+        return SampledRegions(images, start, size, samples, bins, turn)
