@@ -122,11 +122,10 @@ def reduce(
     function = Command(check, timeout) if isinstance(check, str) else check
     name = check if isinstance(check, str) else getattr(check, "__qualname__", type(check).__name__)
     with _folder(work) as folder:
-        runs = _Runs(function, Answers(f"{timeout} {name}", None if work is None else folder), folder, max_runs)
-        found = Reduction(whole, runs.status_of_whole(whole, status), count(whole), count(whole), runs.count)
-        runs.require_attention(whole, found.status)
-        found.runs = runs.count
-        reducer = _Reducer(found, runs, progress)
+        found = Reduction(whole, 0, count(whole), count(whole), 0)
+        answers = Answers(f"{timeout} {name}", None if work is None else folder)
+        reducer = _Reducer(found, function, answers, folder, max_runs, progress)
+        reducer.begin(status)
         search = ReductionSearch(Candidate(whole.clone(), given=given, seed=seed), reducer.attempt)
         try:
             search.run()
@@ -160,21 +159,30 @@ class _OutOfRunsError(Exception):
     """All runs that are allowed have been used."""
 
 
-class _Runs:
-    """Runs the check on models, and keeps its answers."""
+class _Reducer:
+    """Runs the check on models, keeps its answers, and updates the result."""
 
-    def __init__(self, check: Check, answers: Answers, folder: Path, most: int | None) -> None:
-        self.count = 0
-        self.candidate = folder / "candidate.xml"
-        self.best = folder / "best.xml"
+    def __init__(
+        self,
+        found: Reduction,
+        check: Check,
+        answers: Answers,
+        folder: Path,
+        most: int | None,
+        progress: ReductionProgress | None,
+    ) -> None:
+        self._found = found
         self._check = check
         self._answers = answers
+        self._candidate, self._best = folder / "candidate.xml", folder / "best.xml"
         self._most = most
-        self._key = self._best_key = ""
+        self._progress = progress
+        self._best_key = ""
 
-    def status_of_whole(self, model: Model, wanted: int | None) -> int:
-        """Return the status to look for; raise InputError if the check cannot be used."""
-        save_model(model, self.candidate)
+    def begin(self, wanted: int | None) -> None:
+        """Find the status to look for; raise InputError if the check cannot be used."""
+        whole = self._found.model
+        save_model(whole, self._candidate)
         first, second = self._run(), self._run()
         if first != second:
             both = f"{status_text(first)}, then {status_text(second)}"
@@ -192,17 +200,14 @@ class _Runs:
             raise InputError.usage(
                 f"the check gives status 0 for the whole model: there is no failure to look for{printed}", hint=hint
             )
-        self._best_key = self._answers.key(self.candidate)
-        return first
-
-    def require_attention(self, model: Model, wanted: int) -> None:
-        """Raise InputError if the check has the wanted status for a model that returns its inputs, too."""
-        if not model.inputs or not count(model):
+        self._found.status = first
+        self._best_key = self._answers.key(self._candidate)
+        if not whole.inputs or not self._found.layers:
             return
-        save_model(model.extract(inputs=list(model.inputs), outputs=list(model.inputs)), self.candidate)
-        if self._run() == wanted:
+        save_model(whole.extract(inputs=list(whole.inputs), outputs=list(whole.inputs)), self._candidate)
+        if self._run() == first:
             raise InputError.usage(
-                f"the check gives {status_text(wanted)} even for a model without layers, so it does not look at what "
+                f"the check gives {status_text(first)} even for a model without layers, so it does not look at what "
                 f"the model computes{self._printed()}",
                 hint="a check needs one status for the failure and another one for all else, such as wrong usage",
             )
@@ -211,49 +216,16 @@ class _Runs:
         line = self._check.last_line if isinstance(self._check, Command) else ""
         return f"; it prints: {line}" if line else ""
 
-    def status(self, model: Model) -> int | None:
-        """Return the status of a candidate, which is run unless the answer is known; None for the best model again."""
-        save_model(model, self.candidate)
-        self._key = self._answers.key(self.candidate)
-        if self._key == self._best_key:
-            return None
-        known = self._answers.get(self._key)
-        if known is None:
-            known = self._run()
-            self._answers.set(self._key, known)
-        return known
-
-    def keep(self) -> None:
-        """Keep the files of the last candidate as the best model so far."""
-        self._best_key = self._key
-        for suffix in (".xml", ".bin"):
-            self.candidate.with_suffix(suffix).replace(self.best.with_suffix(suffix))
-
-    def _run(self) -> int:
-        if self._most is not None and self.count >= self._most:
-            raise _OutOfRunsError
-        self.count += 1
-        status = self._check(os.fspath(self.candidate))
-        if isinstance(status, bool) or not isinstance(status, int):
-            raise InputError.usage(f"the check must return an integer, got {status!r}")
-        return status
-
-
-class _Reducer:
-    """Updates the result while candidates are tried."""
-
-    def __init__(self, found: Reduction, runs: _Runs, progress: ReductionProgress | None) -> None:
-        self._found = found
-        self._runs = runs
-        self._progress = progress
-
     def attempt(self, candidate: Candidate, step: str) -> bool:
         """Check a candidate; return whether it has the wanted status, and is the best one so far then."""
         found = self._found
-        is_as_good = self._runs.status(candidate.model) == found.status
-        found.runs = self._runs.count
+        save_model(candidate.model, self._candidate)
+        key = self._answers.key(self._candidate)
+        is_as_good = key != self._best_key and self._status(key) == found.status
         if is_as_good:
-            self._runs.keep()
+            self._best_key = key
+            for suffix in (".xml", ".bin"):
+                self._candidate.with_suffix(suffix).replace(self._best.with_suffix(suffix))
             found.model, found.layers = candidate.model, count(candidate.model)
             if found.steps and found.steps[-1].name == step:
                 found.steps.pop()
@@ -261,6 +233,23 @@ class _Reducer:
         if self._progress is not None:
             self._progress(found, step)
         return is_as_good
+
+    def _status(self, key: str) -> int:
+        """Return the status of the saved candidate, which is run unless the answer is known."""
+        known = self._answers.get(key)
+        if known is None:
+            known = self._run()
+            self._answers.set(key, known)
+        return known
+
+    def _run(self) -> int:
+        if self._most is not None and self._found.runs >= self._most:
+            raise _OutOfRunsError
+        self._found.runs += 1
+        status = self._check(os.fspath(self._candidate))
+        if isinstance(status, bool) or not isinstance(status, int):
+            raise InputError.usage(f"the check must return an integer, got {status!r}")
+        return status
 
 
 # --------------------------------------------------------------------------- the search

@@ -21,6 +21,7 @@ from ovir.graph.constant_layers import all_constant_layers, constant_layers
 from ovir.graph.layers import Layer, Port
 from ovir.model import Model
 from ovir.ops.infrastructure import Const
+from ovir.runtime.listeners import Listener
 from ovir.runtime.plan import applied_operator
 
 KINDS = ("nan", "inf", "overflow", "denormal")
@@ -267,7 +268,7 @@ class _Folded:
     constants: Sequence[WatchedConstant] = ()
 
 
-class Watch:
+class Watch(Listener):
     """Look for values in the results of all layers, those in bodies included.
 
     ``Watch("nan,inf,overflow:f16,denormal:f16")`` is given to a run as ``compiled(inputs, listeners=[watch])``.
@@ -365,9 +366,6 @@ class Watch:
             self._examine_folded(source, None)
         with_nan = {name for name, what in self.inputs if what == "nan"}
         self._spoiled = _dependents(port.layer for port in model.inputs if port.any_name in with_nan)
-
-    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
-        """Do nothing before a layer."""
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Handle a layer that has run; one with bodies has no results of its own."""

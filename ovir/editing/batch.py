@@ -23,7 +23,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
 from ovir.diagnostics.wording import plural
 from ovir.editing.constant_edits import remove_unread
-from ovir.editing.keys import refuse
+from ovir.editing.keys import read_by, refuse
 from ovir.editing.layer_edits import insert_before, replace
 from ovir.editing.preprocessing import recorded_layout
 from ovir.editing.proof import ProvenEdit, proven
@@ -464,11 +464,11 @@ class Fitting(StrictEngine):
         found = _size(source, axis, k if size is None else size, k)
         if str(port.element_type) != "i64":
             found = create_layer("Convert", [found], {"destination_type": port.element_type}, version="opset1")
-        return create_layer("ScatterUpdate", [_fed(port), np.array([place]), found, np.array(0)], version="opset3")
+        return create_layer("ScatterUpdate", [read_by(port), np.array([place]), found, np.array(0)], version="opset3")
 
     def _repeated(self, port: Port, axis: int, source: Port, own: int) -> Layer:
         """Return the layer that repeats the data of one item for each item."""
-        size, data = self._before.get(port, port.shape)[axis].lower, [_fed(port)]
+        size, data = self._before.get(port, port.shape)[axis].lower, [read_by(port)]
         if self._old > 1:
             ends = [np.array([value]) for value in (0, size // self._old, 1, axis)]
             data = [create_layer("Slice", [*data, *ends], version="opset8").outputs[0]]
@@ -481,7 +481,7 @@ class Fitting(StrictEngine):
         for index, new in repair:
             port = layer.inputs[index]
             if isinstance(new.operator, Const):
-                graph, old = owner_of(layer), _fed(port)
+                graph, old = owner_of(layer), read_by(port)
                 graph.add_layer(new)
                 graph.connect(new.outputs[0], port)
                 remove_unread(graph, [old])
@@ -490,14 +490,9 @@ class Fitting(StrictEngine):
         self._changed[layer] = None
 
 
-def _fed(port: Port) -> Port:
-    assert port.source is not None
-    return port.source
-
-
 def _size(source: Port, axis: int, factor: int, divisor: int) -> Layer:
     """Return the layer that computes ``factor / divisor`` times a size of a tensor, as a list of one number."""
-    shape = create_layer("ShapeOf", [source if source.is_output else _fed(source)], version="opset3")
+    shape = create_layer("ShapeOf", [read_by(source)], version="opset3")
     found = create_layer("Gather", [shape, np.array([axis]), np.array(0)], version="opset8")
     if factor != divisor and divisor != 1:
         found = create_layer("Divide", [found, np.array([divisor])], version="opset1")

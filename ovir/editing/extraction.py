@@ -7,7 +7,7 @@ from typing import Generic, TypeVar, cast
 
 from ovir.building.creation import new_parameter, new_result
 from ovir.diagnostics.errors import InputError, ModelError
-from ovir.editing.keys import TensorKeys, find_tensors, refuse
+from ovir.editing.keys import TensorKeys, find_tensors, read_by, refuse
 from ovir.editing.transaction import infer_edited, owner_of, with_types
 from ovir.graph.connections import set_scopes
 from ovir.graph.copies import copied
@@ -89,8 +89,7 @@ class _Needed:
         found, _ = trace_back([end], lambda port: port not in self._cut and port.layer not in self.layers)
         for layer in found:
             for port in layer.inputs:
-                if port.source is None:
-                    refuse(f"input {port.index} of this layer has no source", layer)
+                read_by(port)
         parameters = (layer for layer in found if layer.type == "Parameter")
         return set(found), None if self._is_open else next(parameters, None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, TypeAlias, TypeGuard, cast
 
 from ovir.diagnostics.diagnostic import Place
@@ -65,11 +65,12 @@ def _tensors_of(model: LayerGraph, key: TensorKey, names: Mapping[str, Port]) ->
     """Return the output ports that a key stands for: at least one. Tensor names come before names of layers."""
     if isinstance(key, Port):
         find_layer(model, key.layer)
-        return [_read_by(key)]
+        return [read_by(key)]
     if isinstance(key, Layer):
         return _outputs_of(find_layer(model, key))
     if _is_pair(key):
-        return [_output(find_layer(model, key[0]), key[1])]
+        layer = find_layer(model, key[0])
+        return [_port(layer, _outputs_of(layer), key[1], "output")]
     if not isinstance(key, str):
         _refuse_key(model, key)
     return [names[key]] if key in names else _outputs_of(_layer_named(model, key))
@@ -111,11 +112,8 @@ def _inputs_of(model: LayerGraph, key: InputKey) -> list[Port]:
             hint = "an input is given as a port, as (layer, position of the input), or by the name of its layer"
             raise InputError.usage(f"expected an input, got {key!r}", Place(model.path), hint=hint)
         return list(find_layer(model, key).inputs)
-    layer, index = find_layer(model, key[0]), key[1]
-    if not 0 <= index < len(layer.inputs):
-        message = f"the layer has no input {index}: it has {plural(len(layer.inputs), 'input')}, counted from 0"
-        raise NotFoundError.usage(message, layer.place)
-    return [layer.inputs[index]]
+    layer = find_layer(model, key[0])
+    return [_port(layer, layer.inputs, key[1], "input")]
 
 
 def _as_list(keys: object, kind: str, names: str, end: str) -> list[object]:
@@ -134,21 +132,20 @@ def _is_pair(key: object) -> TypeGuard[tuple[LayerKey, int]]:
 
 def _outputs_of(layer: Layer) -> list[Port]:
     if layer.type == "Result" and layer.inputs:
-        return [_read_by(layer.inputs[0])]
+        return [read_by(layer.inputs[0])]
     if not layer.outputs:
         refuse("the layer has no outputs", layer)
     return list(layer.outputs)
 
 
-def _output(layer: Layer, index: int) -> Port:
-    outputs = _outputs_of(layer)
-    if not 0 <= index < len(outputs):
-        message = f"the layer has no output {index}: it has {plural(len(outputs), 'output')}, counted from 0"
+def _port(layer: Layer, ports: Sequence[Port], index: int, end: str) -> Port:
+    if not 0 <= index < len(ports):
+        message = f"the layer has no {end} {index}: it has {plural(len(ports), end)}, counted from 0"
         raise NotFoundError.usage(message, layer.place)
-    return outputs[index]
+    return ports[index]
 
 
-def _read_by(port: Port) -> Port:
+def read_by(port: Port) -> Port:
     """Return an output port; for an input port, the one that feeds it."""
     if port.is_output:
         return port

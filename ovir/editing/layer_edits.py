@@ -23,12 +23,14 @@ from ovir.editing.keys import (
     find_readers,
     find_tensor,
     find_tensors,
+    read_by,
     refuse,
 )
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, separate
 from ovir.graph.names import free_name
+from ovir.lowering.decompose import new_layers
 
 
 def replace(model: LayerGraph, layer: LayerKey, new: Layer) -> Layer:
@@ -60,9 +62,7 @@ def insert_after(
 def insert_before(model: LayerGraph, port: InputKey, layer: Layer, others: TensorKeys) -> Layer:
     """Insert a layer before an input; see ``Model.insert_before``."""
     target = find_input(model, port)
-    if target.source is None:
-        refuse(f"input {target.index} of this layer has no source", target.layer)
-    return _insert(model, target.source, layer, find_tensors(model, others, repeated=True), [target])
+    return _insert(model, read_by(target), layer, find_tensors(model, others, repeated=True), [target])
 
 
 def _insert(model: LayerGraph, source: Port, layer: Layer, others: Sequence[Port], readers: Sequence[Port]) -> Layer:
@@ -148,30 +148,18 @@ class NewLayers:
 
     def _new_sources(self) -> list[Layer]:
         """Return the new layers before the last one, in topological order."""
-        order: dict[Layer, None] = {}
-        pending = [self._last]
-        opened: set[Layer] = set()
-        while pending:
-            layer = pending[-1]
-            sources = [port.source.layer for port in layer.inputs if port.source is not None]
-            new = [source for source in sources if source.owner is None and source not in order]
-            if layer is self._last:
-                new = [source for source in new if source.type != "Parameter"]
-            if new and layer not in opened:
-                opened.add(layer)
-                pending += new
-                continue
-            order.setdefault(layer)
-            pending.pop()
-            self._check(layer, sources)
-        return list(order)[:-1]
+        sources = [port.source for port in self._last.inputs]
+        found = list(new_layers(port for port in sources if port is not None and port.layer.type != "Parameter"))
+        for layer in (*found, self._last):
+            self._check(layer)
+        return found
 
-    def _check(self, layer: Layer, sources: Sequence[Layer]) -> None:
+    def _check(self, layer: Layer) -> None:
         if layer is self._last and layer.type == "Parameter":
             self._refuse_parameter(layer)
         if layer.type == "Parameter":
             _refuse_dependence(layer)
-        for source in sources:
+        for source in (port.source.layer for port in layer.inputs if port.source is not None):
             if source.owner is not None and source.owner is not self._graph:
                 refuse(f"the new layer reads {source.title} of another model or body", layer)
             if source is self._replaced:

@@ -57,6 +57,9 @@ def require_listeners(listeners: Sequence[object]) -> None:
     if not isinstance(listeners, Sequence):
         raise InputError.usage(f"listeners must be a list, got {listeners!r}")
     for listener in listeners:
+        if isinstance(listener, type):
+            hint = f"create one: {listener.__name__}(...)"
+            raise InputError.usage(f"expected a listener, got the class {listener.__name__}", hint=hint)
         if not (hasattr(listener, "will_run") and hasattr(listener, "did_run")):
             hint = "derive its class from ovir.Listener"
             raise InputError.usage(f"{listener!r} is not a listener: will_run or did_run is missing", hint=hint)

@@ -246,10 +246,10 @@ def test_type_checkers_let_a_listener_define_one_method() -> None:
     assert all(len(method.body) > 1 for method in methods)
 
 
-@pytest.mark.parametrize("listeners", [[print], print])
+@pytest.mark.parametrize("listeners", [[print], print, [ovir.Watch]])
 def test_listeners_of_other_types(listeners: Any) -> None:
     compiled = ovir.compile_model("examples/xml/digits.xml")
-    with pytest.raises(ovir.InputError, match=r"not a listener|must be a list"):
+    with pytest.raises(ovir.InputError, match=r"not a listener|must be a list|got the class Watch"):
         compiled(np.zeros((1, 1, 8, 8), np.float32), listeners=listeners)
 
 
