@@ -6,6 +6,7 @@ import gzip
 import os
 import re
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -378,7 +379,7 @@ def test_time_over_the_budget_is_an_error(tmp_path: Path) -> None:
 def test_the_next_file_is_checked_after_one_over_its_memory(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    large = written(tmp_path / "a", with_rt_info("<a>x</a>" * 700_000))
+    large = written(tmp_path / "a", with_rt_info(f"<a>{'x' * 1000}</a>" * 40_000))
     honest = written(tmp_path / "b")
     with Guard(CheckOptions(), Budget(memory=1 << 26)) as opened:
         assert "OVIR001" in errors(opened.check(str(large)).diagnostics)
@@ -487,14 +488,26 @@ def test_an_answer_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     assert "the answer of the process cannot be read" in found.message
 
 
-def test_a_process_whose_time_ends_with_its_answer_is_not_used_again(tmp_path: Path) -> None:
-    class Slow(Guard):
+def test_a_process_whose_time_ends_with_its_answer_is_not_used_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers: list[threading.Timer] = []
+
+    class Kept(threading.Timer):
+        def start(self) -> None:
+            timers.append(self)
+
+        def join(self, timeout: float | None = None) -> None:
+            pass
+
+    class Late(Guard):
         def _ask(self, *given: Any) -> Any:
             answer = super()._ask(*given)
-            time.sleep(self.budget.seconds or 0)
+            timers[-1].function()
             return answer
 
-    with Slow(CheckOptions(), Budget(seconds=4)) as opened:
+    monkeypatch.setattr(threading, "Timer", Kept)
+    with Late(CheckOptions(), Budget()) as opened:
         assert opened.check(str(written(tmp_path))).diagnostics == []
         assert opened._process is None
 

@@ -25,6 +25,7 @@ from support.worker_inputs import (
     CannotBeRestored,
     Fails,
     Killer,
+    Slow,
     TellsProcess,
     assert_all,
     counter,
@@ -263,7 +264,8 @@ def test_closing_ends_the_processes_and_removes_the_files(monkeypatch: pytest.Mo
 def test_closing_prints_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread of a pool may see that its processes have ended before it sees that the pool is shut down."""
     monkeypatch.setattr(ProcessPoolExecutor, "shutdown", lambda *_, **__: None)
-    results = ovir.map(DIGITS, digits(10), workers=1)
+    monkeypatch.setattr("ovir.workers.tasks._PER_WORKER", 9)  # more than a pool passes on to its process at one time
+    results = ovir.map(DIGITS, [*digits(1), *[Slow(1, 60)] * 8], workers=1)
     next(results)
     thread = results._tasks._workers._pool._executor_manager_thread
     results.close()
