@@ -1,4 +1,4 @@
-"""Activation functions: known values, types, shapes, blocks and what is refused."""
+"""Activation functions: known values, types, shapes, and blocks."""
 
 from math import erfc, sqrt
 from typing import Any

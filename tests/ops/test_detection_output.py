@@ -1,4 +1,4 @@
-"""DetectionOutput: known answers, shapes, and what is refused."""
+"""DetectionOutput: known answers."""
 
 from math import log, prod
 from typing import Any

@@ -1,4 +1,4 @@
-"""Operations of Detectron's detectors: known answers, shapes, and what is refused."""
+"""Operations of Detectron's detectors: known answers and shapes."""
 
 from math import log
 from typing import Any

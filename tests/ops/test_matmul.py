@@ -1,4 +1,4 @@
-"""MatMul, Einsum and Inverse: ranks, types, memory layouts, shapes and what is refused."""
+"""MatMul, Einsum and Inverse: ranks, types, and memory layouts."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""FakeQuantize and FakeConvert: known answers, ranges out of order, broadcasting, shapes, and what is refused."""
+"""FakeQuantize and FakeConvert: known answers, ranges out of order, broadcasting, and what is refused."""
 
 from typing import Any
 

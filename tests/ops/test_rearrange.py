@@ -1,4 +1,4 @@
-"""Reversing, rolling, shuffling and moving blocks: known answers, shapes, and what is refused."""
+"""Reversing, rolling, shuffling and moving blocks: known answers and what is refused."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Reductions and CumSum: known values, integers, empty data, shapes, bounds and what is refused."""
+"""Reductions and CumSum: known values, integers, empty data, and bounds."""
 
 from itertools import combinations
 from typing import Any

@@ -1,4 +1,4 @@
-"""ROIAlign and ROIAlignRotated: known answers, a plain computation to compare with, shapes, and what is refused."""
+"""ROIAlign and ROIAlignRotated: known answers, a plain computation to compare with, and what is refused."""
 
 from itertools import product
 from math import ceil, floor, pi

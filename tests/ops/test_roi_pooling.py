@@ -1,4 +1,4 @@
-"""ROIPooling, PSROIPooling and DeformablePSROIPooling: known answers, shapes, and what is refused."""
+"""ROIPooling, PSROIPooling and DeformablePSROIPooling: known answers and what is refused."""
 
 from itertools import product
 from math import ceil, floor

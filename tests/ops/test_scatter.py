@@ -1,4 +1,4 @@
-"""Scattering: known answers, reductions, knowledge of content, and what is refused."""
+"""Scattering: known answers, reductions, and knowledge of content."""
 
 from typing import Any
 

@@ -170,9 +170,6 @@ def test_segments_outside_the_specification_are_reported() -> None:
     ]
 
 
-# ----- inference
-
-
 # --------------------------------------------------------------------------- sparse matrices
 
 

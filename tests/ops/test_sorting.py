@@ -1,4 +1,4 @@
-"""TopK, NonZero, Unique, Bucketize and SearchSorted: known answers, order, shapes, and what is refused."""
+"""TopK, NonZero, Unique, Bucketize and SearchSorted: known answers and order."""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
 """Runs models in OpenVINO, apart from the tests: it can take the whole process down on odd input.
 
 usage: openvino_worker.py FOLDER    each subfolder has model.xml, model.bin and inputs.npz, or inputs0.npz, inputs1.npz, ...
-for calls in a row; expected.npz (out0, out1, ...) of each call and shape.txt (a line an output) are written beside them.
+for calls in a row, by name or in order; expected.npz (out0, out1, ...) of each call and shape.txt (a line an output) are
+written beside them.
 """
 
 import sys
@@ -17,6 +18,6 @@ for folder in sorted(path for path in Path(sys.argv[1]).iterdir() if path.is_dir
     compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     for path in sorted(folder.glob("inputs*.npz")):
         with np.load(path) as inputs:
-            results = compiled(dict(inputs))
+            results = compiled(list(inputs.values()) if "arr_0" in inputs else dict(inputs))
         expected = path.with_name(path.name.replace("inputs", "expected"))
         np.savez(expected, **{f"out{i}": value for i, value in enumerate(results.values())})
