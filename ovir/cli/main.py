@@ -78,7 +78,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     _open_closed_streams()
     try:
-        requests.are_raised = True
         status = _status(argv)
         requests.are_raised = False
     except KeyboardInterrupt as request:
@@ -194,6 +193,9 @@ def _run(argv: Sequence[str] | None) -> int:
         return stop.code if isinstance(stop.code, int) else UNUSABLE
     except InputError as error:
         return _failed(error, argparse.Namespace())
+    if arguments.command not in _WITHOUT_MODEL:
+        import ovir.model  # noqa: F401  # an exception while NumPy is imported would print a traceback
+    requests.are_raised = True
     if not gc.isenabled():  # as ovir.__main__ leaves it
         gc.freeze()
         gc.enable()
@@ -214,6 +216,10 @@ def _run(argv: Sequence[str] | None) -> int:
             raise requests.received from None  # the exception follows from it
         return _failed(error, arguments)
     return status
+
+
+_WITHOUT_MODEL = ("explain",)
+"""Commands that need no module of models."""
 
 
 def _failed(error: Exception, arguments: argparse.Namespace) -> int:
