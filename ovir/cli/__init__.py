@@ -1,1 +1,1 @@
-"""The command ``ovir``: one module per subcommand, each with ``add_to`` (its arguments) and ``run``."""
+"""The command ``ovir``: one module per subcommand, each with its help, ``add_to`` (its arguments) and ``run``."""

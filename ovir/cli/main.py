@@ -12,7 +12,7 @@ import sys
 from collections.abc import Generator, Iterable, Sequence
 from typing import NoReturn, TextIO
 
-from ovir.cli.options.arguments import HelpFormatter, Parser, check_html, refuse_overwriting
+from ovir.cli.options.arguments import HelpFormatter, Parser, add_command, check_html, refuse_overwriting
 from ovir.cli.terminal.output import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, print_message, status_of
 from ovir.cli.terminal.progress import showing_progress
 from ovir.cli.terminal.signals import Terminated, requests
@@ -70,7 +70,7 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     result.add_argument("--version", action=VersionAction)
     commands = result.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True, prog="ovir")
     for name in names:
-        importlib.import_module(f"ovir.cli.commands.{name}").add_to(commands)
+        add_command(commands, name, importlib.import_module(f"ovir.cli.commands.{name}"))
     return result
 
 

@@ -61,6 +61,11 @@ def _shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest * 2 // 3]}…{text[-longest // 4 :]}"
 
 
+def number_text(value: float | int) -> str:
+    """Return an integer in full, another number with six significant digits."""
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
+
+
 def size_text(amount: int) -> str:
     """Return a number of bytes in readable units, such as ``7.5 GB``; units are powers of 1000."""
     value = float(amount)

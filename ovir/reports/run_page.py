@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from ovir.analysis.metrics import top_scores
 from ovir.analysis.profile import WARM_UP, Profile, RunTimes
-from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
+from ovir.analysis.tensor_stats import likely_classes, stats
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.debugging.watch import Watch
-from ovir.diagnostics.wording import plural, shortened
+from ovir.diagnostics.wording import plural
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 from ovir.reports.charts import Chart, bars, curve, histogram
-from ovir.reports.page import Block, Cell, Column, Detail, Fact, Page, Pairs, Table, Text
+from ovir.reports.page import Block, Column, Detail, Fact, Page, Pairs, Table, Text
+from ovir.reports.ran import Ran, Tensors, tensor_cells
 from ovir.reports.tables import add_diagnostics, add_layers, layers_by_title
+from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import ResultListener
-from ovir.runtime.results import Results
 
-FIRST_VALUES = 6
 MOST_BARS = 14
 MOST_HISTOGRAMS = 6
 """Histograms on the page itself; the details of every tensor have its own."""
@@ -31,25 +30,6 @@ LEAST_ELEMENTS = 8
 """Smaller tensors have no histogram on the page itself, because the table has their values."""
 MOST_ROWS = 20
 """Rows of scores that the detail of an output shows."""
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a run has given."""
-
-    model: LayerGraph
-    feeds: Mapping[int, Array]
-    results: Results
-    seconds: float
-    random: frozenset[int] = field(default_factory=frozenset)
-    """The positions of the inputs that are random."""
-    profile: Profile | None = None
-    times: RunTimes | None = None
-    watch: Watch | None = None
-    profiled: RunTimes | None = None
-    """The times of runs beside those of the profile, without it."""
-    types: Mapping[Port, str] = field(default_factory=dict)
-    """The types that outputs of unknown sizes had."""
 
 
 class RanTypes(ResultListener):
@@ -64,6 +44,14 @@ class RanTypes(ResultListener):
         for port, array in zip(layer.outputs, outputs, strict=False):
             if array is not None and not port.shape.is_static:
                 self.types[port] = str(TensorType(port.element_type, PartialShape(array.shape)))
+
+
+def types_of_run(compiled: CompiledModel, feeds: Mapping[int, Array]) -> dict[Port, str]:
+    """Return the types that outputs of unknown sizes have in a run."""
+    seen = RanTypes(compiled.model)
+    if seen.wanted_steps:
+        compiled.create_infer_request().infer(feeds, listeners=[seen])
+    return seen.types
 
 
 def run_page(ran: Ran, top: int | None = None) -> Page:
@@ -81,23 +69,16 @@ def run_page(ran: Ran, top: int | None = None) -> Page:
     page.facts += _facts(ran)
     if watch is not None:
         _add_watch(page, watch)
-    outputs = [(port.any_name, ran.results[i], port.layer) for i, port in enumerate(model.outputs)]
-    page.add("Outputs", _tensors(page, "output", outputs, top), *_histograms(outputs))
+    page.add("Outputs", _tensors(page, "output", ran.outputs, top), *_histograms(ran.outputs))
     add_diagnostics(page, [*model.diagnostics, *ran.results.diagnostics], layers_by_title(model.walk()))
     if ran.profile is not None:
         _add_profile(page, ran.profile, model)
     if ran.times is not None:
         page.add("Repeated runs", *_repeated(ran.times))
-    taps = [
-        (name if len(arrays) == 1 else f"{name}:{index}", array, None)
-        for name, arrays in ran.results.taps.items()
-        for index, array in enumerate(arrays)
-    ]
-    if taps:
+    if taps := ran.taps:
         page.add("Taps", _tensors(page, "tap", taps), *_histograms(taps))
-    inputs = [(port.any_name, ran.feeds[i], port.layer) for i, port in enumerate(model.inputs)]
     note = f"{plural(len(ran.random), 'input')} with random numbers" if ran.random else ""
-    page.add("Inputs", _tensors(page, "input", inputs), note=note)
+    page.add("Inputs", _tensors(page, "input", ran.inputs), note=note)
     if ran.profile is None:
         add_layers(page, model.walk())
     return page
@@ -135,28 +116,13 @@ def _profile_facts(profile: Profile, runs: RunTimes | None) -> Iterator[Fact]:
 
 # --------------------------------------------------------------------------- tensors
 
-Tensors = Sequence[tuple[str, Array, Layer | None]]
-
 
 def _tensors(page: Page, kind: str, tensors: Tensors, top: int | None = None) -> Table:
     columns = [Column(kind, "name", width=1.5), Column("type"), Column("shape", "tensor")]
     columns += [*(Column(name, "real") for name in ("min", "max", "mean")), Column("nonfinite", "count")]
-    rows = [_row(name, array) for name, array, _ in tensors]
+    rows = [tensor_cells(name, array) for name, array, _ in tensors]
     details = [_detail(page, name, array, layer, top) for name, array, layer in tensors]
     return Table([*columns, Column("first values", "tensor", width=2)], rows, details, f"The model has no {kind}s.")
-
-
-def _row(name: str, array: Array) -> Sequence[Cell]:
-    s = stats(array)
-    shape = f"[{','.join(map(str, array.shape))}]"
-    return (name, type_name(array), shape, s.minimum, s.maximum, s.mean, s.nonfinite, _first_values(array))
-
-
-def _first_values(array: Array) -> str:
-    first = array.reshape(-1)[:FIRST_VALUES]
-    is_text = array.dtype.kind in "TUSO"
-    values = [repr(shortened(str(x))) for x in first] if is_text else [f"{x.item():.6g}" for x in as_numbers(first)]
-    return " ".join(values) + (" …" if array.size > FIRST_VALUES else "")
 
 
 def _detail(page: Page, name: str, array: Array, layer: Layer | None, top: int | None) -> Detail:

@@ -14,7 +14,7 @@ from ovir.analysis.tensor_stats import as_numbers, stats
 from ovir.core.arrays import Array
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OperatorError, OvirError
-from ovir.diagnostics.wording import escaped, readable, shown
+from ovir.diagnostics.wording import escaped, number_text, readable, shown
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtInfo
 from ovir.model import Model
@@ -74,13 +74,10 @@ def _first_values(array: Array, size: int, limit: int) -> str:
     """Return the first values, separated by commas."""
     first = array.reshape(-1)[:limit]
     is_text = first.dtype.kind in "TUSO"
-    texts = [readable(repr(item)) for item in first.tolist()] if is_text else map(_number, as_numbers(first).tolist())
+    values = first.tolist() if is_text else as_numbers(first).tolist()
+    texts = [readable(repr(item)) if is_text else number_text(item) for item in values]
     more = f", … ({size:,} values)" if size > len(first) else ""
     return ", ".join(texts) + more if size else "none: it is empty"
-
-
-def _number(value: float | int) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 Node = dict[str, Any]

@@ -19,6 +19,7 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_help_fits_into_80_columns(command: str | None, cli: Cli) -> None:
     text = cli(*filter(None, [command]), "--help").out
     assert "examples:" in text
+    assert "``" not in text  # of the docstrings that it is made from
     assert [line for line in text.splitlines() if len(line) > 80] == []
 
 

@@ -24,7 +24,8 @@ from ovir.reports.compare_page import compare_page
 from ovir.reports.diff_page import diff_page
 from ovir.reports.layers import LayerIndex
 from ovir.reports.page import Column, Detail, Excerpt, Explanation, Page, Pairs, Section, Table, Text
-from ovir.reports.run_page import Ran, run_page
+from ovir.reports.ran import Ran
+from ovir.reports.run_page import run_page
 from ovir.reports.show_page import Shown, show_page
 from ovir.reports.writing import to_data
 

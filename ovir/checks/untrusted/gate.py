@@ -12,11 +12,10 @@ from typing import Any
 from ovir.checks.options import CheckOptions
 from ovir.checks.untrusted.budget import Budget
 from ovir.checks.untrusted.guard import Guard, Verdict
-from ovir.checks.untrusted.paths import find_models, is_no_model, path_fault
+from ovir.checks.untrusted.paths import find_models, is_no_model, nothing_checked, path_fault
 from ovir.diagnostics.codes import UNREADABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.wording import plural
 from ovir.system.interrupts import result_of, uninterrupted
 
 
@@ -37,8 +36,7 @@ def check_untrusted(model: Any, weights: Any, options: CheckOptions, budget: Bud
             found += verdict.diagnostics
             checked += 1
     if files and not checked:
-        message = f"no OpenVINO IR was found: {plural(len(files), '.xml file')} with another root element than <net>"
-        found.append(diagnose(UNREADABLE, message, Place(path)))
+        found.append(nothing_checked(len(files), path))
     return found
 
 

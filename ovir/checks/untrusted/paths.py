@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ovir.checks.untrusted.budget import stored_size
 from ovir.diagnostics.codes import COMPRESSED, LINK, NOT_IR, OUT_OF_PROPORTION, SPECIAL_FILE, UNREADABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.wording import exact_size_text, size_text
+from ovir.diagnostics.wording import exact_size_text, plural, size_text
 
 _COMPRESSED = (".xml.gz", ".xml.bz2", ".xml.xz", ".xml.zst", ".xml.zip", ".xml.lz4")
 
@@ -93,6 +93,12 @@ _TIMES = 16
 def is_no_model(found: Sequence[Diagnostic]) -> bool:
     """Return whether a file of a folder is harmless XML of another kind."""
     return bool(found) and all(d.code == NOT_IR.id for d in found)
+
+
+def nothing_checked(files: int, folder: str) -> Diagnostic:
+    """Return an error for a folder of .xml files without a model, because a run that checked nothing must not pass."""
+    message = f"no OpenVINO IR was found: {plural(files, '.xml file')} with another root element than <net>"
+    return diagnose(UNREADABLE, message, Place(folder))
 
 
 def weights_beside(path: str) -> str:

@@ -1,15 +1,24 @@
-"""``ovir bisect``: find the first layer at which a device, another model or a recording differs."""
+"""``ovir bisect``: find the first layer at which a device, another model or recorded tensors differ, with few runs.
+
+Examples:
+  ovir bisect model.xml --against openvino:CPU
+  ovir bisect model.xml --against openvino:GPU --config INFERENCE_PRECISION_HINT=f16 -o part.xml
+  ovir bisect before.xml after.xml
+  ovir bisect before.xml after.xml --against openvino:CPU
+  ovir bisect model.xml --against onnx:model.onnx
+  ovir bisect model.xml --against recorded.npz --json
+
+exit status: 0 no difference, 1 a diverging layer was found, 2 nothing could be searched
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from ovir.cli.options.arguments import add_command, add_json, add_model, add_shape, options_of, output_file
+from ovir.cli.options.arguments import add_model, add_shared, options_of, output_file
 from ovir.cli.options.inputs import add_input_sets
-from ovir.cli.options.opening import add_extension
-from ovir.cli.options.other_side import add_other_side, add_tolerances, open_sides
+from ovir.cli.options.other_side import add_other_side, open_sides
 from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,
@@ -29,35 +38,19 @@ from ovir.debugging.bisect import PART_ENDINGS, Bisection, Probe, Suspect, bisec
 from ovir.diagnostics.wording import plural, readable
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "bisect",
-        run,
-        "find the first layer at which a device, another model or recorded tensors differ, with few runs",
-        "  ovir bisect model.xml --against openvino:CPU\n"
-        "  ovir bisect model.xml --against openvino:GPU --config INFERENCE_PRECISION_HINT=f16 -o part.xml\n"
-        "  ovir bisect before.xml after.xml\n"
-        "  ovir bisect before.xml after.xml --against openvino:CPU\n"
-        "  ovir bisect model.xml --against onnx:model.onnx\n"
-        "  ovir bisect model.xml --against recorded.npz --json\n"
-        "\nexit status: 0 no difference, 1 a diverging layer was found, 2 nothing could be searched\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     parser.set_defaults(saved_beside=PART_ENDINGS)
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that a layer was found
-    add_model(parser)
+    add_model(parser, "shape")
     add_other_side(parser)
-    add_tolerances(parser)
     option(
         "-o, --output PART.xml",
         "save the smallest part found to differ, and beside it its inputs and outputs as .npz",
         output_file,
     )
     add_input_sets(parser)
-    add_shape(parser)
-    add_extension(parser)
-    add_json(parser)
+    add_shared(parser, "rtol", "atol", "metric", "json")
 
 
 def run(arguments: argparse.Namespace) -> int:

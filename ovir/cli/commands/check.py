@@ -1,4 +1,21 @@
-"""``ovir check``: report everything that is wrong with IR files."""
+"""``ovir check``: report everything that is wrong with IR files, and on which line.
+
+Examples:
+  ovir check model.xml
+  ovir check models/ --ignore OVIR7 --fail-on warning --sarif diagnostics.sarif
+  ovir check models/ --summary
+  ovir check model.xml --runtime 2022.3
+  ovir check model.xml --shape image=4,3,?,?
+  ovir check model.xml --device NPU
+  ovir check models/ --workers 8 --summary
+  ovir check --untrusted downloads/
+
+exit status: 0 no errors, 1 errors (or what --fail-on says), 2 a file that cannot be read at all
+
+options are also read from [tool.ovir.check] in pyproject.toml or ovir.toml: docs/checking-in-ci.md
+
+what a code means: ovir explain CODE
+"""
 
 from __future__ import annotations
 
@@ -17,12 +34,10 @@ import ovir
 from ovir.checks.checker import check_here, parse_device
 from ovir.checks.options import CheckOptions
 from ovir.checks.rules import CODES
-from ovir.checks.untrusted.paths import is_no_model
-from ovir.cli.commands.check_untrusted import add_untrusted, check_each_untrusted, find_files_untrusted, refuse_options
+from ovir.checks.untrusted.budget import Budget
+from ovir.checks.untrusted.paths import is_no_model, nothing_checked
 from ovir.cli.options.arguments import (
-    add_command,
-    add_html,
-    add_shape,
+    add_shared,
     add_workers,
     check_target,
     file_name,
@@ -36,7 +51,7 @@ from ovir.cli.options.arguments import (
 from ovir.cli.options.check_config import Settings, find_settings, parse_codes
 from ovir.cli.options.device import Verdict, add_device
 from ovir.cli.options.node_data import add_node_data, check_node_data, write_node_data
-from ovir.cli.options.opening import add_extension, load_extensions
+from ovir.cli.options.opening import load_extensions
 from ovir.cli.terminal.display import has_colors
 from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_json, say_table, status_of
 from ovir.core.shapes import PartialShape
@@ -82,13 +97,6 @@ def _inside(folder: str, wrong: list[Diagnostic]) -> list[str]:
     return sorted(path for path in paths if path.lower().endswith(".xml") and os.path.isfile(path))
 
 
-def nothing_checked(files: int, given: Sequence[str]) -> Diagnostic:
-    """Return an error if the folders hold .xml files but no model, because a run that checked nothing must not pass."""
-    folder = next(name for name in given if os.path.isdir(name))
-    message = f"no OpenVINO IR was found: {plural(files, '.xml file')} with another root element than <net>"
-    return diagnose(UNREADABLE, message, Place(folder))
-
-
 def check_each(
     names: Sequence[str], weights: str | None, options: CheckOptions, workers: dict[str, Any] | None = None
 ) -> Generator[Checked]:
@@ -113,6 +121,16 @@ def check_each(
 
 _PATIENCE = 1.0
 """Seconds after which other processes join in; starting them takes about as long."""
+
+
+def _check_untrusted(names: Sequence[str], arguments: argparse.Namespace, options: CheckOptions) -> Generator[Checked]:
+    """Yield the diagnostics of each file in order, and the time that its check took."""
+    from ovir.checks.untrusted.gate import check_each  # trusted files do not need it
+
+    memory = Budget.memory if arguments.memory is None else arguments.memory * 10**6
+    processes = arguments.workers or os.cpu_count() or 1
+    for verdict in check_each(names, arguments.weights, options, Budget(arguments.timeout, memory), processes):
+        yield verdict.diagnostics, {"inference": 0.0, "process": verdict.seconds}
 
 
 def _check_by_workers(
@@ -224,39 +242,31 @@ def write_sarif(target: str, diagnostics: Sequence[Diagnostic], untrusted: bool)
     write_text(target, json.dumps(log, indent=1) + "\n", "write the SARIF log")
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "check",
-        run,
-        "report everything that is wrong with IR files, and on which line",
-        "  ovir check model.xml\n"
-        "  ovir check models/ --ignore OVIR7 --fail-on warning --sarif diagnostics.sarif\n"
-        "  ovir check models/ --summary\n"
-        "  ovir check model.xml --runtime 2022.3\n"
-        "  ovir check model.xml --shape image=4,3,?,?\n"
-        "  ovir check model.xml --device NPU\n"
-        "  ovir check models/ --workers 8 --summary\n"
-        "  ovir check --untrusted downloads/\n"
-        "\nexit status: 0 no errors, 1 errors (or what --fail-on says), 2 a file that cannot be read at all\n"
-        "\noptions are also read from [tool.ovir.check] in pyproject.toml or ovir.toml: docs/checking-in-ci.md\n"
-        "\nwhat a code means: ovir explain CODE\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "models", nargs="+", type=file_name, metavar="MODEL.xml", help="the files to check, or folders of such files"
     )
     model = options_of(parser, "model")
     model("--weights FILE", "the weights of the model; for one model only", file_name)
     model("--no-weights", "read only the topology; no .bin is needed", default=None)
-    add_extension(parser)
-    add_shape(parser)
     _add_forms(parser)
     _add_choices(parser)
-    options_of(parser, "checks")("--runtime 2022.3", "also report what this OpenVINO release cannot read", _release)
-    add_untrusted(parser)
+    option = options_of(parser, "checks")
+    option("--runtime 2022.3", "also report what this OpenVINO release cannot read", _release)
+    option(
+        "--untrusted",
+        "for untrusted files: report everything that could harm a reader as an error; check each in a process",
+    )
+    option(
+        "--timeout SECONDS",
+        "with --untrusted: the time for one file (default: 30, and 15 more for each GB of weights)",
+        float,
+    )
+    option("--memory MB", "with --untrusted: the memory for one file (default: 1074)", int)
     add_device(parser)
     add_workers(parser, default="one for each core, if it takes long")
     options_of(parser, "outputs")("--profile", "show how long reading, inference and rules took")
+    add_shared(parser, "extension", "shape", "html")
 
 
 def _add_forms(parser: argparse.ArgumentParser) -> None:
@@ -266,7 +276,6 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
     form("--json", "the same as --format json", action="store_const", const="json", dest="format")
     form("--summary", "print counts by code and by file only", action="store_const", const="summary", dest="format")
     option("--sarif FILE", "also write the diagnostics as SARIF 2.1.0 (- for stdout)", output_file)
-    add_html(parser)
     add_node_data(parser, "the severity of the diagnostics of each layer (of one model)")
     option("--quiet, -q", "print only diagnostics that make the exit status 1 or 2, and no closing line")
 
@@ -299,7 +308,12 @@ def run(arguments: argparse.Namespace) -> int:
 
         refuse_overwriting(arguments, settings.baseline)  # which a configuration file may name
         baseline = Baseline.read(settings.baseline)
-    files, diagnostics = find_files_untrusted(arguments.models) if arguments.untrusted else find_files(arguments.models)
+    if arguments.untrusted:
+        from ovir.checks.untrusted.gate import find_untrusted  # trusted files do not need it
+
+        files, diagnostics = find_untrusted(arguments.models)
+    else:
+        files, diagnostics = find_files(arguments.models)
     output.say(diagnostics)
     checked: list[str] = []
     known = 0
@@ -307,7 +321,7 @@ def run(arguments: argparse.Namespace) -> int:
     with (
         _workers(arguments) as workers,
         closing(
-            check_each_untrusted(names, arguments, options)
+            _check_untrusted(names, arguments, options)
             if arguments.untrusted
             else check_each(names, arguments.weights, options, workers)
         ) as results,
@@ -324,7 +338,8 @@ def run(arguments: argparse.Namespace) -> int:
             diagnostics += new
             output.say(new)
     if not checked and files:
-        diagnostics.append(nothing := nothing_checked(len(files), arguments.models))
+        nothing = nothing_checked(len(files), next(filter(os.path.isdir, arguments.models)))
+        diagnostics.append(nothing)
         output.say([nothing])
     if arguments.write_baseline is not None:
         return _write_baseline(arguments.write_baseline, diagnostics)
@@ -450,7 +465,16 @@ def _check_options(arguments: argparse.Namespace, settings: Settings) -> CheckOp
 
 def _refuse_contradictions(arguments: argparse.Namespace) -> None:
     check_node_data(arguments)
-    refuse_options(arguments)
+    for option in ("timeout", "memory"):
+        if getattr(arguments, option) is not None and not arguments.untrusted:
+            raise_usage_error(f"--{option} belongs to --untrusted")
+    for option in ("dask", "node_data", "html"):
+        if arguments.untrusted and getattr(arguments, option) is not None:
+            raise_usage_error(f"--{option.replace('_', '-')} and --untrusted exclude each other")
+    if arguments.untrusted and arguments.shape:
+        raise_usage_error("--shape and --untrusted exclude each other")
+    if arguments.untrusted and arguments.ask:
+        raise_usage_error("--ask and --untrusted exclude each other: the device would compile the model")
     for option in ("weights", "shape", "node_data"):
         if getattr(arguments, option) and (len(arguments.models) > 1 or os.path.isdir(arguments.models[0])):
             raise_usage_error(f"--{option.replace('_', '-')} is for one model, and several are given")

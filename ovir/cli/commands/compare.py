@@ -1,4 +1,15 @@
-"""``ovir compare``: compare a model with a device, another model or recorded tensors, layer by layer."""
+"""``ovir compare``: compare a model with a device, another model or recorded tensors, layer by layer.
+
+Examples:
+  ovir compare model.xml --against openvino:CPU
+  ovir compare model.xml --against openvino:CPU --config INFERENCE_PRECISION_HINT=bf16 --isolated
+  ovir compare f32.xml int8.xml --samples 10 --metric sqnr_db=30
+  ovir compare before.xml after.xml --against openvino:GPU --input inputs.npz
+  ovir compare model.xml --against onnx:model.onnx --inputs data/ --workers 8
+  ovir compare model.xml --against recorded.npz --json
+
+exit status: 0 within tolerance, 1 beyond, 2 nothing could be compared
+"""
 
 from __future__ import annotations
 
@@ -8,12 +19,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ovir.cli.options.arguments import (
-    add_command,
-    add_html,
-    add_json,
     add_model,
-    add_shape,
+    add_shared,
     add_workers,
+    file_name,
     opened_workers,
     options_of,
     positive,
@@ -22,8 +31,7 @@ from ovir.cli.options.arguments import (
 )
 from ovir.cli.options.inputs import add_input_sets
 from ovir.cli.options.node_data import add_node_data, check_node_data, write_node_data
-from ovir.cli.options.opening import add_extension
-from ovir.cli.options.other_side import add_executed, add_other_side, add_tolerances, config_of, is_recorded, open_sides
+from ovir.cli.options.other_side import add_other_side, config_of, is_recorded, open_sides
 from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,
@@ -329,38 +337,25 @@ LIMIT = 20
 """The number of layers that are shown unless the options say otherwise."""
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "compare",
-        run,
-        "compare a model with a device, another model or recorded tensors, layer by layer",
-        "  ovir compare model.xml --against openvino:CPU\n"
-        "  ovir compare model.xml --against openvino:CPU --config INFERENCE_PRECISION_HINT=bf16 --isolated\n"
-        "  ovir compare f32.xml int8.xml --samples 10 --metric sqnr_db=30\n"
-        "  ovir compare before.xml after.xml --against openvino:GPU --input inputs.npz\n"
-        "  ovir compare model.xml --against onnx:model.onnx --inputs data/ --workers 8\n"
-        "  ovir compare model.xml --against recorded.npz --json\n"
-        "\nexit status: 0 within tolerance, 1 beyond, 2 nothing could be compared\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that the models differ
-    add_model(parser)
+    add_model(parser, "shape")
     add_other_side(parser)
     modes = options_of(parser, "comparison", exclusive=True)
     modes("--isolated", "run each layer alone with the inputs that it has in ovir, also if the outputs agree")
     modes("--cumulative", "compare the tensors between the layers, where errors add up")
-    add_tolerances(parser)
     add_input_sets(parser)
     add_workers(parser, default="this process alone")
-    add_executed(parser, "layers that differ are shown with the types that the device names for them")
-    add_shape(parser)
+    options_of(parser, "comparison")(
+        "--executed exec_graph.xml",
+        "the graph that a device executed: layers that differ are shown with the types that the device names for them",
+        file_name,
+    )
     shown = options_of(parser, "outputs", exclusive=True)
     shown("--limit N", f"show N outputs and N layers (default {LIMIT})", positive, default=LIMIT)
     shown("--all", "show all outputs and layers")
-    add_extension(parser)
     add_node_data(parser, "the largest absolute error of each layer")
-    add_json(parser)
-    add_html(parser)
+    add_shared(parser, "rtol", "atol", "metric", "json", "html")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,24 +1,29 @@
-"""``ovir diff``: what is different between two models."""
+"""``ovir diff``: compare two models: layers, attributes, constants, connections, inputs and outputs.
+
+Examples:
+  ovir diff before.xml after.xml
+  ovir diff before.xml after.xml --ignore-names --json
+  ovir diff f32.xml f16.xml --rtol 1e-3 --atol 1e-7
+
+exit status: 0 the models are equal, 1 they differ, 2 wrong usage or a model that cannot be read
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ovir.analysis.diff import Diff, LayerDiff, diff
 from ovir.cli.options.arguments import (
-    add_command,
-    add_html,
-    add_json,
-    add_legacy_io,
+    add_shared,
     amount,
     file_name,
     natural,
     options_of,
     write_html,
 )
-from ovir.cli.options.opening import add_extension, add_no_weights, read_model_or_topology
+from ovir.cli.options.opening import read_model_or_topology
 from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, print_message, say, say_json
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.diagnostics.wording import plural, readable
@@ -30,16 +35,7 @@ LIMIT = 20
 """The number of layers and affected outputs that are shown unless the options say otherwise."""
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "diff",
-        run,
-        "compare two models: layers, attributes, constants, connections, inputs and outputs",
-        "  ovir diff before.xml after.xml\n  ovir diff before.xml after.xml --ignore-names --json\n"
-        "  ovir diff f32.xml f16.xml --rtol 1e-3 --atol 1e-7\n"
-        "\nexit status: 0 the models are equal, 1 they differ, 2 wrong usage or a model that cannot be read\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     parser.add_argument("a", type=file_name, metavar="A.xml", help="the first model; weights come from its .bin")
     parser.add_argument("b", type=file_name, metavar="B.xml", help="the second model")
@@ -53,11 +49,7 @@ def add_to(commands: Any) -> None:
     shown = options_of(parser, exclusive=True)
     shown("--limit N", f"show N layers (default {LIMIT})", natural, default=LIMIT)
     shown("--all", "show all layers")
-    add_no_weights(parser)
-    add_extension(parser)
-    add_json(parser)
-    add_html(parser)
-    add_legacy_io(parser)
+    add_shared(parser, "no-weights", "extension", "legacy-io", "json", "html")
 
 
 def run(arguments: argparse.Namespace) -> int:

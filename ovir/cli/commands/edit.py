@@ -1,4 +1,16 @@
-"""``ovir edit``: change a model and save it."""
+"""``ovir edit``: change a model and save it: rename, reshape, set constants, preprocess inputs, fold, prune.
+
+Examples:
+  ovir edit model.xml --rename image=photo -o renamed.xml
+  ovir edit model.xml --set-constant target=-1,128 --shape image=4,1,8,8 -o four.xml
+  ovir edit model.xml --batch ? -o any.xml
+  ovir edit model.xml --fix-input sr=16000 --simplify -o simple.xml
+  ovir edit model.xml --fold-constants --prune --strip-rt-info -o model.xml
+  ovir edit model.xml --input-type u8 --input-layout NHWC --resize linear --mean 127.5 -o images.xml
+
+Edits apply in the given order, then preprocessing, then --runtime or --opset. They are inferred together.
+If one fails, nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +24,14 @@ from typing import Any, NamedTuple
 
 from ovir.building.values import as_array
 from ovir.cli.options.arguments import (
-    add_command,
-    add_json,
     add_model,
+    add_shared,
     options_of,
     output_file,
     parse_shapes,
     raise_usage_error,
 )
 from ovir.cli.options.opening import (
-    add_extension,
-    add_no_weights,
     constants_of_sizes,
     read_model_or_topology,
 )
@@ -409,25 +418,9 @@ class _Append(argparse.Action):
         namespace.edits = [*(namespace.edits or []), given]
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "edit",
-        run,
-        "change a model and save it: rename, reshape, set constants, preprocess inputs, fold, prune",
-        "  ovir edit model.xml --rename image=photo -o renamed.xml\n"
-        "  ovir edit model.xml --set-constant target=-1,128 --shape image=4,1,8,8 -o four.xml\n"
-        "  ovir edit model.xml --batch ? -o any.xml\n"
-        "  ovir edit model.xml --fix-input sr=16000 --simplify -o simple.xml\n"
-        "  ovir edit model.xml --fold-constants --prune --strip-rt-info -o model.xml\n"
-        "  ovir edit model.xml --input-type u8 --input-layout NHWC --resize linear --mean 127.5 -o images.xml\n"
-        "\nEdits apply in the given order, then preprocessing, then --runtime or --opset. They are inferred together.\n"
-        "If one fails, nothing is written.\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
-    add_model(parser)
-    add_no_weights(parser)
-    add_extension(parser)
+    add_model(parser, "no-weights")
     option("-o, --output OUT.xml", "where to save the model; may be the model itself", output_file)
     option(
         "--no-verify",
@@ -435,7 +428,6 @@ def add_to(commands: Any) -> None:
         "--inputs-to-states, --fix-input, --fold-constants or --simplify computes what the model computes",
     )
     option("--dry-run", "report what the edits do, but write nothing")
-    add_json(parser)
     edits = parser.add_argument_group("edits, which may be repeated")
     for edit in EDITS:
         _add(edits, edit)
@@ -444,6 +436,7 @@ def add_to(commands: Any) -> None:
         _add(weights, edit)
     add_options(parser)
     parser.set_defaults(edits=[], may_replace_model=True)
+    add_shared(parser, "json")
 
 
 def _add(group: Any, edit: Edit) -> None:

@@ -1,4 +1,13 @@
-"""``ovir eval``: measure how good a model is on labeled inputs, and whether another one is better."""
+"""``ovir eval``: measure how good a model is on labeled inputs.
+
+Examples:
+  ovir eval model.xml --inputs images/ --labels labels.csv --metric top5
+  ovir eval int8.xml --inputs images/ --labels labels.csv --against f32.xml
+  ovir eval model.xml --inputs data/ --labels labels.csv --against openvino:CPU --workers 8
+  ovir eval ocr.xml --inputs lines/ --labels texts.csv --metric my_metrics.py:cer
+  ovir eval detector.xml --inputs images/ --labels instances.json --metric map --box-size 640x640
+  ovir eval denoise.xml --inputs noisy/ --labels clean/ --metric psnr --json
+"""
 
 from __future__ import annotations
 
@@ -12,10 +21,8 @@ from ovir.analysis.evaluation import CONFIDENCE, Interval, ModelEvaluation, Scor
 from ovir.analysis.metrics import FunctionMetric, MetricBase
 from ovir.analysis.set_metrics import NAMES, AveragePrecision, SetMetric, metric_of, parse_columns
 from ovir.cli.options.arguments import (
-    add_command,
-    add_json,
     add_model,
-    add_shape,
+    add_shared,
     add_workers,
     amount,
     file_name,
@@ -25,9 +32,9 @@ from ovir.cli.options.arguments import (
     raise_usage_error,
 )
 from ovir.cli.options.compiling import add_compiling, compiled_as, open_runnable
-from ovir.cli.options.inputs import add_images, add_input_files, input_files
-from ovir.cli.options.opening import add_extension, load_user_module
-from ovir.cli.options.other_side import add_device, config_of, is_recorded, open_other
+from ovir.cli.options.inputs import add_images, input_files
+from ovir.cli.options.opening import load_user_module
+from ovir.cli.options.other_side import config_of, is_recorded, open_other
 from ovir.cli.terminal.output import DONE, WRONG, say, say_filled, say_json, say_table
 from ovir.cli.terminal.progress import advance
 from ovir.core.arrays import Array
@@ -162,23 +169,10 @@ Runs = Generator[tuple[InputFile, Array | OvirError]]
 """The output that is evaluated, or the error, of each input in any order."""
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "eval",
-        run,
-        "measure how good a model is on labeled inputs",
-        "  ovir eval model.xml --inputs images/ --labels labels.csv --metric top5\n"
-        "  ovir eval int8.xml --inputs images/ --labels labels.csv --against f32.xml\n"
-        "  ovir eval model.xml --inputs data/ --labels labels.csv --against openvino:CPU --workers 8\n"
-        "  ovir eval ocr.xml --inputs lines/ --labels texts.csv --metric my_metrics.py:cer\n"
-        "  ovir eval detector.xml --inputs images/ --labels instances.json --metric map --box-size 640x640\n"
-        "  ovir eval denoise.xml --inputs noisy/ --labels clean/ --metric psnr --json\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
-    add_model(parser)
-    add_extension(parser)
-    add_input_files(parser)
+    add_model(parser, "shape")
+    add_shared(parser, "inputs")
     add_images(parser)
     option(
         "--labels FILE",
@@ -214,12 +208,10 @@ def add_to(commands: Any) -> None:
         "also evaluate other.xml, openvino:DEVICE or onnx:FILE, and report the difference on the same inputs",
         file_name,
     )
-    add_device(parser)
-    add_shape(parser)
     add_compiling(parser)
     add_workers(parser)
     option("--batch N", "run N inputs at once, stacked along a dynamic axis", positive)
-    add_json(parser)
+    add_shared(parser, "config", "timeout", "json")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,13 +1,18 @@
-"""``ovir explain``: what a code means, and how to fix what it reports."""
+"""``ovir explain``: explain what the code of a diagnostic means and how to fix the fault.
+
+Examples:
+  ovir explain OVIR402
+  ovir explain 402 403
+  ovir explain 4          the codes of 4xx
+  ovir explain            all codes
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from typing import Any
 
-from ovir.cli.options.arguments import add_command
 from ovir.cli.terminal.display import has_colors, lines_for_terminal, terminal_width
 from ovir.cli.terminal.output import DONE, UNUSABLE, print_message, say, say_table
 from ovir.diagnostics.codes import CODES, USAGE, Code, section
@@ -15,15 +20,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.wording import did_you_mean
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "explain",
-        run,
-        "explain what the code of a diagnostic means and how to fix the fault",
-        "  ovir explain OVIR402\n  ovir explain 402 403\n  ovir explain 4          the codes of 4xx\n"
-        "  ovir explain            all codes\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "codes",
         nargs="*",

@@ -1,4 +1,11 @@
-"""``ovir export``: write a model as ONNX."""
+"""``ovir export``: write the model as ONNX.
+
+Examples:
+  ovir export model.xml -o model.onnx                        in the default opset
+  ovir export model.xml -o model.onnx --opset 17 --verify    and compare with onnxruntime
+
+Variables become pairs of inputs and outputs. docs/onnx.md lists what is exported, and as what.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +14,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ovir.cli.options.arguments import (
-    add_command,
-    add_json,
     add_model,
-    add_shape,
+    add_shared,
     natural,
     open_model,
     options_of,
@@ -18,7 +23,6 @@ from ovir.cli.options.arguments import (
     raise_usage_error,
 )
 from ovir.cli.options.inputs import add_inputs, collect, save_inputs
-from ovir.cli.options.opening import add_extension
 from ovir.cli.terminal.output import (
     DONE,
     WRONG,
@@ -39,20 +43,9 @@ if TYPE_CHECKING:
     from ovir.export.exported import Exported
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "export",
-        run,
-        "write the model as ONNX",
-        "  ovir export model.xml -o model.onnx                        in the default opset\n"
-        "  ovir export model.xml -o model.onnx --opset 17 --verify    and compare with onnxruntime\n"
-        "\nVariables become pairs of inputs and outputs. docs/onnx.md lists what is exported, and as what.\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
-    add_model(parser)
-    add_shape(parser)
-    add_extension(parser)
+    add_model(parser, "shape")
     option("-o, --output MODEL.onnx", "the file to write", output_file, required=True)
     option(
         "--opset N", "the version of ONNX's operators, from 17 on (default: the newest that ovir was tested with)", int
@@ -65,7 +58,7 @@ def add_to(commands: Any) -> None:
     )
     option("--seed N", "seed of the random inputs of --verify (default: 0)", natural)
     add_inputs(parser)
-    add_json(parser)
+    add_shared(parser, "json")
 
 
 _OF_VERIFY = "input", "seed", "save_inputs"

@@ -1,17 +1,21 @@
-"""``ovir extract``: save the part of a model between given tensors."""
+"""``ovir extract``: save the part of a model between given tensors.
+
+Examples:
+  ovir extract model.xml --outputs relu1 -o part.xml         all that relu1 depends on
+  ovir extract model.xml --inputs conv1,mask --outputs pool1 -o part.xml
+
+A tensor is given by its name, by the name of its layer, or as LAYER:1 for the second output of a layer.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from ovir.cli.commands.edit import is_layer, tensor_key
-from ovir.cli.options.arguments import add_command, add_json, add_model, options_of, output_file
+from ovir.cli.options.arguments import add_model, add_shared, options_of, output_file
 from ovir.cli.options.opening import (
     absent_weights,
-    add_extension,
-    add_no_weights,
     read_model_or_topology,
 )
 from ovir.cli.terminal.output import (
@@ -31,25 +35,14 @@ from ovir.model import Model
 from ovir.ops.state import AssignBase, ReadValueBase
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "extract",
-        run,
-        "save the part of a model between given tensors",
-        "  ovir extract model.xml --outputs relu1 -o part.xml         all that relu1 depends on\n"
-        "  ovir extract model.xml --inputs conv1,mask --outputs pool1 -o part.xml\n"
-        "\nA tensor is given by its name, by the name of its layer, or as LAYER:1 for the second output of a layer.\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
-    add_model(parser)
-    add_no_weights(parser)
-    add_extension(parser)
+    add_model(parser, "no-weights")
     for side, left_out in (("inputs", "the inputs of the model that the part needs"), ("outputs", "all outputs")):
         text = f"the {side} of the part, in this order (default: {left_out}); may be repeated"
         parser.add_argument(f"--{side}", action="append", type=_names, metavar="NAME,NAME", help=text)
     option("-o, --output PART.xml", "where to save the part", output_file, required=True)
-    add_json(parser)
+    add_shared(parser, "json")
 
 
 def _names(text: str) -> str:

@@ -1,32 +1,6 @@
-"""``ovir fuzz``: random models on which a device or a compiler differs from ovir."""
+"""``ovir fuzz``: find random models on which a device or a compiler differs from ovir.
 
-from __future__ import annotations
-
-import argparse
-import os
-import re
-from typing import TYPE_CHECKING, Any
-
-from ovir.cli.options.arguments import (
-    add_command,
-    add_json,
-    check_target,
-    file_name,
-    natural,
-    options_of,
-    positive,
-    write_html,
-)
-from ovir.cli.options.other_side import add_device, config_of
-from ovir.cli.terminal.output import DONE, WRONG, format_count, print_message, say, say_json, say_table
-from ovir.cli.terminal.progress import reported
-from ovir.diagnostics.errors import InputError
-from ovir.diagnostics.wording import and_others, escaped, plural, readable
-
-if TYPE_CHECKING:
-    from ovir.fuzzing.fuzz import Fuzzing
-
-_EPILOG = """\
+Examples:
   ovir fuzz --against openvino:CPU --time 10m --workers 2 -o findings
   ovir fuzz --against openvino:CPU --time 8h -o findings --resume
   ovir fuzz --against openvino:GPU --ops 'Interpolate|Pad' --types f16,i32
@@ -38,11 +12,33 @@ outputs; NotImplementedError says that it does not support the model.
 exit status: 0 nothing was found, 1 there are findings, 2 wrong usage, or a device that is not there
 """
 
+from __future__ import annotations
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands, "fuzz", run, "find random models on which a device or a compiler differs from ovir", _EPILOG
-    )
+import argparse
+import os
+import re
+from typing import TYPE_CHECKING
+
+from ovir.cli.options.arguments import (
+    add_shared,
+    check_target,
+    file_name,
+    natural,
+    options_of,
+    positive,
+    write_html,
+)
+from ovir.cli.options.other_side import config_of
+from ovir.cli.terminal.output import DONE, WRONG, format_count, print_message, say, say_json, say_table
+from ovir.cli.terminal.progress import reported
+from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.wording import and_others, escaped, plural, readable
+
+if TYPE_CHECKING:
+    from ovir.fuzzing.fuzz import Fuzzing
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     option(
         "--against SIDE",
@@ -51,7 +47,6 @@ def add_to(commands: Any) -> None:
         file_name,
         required=True,
     )
-    add_device(parser)
     limits = options_of(parser, exclusive=True)
     limits("--time TIME", "make models for 90s, 10m or 8h (default: 60s)", duration)
     limits("--models N", "make N models instead", positive)
@@ -63,7 +58,7 @@ def add_to(commands: Any) -> None:
     option("--resume", "go on where an earlier search in this folder has ended")
     option("--known FILE", "a file with signatures that are not reported", file_name)
     option("--write-known FILE", "add the signatures of the findings to this file")
-    add_json(parser)
+    add_shared(parser, "config", "timeout", "json")
 
 
 _SHOWN = 12  # operation versions

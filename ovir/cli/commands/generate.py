@@ -1,14 +1,25 @@
-"""``ovir generate``: the text that a language model makes of a prompt."""
+"""``ovir generate``: generate text with a language model, its tokenizer and its detokenizer.
+
+Examples:
+  ovir generate FOLDER --prompt 'Once upon a time'
+  ovir generate FOLDER --prompt 'Once upon a time' --max-tokens 20 --temperature 0.8 --top-p 0.9 --seed 7
+  ovir generate FOLDER --chat --prompt 'Who are you?'
+  ovir generate FOLDER --prompt 'Once upon a time' --against openvino:CPU
+  ovir generate int4/ --prompt 'Once upon a time' --against f16/ --json
+
+The text goes to stdout as it is generated, everything else to stderr.
+Without --temperature, --top-k, --top-p and --min-p, tokens are chosen as generation_config.json of the folder says.
+exit status: 1 if --against finds another token at some step
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ovir.cli.options.arguments import (
-    add_command,
-    add_json,
+    add_shared,
     amount,
     file_name,
     natural,
@@ -17,7 +28,6 @@ from ovir.cli.options.arguments import (
     raise_usage_error,
     share,
 )
-from ovir.cli.options.opening import add_extension
 from ovir.cli.options.other_side import config_of
 from ovir.cli.terminal.display import last_line
 from ovir.cli.terminal.output import (
@@ -39,21 +49,7 @@ if TYPE_CHECKING:
     from ovir.generation.token_comparison import TokenComparison
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "generate",
-        run,
-        "generate text with a language model, its tokenizer and its detokenizer",
-        "  ovir generate FOLDER --prompt 'Once upon a time'\n"
-        "  ovir generate FOLDER --prompt 'Once upon a time' --max-tokens 20 --temperature 0.8 --top-p 0.9 --seed 7\n"
-        "  ovir generate FOLDER --chat --prompt 'Who are you?'\n"
-        "  ovir generate FOLDER --prompt 'Once upon a time' --against openvino:CPU\n"
-        "  ovir generate int4/ --prompt 'Once upon a time' --against f16/ --json\n"
-        "\nThe text goes to stdout as it is generated, everything else to stderr.\n"
-        f"Without --temperature, --top-k, --top-p and --min-p, tokens are chosen as {GENERATION} of the folder says.\n"
-        "exit status: 1 if --against finds another token at some step\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     parser.add_argument(
         "folder",
@@ -84,8 +80,7 @@ def add_to(commands: Any) -> None:
         file_name,
     )
     option("--config KEY=VALUE", "a property of the device; may be repeated", repeated=True)
-    add_extension(parser)
-    add_json(parser)
+    add_shared(parser, "extension", "json")
 
 
 def run(arguments: argparse.Namespace) -> int:

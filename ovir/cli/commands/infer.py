@@ -1,4 +1,12 @@
-"""``ovir infer``: the shapes and types of every layer, and why they are dynamic."""
+"""``ovir infer``: infer every layer's shapes and types, and explain which are dynamic.
+
+Examples:
+  ovir infer model.xml
+  ovir infer model.xml --shape data=1,?,224 --json
+  ovir infer model.xml --no-weights
+
+If a layer is at fault, the types that the file declares are shown, marked as (only declared).
+"""
 
 from __future__ import annotations
 
@@ -8,29 +16,16 @@ from typing import Any
 
 from ovir.analysis.dynamic_dimensions import SizeOrigins, is_only_declared, name_of
 from ovir.checks.recovering import Recovered
-from ovir.cli.options.arguments import add_command, add_json, add_legacy_io, add_model, add_shape
-from ovir.cli.options.opening import add_extension, add_no_weights, open_recovering
+from ovir.cli.options.arguments import add_model, add_shared
+from ovir.cli.options.opening import open_recovering
 from ovir.cli.terminal.output import say, say_filled, say_json, say_table, status_of
 from ovir.diagnostics.wording import plural
 from ovir.graph.layers import Layer, Port
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "infer",
-        run,
-        "infer every layer's shapes and types, and explain which are dynamic",
-        "  ovir infer model.xml\n  ovir infer model.xml --shape data=1,?,224 --json\n"
-        "  ovir infer model.xml --no-weights\n"
-        "\nIf a layer is at fault, the types that the file declares are shown, marked as (only declared).\n",
-    )
-    add_model(parser)
-    add_no_weights(parser)
-    add_extension(parser)
-    add_shape(parser)
-    add_json(parser)
-    add_legacy_io(parser)
+def add_to(parser: argparse.ArgumentParser) -> None:
+    add_model(parser, "no-weights", "shape", "legacy-io")
+    add_shared(parser, "json")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,40 +1,36 @@
-"""``ovir join``: make one model out of two; the first feeds the second."""
+"""``ovir join``: make one model of two: outputs of the first feed inputs of the second.
+
+Examples:
+  ovir join resize.xml detector.xml --connect image_out=image -o both.xml
+  ovir join encoder.xml decoder.xml --connect states=states --connect mask=mask -o both.xml
+
+What is not connected remains an input or output. Names of the second that the first has get a number.
+"""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ovir.cli.commands.edit import is_layer, tensor_key
-from ovir.cli.options.arguments import add_command, add_json, file_name, options_of, output_file, raise_usage_error
-from ovir.cli.options.opening import add_extension
+from ovir.cli.options.arguments import add_shared, file_name, options_of, output_file, raise_usage_error
 from ovir.cli.terminal.output import DONE, print_diagnostics, saved_as_json, say, say_json, say_table
 from ovir.diagnostics.wording import plural, readable
 from ovir.graph.names import input_named, tensor_names
 from ovir.model import Model, join, read_model, save_model
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "join",
-        run,
-        "make one model of two: outputs of the first feed inputs of the second",
-        "  ovir join resize.xml detector.xml --connect image_out=image -o both.xml\n"
-        "  ovir join encoder.xml decoder.xml --connect states=states --connect mask=mask -o both.xml\n"
-        "\nWhat is not connected remains an input or output. Names of the second that the first has get a number.\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     for number, name in (("first", "FIRST.xml"), ("second", "SECOND.xml")):
         parser.add_argument(number, type=file_name, metavar=name, help=f"the .xml of the {number} model")
-    add_extension(parser)
     option(
         "--connect OUT=IN",
         "feed a tensor of the first model, or LAYER:1, to an input of the second; may be repeated",
         repeated=True,
     )
     option("-o, --output JOINED.xml", "where to save the model", output_file, required=True)
-    add_json(parser)
+    add_shared(parser, "extension", "json")
 
 
 def run(arguments: argparse.Namespace) -> int:

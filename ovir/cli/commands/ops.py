@@ -1,4 +1,11 @@
-"""``ovir ops``: what ovir can do with each operation version, or the description of some operations."""
+"""``ovir ops``: list every operation version, and whether ovir infers and runs it.
+
+Examples:
+  ovir ops
+  ovir ops Gather              attributes, inputs and meaning of each version
+  ovir ops Gather-8            the same of one version
+  ovir ops --markdown > operations.md
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from ovir.cli.options.arguments import add_command, add_json_to, options_of, raise_usage_error
+from ovir.cli.options.arguments import options_of, raise_usage_error
 from ovir.cli.pages.operation_examples import example_of, output_of
 from ovir.cli.pages.operation_markdown import operation_page, operations_page
 from ovir.cli.pages.operation_pages import (
@@ -22,16 +29,7 @@ from ovir.cli.terminal.output import say, say_json, say_table
 from ovir.ops.base import opsets
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "ops",
-        run,
-        "list every operation version, and whether ovir infers and runs it",
-        "  ovir ops\n  ovir ops Gather              attributes, inputs and meaning of each version\n"
-        "  ovir ops Gather-8            the same of one version\n"
-        "  ovir ops --markdown > operations.md\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "operations",
         nargs="*",
@@ -39,7 +37,7 @@ def add_to(commands: Any) -> None:
         help="describe these operations, or one version, as in Gather-8; upper and lower case are the same",
     )
     form = options_of(parser, "outputs", exclusive=True)
-    add_json_to(form)
+    form("--json", "print JSON instead of a table")
     form("--markdown", "print Markdown: the page of each operation, or the list of all, docs/operations.md")
 
 

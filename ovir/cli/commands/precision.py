@@ -1,16 +1,23 @@
-"""``ovir precision``: find the layers that must stay in f32 on a device that computes in f16, bf16 or int8."""
+"""``ovir precision``: find the layers that must stay in f32 on a device that computes in f16, bf16 or int8.
+
+Examples:
+  ovir precision model.xml --to f16 --input inputs.npz
+  ovir precision model.xml --to bf16 --samples 4 -o mixed.xml
+  ovir precision model.xml --to int8 --samples 16 --tolerance 0.05
+
+The device is emulated, so that none is needed. Real inputs give better answers than random ones.
+
+exit status: 0 layers were found, or none is needed, 1 no choice of layers suffices, 2 nothing was tried
+"""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ovir.cli.options.arguments import (
-    add_command,
-    add_json,
-    add_legacy_io,
     add_model,
-    add_shape,
+    add_shared,
     amount,
     open_model,
     options_of,
@@ -18,7 +25,6 @@ from ovir.cli.options.arguments import (
     raise_usage_error,
 )
 from ovir.cli.options.inputs import add_input_sets, inputs_of, random_note
-from ovir.cli.options.opening import add_extension
 from ovir.cli.terminal.output import (
     DONE,
     UNUSABLE,
@@ -43,25 +49,12 @@ _SHOWN = 20
 """The table shows this many layers besides those to keep; JSON contains all of them."""
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "precision",
-        run,
-        "find the layers that must stay in f32 on a device that computes in f16, bf16 or int8",
-        "  ovir precision model.xml --to f16 --input inputs.npz\n"
-        "  ovir precision model.xml --to bf16 --samples 4 -o mixed.xml\n"
-        "  ovir precision model.xml --to int8 --samples 16 --tolerance 0.05\n"
-        "\nThe device is emulated, so that none is needed. Real inputs give better answers than random ones.\n"
-        "\nexit status: 0 layers were found, or none is needed, 1 no choice of layers suffices, 2 nothing was tried\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that the model cannot be computed in this type
-    add_model(parser)
-    add_extension(parser)
+    add_model(parser, "shape", "legacy-io")
     option("--to", "the type that the device computes in", choices=_TYPES, required=True)
     add_input_sets(parser)
-    add_shape(parser)
     option(
         "--tolerance X",
         "the error that an output may have, as a share of its root mean square "
@@ -72,8 +65,7 @@ def add_to(commands: Any) -> None:
     option(
         "-o, --output OUT.xml", "save the model with marks that make OpenVINO compute these layers in f32", output_file
     )
-    add_json(parser)
-    add_legacy_io(parser)
+    add_shared(parser, "json")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,15 +1,17 @@
-"""``ovir python``: Python code that builds a model."""
+"""``ovir python``: write Python code that builds a model, such as a small model that reproduces a fault.
+
+Examples:
+  ovir python small.xml
+  ovir python model.xml -o build.py     large constants go to build.npz
+"""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from ovir.cli.options.arguments import add_command, add_model, check_target, options_of, output_file, raise_usage_error
+from ovir.cli.options.arguments import add_model, check_target, options_of, output_file, raise_usage_error
 from ovir.cli.options.opening import (
     absent_weights,
-    add_extension,
-    add_no_weights,
     read_model_or_topology,
 )
 from ovir.cli.terminal.output import print_message, say
@@ -17,18 +19,9 @@ from ovir.diagnostics.wording import plural, readable, size_text
 from ovir.ir.writing.save import program_of, to_python
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "python",
-        run,
-        "write Python code that builds a model, such as a small model that reproduces a fault",
-        "  ovir python small.xml\n  ovir python model.xml -o build.py     large constants go to build.npz\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
-    add_model(parser)
-    add_no_weights(parser)
-    add_extension(parser)
+    add_model(parser, "no-weights")
     option(
         "-o, --output FILE.py",
         "write the code to this file, and constants of many elements to the .npz of the same name; "

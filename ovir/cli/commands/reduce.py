@@ -1,33 +1,6 @@
-"""``ovir reduce``: the smallest model for which a command fails as it does for the whole model."""
+"""``ovir reduce``: find the smallest model for which a command fails as for the whole model.
 
-from __future__ import annotations
-
-import argparse
-from typing import Any
-
-from ovir.cli.options.arguments import (
-    add_command,
-    add_json,
-    add_model,
-    add_shape,
-    file_name,
-    natural,
-    open_model,
-    options_of,
-    output_file,
-    seconds,
-)
-from ovir.cli.options.inputs import add_inputs, collect, save_inputs
-from ovir.cli.options.opening import add_extension
-from ovir.cli.terminal.output import DONE, print_message, say, say_filled, say_json, say_table
-from ovir.cli.terminal.progress import reported
-from ovir.core.arrays import Array
-from ovir.debugging.failure_checks import status_text
-from ovir.debugging.reduce import Reduction, reduce
-from ovir.diagnostics.wording import plural, readable
-from ovir.model import Model
-
-_EPILOG = """\
+Examples:
   ovir reduce model.xml --check 'ovir run {}' -o small.xml
   ovir reduce model.xml --check 'ovir compare {} --against openvino:CPU' -o small.xml
   ovir reduce model.xml --check 'python check.py {}' --timeout 60 --work reduction -o small.xml
@@ -40,13 +13,33 @@ has 1 for a difference and 2 if it cannot compare.
 exit status: 0 done, 1 the model is at fault, 2 wrong usage, or a check that cannot be used
 """
 
+from __future__ import annotations
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands, "reduce", run, "find the smallest model for which a command fails as for the whole model", _EPILOG
-    )
+import argparse
+
+from ovir.cli.options.arguments import (
+    add_model,
+    add_shared,
+    file_name,
+    natural,
+    open_model,
+    options_of,
+    output_file,
+    seconds,
+)
+from ovir.cli.options.inputs import add_inputs, collect, save_inputs
+from ovir.cli.terminal.output import DONE, print_message, say, say_filled, say_json, say_table
+from ovir.cli.terminal.progress import reported
+from ovir.core.arrays import Array
+from ovir.debugging.failure_checks import status_text
+from ovir.debugging.reduce import Reduction, reduce
+from ovir.diagnostics.wording import plural, readable
+from ovir.model import Model
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
-    add_model(parser)
+    add_model(parser, "shape")
     option(
         "--check 'COMMAND {}'",
         "the command that fails, such as 'ovir compare {} --against openvino:CPU'; {} is the path of a model",
@@ -61,11 +54,9 @@ def add_to(commands: Any) -> None:
         file_name,
     )
     option("--max-runs N", "run the command at most N times", natural)
-    add_shape(parser)
     add_inputs(parser)
     option("--seed N", "seed of the random inputs (default: 0)", natural)
-    add_extension(parser)
-    add_json(parser)
+    add_shared(parser, "json")
 
 
 def run(arguments: argparse.Namespace) -> int:

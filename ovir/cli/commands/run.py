@@ -1,20 +1,30 @@
-"""``ovir run``: run a model on files or random numbers and show the outputs."""
+"""``ovir run``: run a model and show its outputs.
+
+Examples:
+  ovir run model.xml
+  ovir run model.xml --shape image=4,3,224,224 --seed 7 --profile
+  ovir run model.xml --input image=photo.npy --input ids=batch.npz:ids --output out.npz
+  ovir run model.xml --input inputs.npz --tap 'conv[0-9]+$' --json
+  ovir run model.xml --input image=photo.jpg --mean 124,116,104 --scale 58,57,57 --top 5
+  ovir run model.xml --watch nan,inf,overflow:f16
+  ovir run model.xml --record all.npz --tap attention
+  ovir run model.xml --input ids=[[101,7592,102]] --input text='some words' --repeat 20
+  ovir run model.xml --inputs images/ --output results/ --workers 8 --resume
+
+Without --input, inputs are random numbers; those that serve as indices stay in range.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
 from ovir.cli.options.arguments import (
-    add_command,
-    add_html,
-    add_json,
     add_model,
-    add_shape,
+    add_shared,
     add_workers,
     check_target,
     natural,
@@ -25,9 +35,8 @@ from ovir.cli.options.arguments import (
     write_html,
 )
 from ovir.cli.options.compiling import add_compiling, compiled_as, named_arrays, open_runnable, taps_of
-from ovir.cli.options.inputs import add_input_files, add_inputs, collect, refuse_folders, save_inputs
+from ovir.cli.options.inputs import add_inputs, collect, refuse_folders, save_inputs
 from ovir.cli.options.node_data import add_node_data, ranges_for_node_data, write_run_data
-from ovir.cli.options.opening import add_extension
 from ovir.cli.terminal.output import (
     DONE,
     WRONG,
@@ -41,10 +50,10 @@ from ovir.cli.terminal.output import (
     say_table,
 )
 from ovir.core.arrays import Array
-from ovir.core.shapes import PartialShape
 from ovir.diagnostics.errors import RunError
-from ovir.diagnostics.wording import escaped, plural, readable, shortened
+from ovir.diagnostics.wording import escaped, plural, readable
 from ovir.model import Model
+from ovir.reports.ran import Ran, tensor_cells
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import Listener, steps_wanted_by
 from ovir.runtime.results import Results
@@ -53,152 +62,96 @@ from ovir.system.progress import stage
 
 if TYPE_CHECKING:
     from ovir.analysis.profile import Profile, RunTimes, Timing
-    from ovir.analysis.random_inputs import RandomInput
     from ovir.debugging.watch import Watch, WatchedConstant, WatchedInput, WatchEvent
     from ovir.reports.page import Page
 
 IN_FULL = 1024
 """JSON contains the values of tensors of up to this many elements."""
-FIRST_VALUES = 6
 ROWS = 10
 """Scores of so many rows are shown; JSON has all."""
 SLOWEST = 20
 """The table of the profile shows this many layers; JSON contains all of them."""
 
 
-@dataclass
-class Report:
-    """The results of one run."""
-
-    model: Model
-    compiled: CompiledModel
-    feeds: Mapping[int, Array]
-    made: Sequence[RandomInput]
-    results: Results
-    profile: Profile | None
-    seconds: float
-    """The time of the first run."""
-    profiled: RunTimes | None
-    """The times of runs beside those of the profile, without it."""
-    times: RunTimes | None = None
-    """The times of the runs that ``--repeat`` asks for."""
-    top: int | None = None
-    """So many scores of each row are shown."""
-    watch: Watch | None = None
-
-    # ----- for people
-
-    def print_tables(self) -> None:
-        head = ("type", "shape", ">min", ">max", ">mean", ">nonfinite", "…first values")
-        least = ("mean", "nonfinite", "type")
-        outputs = [(port.any_name, self.results[i]) for i, port in enumerate(self.model.outputs)]
-        say_table(("~output", *head), (_row(name, array) for name, array in outputs), least=least)
-        for name, array in outputs:
-            if self.top is not None:
-                _print_scores(name, array, self.top)
-            elif classes := likely_classes(array):
-                shown = ", ".join(f"{c} ({p:.3f})" for c, p in classes[:10]) + (", ..." if len(classes) > 10 else "")
-                say()
-                say_filled(f"{readable(name)}: the most probable class by row: {shown}")
-        if self.results.taps:
+def print_tables(ran: Ran, top: int | None) -> None:
+    head = ("type", "shape", ">min", ">max", ">mean", ">nonfinite", "…first values")
+    least = ("mean", "nonfinite", "type")
+    say_table(("~output", *head), (_row(name, array) for name, array, _ in ran.outputs), least=least)
+    for name, array, _ in ran.outputs:
+        if top is not None:
+            _print_scores(name, array, top)
+        elif classes := likely_classes(array):
+            shown = ", ".join(f"{c} ({p:.3f})" for c, p in classes[:10]) + (", ..." if len(classes) > 10 else "")
             say()
-            say_table(("~tap", *head), (_row(name, array) for name, array in self._tapped()), least=least)
-        if self.watch is not None:
-            print_watch(self.watch)
-        if self.profile is not None:
-            self._print_profile(self.profile)
-        if self.times is not None:
-            from ovir.analysis.profile import WARM_UP
-
-            text = ", ".join(f"{name} {seconds * 1000:.3f}" for name, seconds in self.times.to_dict().items())
-            say()
-            say_filled(f"{plural(len(self.times.seconds), 'run')} after {WARM_UP} to warm up, in ms: {text}")
-
-    def _tapped(self) -> Iterator[tuple[str, Array]]:
-        for name, arrays in self.results.taps.items():
-            for index, array in enumerate(arrays):
-                yield (name if len(arrays) == 1 else f"{name}:{index}"), array
-
-    def _print_profile(self, profile: Profile) -> None:
-        types, layers = profile.types(), profile.layers()
-        runs = f"medians of {plural(profile.runs, 'run')}"
+            say_filled(f"{readable(name)}: the most probable class by row: {shown}")
+    if ran.results.taps:
         say()
-        say_filled(
-            f"time in layers {profile.seconds * 1000:.2f} ms; a run without the profile: {self.profiled}; {runs}"
-        )
+        say_table(("~tap", *head), (_row(name, array) for name, array, _ in ran.taps), least=least)
+    if ran.watch is not None:
+        print_watch(ran.watch)
+    if ran.profile is not None:
+        _print_profile(ran.profile, ran.profiled)
+    if ran.times is not None:
+        from ovir.analysis.profile import WARM_UP
+
+        text = ", ".join(f"{name} {seconds * 1000:.3f}" for name, seconds in ran.times.to_dict().items())
         say()
-        head = (">calls", ">ms", ">share")
-        say_table(("~operation", *head), ((t.type, *_timing_cells(t, profile)) for t in types))
-        say()
-        say_table(
-            ("~layer", "~operation", *head),
-            ((t.name, t.type, *_timing_cells(t, profile)) for t in layers[:SLOWEST]),
-            least=("calls",),
-        )
-        if len(layers) > SLOWEST:
-            say(f"and {plural(len(layers) - SLOWEST, 'faster layer')}")
+        say_filled(f"{plural(len(ran.times.seconds), 'run')} after {WARM_UP} to warm up, in ms: {text}")
 
-    # ----- for browsers
 
-    def page(self) -> Page:
-        """Return the report for a browser."""
-        from ovir.reports.run_page import Ran, RanTypes, run_page
+def _print_profile(profile: Profile, profiled: RunTimes | None) -> None:
+    types, layers = profile.types(), profile.layers()
+    runs = f"medians of {plural(profile.runs, 'run')}"
+    say()
+    say_filled(f"time in layers {profile.seconds * 1000:.2f} ms; a run without the profile: {profiled}; {runs}")
+    say()
+    head = (">calls", ">ms", ">share")
+    say_table(("~operation", *head), ((t.type, *_timing_cells(t, profile)) for t in types))
+    say()
+    say_table(
+        ("~layer", "~operation", *head),
+        ((t.name, t.type, *_timing_cells(t, profile)) for t in layers[:SLOWEST]),
+        least=("calls",),
+    )
+    if len(layers) > SLOWEST:
+        say(f"and {plural(len(layers) - SLOWEST, 'faster layer')}")
 
-        seen = RanTypes(self.model)
-        if seen.wanted_steps:
-            self.compiled.create_infer_request().infer(self.feeds, listeners=[seen])
-        random = frozenset(self.model.inputs.index(item.port) for item in self.made)
-        ran = Ran(
-            self.model,
-            self.feeds,
-            self.results,
-            self.seconds,
-            random,
-            self.profile,
-            self.times,
-            self.watch,
-            self.profiled,
-            seen.types,
-        )
-        return run_page(ran, self.top)
 
-    # ----- for programs
-
-    def print_json(self, seed: int | None) -> None:
-        random = {self.model.inputs.index(item.port) for item in self.made}
-        document: dict[str, Any] = {
-            "model": self.model.path,
-            "seed": seed,
-            "seconds": self.seconds,
-            "inputs": [
-                {"name": port.any_name, **_tensor(self.feeds[i]), "random": i in random}
-                for i, port in enumerate(self.model.inputs)
-            ],
-            "outputs": [
-                {"name": port.any_name, "names": sorted(port.names), **_tensor(self.results[i]), **self._top(i)}
-                for i, port in enumerate(self.model.outputs)
-            ],
-            "taps": {name: [_tensor(a) for a in arrays] for name, arrays in self.results.taps.items()},
-            "diagnostics": [d.to_dict() for d in (*self.model.diagnostics, *self.results.diagnostics)],
+def print_json(ran: Ran, top: int | None, seed: int | None) -> None:
+    document: dict[str, Any] = {
+        "model": ran.model.path,
+        "seed": seed,
+        "seconds": ran.seconds,
+        "inputs": [
+            {"name": port.any_name, **_tensor(ran.feeds[i]), "random": i in ran.random}
+            for i, port in enumerate(ran.model.inputs)
+        ],
+        "outputs": [
+            {"name": port.any_name, "names": sorted(port.names), **_tensor(ran.results[i]), **_top(ran.results[i], top)}
+            for i, port in enumerate(ran.model.outputs)
+        ],
+        "taps": {name: [_tensor(a) for a in arrays] for name, arrays in ran.results.taps.items()},
+        "diagnostics": [d.to_dict() for d in (*ran.model.diagnostics, *ran.results.diagnostics)],
+    }
+    if ran.profile is not None:
+        document["profile"] = {
+            "seconds": ran.profile.seconds,
+            "runs": [] if ran.profiled is None else list(ran.profiled.seconds),
+            "types": [{"type": t.type, "calls": t.calls, "seconds": t.seconds} for t in ran.profile.types()],
+            "layers": [vars(t) for t in ran.profile.layers()],
         }
-        if self.profile is not None:
-            document["profile"] = {
-                "seconds": self.profile.seconds,
-                "runs": [] if self.profiled is None else list(self.profiled.seconds),
-                "types": [{"type": t.type, "calls": t.calls, "seconds": t.seconds} for t in self.profile.types()],
-                "layers": [vars(t) for t in self.profile.layers()],
-            }
-        if self.watch is not None:
-            document.update(self.watch.to_dict())
-        if self.times is not None:
-            document["repeat"] = {"runs": list(self.times.seconds), **self.times.to_dict()}
-        say_json(document)
+    if ran.watch is not None:
+        document.update(ran.watch.to_dict())
+    if ran.times is not None:
+        document["repeat"] = {"runs": list(ran.times.seconds), **ran.times.to_dict()}
+    say_json(document)
 
-    def _top(self, index: int) -> dict[str, Any]:
-        from ovir.analysis.metrics import top_scores  # most runs do not need it
 
-        rows = top_scores(self.results[index], self.top) if self.top is not None else None
-        return {} if rows is None else {"top": [[score._asdict() for score in row] for row in rows]}
+def _top(array: Array, count: int | None) -> dict[str, Any]:
+    from ovir.analysis.metrics import top_scores  # most runs do not need it
+
+    rows = top_scores(array, count) if count is not None else None
+    return {} if rows is None else {"top": [[score._asdict() for score in row] for row in rows]}
 
 
 def _print_scores(name: str, array: Array, count: int) -> None:
@@ -215,28 +168,8 @@ def _print_scores(name: str, array: Array, count: int) -> None:
         say(f"and {plural(len(rows) - ROWS, 'row')} more; --json has all")
 
 
-def _row(name: str, array: Array) -> tuple[str, ...]:
-    s = stats(array)
-    shape = str(PartialShape(array.shape))
-    mean = "-" if s.mean is None else f"{s.mean:.6g}"
-    return (
-        name,
-        type_name(array),
-        shape,
-        format_number(s.minimum),
-        format_number(s.maximum),
-        mean,
-        str(s.nonfinite),
-        _first(array),
-    )
-
-
-def _first(array: Array) -> str:
-    if array.dtype.kind in "TUSO":
-        values = [repr(shortened(str(x))) for x in islice(array.flat, FIRST_VALUES)]
-    else:
-        values = [format_number(x.item()) for x in as_numbers(array.reshape(-1)[:FIRST_VALUES])]
-    return " ".join(values) + (" ..." if array.size > FIRST_VALUES else "")
+def _row(name: str, array: Array) -> list[str]:
+    return [cell if isinstance(cell, str) else format_number(cell) for cell in tensor_cells(name, array)]
 
 
 def _timing_cells(timing: Timing, profile: Profile) -> tuple[str, str, str]:
@@ -323,28 +256,10 @@ def _print_margins(watch: Watch) -> None:
             say(f"{plural(beyond, 'layer')} beyond {name} (margin below 1)")
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "run",
-        run,
-        "run a model and show its outputs",
-        "  ovir run model.xml\n"
-        "  ovir run model.xml --shape image=4,3,224,224 --seed 7 --profile\n"
-        "  ovir run model.xml --input image=photo.npy --input ids=batch.npz:ids --output out.npz\n"
-        "  ovir run model.xml --input inputs.npz --tap 'conv[0-9]+$' --json\n"
-        "  ovir run model.xml --input image=photo.jpg --mean 124,116,104 --scale 58,57,57 --top 5\n"
-        "  ovir run model.xml --watch nan,inf,overflow:f16\n"
-        "  ovir run model.xml --record all.npz --tap attention\n"
-        "  ovir run model.xml --input ids=[[101,7592,102]] --input text='some words' --repeat 20\n"
-        "  ovir run model.xml --inputs images/ --output results/ --workers 8 --resume\n"
-        "\nWithout --input, inputs are random numbers; those that serve as indices stay in range.\n",
-    )
-    add_model(parser)
-    add_extension(parser)
+def add_to(parser: argparse.ArgumentParser) -> None:
+    add_model(parser, "shape")
     add_inputs(parser)
     _add_many(parser)
-    add_shape(parser)
     options_of(parser, "inputs")("--seed N", "seed of the random inputs (default: 0)", natural)
     outputs = options_of(parser, "outputs")
     outputs(
@@ -369,19 +284,18 @@ def add_to(commands: Any) -> None:
         "report the layers that make such values first: nan, inf, overflow:TYPE, denormal:TYPE, as in "
         "nan,inf,overflow:f16; the exit status is then 1 if there are any",
     )
-    add_json(parser)
-    add_html(parser)
     add_compiling(parser)
     engine = options_of(parser, "engine")
     engine("--repeat N", "run N more times, and show how long the runs take (median, percentiles)", positive)
     engine("--profile", "show the time that each layer and each type of operation takes")
     add_node_data(parser, "the largest absolute value of each layer, or with --profile its time,")
+    add_shared(parser, "json", "html")
 
 
 def _add_many(parser: argparse.ArgumentParser) -> None:
     """Add the options that apply to many inputs alone."""
     option = options_of(parser, "many inputs")
-    add_input_files(parser)
+    add_shared(parser, "inputs")
     add_workers(parser)
     option("--batch N", "with --inputs: run N inputs at once, stacked along a dynamic axis", positive)
     option(
@@ -448,14 +362,20 @@ def run(arguments: argparse.Namespace) -> int:
         save_npz(arguments.output, named_arrays(results), "write the results")
     if arguments.node_data is not None:
         write_run_data(arguments.node_data, model, profile, ranges)
-    shown = results, profile, seconds, profiled, times, arguments.top, watch
-    report = Report(model, compiled, inputs.feeds, inputs.made, *shown)
+    random = frozenset(model.inputs.index(item.port) for item in inputs.made)
+    ran = Ran(model, inputs.feeds, results, seconds, random, profile, times, watch, profiled)
     if arguments.json:
-        report.print_json(seed=(arguments.seed or 0) if inputs.made else None)
+        print_json(ran, arguments.top, seed=(arguments.seed or 0) if random else None)
     else:
-        report.print_tables()
-    write_html(arguments, report.page)
+        print_tables(ran, arguments.top)
+    write_html(arguments, lambda: _page(ran, compiled, arguments.top))
     return WRONG if watch is not None and watch.events else DONE
+
+
+def _page(ran: Ran, compiled: CompiledModel, top: int | None) -> Page:
+    from ovir.reports.run_page import run_page, types_of_run
+
+    return run_page(replace(ran, types=types_of_run(compiled, ran.feeds)), top)
 
 
 def _refuse_many(arguments: argparse.Namespace) -> None:

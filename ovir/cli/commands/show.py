@@ -1,4 +1,9 @@
-"""``ovir show``: a summary of a model."""
+"""``ovir show``: summarize a model: inputs, outputs, operations, parameters, multiply-accumulates, states.
+
+Examples:
+  ovir show model.xml
+  ovir show model.xml --shape 1,3,224,224 --json
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.summary import Provenance, Summary, provenance, summarize
 from ovir.checks.recovering import Recovered
-from ovir.cli.options.arguments import add_command, add_html, add_json, add_model, add_shape, options_of, write_html
-from ovir.cli.options.opening import add_extension, add_no_weights, open_recovering
+from ovir.cli.options.arguments import add_model, add_shared, options_of, write_html
+from ovir.cli.options.opening import open_recovering
 from ovir.cli.terminal.output import (
     format_count,
     listed_layers,
@@ -29,22 +34,11 @@ if TYPE_CHECKING:
     from ovir.runtime.memory import MemoryUse
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "show",
-        run,
-        "summarize a model: inputs, outputs, operations, parameters, multiply-accumulates, states",
-        "  ovir show model.xml\n  ovir show model.xml --shape 1,3,224,224 --json\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
-    add_model(parser)
-    add_no_weights(parser)
-    add_extension(parser)
-    add_shape(parser)
+    add_model(parser, "no-weights", "shape")
     option("--memory", "also plan a run, and show how much memory it takes")
-    add_json(parser)
-    add_html(parser)
+    add_shared(parser, "json", "html")
 
 
 def run(arguments: argparse.Namespace) -> int:

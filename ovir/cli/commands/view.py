@@ -1,18 +1,28 @@
-"""``ovir view``: draw a model in Model Explorer, with what is wrong with it and what flows through it."""
+"""``ovir view``: draw a model in a browser with Model Explorer, until Ctrl-C.
+
+Examples:
+  ovir view model.xml
+  ovir view model.xml --check --profile
+  ovir view model.xml --run inputs.npz            minimum, maximum, mean and NaN of each layer
+  ovir view model.xml --compare openvino:CPU      where a device computes something else
+  ovir view model.xml --executed openvino:CPU     what the device fused, in which types, how long it took
+  ovir view before.xml --diff after.xml           both models, with what was removed and added
+
+The page is served to this machine only, and loads nothing from the network.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from dataclasses import replace
-from typing import Any
 
 from ovir.analysis.diff import diff
 from ovir.checks.checker import check
 from ovir.checks.recovering import Recovered, read_recovering
 from ovir.checks.rules import CODES
-from ovir.cli.options.arguments import add_command, add_model, add_shape, file_name, natural, options_of
-from ovir.cli.options.opening import add_extension, add_no_weights, open_recovering
+from ovir.cli.options.arguments import add_model, file_name, natural, options_of
+from ovir.cli.options.opening import open_recovering
 from ovir.cli.terminal.display import last_line
 from ovir.cli.terminal.output import DONE, print_diagnostics, print_message, say
 from ovir.cli.terminal.signals import Terminated
@@ -33,25 +43,9 @@ from ovir.view.server import open_browser, open_server
 from ovir.view.view import ViewedModel, measure, shown_models, viewed
 
 
-def add_to(commands: Any) -> None:
-    parser = add_command(
-        commands,
-        "view",
-        run,
-        "draw a model in a browser with Model Explorer, until Ctrl-C",
-        "  ovir view model.xml\n"
-        "  ovir view model.xml --check --profile\n"
-        "  ovir view model.xml --run inputs.npz            minimum, maximum, mean and NaN of each layer\n"
-        "  ovir view model.xml --compare openvino:CPU      where a device computes something else\n"
-        "  ovir view model.xml --executed openvino:CPU     what the device fused, in which types, how long it took\n"
-        "  ovir view before.xml --diff after.xml           both models, with what was removed and added\n"
-        "\nThe page is served to this machine only, and loads nothing from the network.\n",
-    )
+def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
-    add_model(parser)
-    add_no_weights(parser)
-    add_extension(parser)
-    add_shape(parser)
+    add_model(parser, "no-weights", "shape")
     option("--check", "color layers by the severity of their diagnostics")
     option("--profile", "run the model, and color layers by the time they take")
     option(

@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import ovir
 from ovir.cli.terminal.display import terminal_width
@@ -83,22 +84,22 @@ class Parser(argparse.ArgumentParser):
         raise InputError.usage(message, hint=hint)
 
 
-def add_command(
-    commands: Commands, name: str, run: Callable[[argparse.Namespace], int], summary: str, examples: str
-) -> argparse.ArgumentParser:
-    """Add a subcommand with its help."""
+def add_command(commands: Commands, name: str, module: ModuleType) -> None:
+    """Add a subcommand with its options; the docstring of its module is its help: what it does, and then examples."""
+    summary, _, examples = (module.__doc__ or "").partition("\n\n")
+    summary = " ".join(summary.split()).removeprefix(f"``ovir {name}``: ").removesuffix(".")
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog=f"examples:\n{examples}",
+        description=summary[:1].upper() + summary[1:] + ".",
+        epilog=examples.replace("Examples:", "examples:", 1),
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
-    parser.set_defaults(run=run, parser=parser)
+    parser.set_defaults(run=module.run, parser=parser)
     for title in GROUPS:
         parser.add_argument_group(title)  # help shows those that get arguments
-    return parser
+    module.add_to(parser)
 
 
 GROUPS = ("model", "inputs", "many inputs", "comparison", "engine", "checks", "outputs")
@@ -136,38 +137,28 @@ def add_option(
     group.add_argument(*spelled[1].split(", "), help=help, **more)
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "model",
-        type=file_name,
-        metavar="MODEL.xml",
-        help="the .xml of the model; its weights are read from the .bin next to it",
-    )
-    options_of(parser, "model")("--weights FILE", "the weights, if they are not the .bin next to the model", file_name)
+class Shared(NamedTuple):
+    """An option that many commands have, in one group and with one meaning; see ``add_option``."""
+
+    group: str
+    option: str
+    help: str
+    type: Callable[[str], Any] | None = None
+    repeated: bool = False
 
 
-def add_shape(parser: argparse.ArgumentParser) -> None:
-    options_of(parser, "model")(
-        "--shape NAME=1,3,?,2..5",
-        "give an input another shape (NAME= may be omitted if the model has one input), or in infer and show a "
-        "state; may be repeated",
-        repeated=True,
-    )
+def add_model(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add the model of a command, with its weights and extensions, and other options of ``SHARED``."""
+    text = "the .xml of the model; its weights are read from the .bin next to it"
+    parser.add_argument("model", type=file_name, metavar="MODEL.xml", help=text)
+    add_shared(parser, "weights", "extension", *names)
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    add_json_to(options_of(parser, "outputs"))
-
-
-def add_json_to(option: AddOption) -> None:
-    """Add the option to a group, which may exclude others."""
-    option("--json", "print JSON instead of a table")
-
-
-def add_legacy_io(parser: argparse.ArgumentParser) -> None:
-    options_of(parser, "model")(
-        "--legacy-io", "read an IR of version 10 as OpenVINO does: inputs and outputs become f32 or i32"
-    )
+def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add options of ``SHARED``, in the order that they have there."""
+    for name in sorted(names, key=list(SHARED).index):
+        group, *option, repeated = SHARED[name]
+        options_of(parser, group)(*option, repeated=repeated)
 
 
 def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
@@ -353,10 +344,6 @@ def opened_workers(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         yield {"executor": executor, "workers": None}
 
 
-def add_html(parser: argparse.ArgumentParser) -> None:
-    options_of(parser, "outputs")("--html FILE.html", "also write a report for a browser, in one file", output_file)
-
-
 def check_html(arguments: argparse.Namespace) -> None:
     """Raise an error if the report cannot be written, before the work that produces it."""
     if getattr(arguments, "html", None) is not None:
@@ -471,3 +458,42 @@ def _identity(path: str) -> object:
     except (OSError, ValueError):  # there is no such file
         return os.path.realpath(path) if "\0" not in path else path
     return state.st_dev, state.st_ino
+
+
+# --------------------------------------------------------------------------- shared options
+
+_SHARED = (
+    Shared("model", "--weights FILE", "the weights, if they are not the .bin next to the model", file_name),
+    Shared("model", "--no-weights", "read only the topology; no .bin is needed"),
+    Shared(
+        "model",
+        "--extension MODULE.py",
+        "run this Python file first: it registers operations with `ovir.register`; may be repeated",
+        file_name,
+        repeated=True,
+    ),
+    Shared(
+        "model",
+        "--shape NAME=1,3,?,2..5",
+        "give an input another shape (NAME= may be omitted if the model has one input), or in infer and show a "
+        "state; may be repeated",
+        repeated=True,
+    ),
+    Shared("model", "--legacy-io", "read an IR of version 10 as OpenVINO does: inputs and outputs become f32 or i32"),
+    Shared(
+        "many inputs",
+        "--inputs FOLDER",
+        "many inputs: a folder of .npz, .npy or image files, a pattern in quotes ('data/**/*.jpg'), or a list.txt "
+        "with a file in each line, or with a text if the model takes strings",
+        file_name,
+    ),
+    Shared("comparison", "--config KEY=VALUE", "a property of the device; may be repeated", repeated=True),
+    Shared("comparison", "--timeout S", "the most seconds that a run of the device takes", seconds),
+    Shared("comparison", "--rtol X", "the relative tolerance (default: by element type)", amount),
+    Shared("comparison", "--atol X", "the absolute tolerance, also of integers", amount),
+    Shared("comparison", "--metric NAME=LIMIT", "a limit in place of tolerances, such as cosine=0.999 or sqnr_db=40"),
+    Shared("outputs", "--json", "print JSON instead of a table"),
+    Shared("outputs", "--html FILE.html", "also write a report for a browser, in one file", output_file),
+)
+SHARED = {shared.option.split()[0].removeprefix("--"): shared for shared in _SHARED}
+"""By name, in the order of help."""

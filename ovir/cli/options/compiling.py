@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ovir.cli.options.arguments import (
-    add_legacy_io,
+    add_shared,
     open_model,
     options_of,
     positive,
@@ -33,7 +33,6 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
         "round weights and the results of layers to this type, as a device does that computes in it",
         choices=NARROW,
     )
-    add_legacy_io(parser)
     option(
         "--engine",
         "the engine: numpy, or onnxruntime for all layers that ONNX can express (default: numpy)",
@@ -55,6 +54,7 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
         "models whose codes take at most 128 MiB in f32)",
         action=argparse.BooleanOptionalAction,
     )
+    add_shared(parser, "legacy-io")
 
 
 def open_runnable(arguments: argparse.Namespace) -> Model:

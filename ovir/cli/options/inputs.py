@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ovir.cli.options.arguments import (
-    file_name,
+    add_shared,
     natural,
     options_of,
     output_file,
@@ -303,15 +303,6 @@ def _numbers(text: str) -> tuple[float, ...]:
         raise argparse.ArgumentTypeError(readable(message)) from None
 
 
-def add_input_files(parser: argparse.ArgumentParser) -> None:
-    options_of(parser, "many inputs")(
-        "--inputs FOLDER",
-        "many inputs: a folder of .npz, .npy or image files, a pattern in quotes ('data/**/*.jpg'), or a list.txt "
-        "with a file in each line, or with a text if the model takes strings",
-        file_name,
-    )
-
-
 def input_files(model: Model, arguments: argparse.Namespace, *, without: str | None = None) -> list[InputFile]:
     """Return the files that ``--inputs`` names, apart from what is in ``without``; print how many others there are."""
     from ovir.io.images import ENDINGS
@@ -345,7 +336,7 @@ def refuse_folders(arguments: argparse.Namespace) -> None:
 def add_input_sets(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser, "inputs")
     add_inputs(parser)
-    add_input_files(parser)
+    add_shared(parser, "inputs")
     option("--samples N", "use N sets of random inputs (default: 1)", positive)
     option("--seed N", "seed of the first random inputs (default: 0)", natural)
 

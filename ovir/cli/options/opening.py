@@ -10,8 +10,6 @@ from types import ModuleType
 
 from ovir.checks.recovering import Recovered, read_recovering
 from ovir.cli.options.arguments import (
-    file_name,
-    options_of,
     parse_shapes,
     raise_usage_error,
     shape_hints,
@@ -30,15 +28,6 @@ from ovir.ops.infrastructure import Const
 from ovir.system.python_runtime import load_module
 
 _loaded: set[str] = set()
-
-
-def add_extension(parser: argparse.ArgumentParser) -> None:
-    options_of(parser, "model")(
-        "--extension MODULE.py",
-        "run this Python file first: it registers operations with `ovir.register`; may be repeated",
-        file_name,
-        repeated=True,
-    )
 
 
 def load_extensions(files: Iterable[str]) -> None:
@@ -116,10 +105,6 @@ def _constants(ports: list[Port], quantity: Callable[[list[bool]], bool]) -> str
     found = dict.fromkeys(layer.title for chain in chains for layer in chain or () if isinstance(layer.operator, Const))
     listed = ", ".join(list(found)[:_LISTED])
     return f"{listed}, ..." if len(found) > _LISTED else listed
-
-
-def add_no_weights(parser: argparse.ArgumentParser) -> None:
-    options_of(parser, "model")("--no-weights", "read only the topology; no .bin is needed")
 
 
 def absent_weights(path: str) -> str:

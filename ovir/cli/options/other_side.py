@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ovir.cli.options.arguments import (
-    amount,
+    add_shared,
     file_name,
     open_model,
     options_of,
     parse_shapes,
     raise_usage_error,
-    seconds,
 )
 from ovir.cli.options.inputs import inputs_of, random_note
 from ovir.cli.terminal.output import print_diagnostics
@@ -33,26 +32,7 @@ def add_other_side(parser: argparse.ArgumentParser) -> None:
         "openvino:DEVICE (with OTHER.xml: where that runs), onnx:FILE, or an .npz with tensors by name",
         file_name,
     )
-    add_device(parser)
-
-
-def add_executed(parser: argparse.ArgumentParser, what: str) -> None:
-    options_of(parser, "comparison")(
-        "--executed exec_graph.xml", f"the graph that a device executed: {what}", file_name
-    )
-
-
-def add_device(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser, "comparison")
-    option("--config KEY=VALUE", "a property of the device; may be repeated", repeated=True)
-    option("--timeout S", "the most seconds that a run of the device takes", seconds)
-
-
-def add_tolerances(parser: argparse.ArgumentParser) -> None:
-    option = options_of(parser, "comparison")
-    option("--rtol X", "the relative tolerance (default: by element type)", amount)
-    option("--atol X", "the absolute tolerance, also of integers", amount)
-    option("--metric NAME=LIMIT", "a limit in place of tolerances, such as cosine=0.999 or sqnr_db=40")
+    add_shared(parser, "config", "timeout")
 
 
 def config_of(texts: Sequence[str]) -> dict[str, str]:

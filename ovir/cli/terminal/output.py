@@ -12,7 +12,7 @@ from ovir.cli.terminal.display import bold, has_colors, last_line, terminal_widt
 from ovir.cli.terminal.tables import Table
 from ovir.diagnostics.codes import CODES, NO_ENGINE, UNWRITABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.wording import escaped, plural
+from ovir.diagnostics.wording import escaped, number_text, plural
 from ovir.system.files import target_paths
 from ovir.system.progress import stage
 
@@ -122,10 +122,8 @@ def say_table(
 
 
 def format_number(value: float | int | None) -> str:
-    """Return a value with about seven significant figures."""
-    if value is None:
-        return "-"
-    return str(value) if isinstance(value, int) else f"{value:.6g}"
+    """Return a value in a table, which may not be known."""
+    return "-" if value is None else number_text(value)
 
 
 def format_count(value: int) -> str:

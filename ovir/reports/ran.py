@@ -1,0 +1,77 @@
+"""What a run has given, for the report and for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ovir.analysis.tensor_stats import as_numbers, stats, type_name
+from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
+from ovir.diagnostics.wording import number_text, shortened
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer, Port
+from ovir.runtime.results import Results
+
+if TYPE_CHECKING:  # most runs on a terminal need none of them
+    from ovir.analysis.profile import Profile, RunTimes
+    from ovir.debugging.watch import Watch
+
+Tensors = Sequence[tuple[str, Array, Layer | None]]
+"""Tensors with their names, and the Parameter or Result of inputs and outputs."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run has given."""
+
+    model: LayerGraph
+    feeds: Mapping[int, Array]
+    results: Results
+    seconds: float
+    """The time of the first run."""
+    random: frozenset[int] = field(default_factory=frozenset)
+    """The positions of the inputs that are random."""
+    profile: Profile | None = None
+    times: RunTimes | None = None
+    """The times of the runs that ``--repeat`` asks for."""
+    watch: Watch | None = None
+    profiled: RunTimes | None = None
+    """The times of runs beside those of the profile, without it."""
+    types: Mapping[Port, str] = field(default_factory=dict)
+    """The types that outputs of unknown sizes had."""
+
+    @property
+    def inputs(self) -> Tensors:
+        return [(port.any_name, self.feeds[i], port.layer) for i, port in enumerate(self.model.inputs)]
+
+    @property
+    def outputs(self) -> Tensors:
+        return [(port.any_name, self.results[i], port.layer) for i, port in enumerate(self.model.outputs)]
+
+    @property
+    def taps(self) -> Tensors:
+        return [
+            (name if len(arrays) == 1 else f"{name}:{index}", array, None)
+            for name, arrays in self.results.taps.items()
+            for index, array in enumerate(arrays)
+        ]
+
+
+FIRST_VALUES = 6
+
+
+def tensor_cells(name: str, array: Array) -> tuple[str, str, str, float | None, float | None, float | None, int, str]:
+    """Return the cells of a tensor in a table: name, type, shape, minimum, maximum, mean, the number of values that are
+    not finite, and the first values."""
+    s = stats(array)
+    shape = str(PartialShape(array.shape))
+    return name, type_name(array), shape, s.minimum, s.maximum, s.mean, s.nonfinite, _first_values(array)
+
+
+def _first_values(array: Array) -> str:
+    first = array.reshape(-1)[:FIRST_VALUES]
+    is_text = array.dtype.kind in "TUSO"
+    values = [repr(shortened(str(x))) for x in first] if is_text else map(number_text, as_numbers(first).tolist())
+    return " ".join(values) + (" ..." if array.size > FIRST_VALUES else "")
