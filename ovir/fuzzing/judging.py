@@ -9,6 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
+from ovir.analysis.tensor_comparison import Criterion, TensorComparison, Tolerance, root_mean_square
 from ovir.building.creation import create_layer, new_constant
 from ovir.core.arrays import Array
 from ovir.debugging.engines.process import (
@@ -19,7 +20,6 @@ from ovir.debugging.engines.process import (
     UnsupportedError,
 )
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of
-from ovir.debugging.tensor_comparison import Criterion, TensorComparison, Tolerance, root_mean_square
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import OvirError, RunError

@@ -41,7 +41,7 @@ def add_to(commands: Any) -> None:
         "  ovir bisect before.xml after.xml --against openvino:CPU\n"
         "  ovir bisect model.xml --against onnx:model.onnx\n"
         "  ovir bisect model.xml --against recorded.npz --json\n"
-        "\nexit status: 0 no difference, 1 a diverging layer was found, 2 nothing could be searched\n",
+        "\nexit status: 0 no difference, 1 a layer beyond tolerance was found, 2 nothing could be searched\n",
     )
     parser.set_defaults(saved_beside=PART_ENDINGS)
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that a layer was found
@@ -103,7 +103,7 @@ def _head(found: Bisection) -> Iterator[str]:
         yield f"first tensor that was seen to differ: of {shown}"
         yield f"at least one of {len(found.suspects)} layers is at fault, {_between(found.between, first.name)}"
     else:
-        yield f"first diverging layer: {shown}"
+        yield f"first layer beyond tolerance: {shown}"
     if (problem := first.verdict.problem) is not None:
         yield f"there the other side fails: {problem}"
     if (before := found.beyond_before) is not None:
