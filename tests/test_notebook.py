@@ -30,10 +30,10 @@ SHOWN = {
     "results": ["Result_8", "2 to 2"],
     "watch": ["0 layers", "nan"],
     "profile": ["ms", "Multiply", "scaled"],
-    "ovir.compare(model, other)": ["beyond the tolerance, first at Multiply", "first</td>", "4 of 4"],
+    "ovir.compare(model, other)": ["beyond tolerance, first at Multiply", "first</td>", "4 of 4"],
     "ovir.diff(model, other)": ["the models differ", "changed", "1 of 1 values differ"],
     "ovir.check(broken)": ["error", "OVIR", "Nothing"],
-    "ovir.bisect(model, other)": ["first difference at Multiply", "scaled"],
+    "ovir.bisect(model, other)": ["beyond tolerance, first at Multiply", "scaled"],
     "ovir.precision(model, seconds=5)": ["must stay in f32", "Multiply"],
     "ovir.reduce(model, lambda path: int('\"Multiply' in open(path).read()))": ["reduced to", "operation"],
 }

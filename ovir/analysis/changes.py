@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ovir.analysis.matching import as_f32, operation_of, settings_of
+from ovir.analysis.tensor_comparison import EXACT, SIDES, Tolerance, distances, nonfinite_text
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, nf4, string
@@ -29,17 +30,6 @@ from ovir.runtime.decompression import ConstantWeights
 
 
 @dataclass(frozen=True)
-class ConstantTolerance:
-    """Numbers a and b count as equal if ``|a - b| <= absolute + relative * |b|``; NaN equals NaN."""
-
-    relative: float = 0.0
-    absolute: float = 0.0
-
-
-EXACT = ConstantTolerance()
-
-
-@dataclass(frozen=True)
 class DataDifference:
     """How the elements of two constants of one shape differ."""
 
@@ -49,10 +39,13 @@ class DataDifference:
     """The number of elements that differ by more than the tolerance."""
     largest: float | None
     """The largest absolute difference of these; None for strings, infinite beside a NaN."""
+    nonfinite: str = ""
+    """The numbers of NaN and infinities among these, with the models that have them."""
 
     def __str__(self) -> str:
-        extent = "" if self.largest is None else f", by at most {self.largest:.6g}"
-        return f"{self.different:,} of {self.elements:,} values differ{extent}"
+        is_finite = self.largest is not None and self.largest < np.inf
+        extent = f"by at most {self.largest:.6g}" if is_finite else self.nonfinite
+        return f"{self.different:,} of {self.elements:,} values differ{', ' * bool(extent)}{extent}"
 
 
 @dataclass(frozen=True)
@@ -80,7 +73,9 @@ class Change:
     def to_dict(self) -> dict[str, Any]:
         """Return the change as a dictionary for JSON."""
         entry: dict[str, Any] = {"what": self.what, "name": self.name, "old": self.old, "new": self.new}
-        return entry if self.data is None else {**entry, **vars(self.data)}
+        data = self.data
+        numbers = ("elements", "different", "largest")
+        return entry if data is None else {**entry, **{name: getattr(data, name) for name in numbers}}
 
 
 def value_text(value: Any) -> str:
@@ -105,7 +100,8 @@ class DiffOptions:
     """Rules for what counts as a difference."""
 
     ignore_names: bool = False
-    tolerance: ConstantTolerance = EXACT
+    tolerance: Tolerance = EXACT
+    """Numbers a and b in constants count as equal if ``|a - b| <= atol + rtol * |b|``; NaN equals NaN."""
 
 
 def own_changes(a: Layer, b: Layer) -> Iterator[Change]:
@@ -290,7 +286,7 @@ BLOCK = 1 << 20
 """The number of elements that are compared together."""
 
 
-def constant_difference(a: Const, b: Const, tolerance: ConstantTolerance) -> DataDifference | None:
+def constant_difference(a: Const, b: Const, tolerance: Tolerance) -> DataDifference | None:
     """Return the difference of the elements of two constants of one shape; None if they are equal."""
     if a.constant_data is b.constant_data and a._data is b._data:
         return None
@@ -308,7 +304,7 @@ def constant_difference(a: Const, b: Const, tolerance: ConstantTolerance) -> Dat
     return total.result
 
 
-def weight_difference(a: Port, b: Port, tolerance: ConstantTolerance) -> DataDifference | None:
+def weight_difference(a: Port, b: Port, tolerance: Tolerance) -> DataDifference | None:
     """Return the difference of two constants of one shape, decompressed to f32; None if they are equal."""
     total = _Total(prod(a.shape.to_tuple()), tolerance)
     for first, second in _decompressed(a, b):
@@ -342,11 +338,12 @@ def _are_identical(a: Array, b: Array) -> bool:
 class _Total:
     """Differences summed up over blocks."""
 
-    def __init__(self, elements: int, tolerance: ConstantTolerance) -> None:
+    def __init__(self, elements: int, tolerance: Tolerance) -> None:
         self.elements = elements
         self.tolerance = tolerance
         self.different = 0
         self.largest: float | None = None
+        self.nan, self.inf = [0, 0], [0, 0]
 
     def add(self, a: Array, b: Array) -> None:
         """Compare two flat arrays of equal length."""
@@ -358,26 +355,25 @@ class _Total:
         a, b = a[unequal], b[unequal]
         if not a.size:
             return
-        distance = _distance(a, b)
+        distance = distances(a, b, a.astype(np.float64), b.astype(np.float64))
         if self.tolerance != EXACT:
             with np.errstate(invalid="ignore"):
-                allowed = self.tolerance.absolute + self.tolerance.relative * np.abs(b.astype(np.float64))
-            distance = distance[~(distance <= allowed)]
-        if distance.size:
-            self.different += distance.size
-            self.largest = max(self.largest or 0.0, float(distance.max()))
+                allowed = self.tolerance.atol + self.tolerance.rtol * np.abs(b.astype(np.float64))
+            beyond = ~(distance <= allowed)
+            a, b, distance = a[beyond], b[beyond], distance[beyond]
+        if not distance.size:
+            return
+        self.different += distance.size
+        largest = float(distance.max())
+        if not np.isfinite(largest):
+            largest = np.inf
+            for side, values in enumerate((a, b)):
+                self.nan[side] += int(np.count_nonzero(np.isnan(values)))
+                self.inf[side] += int(np.count_nonzero(np.isinf(values)))
+        self.largest = max(self.largest or 0.0, largest)
 
     @property
     def result(self) -> DataDifference | None:
-        return DataDifference(self.elements, self.different, self.largest) if self.different else None
-
-
-def _distance(a: Array, b: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return the absolute differences, infinite for NaN."""
-    if a.dtype == b.dtype and a.dtype.kind in "iu" and a.dtype.itemsize == 8:
-        lower, upper = np.minimum(a, b), np.maximum(a, b)
-        return (upper.view(np.uint64) - lower.view(np.uint64)).astype(np.float64)  # exact, unlike differences of floats
-    with np.errstate(invalid="ignore"):
-        distance = np.abs(a.astype(np.float64) - b.astype(np.float64))
-    distance[np.isnan(distance)] = np.inf
-    return distance
+        if not self.different:
+            return None
+        return DataDifference(self.elements, self.different, self.largest, nonfinite_text(self.nan, self.inf, SIDES))

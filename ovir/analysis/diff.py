@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from ovir.analysis.changes import (
     Change,
-    ConstantTolerance,
     DiffOptions,
     data_changes,
     is_renumbering,
@@ -30,6 +29,7 @@ from ovir.analysis.matching import (
     matching_of,
     slicing_of,
 )
+from ovir.analysis.tensor_comparison import Tolerance
 from ovir.core.html import html_table
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import plural
@@ -244,7 +244,7 @@ def diff(
         if not isinstance(value, Real) or not value >= 0:
             raise InputError.usage(f"{name} must be a number that is not negative, got {value!r}")
     first, second = (model if isinstance(model, Model) else read_model(model) for model in (a, b))
-    options = DiffOptions(ignore_names, ConstantTolerance(rtol, atol))
+    options = DiffOptions(ignore_names, Tolerance(rtol, atol))
     with without_garbage_collection():
         interner = Interner()
         result = Diff(first, second)

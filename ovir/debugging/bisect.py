@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ovir.analysis.input_sizes import NarrowTensor, about_narrow
+from ovir.analysis.tensor_comparison import DIFFERENCES, Criterion, TensorComparison, severity
 from ovir.core.arrays import Array
 from ovir.core.html import html_table
 from ovir.debugging import candidates
@@ -22,7 +23,6 @@ from ovir.debugging.layerwise_run import element_type_of, run_measured
 from ovir.debugging.reduce import ReductionSearch
 from ovir.debugging.searches import least
 from ovir.debugging.sides import Device, ResultLayer, Side
-from ovir.debugging.tensor_comparison import DIFFERENCES, Criterion, TensorComparison, severity
 from ovir.debugging.tensor_sides import Recorded
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ModelError, OvirError, RunError
@@ -188,7 +188,7 @@ class Bisection:
     def _repr_html_(self) -> str:
         rows = [(self.mark(probe), probe.count, probe.type, probe.name, *probe.verdict.cells) for probe in self.probes]
         first = self.first
-        what = "all compared tensors agree" if first is None else f"first difference at {first.type} '{first.name}'"
+        what = "within tolerance" if first is None else f"beyond tolerance, first at {first.type} '{first.name}'"
         header = ("tolerance", "layers", "last operation", "its name", *DIFFERENCES)
         return html_table(f"{self.model} against {self.against}: {what}", header, rows)
 
@@ -510,10 +510,10 @@ class TensorSearch:
 
     def _collect(self, session: Session) -> None:
         for layer in self._whole.model.layers:
-            for position, tally in session.found.layers.get(layer.key, {}).items():
-                self._known[layer.outputs[position]] = tally.difference([_NAME])
-        for index, tally in session.found.outputs.items():
-            port, difference = self._whole.model.outputs[index].source, tally.difference([_NAME])
+            for position, difference in session.found.layers.get(layer.key, {}).items():
+                self._known[layer.outputs[position]] = difference
+        for index, difference in session.found.outputs.items():
+            port = self._whole.model.outputs[index].source
             if port is not None and (port not in self._known or self._known[port].within):
                 self._known[port] = difference  # a device may fail at the whole model alone
         self._reasons = session.found.skipped

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ovir.analysis.input_sizes import about_narrow
 from ovir.analysis.metrics import top_scores
+from ovir.analysis.tensor_comparison import (
+    DIFFERENCES,
+    SIDES,
+    Criterion,
+    Depth,
+    TensorComparison,
+    Tolerance,
+    noise,
+    severity,
+)
 from ovir.analysis.tensor_stats import likely_classes
 from ovir.core.arrays import Array
 from ovir.core.html import html_table
@@ -18,9 +28,9 @@ from ovir.debugging.comparison_setup import Against, ComparisonOptions, GivenInp
 from ovir.debugging.engines.process import EngineMissingError
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan, element_type_of, local
 from ovir.debugging.sides import LayerAnswer, LayerMode, NotCompared, ResultLayer, Side
-from ovir.debugging.tensor_comparison import DIFFERENCES, Criterion, Depth, TensorComparison, Tolerance, noise, severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.errors import InputError, RunError
+from ovir.diagnostics.wording import shown
 from ovir.graph.layers import Layer, Port
 from ovir.ir.executed import Execution
 from ovir.model import Model
@@ -40,7 +50,7 @@ class Agreement:
     """The mean share of classes that are among the five highest scores on both sides."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class TensorDifference:
     """One tensor, compared for every set of inputs."""
 
@@ -48,20 +58,48 @@ class TensorDifference:
     """The comparison for the set with the largest difference."""
     worst_set: int
     """The number of that set, from 0."""
-    means: dict[str, float | None]
-    """The means of the metrics over all sets; non-finite values are left out."""
-    sets: int
-    """For how many sets of inputs the tensor was compared."""
     worst_input: str
-    """The name of the set with the largest difference."""
+    """The name of that set."""
     tolerance: Tolerance
     """The tolerance of this tensor, with ``rtol`` and ``atol``."""
     element_type: str
     """The element type in the first model, such as ``f32``."""
     shape: tuple[int, ...]
     """The shape in the worst set."""
-    agreement: Agreement | None = None
-    """For outputs that are rows of probabilities; the mean over the sets."""
+    agreements: list[Agreement] = field(default_factory=list)
+    """For outputs that are rows of probabilities, one for each set."""
+    sets: int = 1
+    """For how many sets of inputs the tensor was compared."""
+
+    def __post_init__(self) -> None:
+        values = {name: getattr(self.worst, name) for name in MEANS}
+        self._values = {name: [x] if x is not None and math.isfinite(x) else [] for name, x in values.items()}
+
+    def add(self, later: TensorDifference) -> None:
+        """Add the comparisons for later sets of inputs."""
+        self.sets += later.sets
+        self.agreements += later.agreements
+        for name, values in self._values.items():
+            values += later._values[name]
+        if severity(later.worst) > severity(self.worst):
+            self.worst, self.worst_set, self.worst_input = later.worst, later.worst_set, later.worst_input
+            self.tolerance, self.element_type, self.shape = later.tolerance, later.element_type, later.shape
+
+    @property
+    def type(self) -> str:
+        """Return the element type with the shape, such as ``f32[1,3]``."""
+        return f"{self.element_type}{shown(self.shape)}"
+
+    @property
+    def means(self) -> dict[str, float | None]:
+        """Return the means of the metrics over all sets; non-finite values are left out."""
+        return {name: sum(values) / len(values) if values else None for name, values in self._values.items()}
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """Return the mean agreement over the sets, for outputs that are rows of probabilities."""
+        shares = [(item.top1, item.top5) for item in self.agreements]
+        return Agreement(*(sum(column) / len(shares) for column in zip(*shares, strict=True))) if shares else None
 
     @property
     def within(self) -> bool:
@@ -89,8 +127,8 @@ class TensorDifference:
         }
         if self.tolerance.rounded_to is not None:
             found["rounded_to"] = self.tolerance.rounded_to
-        if self.agreement is not None:
-            found |= {"top1": self.agreement.top1, "top5": self.agreement.top5}
+        if (agreement := self.agreement) is not None:
+            found |= {"top1": agreement.top1, "top5": agreement.top5}
         if self.sets > 1:
             found |= {"sets": self.sets, "worst_set": self.worst_set, "worst_input": self.worst_input}
             found["mean"] = self.means
@@ -186,7 +224,7 @@ class Comparison:
     """The layers that were left out, with the reason."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
     """Warnings and notes, and how the engine failed."""
-    values: tuple[str, str] = ("in the other model", "in the first")
+    values: tuple[str, str] = SIDES
     """Where ``actual`` and ``reference`` of a tensor come from, in words."""
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
@@ -203,6 +241,17 @@ class Comparison:
 
     def __bool__(self) -> bool:
         return self.within
+
+    @property
+    def compared(self) -> str:
+        """Return in words what was compared."""
+        words = {"outputs": "outputs", "isolated": "outputs, and layers alone", "cumulative": "outputs and layers"}
+        return words[self.mode]
+
+    @property
+    def verdict(self) -> str:
+        """Return in a few words what was found."""
+        return "within tolerance" if self.within else "the other side fails" if self.failed else "beyond tolerance"
 
     @property
     def first(self) -> LayerDifference | None:
@@ -252,76 +301,24 @@ class Comparison:
     def _repr_html_(self) -> str:
         rows = [(self.mark(item), "output", item.name, *item.tensor.worst.cells) for item in self.outputs]
         rows += [(self.mark(item), item.type, item.name, *item.tensor.worst.cells) for item in self.ranked()]
-        verdict = "within the tolerance" if self.within else "beyond the tolerance"
-        if (first := self.first) is not None:
-            verdict += f", first at {first.type} '{first.name}'"
+        first = self.first
+        verdict = self.verdict if first is None else f"{self.verdict}, first at {first.type} '{first.name}'"
         header = ("tolerance", "operation", "name", *DIFFERENCES)
         return html_table(f"{self.model} against {self.against}: {verdict}", header, rows)
 
     def __repr__(self) -> str:
-        state = "within tolerance" if self.within else "beyond tolerance"
-        return f"<Comparison of {self.model} with {self.against}: {state}>"
+        return f"<Comparison of {self.model} with {self.against}: {self.verdict}>"
 
 
 # --------------------------------------------------------------------------- several sets of inputs
 
 
-class Tally:
-    """The comparisons of one tensor for all sets of inputs."""
-
-    def __init__(self) -> None:
-        self._worst: tuple[TensorComparison, int, Tolerance, str, tuple[int, ...]] | None = None
-        self._sums: dict[str, list[float]] = {name: [] for name in MEANS}
-        self._agreements: list[Agreement] = []
-        self.sets = 0
-
-    def add(
-        self,
-        number: int,
-        found: TensorComparison,
-        tolerance: Tolerance,
-        element_type: str,
-        shape: tuple[int, ...],
-        agreement: Agreement | None = None,
-    ) -> None:
-        """Add the comparison for one set of inputs."""
-        self.sets += 1
-        for name, values in self._sums.items():
-            value = getattr(found, name)
-            if value is not None and math.isfinite(value):
-                values.append(value)
-        if agreement is not None:
-            self._agreements.append(agreement)
-        if self._worst is None or severity(found) > severity(self._worst[0]):
-            self._worst = found, number, tolerance, element_type, shape
-
-    def merge(self, later: Tally) -> None:
-        """Add the comparisons for later sets of inputs."""
-        self.sets += later.sets
-        for name, values in self._sums.items():
-            values.extend(later._sums[name])
-        self._agreements.extend(later._agreements)
-        worst, other = self._worst, later._worst
-        if worst is None or (other is not None and severity(other[0]) > severity(worst[0])):
-            self._worst = other
-
-    def difference(self, names: Sequence[str]) -> TensorDifference:
-        """Return the result over all sets, which have these names."""
-        assert self._worst is not None
-        worst, number, tolerance, element_type, shape = self._worst
-        means = {name: mean(values) for name, values in self._sums.items()}
-        agreement = None
-        if self._agreements:
-            shares = [(item.top1, item.top5) for item in self._agreements]
-            agreement = Agreement(*(sum(column) / len(shares) for column in zip(*shares, strict=True)))
-        name = names[number]
-        return TensorDifference(worst, number, means, self.sets, name, tolerance, element_type, shape, agreement)
-
-
-def mean(values: Iterable[float]) -> float | None:
-    """Return the mean; None without values."""
-    listed = list(values)
-    return sum(listed) / len(listed) if listed else None
+def _add(known: dict[int, TensorDifference], position: int, found: TensorDifference) -> None:
+    """Add the comparison of a tensor to those for earlier sets of inputs."""
+    if position in known:
+        known[position].add(found)
+    else:
+        known[position] = found
 
 
 @dataclass
@@ -330,9 +327,9 @@ class Findings:
 
     steps: list[str] = field(default_factory=list)
     """The layers that can be compared, in the order of the run."""
-    layers: dict[str, dict[int, Tally]] = field(default_factory=dict)
+    layers: dict[str, dict[int, TensorDifference]] = field(default_factory=dict)
     """The comparisons of each layer by the position of its output."""
-    outputs: dict[int, Tally] = field(default_factory=dict)
+    outputs: dict[int, TensorDifference] = field(default_factory=dict)
     contributions: dict[str, float] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
     """The keys of layers that have another name in the other model."""
@@ -350,7 +347,7 @@ class Findings:
     precision: str | None = None
     executions: Mapping[str, Execution] = field(default_factory=dict)
     not_compared: list[NotCompared] = field(default_factory=list)
-    sides: tuple[str, str] = Side.labels
+    sides: tuple[str, str] = SIDES
     outputs_first: bool = False
 
     def describe(self, side: Side) -> None:
@@ -360,18 +357,17 @@ class Findings:
         self.not_compared, self.sides = side.not_compared, side.labels
         self.outputs_first = side.outputs_first
 
-    def tally(self, layer: Layer, position: int) -> Tally:
-        """Return the comparisons of an output of a layer."""
-        return self.layers.setdefault(layer.key, {}).setdefault(position, Tally())
+    def add_tensor(self, layer: Layer, position: int, found: TensorDifference) -> None:
+        """Add the comparison of an output of a layer."""
+        _add(self.layers.setdefault(layer.key, {}), position, found)
 
     def add(self, later: Findings) -> None:
         """Add the findings for later sets of inputs."""
-        for key, tallies in later.layers.items():
-            own = self.layers.setdefault(key, {})
-            for position, tally in tallies.items():
-                own.setdefault(position, Tally()).merge(tally)
-        for index, tally in later.outputs.items():
-            self.outputs.setdefault(index, Tally()).merge(tally)
+        for key, tensors in later.layers.items():
+            for position, tensor in tensors.items():
+                _add(self.layers.setdefault(key, {}), position, tensor)
+        for index, tensor in later.outputs.items():
+            _add(self.outputs, index, tensor)
         for key, contribution in later.contributions.items():
             self.contributions[key] = max(self.contributions.get(key, 0.0), contribution)
         self.others.update(later.others)
@@ -385,13 +381,12 @@ class Findings:
         self.not_compared, self.sides = later.not_compared, later.sides
         self.outputs_first = later.outputs_first
 
-    def outputs_agree(self, names: Sequence[str]) -> bool:
+    def outputs_agree(self) -> bool:
         """Return whether outputs were compared and are within the tolerance."""
-        compared = self.outputs.values()
-        return bool(compared) and not self.failed and all(tally.difference(names).within for tally in compared)
+        return bool(self.outputs) and not self.failed and all(tensor.within for tensor in self.outputs.values())
 
-    def result(self, model: Model, criterion: Criterion, mode: str, names: Sequence[str]) -> Comparison:
-        """Return the result for sets of inputs with these names."""
+    def result(self, model: Model, criterion: Criterion, mode: str, sets: int) -> Comparison:
+        """Return the result for so many sets of inputs."""
         layers = {layer.key: layer for layer in model.layers}
         compared = [layers[key] for key in self.steps if key in self.layers]
         skipped = [layers[key] for key in self.steps if key in self.skipped and key not in self.layers]
@@ -400,13 +395,13 @@ class Findings:
             against=self.description,
             precision=self.precision,
             mode=mode,
-            sets=len(names),
+            sets=sets,
             criterion=criterion,
             outputs=[
-                OutputDifference(index, model.outputs[index].any_name, tally.difference(names))
-                for index, tally in sorted(self.outputs.items())
+                OutputDifference(index, model.outputs[index].any_name, tensor)
+                for index, tensor in sorted(self.outputs.items())
             ],
-            layers=[self._layer(layer, names) for layer in compared],
+            layers=[self._layer(layer) for layer in compared],
             not_compared=[
                 *(NotCompared(x.id, x.key, x.type, self.skipped[x.key]) for x in skipped),
                 *self.not_compared,
@@ -416,8 +411,8 @@ class Findings:
             failed=self.failed,
         )
 
-    def _layer(self, layer: Layer, names: Sequence[str]) -> LayerDifference:
-        differences = {position: tally.difference(names) for position, tally in self.layers[layer.key].items()}
+    def _layer(self, layer: Layer) -> LayerDifference:
+        differences = self.layers[layer.key]
         position = max(differences, key=lambda place: severity(differences[place].worst))
         return LayerDifference.of(
             *(layer, position, differences[position], self.contributions[layer.key], self.others.get(layer.key)),
@@ -502,19 +497,20 @@ class Session:
         self._progress = progress
         self._plan = WalkPlan(model, with_constants=side.with_constants, keeps_state=keeps_state)
         self._done = self._total = 0
+        self._set = 0, ""
+        """The number and the name of the present set of inputs."""
         self._noise: dict[Port, float] = {}
         self._depths: dict[Layer, Depth] = {}
         self.found = Findings([layer.key for layer in self._plan.layers])
 
     def run(self, sets: Sequence[InputSet], mode: LayerMode | None) -> Comparison:
         """Compare for all sets of inputs."""
-        names = [inputs.name for inputs in sets]
         self.compare(sets)
 
         def compare_layers(mode: LayerMode) -> None:
             self.compare(sets, mode, runs_whole=not self.found.failed)
 
-        return finish(self.found, self._model, self._criterion, names, mode, compare_layers)
+        return finish(self.found, self._model, self._criterion, len(sets), mode, compare_layers)
 
     def compare(
         self, sets: Sequence[InputSet], mode: LayerMode | None = None, first: int = 0, *, runs_whole: bool = True
@@ -530,10 +526,11 @@ class Session:
         for number, inputs in enumerate(sets, first):
             arrays = inputs()
             self.found.diagnostics.update(dict.fromkeys(inputs.diagnostics))
-            self._compare(number, arrays, mode)
+            self._set = number, inputs.name
+            self._compare(arrays, mode)
         self.found.describe(self._side)
 
-    def _compare(self, number: int, inputs: list[Array], mode: LayerMode | None) -> None:
+    def _compare(self, inputs: list[Array], mode: LayerMode | None) -> None:
         """Compare for one set of inputs."""
         side, walk, depths = self._side, Walk(self._plan, inputs), Depths()
         self._noise.clear()
@@ -550,10 +547,10 @@ class Session:
                 pass
         else:
             for answer in side.layer_outputs(inputs, steps()):
-                self._take(number, answer)
+                self._take(answer)
         self.found.diagnostics.update(dict.fromkeys(about_narrow(depths.narrow)))
         if mode is None:
-            self._take_outputs(number, inputs, walk, depths)
+            self._take_outputs(inputs, walk, depths)
 
     def tensors(self, inputs: list[Array], wanted: Collection[Port]) -> dict[Port, Array]:
         """Run both sides once more, and return the wanted tensors as far as the other side has them."""
@@ -577,7 +574,7 @@ class Session:
 
     # ----- outputs
 
-    def _take_outputs(self, number: int, inputs: list[Array], walk: Walk, depths: Depths) -> None:
+    def _take_outputs(self, inputs: list[Array], walk: Walk, depths: Depths) -> None:
         """Compare the outputs of a finished run with the outputs of the other side."""
         references = walk.finish()
         self.found.diagnostics.update(dict.fromkeys(walk.diagnostics))
@@ -599,8 +596,15 @@ class Session:
             tolerance = self._tolerance(port, reference, actual, depths.of_port(port.source))
             found = self._found(port, actual, reference, tolerance, counts_errors=True)
             agreement = None if found.lone or found.problem else agreement_of(actual, reference)
-            tally = self.found.outputs.setdefault(index, Tally())
-            tally.add(number, found, tolerance, _type_of(port, reference), reference.shape, agreement)
+            difference = self._difference(found, tolerance, _type_of(port, reference), reference.shape)
+            difference.agreements = [] if agreement is None else [agreement]
+            _add(self.found.outputs, index, difference)
+
+    def _difference(
+        self, found: TensorComparison, tolerance: Tolerance, element_type: str, shape: tuple[int, ...]
+    ) -> TensorDifference:
+        """Return the comparison of a tensor for the present set of inputs."""
+        return TensorDifference(found, *self._set, tolerance, element_type, shape)
 
     def _found(
         self, port: Port, actual: Array, reference: Array, tolerance: Tolerance, *, counts_errors: bool = False
@@ -617,7 +621,7 @@ class Session:
 
     # ----- layers
 
-    def _take(self, number: int, answer: LayerAnswer) -> None:
+    def _take(self, answer: LayerAnswer) -> None:
         """Compare the outputs of a layer."""
         step = answer.step
         layer = step.layer
@@ -634,20 +638,21 @@ class Session:
             size = step.outputs[0].size if step.outputs else 0
             worst = TensorComparison(size, within=False, beyond=size, problem=answer.problem)
             shape = step.outputs[0].shape if step.outputs else ()
-            self.found.tally(layer, 0).add(number, worst, Tolerance(), _type_of(layer.outputs[0], None), shape)
+            kind = _type_of(layer.outputs[0], None)
+            self.found.add_tensor(layer, 0, self._difference(worst, Tolerance(), kind, shape))
         for position, actual in enumerate(answer.arrays):
             if actual is not None:
-                found = self._compare_one(number, step, position, actual)
+                found = self._compare_one(step, position, actual)
                 worst = found if worst is None or severity(found) > severity(worst) else worst
         if worst is not None:
             self._contribute(layer, worst)
 
-    def _compare_one(self, number: int, step: SeenStep, position: int, actual: Array) -> TensorComparison:
+    def _compare_one(self, step: SeenStep, position: int, actual: Array) -> TensorComparison:
         port, reference = step.layer.outputs[position], step.outputs[position]
         tolerance = self._tolerance(port, reference, actual, self._depths[step.layer])
         found = self._found(port, actual, reference, tolerance)
-        tally = self.found.tally(step.layer, position)
-        tally.add(number, found, tolerance, _type_of(port, reference), reference.shape)
+        difference = self._difference(found, tolerance, _type_of(port, reference), reference.shape)
+        self.found.add_tensor(step.layer, position, difference)
         self._noise[port] = noise(found)
         return found
 
@@ -666,21 +671,21 @@ def finish(
     found: Findings,
     model: Model,
     criterion: Criterion,
-    names: Sequence[str],
+    sets: int,
     mode: LayerMode | None,
     compare_layers: Callable[[LayerMode], None],
 ) -> Comparison:
     """Compare layers, too, if the side has outputs first and these differ, or a mode is given; return the result.
 
-    ``names`` are those of the sets of inputs. Raise InputError if nothing was compared.
+    ``sets`` is the number of sets of inputs. Raise InputError if nothing was compared.
     """
     shown = "cumulative"
     if found.outputs_first:
-        shown = "outputs" if mode is None and found.outputs_agree(names) else mode or "isolated"
+        shown = "outputs" if mode is None and found.outputs_agree() else mode or "isolated"
         if shown != "outputs":
             compare_layers(mode or "isolated")
     if found.outputs or found.layers or found.failed:
-        return found.result(model, criterion, shown, names)
+        return found.result(model, criterion, shown, sets)
     reasons = dict.fromkeys(found.skipped.values())
     reason = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
     message = f"nothing was compared: no layer and no output can be{reason}"

@@ -13,11 +13,11 @@ import numpy as np
 
 from ovir.analysis.input_sizes import ChosenSizes, with_sizes
 from ovir.analysis.random_inputs import named_inputs
+from ovir.analysis.tensor_comparison import Criterion
 from ovir.core.arrays import Array
 from ovir.debugging.devices import DeviceSide, EngineDevice, OvirDevice
 from ovir.debugging.engines.process import EngineProcess
 from ovir.debugging.sides import LayerMode, Partners, Side
-from ovir.debugging.tensor_comparison import Criterion
 from ovir.debugging.tensor_sides import OnnxModel, Recorded, SecondModel
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError

@@ -10,9 +10,8 @@ from ovir.debugging.engines.process import EngineError, EngineMissingError, Engi
 from ovir.diagnostics.codes import DEVICE_ANSWER
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.wording import and_others
-from ovir.ir.executed import ExecutedGraph, read_executed
-from ovir.model import Model, save_model
-from ovir.system.interrupts import temporary_folder
+from ovir.ir.executed import ExecutedGraph
+from ovir.model import Model
 
 
 def execute(
@@ -29,18 +28,13 @@ def execute(
     the device fails or shows no graph.
     """
     arrays = input_sets(model, inputs, None, 0)[0]()
-    types = [port.element_type for port in model.inputs]
     with (
-        temporary_folder() as folder,
         EngineProcess(engine, {**(config or {}), "PERF_COUNT": "YES"}, timeout=timeout) as ran,
+        ran.compiled(model) as loaded,
     ):
-        path = Path(folder) / "model.xml"
-        save_model(model, path)
-        loaded = ran.load(path)
         for _ in range(2):
-            ran.infer(loaded, arrays, types)
-        ran.write_executed(loaded, path.with_name("executed.xml"))
-        return read_executed(path.with_name("executed.xml"))
+            loaded.infer(arrays)
+        return loaded.executed()
 
 
 def ask_device(

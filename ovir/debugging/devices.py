@@ -5,17 +5,15 @@ The device belongs to another engine, or is ovir itself.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 from ovir.building.creation import new_constant, new_operation, new_parameter, new_result
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.debugging.engines.process import EngineDiedError, EngineError, EngineProcess, Loaded
+from ovir.debugging.engines.process import EngineDiedError, EngineError, EngineProcess, LoadedModel
 from ovir.debugging.layerwise_run import element_type_of
 from ovir.debugging.sides import Device, LayerAnswer, LayerMode, Partners, Side, in_batches, in_halves
 from ovir.diagnostics.errors import ModelError, ReadError, RunError
@@ -25,13 +23,12 @@ from ovir.graph.constant_layers import all_constant_layers
 from ovir.graph.copies import independent
 from ovir.graph.layers import Layer, Port, join
 from ovir.graph.order import trace_back
-from ovir.ir.executed import ExecutedGraph, Execution, read_executed
-from ovir.model import Model, save_model
+from ovir.ir.executed import ExecutedGraph, Execution
+from ovir.model import Model
 from ovir.ops.infrastructure import Const
 from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.executor import SeenStep
-from ovir.system.interrupts import temporary_folder
 
 
 @dataclass(frozen=True)
@@ -136,19 +133,15 @@ def _is_size(part: LonePart, position: int) -> bool:
 _MOST_SIZES = 64  # numbers
 
 
-class EngineDevice:
+class EngineDevice(Device):
     """A device of another engine, which reads models from files."""
 
     def __init__(self, engine: EngineProcess, model: Model) -> None:
         self.engine = engine
         self.labels = (f"on {engine.device}", "in ovir")
         self._model = model
-        self._loaded: Loaded | None = None
-        self._stack = ExitStack()
-        self._folder: Path | None = None
-        self.precision: str | None = None
-        """The element type in which the device computes, once it has compiled a model and if it says so."""
-        self.executed: ExecutedGraph | None = None
+        self._loaded: LoadedModel | None = None
+        self._whole = ExitStack()
 
     @property
     def description(self) -> str:
@@ -158,69 +151,40 @@ class EngineDevice:
         self.engine.open()
 
     def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
-        loaded = self._load(model, "part")
-        try:
-            return self.engine.infer(loaded, inputs, [port.element_type for port in model.inputs])
-        finally:
-            self.engine.unload(loaded)
+        with self.engine.compiled(model) as loaded:
+            self.precision = loaded.precision
+            return loaded.infer(inputs)
 
     def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
-        if self._loaded is None or self._loaded.start != self.engine.starts:
-            self._loaded = self._load(self._model, "model")
-        outputs = self.engine.infer(self._loaded, inputs, [port.element_type for port in self._model.inputs])
+        if self._loaded is None or self._loaded.is_lost:
+            self.release()
+            self._loaded = self._whole.enter_context(self.engine.compiled(self._model))
+            self.precision = self._loaded.precision
+        outputs = self._loaded.infer(inputs)
         if self.executed is None and self.engine.kind == "openvino":
-            self._read_executed(self._loaded)
+            try:
+                self.executed = self._loaded.executed()
+            except (EngineError, ReadError):  # not all devices say it
+                self.executed = ExecutedGraph(())
         return outputs
 
-    def _read_executed(self, loaded: Loaded) -> None:
-        """Keep what the device executes; not all devices say it."""
-        assert self._folder is not None
-        path = self._folder / "executed.xml"
-        try:
-            self.engine.write_executed(loaded, path)
-            self.executed = read_executed(path)
-        except (EngineError, ReadError):
-            self.executed = ExecutedGraph(())
-
     def release(self) -> None:
-        if self._loaded is not None:
-            self.engine.unload(self._loaded)
-            self._loaded = None
-
-    def _load(self, model: Model, name: str) -> Loaded:
-        if self._folder is None:
-            self._folder = self._stack.enter_context(temporary_folder())
-        path = self._folder / f"{name}.xml"
-        save_model(model, path)
-        try:
-            loaded = self.engine.load(path)
-            precision = loaded.facts.get("precision")
-            self.precision = None if precision == "dynamic" else precision
-            return loaded
-        finally:
-            if name == "part":  # the engine has read or mapped it
-                for suffix in (".xml", ".bin"):
-                    os.unlink(path.with_suffix(suffix))
+        self._loaded = None
+        self._whole.close()
 
     def close(self) -> None:
         self.engine.close()
-        self._stack.close()
+        self.release()
 
 
-class OvirDevice:
+class OvirDevice(Device):
     """ovir itself, in place of a device."""
 
     description = "ovir"
-    precision: str | None = None
-    executed: ExecutedGraph | None = None
-    labels = Side.labels
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._compiled: CompiledModel | None = None
-
-    def open(self) -> None:
-        """Do nothing."""
 
     def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
         return list(CompiledModel(model, keep_compressed=True)(list(inputs)).values())

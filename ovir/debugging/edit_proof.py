@@ -13,13 +13,13 @@ import numpy as np
 
 from ovir.analysis.input_sizes import with_sizes
 from ovir.analysis.random_inputs import generate_inputs
+from ovir.analysis.tensor_comparison import Criterion, TensorComparison
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
 from ovir.debugging.compare import Comparison, Session
 from ovir.debugging.comparison_setup import InputSet, as_model
 from ovir.debugging.sides import LayerAnswer, Partners, Side
 from ovir.debugging.state_calls import StatefulModel, States, state_calls
-from ovir.debugging.tensor_comparison import Criterion, TensorComparison
 from ovir.debugging.tensor_sides import SecondModel
 from ovir.diagnostics.codes import CHANGED_RESULTS, OUT_OF_MEMORY
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -96,30 +96,37 @@ def prove_edit(
     before, after = as_model(before), as_model(after)
     if drawing := next(filter(_draws, before.walk()), None):
         return EditProof(reason=f"{drawing.title} draws random numbers")
-    keeps_state = _keeps_shapes(before)
+    keeps_state, in_a_row = _keeps_shapes(before), states is not None
     count = samples or (CALLS_WITH_STATE if keeps_state or states else SAMPLES)
+    done = 0
     with stage("proving the edit"):
         try:
+            first, items = before, None
             if states is not None:
-                return _prove_states(before, after, states, count, seed)
-            if batch is None:
-                first, sized, items = before, before, None
-                side: Side = SecondModel(Partners(before, after), "the edited model", keeps_state=keeps_state)
+                variables = {op.variable_id for x in before.layers if isinstance(op := x.operator, ReadValueBase)}
+                stateful, first = (before, after) if variables.issuperset(states) else (after, before)
+                side: Side = StatefulModel(Partners(first, stateful), "the model with states", states)
+                sets = state_calls(stateful, first, states, count, seed)
+            elif batch is None:
+                side = SecondModel(Partners(before, after), "the edited model", keeps_state=keeps_state)
+                sets = _sets(before, after, count, seed, given or {})
             else:
                 sized, calls = _items(before, after, batch)
                 first, side = after, (items := ItemCalls(before, after, batch, calls, keeps_state=keeps_state))
-            session = Session(first, side, Criterion(), None, keeps_state=keeps_state)
+                sets = _sets(sized, None, count, seed, given or {})
+            session = Session(first, side, Criterion(), None, keeps_state=keeps_state or in_a_row)
             start = monotonic()
-            for done, inputs in enumerate(_sets(sized, None if items else after, count, seed, given or {})):
-                if done and samples is None and monotonic() - start > ENOUGH_SECONDS:
-                    return EditProof(done)
+            for inputs in sets:
+                if done and samples is None and not in_a_row and monotonic() - start > ENOUGH_SECONDS:
+                    break
                 found = session.run([inputs], None)
                 if items is not None and items.failure is not None:
                     return EditProof(reason=f"ovir cannot run the model: {items.failure}")
                 if items is not None:
                     items.require_axes()
                 way = _BEFORE_AND_AFTER if items is None else ItemCalls.way
-                _require_agreement(found, first, way, is_other_first=items is not None)
+                _require_agreement(found, first, way, is_other_first=first is after)
+                done += 1
         except OvirError as error:
             if error.diagnostic.code == CHANGED_RESULTS.id:
                 raise
@@ -127,7 +134,7 @@ def prove_edit(
             if reason is None:
                 raise
             return EditProof(reason=reason)
-    return EditProof(count)
+    return EditProof(done, in_a_row=in_a_row)
 
 
 def _draws(layer: Layer) -> bool:
@@ -139,19 +146,6 @@ def _draws(layer: Layer) -> bool:
         and not op.pure
         and not isinstance(op, (ReadValueBase, AssignBase))
     )
-
-
-def _prove_states(before: Model, after: Model, states: States, count: int, seed: int) -> EditProof:
-    variables = {op.variable_id for layer in before.layers if isinstance(op := layer.operator, ReadValueBase)}
-    is_first = variables.issuperset(states)
-    stateful, stateless = (before, after) if is_first else (after, before)
-    side = StatefulModel(Partners(stateless, stateful), "the model with states", states)
-    session, calls = Session(stateless, side, Criterion(), None, keeps_state=True), 0
-    for inputs in state_calls(stateful, stateless, states, count, seed):
-        calls += 1
-        found = session.run([inputs], None)
-        _require_agreement(found, stateless, _BEFORE_AND_AFTER, is_other_first=is_first)
-    return EditProof(calls, in_a_row=True)
 
 
 def _keeps_shapes(model: Model) -> bool:

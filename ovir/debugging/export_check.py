@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ovir.analysis.tensor_comparison import Criterion, TensorComparison
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.debugging.layerwise_run import Depths, Walk, WalkPlan
 from ovir.debugging.rounding import differ_by_rounding, rounding_layers
-from ovir.debugging.tensor_comparison import Criterion, TensorComparison
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.wording import plural
 from ovir.editing.states import expose_states

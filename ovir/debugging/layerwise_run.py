@@ -8,12 +8,12 @@ from math import prod
 import numpy as np
 
 from ovir.analysis.input_sizes import NarrowTensor, narrow_axes
+from ovir.analysis.tensor_comparison import Depth
 from ovir.core.arrays import Array
 from ovir.core.blas import single_thread
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.debugging.tensor_comparison import Depth
 from ovir.diagnostics.codes import Code
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.kernel_warnings import reporting_to

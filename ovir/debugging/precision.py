@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from ovir.analysis.tensor_comparison import output_error, tensor_error
 from ovir.core.arrays import Array
 from ovir.core.html import html_table
 from ovir.debugging.comparison_setup import GivenInputs, Progress, input_sets
 from ovir.debugging.searches import least, needed
-from ovir.debugging.tensor_comparison import output_error, tensor_error
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import did_you_mean, plural
 from ovir.graph.layers import Layer
 from ovir.model import Model, read_model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.emulation import Emulation
+from ovir.runtime.listeners import Listener
 from ovir.runtime.partial_runs import PartialRuns, Tensors
 from ovir.runtime.round_to_half import NARROW
 
@@ -302,7 +303,7 @@ def _emulation(model: Model, to: str, sets: Sequence[Sequence[Array]]) -> Emulat
 Range = tuple[float, float]
 
 
-class CalibrationRanges:
+class CalibrationRanges(Listener):
     """A listener that collects the ranges of the inputs of quantized layers."""
 
     def __init__(self) -> None:
@@ -318,9 +319,6 @@ class CalibrationRanges:
                 low, high = self.found.get((layer.key, position), (0.0, 0.0))
                 found = float(np.fmin.reduce(array, None)), float(np.fmax.reduce(array, None))
                 self.found[layer.key, position] = min(low, found[0]), max(high, found[1])
-
-    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Do nothing after a layer."""
 
 
 class Int8(Emulation):

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ovir.analysis.tensor_comparison import Criterion, Depth, Tolerance, root_mean_square
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.debugging.layerwise_run import run_measured
-from ovir.debugging.tensor_comparison import Criterion, Depth, Tolerance, root_mean_square
 from ovir.diagnostics.errors import OvirError
 from ovir.export.exported import Exported
 from ovir.export.model_exporter import export_model

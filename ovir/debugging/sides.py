@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self, TypeVar
 
 from ovir.analysis.matching import GraphSignatures, Interner, matching_of
+from ovir.analysis.tensor_comparison import SIDES
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.debugging.layerwise_run import ENDS
@@ -76,13 +77,13 @@ class LayerAnswer:
 
 
 class Device(Protocol):
-    """A device that runs models."""
+    """A device that runs models, or what stands for one."""
 
-    precision: str | None
+    precision: str | None = None
     """The element type in which the device computes, once it has compiled a model and if it says so."""
-    labels: tuple[str, str]
+    labels: tuple[str, str] = SIDES
     """Where compared values come from: those of the device, and those of the first model."""
-    executed: ExecutedGraph | None
+    executed: ExecutedGraph | None = None
     """What the device executed in place of the model, once it has run it and if it says so."""
 
     @property
@@ -91,6 +92,7 @@ class Device(Protocol):
 
     def open(self) -> None:
         """Make sure that the device is there; raise EngineMissingError if it is not."""
+        return
 
     def run(self, model: Model, inputs: Sequence[Array]) -> list[Array]:
         """Return the outputs of a model for inputs by position; the model is compiled for this run alone.
@@ -116,7 +118,7 @@ class Side(Protocol):
 
     description: str
     """The name of the side, once it is open."""
-    labels: tuple[str, str] = ("in the other model", "in the first")
+    labels: tuple[str, str] = SIDES
     """Where compared values come from: those of this side, and those of the first model."""
     partners: Partners | None = None
     """Which layers of a second model correspond to layers of the first one, if there is a second one."""

@@ -11,7 +11,7 @@ from ovir.analysis.record import record_keys
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.reading import why_not_regular
-from ovir.debugging.engines.process import EngineProcess, Loaded
+from ovir.debugging.engines.process import EngineProcess, LoadedModel
 from ovir.debugging.layerwise_run import Walk, WalkPlan
 from ovir.debugging.sides import LayerAnswer, NotCompared, Partners, Side, in_batches
 from ovir.diagnostics.codes import BAD_INPUT, NO_ENGINE, UNREADABLE, USAGE, Severity
@@ -118,7 +118,7 @@ class OnnxModel(Side):
     def open(self) -> None:
         self._engine.open()
         self.description = f"{self._path} in {self._engine.description}"
-        self._loaded: Loaded = self._engine.load(self._path, sorted(_tensor_names(self._model)))
+        self._loaded: LoadedModel = self._engine.load(self._path, sorted(_tensor_names(self._model)))
         facts = self._loaded.facts
         self._outputs: list[str] = facts["outputs"]
         self._known = {*self._outputs, *(facts["tensors"] or ())}
@@ -178,7 +178,7 @@ class OnnxModel(Side):
     def _computed(self, names: Iterable[str | None]) -> dict[str, Array]:
         """Return tensors of the ONNX model by name."""
         wanted = list(dict.fromkeys(name for name in names if name))
-        return dict(zip(wanted, self._engine.infer(self._loaded, self._inputs, outputs=wanted), strict=True))
+        return dict(zip(wanted, self._loaded.infer(self._inputs, outputs=wanted), strict=True))
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         self._feed(inputs)

@@ -8,6 +8,7 @@ from time import perf_counter
 
 import numpy as np
 
+from ovir.analysis.tensor_comparison import Criterion, TensorComparison, Tolerance, root_mean_square
 from ovir.core.arrays import Array
 from ovir.debugging.engines.process import (
     EngineDiedError,
@@ -17,7 +18,6 @@ from ovir.debugging.engines.process import (
     UnsupportedError,
 )
 from ovir.debugging.layerwise_run import element_type_of
-from ovir.debugging.tensor_comparison import Criterion, TensorComparison, Tolerance, root_mean_square
 from ovir.diagnostics.errors import OvirError
 from ovir.fuzzing.divergences import reason_of_failure, reason_of_value
 from ovir.fuzzing.reference import Reference

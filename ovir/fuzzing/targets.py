@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.debugging.engines.process import EngineError, EngineProcess, UnsupportedError
+from ovir.debugging.engines.process import EngineError, EngineProcess, UnsupportedError, saved
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.lowering.releases import Release, parse_release
-from ovir.model import Model, save_model
-from ovir.system.interrupts import temporary_folder
+from ovir.model import Model
 
 Compiler = Callable[[str, Sequence[Array]], Sequence[Any]]
 """A function that takes the path of an .xml and the arrays of its inputs, and returns those of its outputs. It raises
@@ -61,31 +59,23 @@ class Engine:
 
         Raises UnsupportedError for a model that the other side is known not to run, otherwise EngineError.
         """
-        engine, types = self._process, [port.element_type for port in model.inputs]
-        with temporary_folder() as folder:
-            path = folder / "model.xml"
-            save_model(model, path)
-            try:
-                loaded = engine.load(path)
-                precision = loaded.facts.get("precision")
-                self.precision = None if precision == "dynamic" else precision
-                results = [engine.infer(loaded, inputs, types) for _ in range(times)]
-                engine.unload(loaded)
-            except UnsupportedError:
-                raise
-            except EngineError as error:
-                is_refused = type(error) is EngineError
-                if is_refused and (_SAYS_SO.search(error.diagnostic.message) or not self._claims(model, path)):
-                    raise UnsupportedError(error.diagnostic) from None
-                raise
-        return results
+        try:
+            with self._process.compiled(model) as loaded:
+                self.precision = loaded.precision
+                return [loaded.infer(inputs) for _ in range(times)]
+        except EngineError as error:
+            is_refused = type(error) is EngineError
+            if is_refused and (_SAYS_SO.search(error.diagnostic.message) or not self._claims(model)):
+                raise UnsupportedError(error.diagnostic) from None
+            raise
 
-    def _claims(self, model: Model, path: Path) -> bool:
+    def _claims(self, model: Model) -> bool:
         """Return whether the device says that it supports all layers of a model."""
         if self._process.kind != "openvino":
             return True
         try:
-            supported = set(self._process.query(path))
+            with saved(model) as path:
+                supported = set(self._process.query(path))
         except EngineError:
             return False
         return all(layer.name in supported for layer in model.layers if not layer.is_dead)
@@ -108,11 +98,10 @@ class Function:
         self.description = getattr(function, "__qualname__", type(function).__name__)
 
     def run(self, model: Model, inputs: Sequence[Array], times: int) -> list[list[Array]]:
-        with temporary_folder() as folder:
-            path = os.fspath(folder / "model.xml")
-            save_model(model, path)
+        with saved(model) as path:
+            file = os.fspath(path)
             try:
-                return [[np.asarray(array) for array in self._function(path, list(inputs))] for _ in range(times)]
+                return [[np.asarray(array) for array in self._function(file, list(inputs))] for _ in range(times)]
             except NotImplementedError as error:
                 raise UnsupportedError(diagnose(ENGINE, str(error))) from None
             except Exception as error:  # a compiler under development raises anything

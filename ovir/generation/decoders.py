@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.debugging.engines.process import EngineProcess, Loaded
+from ovir.debugging.engines.process import LoadedModel
 from ovir.diagnostics.codes import RUN
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, RunError
@@ -17,19 +16,16 @@ from ovir.model import Model
 from ovir.ops.state import ReadValueBase
 from ovir.runtime.compiled import CompiledModel
 
-
-class Runner(Protocol):
-    """What runs a decoder: a request, or another engine."""
-
-    def __call__(self, inputs: list[Array], *, is_first: bool) -> Sequence[Array]:
-        """Return the outputs for inputs, both by position; a first run begins with no state."""
+Runner = Callable[[list[Array], bool], Sequence[Array]]
+"""What runs a decoder: returns its outputs for inputs, both by position. The first run, for which the last argument is
+True, begins with no state."""
 
 
 def in_ovir(compiled: CompiledModel) -> Runner:
     """Return what runs a decoder in ovir."""
     request = compiled.create_infer_request()
 
-    def run(inputs: list[Array], *, is_first: bool) -> Sequence[Array]:
+    def run(inputs: list[Array], is_first: bool) -> Sequence[Array]:
         if is_first:
             request.reset_state()
         return list(request.infer(inputs).values())
@@ -37,14 +33,9 @@ def in_ovir(compiled: CompiledModel) -> Runner:
     return run
 
 
-def on_engine(engine: EngineProcess, loaded: Loaded, model: Model) -> Runner:
+def on_engine(loaded: LoadedModel) -> Runner:
     """Return what runs a decoder, which an engine has loaded, there."""
-    types = [port.element_type for port in model.inputs]
-
-    def run(inputs: list[Array], *, is_first: bool) -> Sequence[Array]:
-        return engine.infer(loaded, inputs, types, keeps_state=not is_first)
-
-    return run
+    return lambda inputs, is_first: loaded.infer(inputs, keeps_state=not is_first)
 
 
 class Decoder:
@@ -81,7 +72,7 @@ class Decoder:
         for index, port in enumerate(self.model.inputs):
             array = self._past_array(index, port) if index in self._past else self._makers[index](self.seen, first)
             inputs.append(array.astype(port.element_type.to_dtype(), copy=False))
-        outputs = self._run(inputs, is_first=start == 0)
+        outputs = self._run(inputs, start == 0)
         self._arrays = {index: outputs[output] for index, output in self._past.items()}
         logits: Array = outputs[self._logits][0, -1]
         if np.isnan(logits).any():

@@ -240,9 +240,8 @@ def _other(against: Folder, device: EngineProcess | None, path: Path, model: Mod
         other = read_model(model_file(against, DECODER))
         return Decoder(other, in_ovir(compile_model(other))), TokenComparison(os.fspath(against))
     with stage(f"compiling for {device.device}"):
-        loaded = device.load(path)
-    decoder = Decoder(model, on_engine(device, loaded, model))
-    return decoder, TokenComparison(device.description, loaded.facts.get("precision"))
+        loaded = device.load(path, types=[port.element_type for port in model.inputs])
+    return Decoder(model, on_engine(loaded)), TokenComparison(device.description, loaded.precision)
 
 
 # --------------------------------------------------------------------------- what does not fit together

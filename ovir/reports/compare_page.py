@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ovir.debugging.compare import Comparison, LayerDifference, OutputDifference, TensorDifference
-from ovir.diagnostics.wording import plural
+from ovir.diagnostics.wording import plural, shown
 from ovir.graph.layer_graph import LayerGraph
 from ovir.reports.charts import Chart, bars, element_errors, error_curve, layer_errors
 from ovir.reports.page import Cell, Column, Detail, Fact, Page, Pairs, Table, Text
@@ -15,14 +15,12 @@ from ovir.reports.tables import add_diagnostics, layers_by_title
 MOST_BARS = 12
 MOST_HISTOGRAMS = 6
 """Histograms on the page itself; the details of every output have its own."""
-_MODES = {"outputs": "outputs", "isolated": "outputs, and layers alone", "cumulative": "outputs and layers"}
 
 
 def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str] = ()) -> Page:
     """Return the report on a comparison: what follows from it, errors of outputs, and errors of layers along the
     graph."""
-    verdict = "within tolerance" if found.within else "the other side fails" if found.failed else "beyond tolerance"
-    page = Page("compare", found.model, f"{verdict}, against {found.against}", "good" if found.within else "bad")
+    page = Page("compare", found.model, f"{found.verdict}, against {found.against}", "good" if found.within else "bad")
     page.conclusion = conclusion
     page.layers.add(model)
     page.facts += _facts(found, page)
@@ -42,7 +40,7 @@ def compare_page(found: Comparison, model: LayerGraph, conclusion: Sequence[str]
 
 def _facts(found: Comparison, page: Page) -> list[Fact]:
     precision = "" if found.precision is None else f"; the device computes in {found.precision}"
-    facts = [Fact("compared", _MODES[found.mode], f"{plural(found.sets, 'set')} of inputs{precision}")]
+    facts = [Fact("compared", found.compared, f"{plural(found.sets, 'set')} of inputs{precision}")]
     facts.append(Fact("tolerance", *_tolerance_text(found)))
     beyond = sum(not layer.within for layer in found.layers)
     if found.layers:
@@ -84,13 +82,9 @@ def _metrics(tensor: TensorDifference) -> Sequence[Cell]:
     return (*numbers, worst.problem or ", ".join(lone))
 
 
-def _type_text(tensor: TensorDifference) -> str:
-    return f"{tensor.element_type}[{','.join(map(str, tensor.shape))}]"
-
-
 def _outputs(found: Comparison, page: Page, model: LayerGraph) -> Table:
     columns = [Column("", "tag"), Column("output", "name", width=1.5), Column("tensor", "tensor"), *_METRICS]
-    rows = [(found.mark(item), item.name, _type_text(item.tensor), *_metrics(item.tensor)) for item in found.outputs]
+    rows = [(found.mark(item), item.name, item.tensor.type, *_metrics(item.tensor)) for item in found.outputs]
     details = [
         Detail(
             item.name,
@@ -111,7 +105,7 @@ def _layers(found: Comparison, page: Page) -> Table:
     for layer in found.ranked():
         state = found.mark(layer)
         number = page.layers.find(layer.name)
-        head = (state, order[layer.id], layer.name if number is None else number, layer.type, _type_text(layer.tensor))
+        head = (state, order[layer.id], layer.name if number is None else number, layer.type, layer.tensor.type)
         rows.append((*head, layer.contribution, *_metrics(layer.tensor)))
         details.append(None if layer.within else Detail(layer.name, _about(found, layer), number, state))
     return Table(columns, rows, details)
@@ -129,9 +123,9 @@ def _numbers(found: Comparison, tensor: TensorDifference) -> list[Text | Pairs]:
     if worst.problem is not None:
         return [Text(worst.problem)]
     actual, reference = found.values
-    rows = [("tensor", _type_text(tensor)), ("elements beyond", f"{worst.beyond:,} of {worst.size:,}")]
+    rows = [("tensor", tensor.type), ("elements beyond", f"{worst.beyond:,} of {worst.size:,}")]
     if worst.position is not None:
-        rows.append(("worst element", f"[{','.join(map(str, worst.position))}]"))
+        rows.append(("worst element", f"{shown(worst.position)}"))
         rows += [(actual, str(worst.actual)), (reference, str(worst.reference))]
     if found.criterion.metric is None:
         rows.append(("tolerance", f"rtol {tolerance.rtol:.3g}, atol {tolerance.atol:.3g}"))

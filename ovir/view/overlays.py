@@ -174,12 +174,8 @@ def of_comparison(model: Model, comparison: Comparison) -> list[Overlay]:
 
 def comparison_verdict(comparison: Comparison) -> str:
     """Return in a few words what a comparison has found, and at which layer first."""
-    if comparison.within:
-        return "within tolerance"
-    if comparison.failed:
-        return "the other side fails"
     first = comparison.first
-    return "beyond tolerance" if first is None else f"beyond tolerance, first at {first.name}"
+    return comparison.verdict if first is None or comparison.failed else f"{comparison.verdict}, first at {first.name}"
 
 
 def _color(found: LayerDifference | OutputDifference) -> str:

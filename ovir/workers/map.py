@@ -212,17 +212,12 @@ def _opened(
     model: CompiledModel | Model | str | os.PathLike[str], executor: Executor | None
 ) -> tuple[CompiledModel | None, Model]:
     """Return the compiled model, if there is one, and the model. Threads of this process share a compiled model."""
-    if isinstance(model, CompiledModel):
-        compiled: CompiledModel | None = model
-    else:
-        model = model if isinstance(model, Model) else read_model(model)
-        compiled = CompiledModel(model) if _is_thread_pool(executor) else None
-    if compiled is None:
-        assert isinstance(model, Model)
-        return None, model
+    if not isinstance(model, (CompiledModel, Model)):
+        model = read_model(model)
     if _is_thread_pool(executor):
-        compiled = compiled.with_own_state(threads=compiled.threads or 1)
-    return compiled, compiled.model
+        compiled = CompiledModel(model) if isinstance(model, Model) else model
+        model = compiled.with_own_state(threads=compiled.threads or 1)
+    return (None, model) if isinstance(model, Model) else (model, model.model)
 
 
 def _is_thread_pool(executor: Executor | None) -> bool:

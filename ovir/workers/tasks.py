@@ -19,7 +19,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, OvirError, RunError
 from ovir.system.interrupts import result_of, uninterrupted, wait_for
 from ovir.workers.executors import Workers, is_cancelled, is_death, refuse_start_in_child
-from ovir.workers.worker import Answer, SendsContent, SetUpError
+from ovir.workers.worker import Answer, SetUpError, TaskFunction
 
 Item = TypeVar("Item")
 
@@ -278,7 +278,7 @@ class Tasks(Iterator[Outcome[Item]]):
     def _send_content(self, task: _Task[Item]) -> None:
         """Run a task again with the content of the files that its worker cannot reach."""
         function = self._function
-        if task.has_content or not isinstance(function, SendsContent):
+        if task.has_content or not isinstance(function, TaskFunction):
             message = "a worker cannot reach the files of the task"
             self._fail(task, RunError(diagnose(ENGINE, message, hint="use a file system that all workers share")))
             return

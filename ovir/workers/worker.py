@@ -43,16 +43,12 @@ class Answer:
 
 
 @runtime_checkable
-class WorksOnSeveral(Protocol):
-    """A function that works on all items of a task together."""
+class TaskFunction(Protocol):
+    """A function that works on all items of a task together, and that can be sent with the content of the files that it
+    names."""
 
     def on_all(self, items: Sequence[Any]) -> list[Answer]:
         """Return an answer for each item."""
-
-
-@runtime_checkable
-class SendsContent(Protocol):
-    """A function that can be sent with the content of the files that it names."""
 
     def with_content(self) -> Callable[[Any], Any]:
         """Return the function with the content of its files."""
@@ -84,7 +80,7 @@ def run_task(function: Callable[[Any], Any], items: Sequence[Any], origin: tuple
     if origin != this_process():
         _use_one_thread()
     try:
-        if len(items) > 1 and isinstance(function, WorksOnSeveral):
+        if len(items) > 1 and isinstance(function, TaskFunction):
             return function.on_all(items)
         return [answer_of(function, item) for item in items]
     except UnreachableError:

@@ -27,7 +27,7 @@ def models(tmp_path: Path) -> tuple[Path, Path]:
 def test_the_table_and_the_part(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
     done = cli("bisect", *models, "-o", tmp_path / "part.xml")
     assert done.status == 1
-    assert "first diverging layer: Multiply 'product' (id 3)" in done.out
+    assert "first layer beyond tolerance: Multiply 'product' (id 3)" in done.out
     assert "smallest part that differs: 1 layer: product" in done.out
     assert [layer.name for layer in ovir.read_model(tmp_path / "part.xml").layers] == [
         *("relu", "factors", "product", "product/sink_port_0")
@@ -52,7 +52,7 @@ def test_recorded_tensors(models: tuple[Path, Path], tmp_path: Path, cli: Any) -
     recorded = tmp_path / "recorded.npz"
     np.savez(recorded, x=np.ones((2, 3), np.float32), relu=np.ones((2, 3), np.float32), product=np.zeros((2, 3)))
     done = cli("bisect", models[0], "--against", recorded)
-    assert "first diverging layer: Multiply 'product'" in done.out
+    assert "first layer beyond tolerance: Multiply 'product'" in done.out
     assert done.err == ""
 
 
@@ -68,7 +68,7 @@ def test_tensors_that_were_not_recorded(models: tuple[Path, Path], tmp_path: Pat
     assert "first tensor that was seen to differ: of Sigmoid 'sigmoid' (id 4)" in done.out
     assert "at least one of 3 layers is at fault, between 'x' and 'sigmoid'" in done.out
     assert "not compared: it was not recorded" in done.out
-    assert "diverging" not in done.out
+    assert "first layer" not in done.out
     assert "part of all suspects, which differs: 3 layers: relu, product, sigmoid" in done.out
     part = [tmp_path / name for name in ("part.xml", "part_actual.npz", "part_input.npz")]
     assert cli("compare", part[0], "--against", part[1], "--input", part[2]).status == 1
@@ -83,7 +83,7 @@ def test_agreement_is_claimed_for_what_was_compared_alone(models: tuple[Path, Pa
     recorded = {"x": np.ones((2, 3)), "relu": np.zeros((2, 3)), "product": np.float32([[1, 2, 3]] * 2)}
     np.savez(tmp_path / "recorded.npz", **{name: array.astype(np.float32) for name, array in recorded.items()})
     done = cli("bisect", models[0], "--against", tmp_path / "recorded.npz")
-    assert "first diverging layer: ReLU 'relu'" in done.out
+    assert "first layer beyond tolerance: ReLU 'relu'" in done.out
     assert "agree again" not in done.out
     del recorded["relu"]
     np.savez(tmp_path / "recorded.npz", **{name: array.astype(np.float32) for name, array in recorded.items()})
@@ -95,7 +95,7 @@ def test_agreement_is_claimed_for_what_was_compared_alone(models: tuple[Path, Pa
 
 def test_a_second_model_may_be_given_as_the_other_side(models: tuple[Path, Path], cli: Any) -> None:
     done = cli("bisect", models[0], "--against", models[1])
-    assert (done.status, "first diverging layer: Multiply 'product' (id 3)" in done.out) == (1, True)
+    assert (done.status, "first layer beyond tolerance: Multiply 'product' (id 3)" in done.out) == (1, True)
 
 
 def test_sets_of_inputs(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
@@ -183,7 +183,7 @@ def test_a_second_model_on_a_device(models: tuple[Path, Path], tmp_path: Path, c
     device = ("--against", "openvino:CPU", "--config", "INFERENCE_PRECISION_HINT=f32")
     done = cli("bisect", *models, *device, "-o", tmp_path / "part.xml")
     assert done.status == 1
-    assert "first diverging layer: Multiply 'product' (id 3)" in done.out
+    assert "first layer beyond tolerance: Multiply 'product' (id 3)" in done.out
     endings = (".xml", ".bin", "_input.npz", "_expected.npz", "_actual.npz", "_other.xml", "_other.bin")
     assert {path.name for path in tmp_path.glob("part*")} == {f"part{ending}" for ending in endings}
     again = cli(

@@ -1,4 +1,4 @@
-"""The first diverging layer: on devices, by runs of beginnings; in other models and recordings, by what is at hand."""
+"""The first layer beyond tolerance: on devices, by runs of beginnings; in other models and recordings, by what is at hand."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from support.large_models import branches, chain, transformer
 
 import ovir
 from ovir import opset13 as ops
+from ovir.analysis.tensor_comparison import Criterion
 from ovir.cli.main import main
 from ovir.core.arrays import Array
 from ovir.debugging.bisect import MOST_EXTRA, Judge, PrefixSearch, smallest_part
 from ovir.debugging.candidates import Candidate
 from ovir.debugging.devices import OvirDevice
-from ovir.debugging.tensor_comparison import Criterion
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.graph.layers import LayerOrPort
@@ -103,7 +103,7 @@ def test_a_failure_counts_before_a_difference(
     models = files[:1] * (2 if second else 1)
     assert main(["bisect", *models, "--against", "openvino:CPU", "-o", files[1]]) == 1
     text = capsys.readouterr().out
-    assert "first diverging layer: Tanh 'culprit'" in text
+    assert "first layer beyond tolerance: Tanh 'culprit'" in text
     assert "there the other side fails: " in text
     assert ("tensors differ before: after " in text) == (wrong < failing)
     part = ovir.read_model(tmp_path / "part.xml")

@@ -11,11 +11,11 @@ from support.small_transformers import data, encoder
 
 import ovir
 from ovir import opset13 as ops
+from ovir.analysis import tensor_comparison
+from ovir.analysis.tensor_comparison import tensor_error
 from ovir.core.arrays import Array
-from ovir.debugging import tensor_comparison
 from ovir.debugging.f32_layers import lost_marks, with_f32_layers
 from ovir.debugging.precision import Keeper
-from ovir.debugging.tensor_comparison import tensor_error
 from ovir.ops import find
 from ovir.ops.matmul import MatMul
 from ovir.runtime.emulation import Emulation

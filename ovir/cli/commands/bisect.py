@@ -95,7 +95,7 @@ def _head(found: Bisection) -> Iterator[str]:
         yield f"first tensor that was seen to differ: of {shown}"
         yield f"at least one of {len(found.suspects)} layers is at fault, {_between(found.between, first.name)}"
     else:
-        yield f"first diverging layer: {shown}"
+        yield f"first layer beyond tolerance: {shown}"
     if (problem := first.verdict.problem) is not None:
         yield f"there the other side fails: {problem}"
     if (before := found.beyond_before) is not None:

@@ -16,8 +16,9 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from ovir.analysis.tensor_comparison import nonfinite_text
 from ovir.cli.options.arguments import (
     add_model,
     add_shared,
@@ -84,8 +85,8 @@ def _head(found: Comparison, requested: str | None) -> Iterator[str]:
     """Yield the lines before the tables; ``requested`` is the precision that the device was asked for."""
     sets = f"{plural(found.sets, 'set')} of inputs"
     precision = "" if found.precision is None else f", which computes in {found.precision}"
-    yield f"{found.model} against {found.against}{precision}: {_MODES[found.mode]}, {sets}"
-    yield _verdict(found)
+    yield f"{found.model} against {found.against}{precision}: {found.compared}, {sets}"
+    yield found.verdict if found.outputs or found.failed else f"{found.verdict}, but no output was compared"
     if requested in ("f32", *_NARROW) and found.precision not in (None, requested):
         yield f"the device does not honor INFERENCE_PRECISION_HINT={requested}: it computes in {found.precision}"
     first, largest = found.first, found.largest
@@ -115,20 +116,12 @@ def _about_quantization(found: Comparison, quantized: Sequence[str]) -> Iterator
         )
 
 
-def _verdict(found: Comparison) -> str:
-    """Return in a few words what was found."""
-    is_beyond = not all(tensor.within for tensor in _tensors(found))
-    text = "within tolerance" if found.within else "beyond tolerance" if is_beyond else "the other side fails"
-    return text if found.outputs or found.failed else f"{text}, but no output was compared"
-
-
 def _tensors(found: Comparison) -> list[TensorDifference]:
     return [*(item.tensor for item in found.outputs), *(item.tensor for item in found.layers)]
 
 
 _NARROW = ("bf16", "f16")
 
-_MODES = {"outputs": "outputs", "isolated": "outputs, and layers alone", "cumulative": "outputs and layers"}
 _ADVICE = {
     "isolated": "no layer alone is beyond tolerance: errors add up, or the device computes several layers as one; "
     "--cumulative shows where errors grow",
@@ -178,7 +171,7 @@ def _print_outputs(found: Comparison, limit: int | None) -> None:
     for item in outputs[:limit]:
         row = [
             item.name,
-            _type_text(item.tensor),
+            item.tensor.type,
             *_metrics(found, item.tensor, notes),
             *_set_cells(found, item.tensor),
         ]
@@ -236,7 +229,7 @@ def _print_layers(found: Comparison, limit: int | None) -> None:
         marks = [name for name, marked in (("first", first), ("largest", largest)) if marked is layer]
         mark = ", ".join(marks) or ("" if layer.within else "beyond")
         name = layer.name if len({layer.output, 0}) == 1 else f"{layer.name}:{layer.output}"
-        row = [mark, layer.id, name, layer.type, _type_text(layer.tensor), *_executed_cells(found, layer)]
+        row = [mark, layer.id, name, layer.type, layer.tensor.type, *_executed_cells(found, layer)]
         rows.append([*row, *_metrics(found, layer.tensor, notes), *_set_cells(found, layer.tensor)])
     columns = ["", ">id", "~layer", "~type", "tensor", *_executed_columns(found), *_METRICS, *_set_columns(found)]
     if rows:
@@ -258,19 +251,8 @@ def _metrics(found: Comparison, tensor: TensorDifference, notes: dict[str, int])
         "-" if worst.cosine is None else f"{worst.cosine:.6f}",
         "-" if worst.sqnr_db is None else f"{worst.sqnr_db:.1f}",
         format_count(worst.beyond),
-        _nonfinite(found, tensor),
+        nonfinite_text(worst.nan, worst.inf, found.values) or "-",
     ]
-
-
-def _nonfinite(found: Comparison, tensor: TensorDifference) -> str:
-    """Return the numbers of NaN and infinities, with the side that has them."""
-    worst = tensor.worst
-    numbers = [
-        (count[side], name, where)
-        for where, side in zip(found.values, (1, 0), strict=True)
-        for name, count in (("NaN", worst.nan), ("Inf", worst.inf))
-    ]
-    return ", ".join(f"{format_count(count)} {name} {where}" for count, name, where in numbers if count) or "-"
 
 
 def _set_columns(found: Comparison) -> Sequence[str]:
@@ -282,10 +264,6 @@ def _set_cells(found: Comparison, tensor: TensorDifference) -> Sequence[str]:
         return ()
     mean = tensor.means["sqnr_db"]
     return "-" if mean is None else f"{mean:.1f}", tensor.worst_input
-
-
-def _type_text(tensor: TensorDifference) -> str:
-    return f"{tensor.element_type}[{','.join(map(str, tensor.shape))}]"
 
 
 def _executed_columns(found: Comparison) -> Sequence[str]:
@@ -374,9 +352,8 @@ def run(arguments: argparse.Namespace) -> int:
     if has_workers:
         from ovir.workers.comparing import compare_by_workers
 
-        files: Any = None if arguments.inputs is None else options.inputs
         with reported("comparing inputs", sides.note, rate_of="inputs") as update, opened_workers(arguments) as workers:
-            found = compare_by_workers(model, options, files, update, **workers)
+            found = compare_by_workers(model, options, update, **workers)
     else:
         rate_of = None if arguments.inputs is None else "layers"
         with reported("comparing layers", sides.note, rate_of=rate_of) as update:

@@ -345,10 +345,10 @@ def _other_side(
     arguments: argparse.Namespace, model: Model, index: int, config: dict[str, str], task: _Task
 ) -> EvaluatedSide:
     """Return the evaluation of what ``--against`` names."""
+    from ovir.analysis.tensor_comparison import Criterion
     from ovir.compiling import compile_model
     from ovir.debugging.comparison_setup import ComparisonOptions
     from ovir.debugging.sides import Partners
-    from ovir.debugging.tensor_comparison import Criterion
 
     against = open_other(arguments.against, model, arguments.shape)
     if is_recorded(against):

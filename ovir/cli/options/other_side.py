@@ -55,8 +55,8 @@ class ComparedSides:
 
 def open_sides(arguments: argparse.Namespace, mode: LayerMode | None = None) -> ComparedSides:
     """Return both sides of a comparison, with its inputs and options."""
+    from ovir.analysis.tensor_comparison import Criterion
     from ovir.debugging.comparison_setup import ComparisonOptions  # commands with one side do not need it
-    from ovir.debugging.tensor_comparison import Criterion
 
     criterion = Criterion.of(arguments.rtol, arguments.atol, arguments.metric)
     config = config_of(arguments.config)

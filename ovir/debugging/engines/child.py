@@ -1,11 +1,11 @@
 """Run models in another engine: the program of the process that ``ovir.debugging.engines.process`` starts.
 
 A device can crash or hang on an odd model, which must not take its caller down. This file runs as a script and imports
-nothing of ovir. Messages are pickles on standard input and output; the bytes of tensors follow them and are never part
-of a pickle. A request is a command with its arguments. An answer is ``("ok", value)``, ``("missing", name of a
-package)``, ``("unusable", message)`` for a device or a property that does not exist and for a package that cannot be
-imported, ``("unsupported", message)`` for a model that the engine is known not to run, or ``("failed", message of the
-engine)``.
+nothing of ovir. Messages are pickles on standard input and output, to and from which pickle copies the bytes of a
+``PickleBuffer`` directly. A request is a command with its arguments. An answer is ``("ok", value)``, ``("missing", name
+of a package)``, ``("unusable", message)`` for a device or a property that does not exist and for a package that cannot
+be imported, ``("unsupported", message)`` for a model that the engine is known not to run, or ``("failed", message of
+the engine)``.
 """
 
 from __future__ import annotations
@@ -27,45 +27,6 @@ WireTensor = tuple[str, tuple[int, ...], Any]
 
 class UnusableError(Exception):
     """The engine has no such device, or it refuses a property."""
-
-
-# --------------------------------------------------------------------------- messages
-
-
-def send(stream: BinaryIO, message: Any) -> None:
-    """Write a message; the data of its ``pickle.PickleBuffer`` objects goes from their memory into the stream."""
-    buffers: list[pickle.PickleBuffer] = []
-    head = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
-    views = [buffer.raw() for buffer in buffers]
-    sizes = [len(head), *(view.nbytes for view in views)]
-    stream.write(b"".join(number.to_bytes(8, "little") for number in (len(sizes), *sizes)))
-    stream.write(head)
-    for view in views:
-        stream.write(view)
-    stream.flush()
-
-
-def receive(stream: BinaryIO) -> Any:
-    """Return the next message; its buffers are writable memory of their own. EOFError if the stream has ended."""
-    count = _number(_exactly(stream, 8))
-    sizes = [_number(_exactly(stream, 8)) for _ in range(count)]
-    head, *buffers = (_exactly(stream, size) for size in sizes)
-    return pickle.loads(head, buffers=buffers)
-
-
-def _number(content: bytearray) -> int:
-    return int.from_bytes(content, "little")
-
-
-def _exactly(stream: BinaryIO, size: int) -> bytearray:
-    content = bytearray(size)
-    view, done = memoryview(content), 0
-    while done < size:
-        count = stream.readinto(view[done:])  # type: ignore[attr-defined]
-        if not count:
-            raise EOFError
-        done += count
-    return content
 
 
 # --------------------------------------------------------------------------- engines
@@ -158,6 +119,7 @@ class OpenVino:
 
         element_type, size = getattr(self.package.Type, name), self.package.Shape(list(shape))
         if name != "string" and len(content):
+            content = bytearray(content) if isinstance(content, bytes) else content  # read-only in the caller
             return self.package.Tensor(np.frombuffer(content, np.uint8), size, element_type)  # shares the memory
         tensor = self.package.Tensor(element_type, size)
         if name == "string" and len(content):
@@ -354,8 +316,8 @@ def _receive_all(stream: BinaryIO, requests: queue.SimpleQueue[Any]) -> None:
     """
     try:
         while True:
-            requests.put(receive(stream))
-    except EOFError:
+            requests.put(pickle.load(stream))
+    except (EOFError, pickle.UnpicklingError):
         os._exit(0)
 
 
@@ -369,7 +331,8 @@ def main() -> None:
     worker = Worker()
     while True:
         request = requests.get()
-        send(answers, worker.answer(*request))
+        pickle.dump(worker.answer(*request), answers, 5)
+        answers.flush()
         del request  # its tensors
 
 

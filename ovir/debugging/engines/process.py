@@ -8,8 +8,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -18,11 +18,13 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.encoding import decode, encode
-from ovir.debugging.engines.child import WireTensor, receive, send
+from ovir.debugging.engines.child import WireTensor
 from ovir.diagnostics.codes import ENGINE, NO_ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError
-from ovir.system.interrupts import uninterrupted
+from ovir.ir.executed import ExecutedGraph, read_executed
+from ovir.model import Model, save_model
+from ovir.system.interrupts import temporary_folder, uninterrupted
 from ovir.system.processes import ChildProcess, ending_of
 
 KINDS = ("openvino", "onnxruntime", "python")
@@ -49,16 +51,64 @@ class EngineMissingError(EngineError, InputError):
     """The engine is not installed, or has no such device or property."""
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """A model that an engine has compiled."""
+class LoadedModel:
+    """A model that an engine has compiled; it is lost with the process of the engine."""
 
-    number: int
-    start: int
-    """Which process of the engine has it; see ``EngineProcess.starts``."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the engine says of it. openvino: ``precision``, the element type that the device computes in. onnxruntime:
-    ``inputs`` (names and element types), ``outputs`` and ``tensors``, the names of those asked for that it computes."""
+    def __init__(
+        self, engine: EngineProcess, number: int, facts: Mapping[str, Any], types: Sequence[ElementType] | None
+    ) -> None:
+        self.facts = facts
+        """What the engine says of it. openvino: ``precision``. onnxruntime: ``inputs`` (names and element types),
+        ``outputs`` and ``tensors``, the names of those asked for that it computes."""
+        self._engine, self._number, self._types = engine, number, types
+        self._start = engine.starts
+
+    @property
+    def precision(self) -> str | None:
+        """Return the element type in which the device computes, if it says so."""
+        found: str | None = self.facts.get("precision")
+        return None if found == "dynamic" else found
+
+    @property
+    def is_lost(self) -> bool:
+        """Return whether the process that has compiled it has ended."""
+        return not self._engine.is_open or self._engine.starts != self._start
+
+    def infer(
+        self, inputs: Sequence[Array], *, outputs: Sequence[str] | None = None, keeps_state: bool = False
+    ) -> list[Array]:
+        """Run the model on arrays by position and return its outputs by position.
+
+        State starts anew, unless ``keeps_state`` continues with the state of the last run. onnxruntime computes only
+        ``outputs``, if they are given.
+        """
+        kinds = self._types or [ElementType.from_dtype(array.dtype) for array in inputs]
+        tensors = [_to_wire(array, kind) for array, kind in zip(inputs, kinds, strict=True)]
+        names = None if outputs is None else list(outputs)
+        return [
+            _from_wire(*answer) for answer in self._engine.request("infer", self._number, tensors, names, keeps_state)
+        ]
+
+    def executed(self) -> ExecutedGraph:
+        """Return the graph that an OpenVINO device executes in place of the model, with the times of the latest run if
+        the device counts them; EngineError or ReadError if it has none."""
+        with temporary_folder() as folder:
+            path = folder / "executed.xml"
+            self._engine.request("executed", self._number, os.fspath(path))
+            return read_executed(path)
+
+    def unload(self) -> None:
+        """Release the model."""
+        if not self.is_lost:
+            self._engine.request("unload", self._number)
+
+
+@contextmanager
+def saved(model: Model) -> Iterator[Path]:
+    """Yield the path of a file with a model, which exists during the ``with`` block."""
+    with temporary_folder() as folder:
+        save_model(model, folder / "model.xml")
+        yield folder / "model.xml"
 
 
 class EngineProcess:
@@ -98,50 +148,36 @@ class EngineProcess:
         if self._process is None:
             self._start()
 
-    def load(self, path: str | Path, outputs: Sequence[str] = ()) -> Loaded:
+    @property
+    def is_open(self) -> bool:
+        """Return whether the process is there."""
+        return self._process is not None
+
+    def load(
+        self, path: str | Path, outputs: Sequence[str] = (), types: Sequence[ElementType] | None = None
+    ) -> LoadedModel:
         """Compile the model in a file; onnxruntime makes the tensors of these names outputs, if the model has them.
 
-        Raises EngineError if the engine refuses it, EngineDiedError if the process does not survive it.
+        ``types`` are the element types of the inputs, where NumPy's dtypes do not tell them (u1, u3, u6, nf4). Raises
+        EngineError if the engine refuses the model, EngineDiedError if the process does not survive it.
         """
-        number, facts = self._request("load", os.fspath(path), list(outputs))
-        return Loaded(number, self.starts, facts)
+        number, facts = self.request("load", os.fspath(path), list(outputs))
+        return LoadedModel(self, number, facts, types)
 
-    def write_executed(self, model: Loaded, path: str | Path) -> None:
-        """Write the graph that an OpenVINO device executes in place of a loaded model, with the times of the latest
-        run if the device counts them; EngineError if it has none."""
-        self._request("executed", model.number, os.fspath(path))
+    @contextmanager
+    def compiled(self, model: Model) -> Iterator[LoadedModel]:
+        """Compile a model for a ``with`` block; raise what ``load`` raises."""
+        with saved(model) as path:
+            loaded = self.load(path, types=[port.element_type for port in model.inputs])
+            try:
+                yield loaded
+            finally:
+                loaded.unload()
 
     def query(self, path: str | Path, weights: str | None = None) -> list[str]:
         """Return the names of the layers in a file that an OpenVINO device says it supports."""
-        names: list[str] = self._request("query", os.fspath(path), weights or "")
+        names: list[str] = self.request("query", os.fspath(path), weights or "")
         return names
-
-    def unload(self, model: Loaded) -> None:
-        """Release a loaded model."""
-        if self._process is not None and model.start == self.starts:
-            self._request("unload", model.number)
-
-    def infer(
-        self,
-        model: Loaded,
-        inputs: Sequence[Array],
-        types: Sequence[ElementType] | None = None,
-        *,
-        outputs: Sequence[str] | None = None,
-        keeps_state: bool = False,
-    ) -> list[Array]:
-        """Run a loaded model on arrays by position and return its outputs by position.
-
-        State starts anew, unless ``keeps_state`` continues with the state of the last run.
-
-        ``types`` are the element types of the arrays, where NumPy's dtypes do not tell them (u1, u3, u6, nf4).
-        onnxruntime computes only ``outputs``, if they are given.
-        """
-        kinds = types or [ElementType.from_dtype(array.dtype) for array in inputs]
-        tensors = [_to_wire(array, kind) for array, kind in zip(inputs, kinds, strict=True)]
-        names = None if outputs is None else list(outputs)
-        answers = self._request("infer", model.number, tensors, names, keeps_state)
-        return [_from_wire(*answer) for answer in answers]
 
     def close(self) -> None:
         """Stop the process."""
@@ -160,7 +196,8 @@ class EngineProcess:
 
     # ----- requests
 
-    def _request(self, command: str, *arguments: Any) -> Any:
+    def request(self, command: str, *arguments: Any) -> Any:
+        """Return the answer to a request; raise EngineError."""
         self.open()
         return self._call(command, *arguments)
 
@@ -192,9 +229,11 @@ class EngineProcess:
         limit = None if self.timeout is None else max(self.timeout, _START if command == "open" else 0.0)
         try:
             with process.killed_after(limit) as expired:
-                send(cast("Any", process.stdin), (command, *arguments))
-                status, value = receive(cast("Any", process.stdout))
-        except (EOFError, OSError):
+                requests, answers = cast("Any", process.stdin), cast("Any", process.stdout)
+                pickle.dump((command, *arguments), requests, 5)
+                requests.flush()
+                status, value = pickle.load(answers)
+        except (EOFError, OSError, pickle.UnpicklingError):
             raise self._died(command, limit if expired.is_set() else None) from None
         except BaseException:  # an interrupt between request and answer: the next answer would be a wrong one
             self.close()

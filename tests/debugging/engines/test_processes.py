@@ -40,10 +40,10 @@ def test_a_model_runs_in_the_other_process(path: Path) -> None:
         assert engine.description == "OpenVINO 1.2.3 on CPU"
         assert model.facts == {"precision": "f32"}
         for factor in (1, 2):
-            tanh, absolute = engine.infer(model, [X * factor])
+            tanh, absolute = model.infer([X * factor])
             np.testing.assert_allclose(tanh, np.tanh(X * factor), rtol=1e-6)
             np.testing.assert_array_equal(absolute, np.abs(X * factor))
-        engine.unload(model)
+        model.unload()
         assert engine.starts == 1
 
 
@@ -69,7 +69,7 @@ def test_tensors_of_every_type_arrive(element_type: str, array: np.ndarray, tmp_
     x = ops.parameter(list(given.shape), element_type, name="x")
     ovir.save_model(ovir.Model([ops.result(x)], [x]), tmp_path / "model.xml")
     with EngineProcess("openvino:CPU") as engine:
-        (found,) = engine.infer(engine.load(tmp_path / "model.xml"), [given], [kind])
+        (found,) = engine.load(tmp_path / "model.xml", types=[kind]).infer([given])
     assert found.dtype == given.dtype
     assert found.shape == given.shape
     assert found.tolist() == given.tolist()

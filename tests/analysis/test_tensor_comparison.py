@@ -6,9 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from ovir.analysis import tensor_comparison
+from ovir.analysis.tensor_comparison import EXACT, Tolerance, compare_tensors, default_tolerance
 from ovir.core.element_types import bf16, f16, f32, i32
-from ovir.debugging import tensor_comparison
-from ovir.debugging.tensor_comparison import EXACT, Tolerance, compare_tensors, default_tolerance
 
 
 def test_metrics_of_known_numbers():

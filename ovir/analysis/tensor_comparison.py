@@ -75,6 +75,8 @@ _LEAST = 2e-5  # relative error of the approximations of Exp, Erf, Tanh and the 
 _ROOM = 8  # the largest error of many elements, in units of the typical one
 
 
+SIDES = ("in the other model", "in the first")
+"""Where the compared values and their references come from if these are two models."""
 DIFFERENCES = ("max. abs. difference", "SQNR (dB)", "elements beyond")
 """The heads of the cells of a comparison."""
 
@@ -214,7 +216,7 @@ class _Sums:
     def add(self, start: int, actual: Array, reference: Array) -> None:
         """Add a block; ``start`` is the position of its first element."""
         one, other = actual.astype(np.float64), reference.astype(np.float64)
-        error = _distances(actual, reference, one, other)
+        error = distances(actual, reference, one, other)
         if math.isfinite(float(error.sum())):
             excess = self._add_finite(one, other, error)
         else:
@@ -298,13 +300,21 @@ class _Sums:
         return min(max(self.product / norm, -1.0), 1.0) if norm else float(self.squared[0] == self.squared[1])
 
 
-def _distances(actual: Array, reference: Array, one: Array, other: Array) -> Array:
+def nonfinite_text(nan: Sequence[int], inf: Sequence[int], sides: tuple[str, str]) -> str:
+    """Return the numbers of NaN and infinities in the reference and in the tensor, with the ``sides`` that have them;
+    an empty text if there are none."""
+    kinds = ("NaN", nan), ("Inf", inf)
+    counts = ((count[i], name, sides[1 - i]) for i in (1, 0) for name, count in kinds)
+    return ", ".join(f"{count:,} {name} {side}" for count, name, side in counts if count)
+
+
+def distances(actual: Array, reference: Array, one: Array, other: Array) -> Array:
     """Return the absolute differences in f64, exactly also for integers that f64 (``one``, ``other``) cannot hold in
     all their digits."""
     if actual.dtype != reference.dtype or actual.dtype.kind not in "iu" or actual.dtype.itemsize < 8:
         with np.errstate(invalid="ignore"):  # infinity - infinity
-            distances: Array = np.subtract(one, other)
-        return np.abs(distances, out=distances)
+            found: Array = np.subtract(one, other)
+        return np.abs(found, out=found)
     unsigned = actual.dtype.str.replace("i", "u")
     larger, smaller = np.maximum(actual, reference).view(unsigned), np.minimum(actual, reference).view(unsigned)
     exact: Array = np.subtract(larger, smaller).astype(np.float64)
