@@ -20,9 +20,10 @@ from ovir.fuzzing import (  # noqa: F401  (they register recipes)
     recipes_regions,
     recipes_windows,
 )
-from ovir.fuzzing.making import VERSIONS, Input, Make
+from ovir.fuzzing.making import INDICES, VERSIONS, Input, Make
 from ovir.fuzzing.net import End, Net, output
 from ovir.fuzzing.recipes import RECIPES, recipe_name
+from ovir.inference.known_values import as_tuple
 from ovir.ops import find
 from ovir.ops.base.domains import Domain
 from ovir.ops.base.operator import Operator
@@ -66,8 +67,7 @@ def make_case(seed: int, *, extreme: bool = False, ties: bool = False, spoil: Sp
     legal = rng.random() < _LEGAL or spoil is None
     for _ in range(_ATTEMPTS):
         made = Make(kind, rng, opset)
-        op = draw(made, cls, values)
-        if not legal or _accepts(op, made):
+        if draw(made, cls, values) or not legal:
             break
     if extreme:
         _put_extremes(made, values)
@@ -79,13 +79,32 @@ def make_case(seed: int, *, extreme: bool = False, ties: bool = False, spoil: Sp
     return _written(made)
 
 
-def draw(made: Make, cls: type[Operator], values: np.random.Generator) -> Operator | None:
-    """Draw the inputs and attributes of an operation with its recipe; return the operation if they are legal."""
+def draw(made: Make, cls: type[Operator], values: np.random.Generator) -> bool:
+    """Draw the inputs and attributes of an operation with its recipe, and attributes that the recipe leaves open from
+    their declared values; return whether inference accepts them, as far as it can tell without a model."""
     RECIPES[recipe_name(cls)](made)
-    made.attributes = {name: text for name, text in made.attributes.items() if name in cls.attributes}
+    for name, declared in cls.attributes.items():
+        choices = declared.choices or _VALUES.get(declared.type, ())
+        if choices and name not in made.attributes and (declared.required or made.flag()):
+            made.attributes[name] = made.pick(*choices)
+    made.attributes = {
+        name: text for name, text in made.attributes.items() if name in cls.attributes and text is not None
+    }
     op = _operation(cls, made)
     _fill(made, op, values)
-    return op
+    if op is None or made.bodies or op.type in ("Const", "Parameter", "Assign", "ReadValue"):
+        return True
+    try:
+        made.outputs = len(as_tuple(op.infer(*map(_type_of, made.inputs))))
+    except OperatorError:
+        return False
+    except Exception:  # the model shows it
+        return True
+    return True
+
+
+_VALUES = {bool: ("true", "false"), ElementType: INDICES}
+"""What attributes of a type may hold, where their operation lists no choices."""
 
 
 def _operation(cls: type[Operator], made: Make) -> Operator | None:
@@ -96,18 +115,6 @@ def _operation(cls: type[Operator], made: Make) -> Operator | None:
         return cls(**parsed)
     except ValueError:
         return None
-
-
-def _accepts(op: Operator | None, made: Make) -> bool:
-    if op is None or made.bodies or op.type in ("Const", "Parameter", "Assign", "ReadValue"):
-        return True
-    try:
-        op.infer(*map(_type_of, made.inputs))
-    except OperatorError:
-        return False
-    except Exception:  # the model shows it
-        return True
-    return True
 
 
 def _type_of(given: Input) -> TensorType:

@@ -130,7 +130,8 @@ class Graph:
         if cls is None or kind in _NOT_INSIDE:
             return False
         made = Layer(kind, self._rng, opset, tensors=self.tensors)
-        draw(made, cls, self._values)
+        if not draw(made, cls, self._values):
+            return False
         free = [i for i, given in enumerate(made.inputs) if i not in made.read and given.is_constant is None]
         if not made.read and (not free or len(self.feeds) >= _MOST_INPUTS or self._rng.random() > 0.2):
             return False

@@ -49,6 +49,7 @@ class Make:
     attributes: dict[str, Any] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     outputs: int = 1
+    """The number of outputs, which inference knows when all inputs are drawn."""
     bodies: str = ""
     """The text of bodies and port maps for operations that have them."""
     _types: dict[str, str] = field(default_factory=dict)
@@ -145,8 +146,7 @@ class Make:
     def has(self, **attributes: Any) -> None:
         """Set attributes; ``None`` leaves one out."""
         for name, value in attributes.items():
-            if value is not None:
-                self.attributes[name.replace("__", ".")] = text_of(value)
+            self.attributes[name.replace("__", ".")] = None if value is None else text_of(value)
 
     def maybe(self, **attributes: Any) -> None:
         """Set each of the attributes with a chance of one half."""

@@ -120,6 +120,7 @@ def select(m: Make) -> None:
     m.add(m.broadcast(shape), "boolean")
     m.add(shape, m.anything)
     m.add(m.broadcast(shape), m.anything)
+    m.has(auto_broadcast=None)
 
 
 @recipe("Convert")
@@ -132,8 +133,6 @@ def convert(m: Make) -> None:
 def convert_two(m: Make) -> None:
     m.add("... A", m.pick(*REALS, *INTEGERS))
     m.add("B", m.pick(*REALS, *INTEGERS))
-    m.has(promote_unsafe=m.flag())
-    m.maybe(pytorch_scalar_promotion=m.flag(), u64_integer_promotion_target=m.pick("f32", "i64"))
 
 
 @recipe("FakeQuantize")
@@ -143,7 +142,7 @@ def fake_quantize(m: Make) -> None:
     limits = [m.broadcast(shape) for _ in range(2)]
     for sizes in (limits[0], limits[0], limits[1], limits[1]):
         m.add(sizes, m.real)
-    m.has(levels=m.pick(2, 3, 16, 255, 256, 65536))
+    m.has(levels=m.pick(2, 3, 16, 255, 256, 65536), auto_broadcast=None)
 
 
 @recipe("FakeConvert")
@@ -151,7 +150,6 @@ def fake_convert(m: Make) -> None:
     shape = m.shape("N C ...")
     for sizes in (shape, *[m.broadcast(shape)] * m.pick(1, 2)):
         m.add(sizes, m.narrow_real)
-    m.has(destination_type=m.pick("f8e4m3", "f8e5m2"))
 
 
 # --------------------------------------------------------------------------- reductions, normalization
@@ -162,7 +160,6 @@ def reduce(m: Make) -> None:
     shape = m.any_shape(1)
     m.add(shape, "boolean" if m.kind.startswith("ReduceLogical") else m.number)
     m.given(m.axes(len(shape)))
-    m.maybe(keep_dims=m.flag())
 
 
 @recipe("CumSum")
@@ -170,7 +167,6 @@ def cumsum(m: Make) -> None:
     shape = m.any_shape(1)
     m.add(shape, m.number)
     m.given(m.axis(len(shape)))
-    m.maybe(exclusive=m.flag(), reverse=m.flag())
 
 
 @recipe("SoftMax", "LogSoftmax")
@@ -184,16 +180,11 @@ def softmax(m: Make) -> None:
 def mvn(m: Make) -> None:
     shape = m.any_shape(2)
     m.add(shape, m.narrow_real)
-    m.maybe(eps=m.pick(1e-9, 1e-5, 1, 1e12), normalize_variance=m.flag())
+    m.has(eps=m.pick(1e-9, 1e-5, 1, 1e12))
     if m.opset == 6:
         m.given(m.axes(len(shape)))
-        m.has(
-            eps=m.pick(1e-9, 1e-5, 1, 1e12), normalize_variance=m.flag(), eps_mode=m.pick("inside_sqrt", "outside_sqrt")
-        )
     elif m.flag():
         m.has(reduction_axes=m.axes(len(shape)))
-    else:
-        m.has(across_channels=m.flag())
 
 
 @recipe("NormalizeL2", "LRN")
@@ -203,7 +194,6 @@ def normalize(m: Make) -> None:
     m.given(sorted({axis % len(shape) for axis in m.axes(len(shape))} or {0}))
     m.has(
         eps=m.pick(1e-9, 0.1),
-        eps_mode=m.pick("add", "max"),
         alpha=m.pick(1e-4, 1),
         beta=0.75,
         bias=m.pick(0, 1),

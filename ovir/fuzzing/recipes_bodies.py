@@ -36,7 +36,6 @@ def cell(m: Make) -> None:
     m.has(hidden_size=hidden, linear_before_reset=reset if gates == 3 else None, clip=m.pick(None, 0.5))
     if m.chance(0.2):
         m.has(activations=[m.pick("sigmoid", "tanh", "relu") for _ in range({1: 1, 3: 2, 4: 3}[gates])])
-    m.outputs = states + sequence
 
 
 # --------------------------------------------------------------------------- bodies and state

@@ -55,7 +55,6 @@ def scatter_elements(m: Make) -> None:
     m.add(part, m.index)
     m.add(part, m.number)
     m.given(axis)
-    m.maybe(reduction=m.pick("none", "sum", "prod", "min", "max", "mean"), use_init_val=m.flag())
 
 
 @recipe("ScatterUpdate")
@@ -76,7 +75,6 @@ def scatter_nd(m: Make) -> None:
     m.add(shape, m.anything)
     m.add((*places, width), m.index)
     m.add((*places, *shape[width:]), m.anything)
-    m.maybe(reduction=m.pick("none", "sum", "sub", "prod", "min", "max"))
 
 
 @recipe("OneHot")
@@ -86,7 +84,7 @@ def one_hot(m: Make) -> None:
     m.given(m.rng.randint(1, 6))
     m.add((), m.anything)
     m.add((), m.anything)
-    m.has(axis=m.axis(len(shape) + 1), negative_indices_mode=m.pick(None, "ignore_negative", "normalize"))
+    m.has(axis=m.axis(len(shape) + 1))
 
 
 @recipe("TopK")
@@ -95,9 +93,7 @@ def top_k(m: Make) -> None:
     axis = m.axis(len(shape))
     m.add(shape, m.number)
     m.given(m.rng.randint(0, shape[axis]))
-    m.has(axis=axis, mode=m.pick("max", "min"), sort=m.pick("value", "index", "none"))
-    m.maybe(index_element_type=m.index, stable=m.flag())
-    m.outputs = 2
+    m.has(axis=axis)
 
 
 @recipe("Unique")
@@ -106,22 +102,18 @@ def unique(m: Make) -> None:
     m.add(shape, m.number)
     if m.flag():
         m.given(m.axis(len(shape)))
-    m.maybe(sorted=m.flag(), index_element_type=m.index, count_element_type=m.index)
-    m.outputs = 4
 
 
 @recipe("Bucketize")
 def bucketize(m: Make) -> None:
     m.add("... A", m.number)
     m.add("K", m.number)
-    m.has(output_type=m.index, with_right_bound=m.flag())
 
 
 @recipe("SearchSorted")
 def search_sorted(m: Make) -> None:
     m.add("... K", m.number)
     m.add("... V", m.number)
-    m.maybe(output_type=m.index, right_mode=m.flag())
 
 
 @recipe("SegmentMax")
@@ -130,7 +122,6 @@ def segment_max(m: Make) -> None:
     m.add("S", m.index)
     if m.flag():
         m.given(m.rng.randint(0, 12))
-    m.has(fill_mode=m.pick("ZERO", "LOWEST"))
 
 
 @recipe("SparseFillEmptyRows")
@@ -141,7 +132,6 @@ def sparse(m: Make) -> None:
     m.given([rows, columns])
     m.given(np.array(places, np.int64).reshape(count, 2))
     m.add((), m.number)
-    m.outputs = 3
 
 
 @recipe("EmbeddingBagOffsets", "EmbeddingBagOffsetsSum")
@@ -216,7 +206,6 @@ def random_uniform(m: Make) -> None:
     m.given(low, kind)
     m.given(low + m.rng.randint(1, 9), kind)
     m.has(output_type=kind, global_seed=m.pick(0, 1, 150), op_seed=m.pick(1, 10, 2**31))
-    m.maybe(alignment=m.pick("tensorflow", "pytorch"))
 
 
 @recipe("Multinomial")
@@ -224,7 +213,7 @@ def multinomial(m: Make) -> None:
     shape = m.shape("B C")
     m.add((), m.real, np.array([m.rng.random() + 0.1 for _ in range(shape[0] * shape[1])], np.float32).reshape(shape))
     m.given(m.rng.randint(0, 3), "i32")
-    m.has(convert_type=m.index, with_replacement=m.flag(), log_probs=m.flag(), global_seed=3, op_seed=4)
+    m.has(global_seed=3, op_seed=4)
 
 
 @recipe("Const")
@@ -244,7 +233,6 @@ def pack(m: Make) -> None:
 @recipe("StringTensorUnpack")
 def unpack(m: Make) -> None:
     m.add("... A", "string")
-    m.outputs = 3
 
 
 # --------------------------------------------------------------------------- products
@@ -294,7 +282,6 @@ def einsum(m: Make) -> None:
 @recipe("Inverse")
 def inverse(m: Make) -> None:
     m.add("... K K", m.narrow_real)
-    m.maybe(adjoint=m.flag())
 
 
 @recipe("ScaledDotProductAttention")
@@ -329,7 +316,6 @@ def stft(m: Make) -> None:
     m.add((m.rng.randint(1, frame),), m.narrow_real)
     m.given(frame)
     m.given(m.pick(1, 2, 3))
-    m.has(transpose_frames=m.flag())
 
 
 @recipe("ISTFT")
@@ -341,7 +327,6 @@ def istft(m: Make) -> None:
     m.given(m.pick(1, 2))
     if m.flag():
         m.given(m.pick(1, 9, 30))
-    m.has(center=m.flag(), normalized=m.flag())
 
 
 @recipe("CTCGreedyDecoder")
@@ -349,7 +334,6 @@ def ctc_greedy(m: Make) -> None:
     m.set(C=m.pick(1, 2, 5))
     m.add("T N C", m.narrow_real)
     m.add("T N", m.narrow_real)
-    m.maybe(ctc_merge_repeated=m.flag())
 
 
 @recipe("CTCGreedyDecoderSeqLen")
@@ -359,8 +343,6 @@ def ctc_lengths(m: Make) -> None:
     m.add("N", m.index)
     if m.flag():
         m.given(0)
-    m.maybe(merge_repeated=m.flag(), classes_index_type=m.index, sequence_length_type=m.pick("i32", "i64"))
-    m.outputs = 2
 
 
 @recipe("CTCLoss")
@@ -370,4 +352,3 @@ def ctc_loss(m: Make) -> None:
         m.add(shape, kind)
     if m.flag():
         m.given(0)
-    m.maybe(preprocess_collapse_repeated=m.flag(), ctc_merge_repeated=m.flag(), unique=m.flag())

@@ -28,7 +28,6 @@ def squeeze(m: Make) -> None:
     m.add(shape, m.anything)
     if m.flag():
         m.given([i - len(shape) if m.flag() else i for i, size in enumerate(shape) if size == 1 and m.flag()])
-    m.maybe(allow_axis_skip=m.flag())
 
 
 @recipe("Unsqueeze")
@@ -97,7 +96,6 @@ def split(m: Make) -> None:
         m.given(lengths)
     else:
         m.has(num_splits=parts)
-    m.outputs = parts
 
 
 @recipe("StridedSlice")
@@ -172,7 +170,7 @@ def roll(m: Make) -> None:
     shape = m.any_shape(1)
     axes = m.axes(len(shape))
     m.add(shape, m.anything)
-    m.given(m.ints(len(axes), -20, 20))
+    m.given(m.rng.randint(-20, 20) if m.chance(0.3) else m.ints(len(axes), -20, 20))
     m.given(axes)
 
 
@@ -192,7 +190,7 @@ def depth(m: Make) -> None:
     grown = (m.size() * block**axes, *(m.size() for _ in range(axes)))
     shrunk = (m.size(), *(m.size() * block for _ in range(axes)))
     m.add((m.size(), *(shrunk if m.kind == "SpaceToDepth" else grown)), m.anything)
-    m.has(block_size=block, mode=m.pick("blocks_first", "depth_first"))
+    m.has(block_size=block)
 
 
 @recipe("SpaceToBatch", "BatchToSpace")

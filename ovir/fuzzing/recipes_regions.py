@@ -19,8 +19,6 @@ def roi_align(m: Make) -> None:
     m.has(
         pooled_h=m.pick(1, 2, 3), pooled_w=m.pick(1, 2), sampling_ratio=m.pick(0, 1, 2), spatial_scale=m.pick(1, 0.25)
     )
-    m.has(mode=m.pick("avg", "max"), clockwise_mode=m.flag())
-    m.maybe(aligned_mode=m.pick("asymmetric", "half_pixel_for_nn", "half_pixel"))
 
 
 @recipe("ROIPooling")
@@ -28,7 +26,7 @@ def roi_pooling(m: Make) -> None:
     m.set(N=m.pick(1, 2), H=m.pick(1, 3, 8), W=m.pick(1, 2, 8))
     m.add("N C H W", m.narrow_real)
     m.add("R 5", m.narrow_real, _rois(m))
-    m.has(spatial_scale=m.pick(1, 0.5), method=m.pick("max", "bilinear"))
+    m.has(spatial_scale=m.pick(1, 0.5))
     m.has(output_size=[2, 3]) if m.flag() else m.has(pooled_h=2, pooled_w=1)
 
 
@@ -80,10 +78,7 @@ def feature_extractor(m: Make) -> None:
     levels = m.pick(1, 2, 3)
     for level in range(levels):
         m.add((1, *m.shape("C"), 16 >> level, 16 >> level), m.narrow_real)
-    m.has(
-        output_size=m.pick(1, 3), sampling_ratio=m.pick(0, 1, 2), pyramid_scales=[4, 8, 16][:levels], aligned=m.flag()
-    )
-    m.outputs = 2
+    m.has(output_size=m.pick(1, 3), sampling_ratio=m.pick(0, 1, 2), pyramid_scales=[4, 8, 16][:levels])
 
 
 @recipe("ExperimentalDetectronTopKROIs")
@@ -108,7 +103,6 @@ def detectron_output(m: Make) -> None:
         class_agnostic_box_regression=False,
         deltas_weights=[10, 10, 5, 5],
     )
-    m.outputs = 3
 
 
 @recipe("ExperimentalDetectronGenerateProposalsSingleImage", "GenerateProposals")
@@ -121,8 +115,6 @@ def generate_proposals(m: Make) -> None:
     m.add("N 4*A H W" if batched else "4*A H W", m.narrow_real)
     m.add("N A H W" if batched else "A H W", m.narrow_real)
     m.has(min_size=m.pick(0, 1), nms_threshold=0.7, post_nms_count=m.pick(1, 10), pre_nms_count=m.pick(5, 100))
-    m.maybe(normalized=m.flag(), roi_num_type=m.index)
-    m.outputs = 3 if batched else 2
 
 
 @recipe("ExperimentalDetectronPriorGridGenerator")
@@ -130,7 +122,7 @@ def prior_grid(m: Make) -> None:
     m.add("P 4", m.narrow_real)
     m.add("1 C H W", m.narrow_real)
     m.add("1 D I J", m.narrow_real)
-    m.has(flatten=m.flag(), stride_x=m.pick(0, 4), stride_y=m.pick(0, 4))
+    m.has(stride_x=m.pick(0, 4), stride_y=m.pick(0, 4))
 
 
 @recipe("PriorBox")
@@ -138,14 +130,14 @@ def prior_box(m: Make) -> None:
     for _ in range(2):
         m.given(m.ints(2, 1, 12), constant=True)
     m.has(min_size=[m.pick(2, 16)], offset=0.5, variance=m.pick([0.1], [0.1, 0.1, 0.2, 0.2]), step=m.pick(0, 4))
-    m.maybe(max_size=[20], aspect_ratio=[2], clip=m.flag(), flip=m.flag(), scale_all_sizes=m.flag())
+    m.maybe(max_size=[20], aspect_ratio=[2])
 
 
 @recipe("PriorBoxClustered")
 def prior_box_clustered(m: Make) -> None:
     for _ in range(2):
         m.given(m.ints(2, 1, 12), constant=True)
-    m.has(width=[2, 5], height=[3, 4], offset=0.5, variance=[0.1], step=m.pick(0, 4), clip=m.flag())
+    m.has(width=[2, 5], height=[3, 4], offset=0.5, variance=[0.1], step=m.pick(0, 4))
 
 
 @recipe("Proposal")
@@ -160,7 +152,6 @@ def proposal(m: Make) -> None:
         base_size=8, pre_nms_topn=m.pick(1, 50), post_nms_topn=m.pick(1, 9), nms_thresh=0.7, feat_stride=8, min_size=1
     )
     m.has(ratio=ratios, scale=scales)
-    m.outputs = 2 if m.opset == 4 else 1
 
 
 @recipe("DetectionOutput")
@@ -178,13 +169,7 @@ def detection_output(m: Make) -> None:
         normalized=True,
     )
     m.has(code_type=m.pick("caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"))
-    m.maybe(
-        top_k=m.pick(-1, 2, 10),
-        background_label_id=0,
-        confidence_threshold=0.1,
-        clip_after_nms=m.flag(),
-        decrease_label_id=m.flag(),
-    )
+    m.maybe(top_k=m.pick(-1, 2, 10), background_label_id=0, confidence_threshold=0.1)
     if m.opset == 1:
         m.has(num_classes=classes)
 
@@ -199,9 +184,6 @@ def suppression(m: Make) -> None:
         m.given(m.rng.randint(0, 4))
         for value in (0.5, 0.0, *([0.5] if m.opset in (5, 9) and m.flag() else [])):
             m.given(value, kind)
-    m.maybe(sort_result_descending=m.flag(), output_type=m.index)
-    m.has(**({"clockwise": m.flag()} if width == 5 else {"box_encoding": m.pick("corner", "center")}))
-    m.outputs = 1 if m.opset < 5 and width == 4 else 3
 
 
 @recipe("MatrixNms", "MulticlassNms")
@@ -214,16 +196,8 @@ def image_nms(m: Make) -> None:
     else:
         m.add("N P 4", m.narrow_real)
         m.add("N C P", m.narrow_real)
-    m.maybe(sort_result_type=m.pick("classid", "score", "none"), sort_result_across_batch=m.flag(), output_type=m.index)
-    m.maybe(
-        score_threshold=0.1,
-        nms_top_k=m.pick(-1, 0, 3),
-        keep_top_k=m.pick(-1, 0, 2),
-        background_class=m.pick(-1, 0),
-        normalized=m.flag(),
-    )
-    m.maybe(decay_function=m.pick("gaussian", "linear"), iou_threshold=0.4, nms_eta=m.pick(1.0, 0.8))
-    m.outputs = 3
+    m.maybe(score_threshold=0.1, nms_top_k=m.pick(-1, 0, 3), keep_top_k=m.pick(-1, 0, 2))
+    m.maybe(background_class=m.pick(-1, 0), iou_threshold=0.4, nms_eta=m.pick(1.0, 0.8))
 
 
 # --------------------------------------------------------------------------- images
@@ -244,9 +218,6 @@ def planes(m: Make) -> None:
 @recipe("BGRtoNV12", "RGBtoNV12")
 def to_planes(m: Make) -> None:
     m.add((*m.shape("N"), 2 * m.pick(0, 1, 3), 2 * m.pick(1, 2), 3), m.type("pixel", "u8", "f32"))
-    single = m.flag()
-    m.has(single_plane=single)
-    m.outputs = 1 if single else 2
 
 
 @recipe("RegionYolo")

@@ -10,7 +10,7 @@ from ovir.fuzzing.recipes import recipe
 # --------------------------------------------------------------------------- windows
 
 
-def _windows(m: Make, axes: int, kernel: list[int], *, negative: bool = False) -> None:
+def _windows(m: Make, axes: int, *, negative: bool = False) -> None:
     low = -1 if negative and m.chance(0.1) else 0
     m.has(strides=[m.pick(1, 1, 2, 3) for _ in range(axes)])
     m.has(pads_begin=m.ints(axes, low, 1), pads_end=m.ints(axes, low, 1))
@@ -29,14 +29,12 @@ def pool(m: Make) -> None:
     dilations = [m.pick(1, 1, 2) for _ in kernel]
     kind = m.pick("f32", "f32", "f16", "bf16", "f64", "i32", "u8", "i8", "i64")
     m.add(data or (*m.shape("N C"), *_grown(m, kernel, dilations)), kind if is_max else m.real)
-    _windows(m, axes, kernel)
-    m.has(kernel=kernel, rounding_type=m.pick("floor", "ceil", *(["ceil_torch"] if m.opset >= 14 else [])))
-    m.attributes["exclude-pad"] = m.pick("true", "false")
+    _windows(m, axes)
+    m.has(kernel=kernel)
     if m.opset >= (8 if is_max else 16):
         m.has(dilations=dilations)
     if is_max and m.opset > 1:
-        m.maybe(index_element_type=m.index, axis=m.axis(axes + 2))
-        m.outputs = 2
+        m.maybe(axis=m.axis(axes + 2))
 
 
 @recipe("AdaptiveAvgPool", "AdaptiveMaxPool")
@@ -45,9 +43,6 @@ def adaptive(m: Make) -> None:
     axes = len(data) - 2 if data else m.pick(1, 2, 3)
     m.add(data or (*m.shape("N C"), *(m.pick(1, 2, 3, 7) for _ in range(axes))), m.narrow_real)
     m.given(m.ints(axes, 1, 5))
-    if m.kind == "AdaptiveMaxPool":
-        m.maybe(index_element_type=m.index)
-        m.outputs = 2
 
 
 @recipe("Convolution", "GroupConvolution", "BinaryConvolution", "DeformableConvolution")
@@ -70,7 +65,7 @@ def convolution(m: Make) -> None:
     if is_grouped:
         filters = (groups, *filters)
     m.has(dilations=dilations)
-    _windows(m, axes, kernel, negative=True)
+    _windows(m, axes, negative=True)
     if is_deformable:
         strides, begin, end = (
             [int(x) for x in m.attributes[k].split(",")] for k in ("strides", "pads_begin", "pads_end")
@@ -82,9 +77,8 @@ def convolution(m: Make) -> None:
     m.add(filters, "u1" if is_binary else kind)
     if is_deformable and m.opset == 8 and m.flag():
         m.add((batch, int(np.prod(kernel)), *places), kind)
-        m.maybe(bilinear_interpolation_pad=m.flag())
     if is_binary:
-        m.has(mode="xnor-popcount", pad_value=m.pick(-1, 0, 1))
+        m.has(pad_value=m.pick(-1, 0, 1))
     if backwards and m.flag():
         m.given([m.rng.randint(1, 12) for _ in kernel])
     elif backwards:
@@ -95,7 +89,7 @@ def convolution(m: Make) -> None:
 def patches(m: Make) -> None:
     sizes, rates = [m.pick(1, 2, 3) for _ in "ab"], [m.pick(1, 1, 2) for _ in "ab"]
     m.add((*m.shape("N C"), *_grown(m, sizes, rates)), m.number)
-    m.has(sizes=sizes, rates=rates, strides=m.ints(2, 1, 3), auto_pad=m.pick("valid", "same_upper", "same_lower"))
+    m.has(sizes=sizes, rates=rates, strides=m.ints(2, 1, 3))
 
 
 @recipe("Col2Im")
@@ -125,17 +119,15 @@ def interpolate(m: Make) -> None:
     )
     if m.opset == 1:
         m.given(sizes)
-        m.has(axes=axes, mode=m.pick("nearest", "linear"), align_corners=m.flag(), antialias=m.flag())
+        m.has(axes=axes, mode=m.pick("nearest", "linear"))
         return
     if m.opset == 4 or by_sizes:
         m.given(sizes)
     if m.opset == 4 or not by_sizes:
         m.given(scales, "f32")
     m.given(axes)
-    m.has(mode=mode, shape_calculation_mode="sizes" if by_sizes else "scales", antialias=m.flag())
-    transform = m.pick("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
-    m.maybe(coordinate_transformation_mode=transform, cube_coeff=-0.5)
-    m.maybe(nearest_mode=m.pick("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"))
+    m.has(mode=mode, shape_calculation_mode="sizes" if by_sizes else "scales")
+    m.maybe(cube_coeff=-0.5)
     if m.chance(0.3) and not mode.endswith("pillow"):
         m.has(pads_begin=[0, 0, *m.ints(len(axes), 0, 1)], pads_end=[0, 0, *m.ints(len(axes), 0, 1)])
 
@@ -145,5 +137,3 @@ def grid_sample(m: Make) -> None:
     m.set(H=m.pick(1, 3, 7), W=m.pick(1, 2, 5))
     m.add("N C H W", m.real)
     m.add("N Y X 2", "f32" if m.flag() else m.real)
-    m.maybe(align_corners=m.flag(), mode=m.pick("bilinear", "bicubic", "nearest"))
-    m.maybe(padding_mode=m.pick("zeros", "border", "reflection"))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from fuzz import operations
 from fuzz.cases import VERSIONS, make_case
+from ovir.core.element_types import ElementType
+from ovir.fuzzing.cases import draw
+from ovir.fuzzing.making import Make
 from ovir.fuzzing.recipes import RECIPES, recipe_name
 from ovir.ops import find
 
@@ -33,6 +38,29 @@ def test_real_numbers_become_integers_in_one_way() -> None:
 
 def test_every_recipe_is_needed() -> None:
     assert {recipe_name(cls) for version in VERSIONS if (cls := find(*version)) is not None} == set(RECIPES)
+
+
+def test_attributes_take_the_values_that_they_declare() -> None:
+    """Those of no other value than the default: broadcasts of inputs of the same shapes, and what ends of models have."""
+    drawn: set[tuple[str, str]] = set()
+    declared: set[tuple[str, str]] = set()
+    for version in VERSIONS:
+        cls = find(*version)
+        assert cls is not None
+        open_ones = [a for a in cls.attributes.values() if len(a.choices) > 1 or a.type in (bool, ElementType)]
+        declared.update((version[0], attribute.name) for attribute in open_ones)
+        for number in range(20):
+            made = Make(version[0], random.Random(number), version[1])
+            draw(made, cls, np.random.default_rng(number))
+            drawn.update((version[0], name) for name in made.attributes)
+    assert declared - drawn == {("FakeQuantize", "auto_broadcast"), ("Select", "auto_broadcast")}
+
+
+def test_a_shift_may_be_a_scalar() -> None:
+    made = [Make("Roll", random.Random(number), 7) for number in range(20)]
+    for one in made:
+        RECIPES["Roll"](one)
+    assert {len(one.inputs[1].shape) for one in made} == {0, 1}
 
 
 def test_a_seed_makes_one_model() -> None:

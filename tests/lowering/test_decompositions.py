@@ -26,7 +26,7 @@ DECOMPOSED = [
     for index, (kind, birth) in enumerate(VERSIONS)
     if birth > OLDEST and (kind, birth) not in DIFFERENT and decomposition_of(find(kind, birth)) is not None  # type: ignore[arg-type]
 ]
-ATTEMPTS = 8
+ATTEMPTS = 12
 """Random models of each operation version, of which some are illegal or cannot be decomposed."""
 TOLERANCE = {2: 2e-2, 4: 1e-3, 8: 1e-5}
 """The difference that real numbers of a size in bytes may have, as a part of the largest one."""
