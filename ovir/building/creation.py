@@ -140,9 +140,7 @@ def add_input(layer: Layer, source: Port) -> None:
 def infer(layer: Layer, call: Call) -> None:
     """Infer the outputs of a layer; ModelError at the line of the caller."""
     found = Diagnostics()
-    engine = StrictEngine(found, 11)
-    engine.infer_layer(layer, is_body=False)
-    engine.end()
+    StrictEngine(found, 11).infer_layer(layer, is_body=False)
     for port in layer.outputs:
         port.id = len(layer.inputs) + port.index
     if errors := found.fatal:

@@ -6,7 +6,7 @@ values of all outputs of one operation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,16 +20,16 @@ from ovir.core.values import Value, bounds_dtype, is_small, limits
 class Evaluation:
     """The known values of an operation's outputs, computed at most once, from the known values of its inputs."""
 
-    __slots__ = ("inputs", "values")
+    __slots__ = ("_compute", "inputs", "values")
 
-    def __init__(self, inputs: Sequence[TensorType]) -> None:
+    def __init__(
+        self, inputs: Sequence[TensorType], compute: Callable[[Sequence[TensorType]], Sequence[Value | None]]
+    ) -> None:
+        """``compute`` returns the known value of each output, or None; the values of the inputs are known then."""
+        self._compute = compute
         self.inputs = inputs
         """The tensors whose known values are computed first; none once the values are there."""
         self.values: Sequence[Value | None] | None = None
-
-    def compute(self) -> Sequence[Value | None]:
-        """Return the known value of each output, or None; the values of ``inputs`` have been computed."""
-        raise NotImplementedError
 
     def value(self, index: int) -> Value | None:
         """Return the known value of one output, or None.
@@ -44,7 +44,7 @@ class Evaluation:
                 waiting.extend(missing)
                 continue
             if latest.values is None:
-                latest.values = latest.compute()
+                latest.values = latest._compute(latest.inputs)
                 latest.inputs = ()
             waiting.pop()
         assert self.values is not None

@@ -246,7 +246,7 @@ class Fitting(StrictEngine):
         self.set_number(TRIAL)
         for port in self._model.inputs:  # an initial value may come before the input that tells its number of items
             set_outputs(port.layer, (port.type.refined(port.element_type, _parameter_shape(port)),))
-        self.infer_whole(self._model)
+        self.infer(self._model)
         if self._refused is not None:
             raise ModelError(self._refused)
         return list(self._changed)

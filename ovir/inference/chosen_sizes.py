@@ -19,7 +19,7 @@ def infer_at(model: LayerGraph, chosen: Mapping[Layer, Operator]) -> None:
     model.revision += 1
     for layer, operator in chosen.items():
         layer.operator = operator
-    _ChosenSizes(Diagnostics()).infer_whole(model)
+    _ChosenSizes(Diagnostics()).infer(model)
 
 
 class _ChosenSizes(Engine):

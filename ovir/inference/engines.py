@@ -38,7 +38,7 @@ class Engine:
         """Without ``follow_reported``, values about which a kernel issues a warning are not used."""
         self.diagnostics = diagnostics
         self._log = ValueLog(diagnostics, follow_reported=follow_reported)
-        self._cache = self._log.cache = InferenceCache()
+        self._cache = InferenceCache()
 
     def infer_layer(self, layer: Layer, *, is_body: bool) -> None:
         """Infer a layer and set the types of its output ports."""
@@ -46,15 +46,6 @@ class Engine:
 
     def inference_failed(self, layer: Layer) -> None:
         """Do nothing; a recovering engine looks for further faults in a layer that could not be inferred."""
-
-    def infer_whole(self, model: LayerGraph) -> None:
-        """Infer a model; known values that are computed later are not cached."""
-        self.infer(model)
-        self.end()
-
-    def end(self) -> None:
-        """Release what was cached."""
-        self._log.cache = None
 
     def infer(self, model: LayerGraph, given: Sequence[TensorType] | None = None) -> list[TensorType]:
         """Infer the layers in order and return the types of the results.

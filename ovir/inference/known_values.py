@@ -1,8 +1,9 @@
-"""Known values of outputs, computed when an operation asks for them, and the cache of inferred types and values."""
+"""Known values of outputs, computed when an operation asks for them, and the cache of inferred types."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +24,6 @@ class ValueLog:
     """Records faults of known values, which may be computed long after their layer was inferred."""
 
     def __init__(self, diagnostics: Diagnostics, *, follow_reported: bool = True) -> None:
-        self.cache: InferenceCache | None = None
-        """The cache of the current inference; None after it."""
         self._diagnostics = diagnostics
         self._follow_reported = follow_reported
         """Whether to use values about which a kernel issues a warning, because devices differ."""
@@ -46,50 +45,6 @@ class ValueLog:
         return False
 
 
-class KnownValues(Evaluation):
-    """The deferred known values of one layer's outputs."""
-
-    __slots__ = ("_layer", "_log", "_operator", "_outputs")
-
-    def __init__(
-        self,
-        layer: Layer,
-        operator: Operator,
-        inputs: Sequence[TensorType],
-        outputs: Sequence[TensorType],
-        log: ValueLog,
-    ) -> None:
-        super().__init__(inputs)
-        self._layer = layer
-        self._operator = operator
-        self._outputs = outputs
-        self._log = log
-
-    def compute(self) -> Sequence[Value | None]:
-        """Return the known values of all outputs."""
-        cache = self._log.cache
-        return self._computed()[0] if cache is None else cache.values(self._operator, self.inputs, self._computed)
-
-    def _computed(self) -> tuple[Sequence[Value | None], bool]:
-        """Return the known values, and whether the kernel issued no warning. Layers with a warning share nothing, so
-        that each of them is reported."""
-        nothing = (None,) * len(self._outputs)
-        reports: list[str] = []
-        try:
-            with np.errstate(all="ignore"), reporting_to(lambda code, message, effect: reports.append(message)):
-                values = _values_of(self._operator, self.inputs, self._outputs)
-        except OperatorError:
-            return nothing, True  # a run of the layer reports it with the values
-        except MemoryError:
-            raise  # of the whole inference, not of this layer
-        except Exception as error:
-            self._log.report_failure(self._layer, error)
-            return nothing, False
-        if values is None or (reports and not self._log.accepts(self._layer, reports)):
-            values = nothing
-        return values, not reports
-
-
 def with_known_values(
     layer: Layer, op: Operator, inputs: Sequence[TensorType], found: Inferred, log: ValueLog
 ) -> tuple[TensorType, ...]:
@@ -100,8 +55,27 @@ def with_known_values(
         return outputs
     if any(tensor.may_have_value for tensor in outputs) or not can_evaluate(op, inputs, outputs):
         return outputs
-    evaluation = KnownValues(layer, op, inputs, outputs, log)
+    evaluation = Evaluation(inputs, partial(_known_values, layer, op, outputs, log))
     return tuple([tensor.deferred(evaluation, index) for index, tensor in enumerate(outputs)])
+
+
+def _known_values(
+    layer: Layer, op: Operator, outputs: Sequence[TensorType], log: ValueLog, inputs: Sequence[TensorType]
+) -> Sequence[Value | None]:
+    """Return the known values of all outputs of a layer."""
+    nothing = (None,) * len(outputs)
+    reports: list[str] = []
+    try:
+        with np.errstate(all="ignore"), reporting_to(lambda code, message, effect: reports.append(message)):
+            values = _values_of(op, inputs, outputs)
+    except OperatorError:
+        return nothing  # a run of the layer reports it with the values
+    except MemoryError:
+        raise  # of the whole inference, not of this layer
+    except Exception as error:
+        log.report_failure(layer, error)
+        return nothing
+    return nothing if values is None or (reports and not log.accepts(layer, reports)) else values
 
 
 def infer_with_values(op: Operator, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -140,7 +114,6 @@ class InferenceCache:
 
     def __init__(self) -> None:
         self._found: dict[Hashable, Inferred] = {}
-        self._values: dict[Hashable, Sequence[Value | None]] = {}
         self._operators: dict[Operator, int] = {}
         self._equal_operators: dict[Hashable, int] = {}
         """Numbers of operations, equal for operations of one class with equal attributes."""
@@ -150,7 +123,7 @@ class InferenceCache:
 
     def infer(self, op: Operator, inputs: Sequence[TensorType]) -> Inferred:
         """Return the outputs of an operation, from the cache if it has been inferred on equal inputs."""
-        key = self._key(op, inputs, op.value_inputs)
+        key = self._key(op, inputs)
         found = self._found.get(key) if key is not None else None
         if found is None:
             found = inferred(_own_types(op.infer(*inputs), inputs) if not op.opset else op.infer(*inputs))
@@ -158,24 +131,10 @@ class InferenceCache:
                 self._found[key] = found
         return found
 
-    def values(
-        self, op: Operator, inputs: Sequence[TensorType], compute: Callable[[], tuple[Sequence[Value | None], bool]]
-    ) -> Sequence[Value | None]:
-        """Return known values, from the cache if they were computed for an equal operation on equal known values.
-
-        ``compute`` returns the known values, and whether equal operations may share them.
-        """
-        key = self._key(op, inputs, ALL)
-        found = self._values.get(key) if key is not None else None
-        if found is None:
-            found, can_be_shared = compute()
-            if key is not None and can_be_shared:
-                self._values[key] = found
-        return found
-
-    def _key(self, op: Operator, inputs: Sequence[TensorType], reads: Sequence[int]) -> Hashable | None:
+    def _key(self, op: Operator, inputs: Sequence[TensorType]) -> Hashable | None:
         """Return a key that is equal for equal operations on equal inputs; None if comparing the inputs takes too
         long."""
+        reads = op.value_inputs
         parts: list[object] = [self._operators.get(op) or self._number(op)]
         for index, tensor in enumerate(inputs):
             parts.append(tensor.element_type)

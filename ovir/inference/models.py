@@ -56,7 +56,7 @@ def infer_into(
     model.revision += 1
     found = Diagnostics()
     engine = (RecoveringEngine if trust_declared else StrictEngine)(found, model.version)
-    engine.infer_whole(model)
+    engine.infer(model)
     engine.compare_bodies(model)
     if declared is not None:
         declared |= engine.declared

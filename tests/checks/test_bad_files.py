@@ -84,10 +84,14 @@ def test_read_model_raises_all_errors_that_are_not_tolerated() -> None:
 
 def test_a_file_is_inferred_at_most_with_declared_types_and_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     inferences: list[Engine] = []
-    infer = Engine.infer_whole
-    monkeypatch.setattr(
-        Engine, "infer_whole", lambda engine, *given: inferences.append(engine) or infer(engine, *given)
-    )
+    infer = Engine.infer
+
+    def counted(engine: Engine, model: ovir.Model, *given: Any) -> Any:
+        if model.holder is None:
+            inferences.append(engine)
+        return infer(engine, model, *given)
+
+    monkeypatch.setattr(Engine, "infer", counted)
     often = {}
     for path in FILES:
         for call in (ovir.check, read_recovering):
