@@ -146,7 +146,7 @@ def test_no_files_import_each_other() -> None:
 
 @pytest.mark.parametrize(
     ("folder", "others"),
-    [("fast", {"registry", "elementwise", "regions", "suppression"}), ("export/ops", set()), ("lowering/ops", set())],
+    [("fast", {"registry", "elementwise", "suppression"}), ("export/ops", set()), ("lowering/ops", set())],
 )
 def test_modules_for_operations_have_the_names_of_their_modules(folder: str, others: set[str]) -> None:
     """A module of another name is never imported, so that its operations have no fast form, or no export."""

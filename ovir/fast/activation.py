@@ -95,7 +95,7 @@ def _rounded_passes(passes: Passes, x: Array, slope: Array, y: Array, spare: Spa
     wide, result = spare(np.float64), spare(np.float64)
     return [
         (np.copyto, (wide, x)),
-        *passes(wide, slope, result, partial(spare, np.float64)),
+        *passes(wide, slope, result, spare),
         (np.rint, (result, result)),
         (np.copyto, (y, result, "unsafe")),
     ]
