@@ -29,8 +29,7 @@ from ovir.ops.pooling import (
 def max_pool(op: MaxPoolBase, binder: Binder, data: Array) -> bool:
     if not is_native(data) or not data.size:
         return False
-    # of the type of the tensor, which data may hold in f32
-    lowest = np.array(lowest_finite(op.input_types[0].to_dtype()), data.dtype)
+    lowest = _lowest(op, data)
     out = binder.output(order=memory_order(data))
     windows, _ = op.geometry(data)
     bind_windows(binder, np.fmax, data, windows, lowest, out)
@@ -41,10 +40,24 @@ def max_pool(op: MaxPoolBase, binder: Binder, data: Array) -> bool:
 
 @fast(MaxPool8, in_f32=True)
 def max_pool8(op: MaxPool8, binder: Binder, data: Array) -> bool:
-    if binder.is_wanted(1):
-        return False
-    binder.output(1)
-    return max_pool(op, binder, data)
+    if not binder.is_wanted(1):
+        binder.output(1)
+        return max_pool(op, binder, data)
+    windows, shape = op.geometry(data)
+    lines = [window.positions(count) for window, count in zip(windows, shape[2:], strict=True)]
+    places = bind_largest(binder, data, lines, _lowest(op, data))
+    if places is not None:
+        binder.call(_count_from_axis, op, places.reshape(shape), data.shape)
+    return places is not None
+
+
+def _lowest(op: MaxPoolBase, data: Array) -> Array:
+    """Return the lowest number of the type of the tensor, which data may hold in f32."""
+    return np.array(lowest_finite(op.input_types[0].to_dtype()), data.dtype)
+
+
+def _count_from_axis(op: MaxPool8, places: Array, shape: tuple[int, ...]) -> None:
+    np.copyto(places, op.places_from_axis(places, shape), casting="unsafe")
 
 
 @fast(AvgPoolBase, in_f32=True)
@@ -90,7 +103,7 @@ def adaptive_max_pool(op: AdaptiveMaxPool, binder: Binder, *inputs: Array) -> bo
         # The last element of short windows is repeated, as the first of equal elements wins.
         taps = np.arange((ends[:, 1] - ends[:, 0]).max(initial=0))
         lines.append(np.minimum(np.add.outer(ends[:, 0], taps), ends[:, 1:] - 1))
-    return bind_largest(binder, data, lines)
+    return bind_largest(binder, data, lines, None) is not None
 
 
 def _bind_reduction(op: AdaptivePoolBase, binder: Binder, combine: np.ufunc, data: Array, output_shape: Array) -> bool:

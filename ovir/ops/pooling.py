@@ -128,7 +128,7 @@ class MaxPool8(MaxPoolBase):
     def run(self, data: Array) -> tuple[Array, Array]:
         windows, shape = self.geometry(data)
         largest = self.largest(data, windows, shape)
-        places = self._places_from_axis(self._places(data, windows, largest), data.shape)
+        places = self.places_from_axis(self._places(data, windows, largest), data.shape)
         return largest.astype(data.dtype, copy=False), places.astype(self.index_element_type.to_dtype())
 
     def _places(self, data: Array, windows: list[Window], largest: Array) -> Array:
@@ -144,7 +144,7 @@ class MaxPool8(MaxPoolBase):
             np.copyto(places[reaching], numbers[positions], where=is_first)
         return places
 
-    def _places_from_axis(self, places: Array, shape: tuple[int, ...]) -> Array:
+    def places_from_axis(self, places: Array, shape: tuple[int, ...]) -> Array:
         """Return positions in data of this shape from ``axis`` on, for positions [N, C, ...] in the spatial axes."""
         planes = np.arange(prod(shape[:2])).reshape(*shape[:2], *[1] * (len(shape) - 2))
         axis = self.normalize_axis(self.axis, len(shape))

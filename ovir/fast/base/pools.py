@@ -144,27 +144,47 @@ _MOST_ELEMENTS = 1 << 17
 """Elements of all windows up to which they are laid side by side."""
 
 
-def bind_largest(binder: Binder, data: Array, lines: Sequence[Array]) -> bool:
+def bind_largest(binder: Binder, data: Array, lines: Sequence[Array], lowest: Array | None) -> Array | None:
     """Bind the largest element of each window to output 0 and its position in the flattened spatial axes to output 1.
 
-    ``lines`` hold for each axis the positions [windows, taps]. If elements are equal, the first wins. Return whether
-    there is a fast form.
+    ``lines`` hold for each axis the positions [windows, taps], some of which may lie outside of the data: there it is
+    ``lowest``, which also takes the place of NaN. If elements are equal, the first wins. Return output 1, or None if
+    there is no fast form.
     """
-    planes, sizes = prod(data.shape[:2]), data.shape[2:]
-    table = np.zeros((1, 1), np.intp)
-    for line, size in zip(lines, sizes, strict=True):
-        along = table[:, np.newaxis, :, np.newaxis] * size + line[:, np.newaxis]
-        table = along.reshape(len(table) * len(line), table.shape[1] * line.shape[1])
+    planes, size = prod(data.shape[:2]), prod(data.shape[2:])
+    table = _positions(lines, data.shape[2:])
     if planes * table.size > _MOST_ELEMENTS or not table.size or not is_real(data):
-        return False
-    source = binder.scratch((planes, prod(sizes)), data.dtype)
+        return None
+    source = binder.scratch((planes, size + 1), data.dtype)
     windows = binder.scratch((planes, *table.shape), data.dtype)
     firsts = binder.scratch((planes, len(table)), np.intp)
     largest, places = (binder.output(index).reshape(planes, len(table)) for index in range(2))
-    bind_copy(binder, data, source.reshape(data.shape))
+    bind_copy(binder, data, source[:, :size].reshape(data.shape))
+    if lowest is not None:
+        binder.call(np.copyto, source[:, size], lowest)
     binder.call(source.take, table, 1, windows, "clip")
+    if lowest is not None:
+        binder.call(np.fmax, windows, lowest, windows)
     binder.call(windows.argmax, 2, firsts)
     binder.call(np.maximum.reduce, windows, 2, None, largest)
     binder.call(np.add, firsts, np.arange(len(table)) * table.shape[1], firsts)
     binder.call(table.astype(places.dtype).ravel().take, firsts, 0, places, "clip")
-    return True
+    if lowest is not None:
+        found = binder.scratch(largest.shape, np.bool_)
+        binder.call(np.greater, largest, lowest, found)
+        binder.call(np.multiply, places, found, places)
+    return places
+
+
+def _positions(lines: Sequence[Array], sizes: Sequence[int]) -> Array:
+    """Return the flat positions [windows, taps] of boxes, the number of all positions where they lie outside."""
+    axes = len(lines)
+    total, inside = np.zeros((), np.intp), np.ones((), np.bool_)
+    for axis, (line, size) in enumerate(zip(lines, sizes, strict=True)):
+        shape = [1] * (2 * axes)
+        shape[axis], shape[axes + axis] = line.shape
+        along = line.reshape(shape)
+        total, inside = total * size + along, inside & (along >= 0) & (along < size)
+    windows = prod(len(line) for line in lines)
+    taps = prod(line.shape[1] for line in lines)
+    return np.where(inside, total, prod(sizes)).reshape(windows, taps)
