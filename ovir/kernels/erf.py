@@ -36,7 +36,7 @@ _V = (21837.006538913644, 2126.2272191237577, 597.37334511603875, 40.17396075368
 
 def erf(x: Array, out: Array | None = None) -> Array:
     """Compute 2 / sqrt(pi) * the integral of e^(-t^2) from 0 to x for float32 or float64. ``out`` may be ``x``."""
-    result = _erf64(x) if x.dtype == np.float64 else erf32(x)
+    result = _erf64(x) if x.dtype == np.float64 else np.asarray(erf32(x))
     return np.positive(result, out=result if out is None else out)
 
 
@@ -96,9 +96,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
 def _erfinv32(x: Array) -> Array:
     w = np.multiply(1 - x, 1 + x, out=np.empty_like(x))
     np.negative(np.log(w, out=w), out=w)
-    result = _polynomial(_U, w)
-    np.multiply(result, x, out=result)
-    np.divide(result, _polynomial(_V, w), out=result)
+    result = np.asarray(_polynomial(_U, w) * x / _polynomial(_V, w))
     far = ~(w < 5)
     if far.any():
         result[far] = _erfinv64(x[far])

@@ -64,8 +64,9 @@ def applied(op: Operator, values: Any, dtype: Any = np.float32) -> Any:
     ids=lambda value: type(value).__name__,
 )
 def test_values(op: Operator, x: list[float], expected: list[float]) -> None:
-    np.testing.assert_allclose(applied(op, x), expected, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(applied(op, x, np.float64), expected, rtol=1e-6, atol=1e-7)
+    for dtype in (np.float32, np.float64):
+        np.testing.assert_allclose(applied(op, x, dtype), expected, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose([applied(op, number, dtype) for number in x], expected, rtol=1e-6, atol=1e-7)
     x16 = np.array(x, ml_dtypes.bfloat16)
     with np.errstate(all="ignore"):
         of_rounded = applied(op, x16.astype(np.float32)).astype(ml_dtypes.bfloat16)
