@@ -136,7 +136,7 @@ class Context:
 
     @cached_property
     def mostly_zero(self) -> bool:
-        """Return whether at most one in ten of several such constants holds a number other than zero."""
+        """Return whether there are several constants in ``filled``, and nine in ten of them hold zeros only."""
         most = len(self.filled) // 10  # biases are often zero, but at most as many constants as weights are biases
         others = (constant for constant in self.filled if not constant.is_zero)
         return len(self.filled) >= _SEVERAL and len(list(islice(others, most + 1))) <= most
@@ -224,7 +224,7 @@ class Found(NamedTuple):
     at: Layer | Port | Place
     hint: str | None = None
     severity: Severity | None = None
-    """That of the code, unless it is given; in a dead layer, an error is then a warning."""
+    """The severity. None means that of the code, or a warning in place of an error if the layer is dead."""
 
     def diagnostic(self, code: Code) -> Diagnostic:
         """Return the diagnostic of a code."""

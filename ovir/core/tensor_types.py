@@ -25,7 +25,10 @@ class Evaluation:
     def __init__(
         self, inputs: Sequence[TensorType], compute: Callable[[Sequence[TensorType]], Sequence[Value | None]]
     ) -> None:
-        """``compute`` returns the known value of each output, or None; the values of the inputs are known then."""
+        """Keep the inputs and the function that computes the known value of each output, or None.
+
+        ``compute`` is called when the values of the inputs are known.
+        """
         self._compute = compute
         self.inputs = inputs
         """The tensors whose known values are computed first; none once the values are there."""

@@ -648,7 +648,7 @@ def _computed(op_type: str, inputs: Sequence[Operand], attributes: Mapping[str, 
     try:
         with np.errstate(over="ignore", divide="raise"):
             return np.asarray(_FUNCTIONS[op_type](*arrays, **attributes))
-    except (FloatingPointError, IndexError):
+    except (FloatingPointError, IndexError, ValueError):
         return None  # the run refuses them
 
 

@@ -15,7 +15,7 @@ from ovir.ops.base.spatial import SAME, UndilatedWindowBase, output_size, resolv
 from ovir.ops.pooling import PoolBase
 
 Pads = list[tuple[int, int]]
-"""The pads at the begin and end of each spatial axis; negative ones crop."""
+"""The pads at the beginning and end of each spatial axis; negative ones crop."""
 
 
 def static_sizes(dims: Iterable[Dimension]) -> list[int] | None:
@@ -35,7 +35,7 @@ def padded(graph: Graph, data: Tensor, pads: Pads | tuple[Tensor, Tensor], value
 
 
 def spatial_pads(graph: Graph, op: UndilatedWindowBase, data: Tensor, taps: Tensor, axes: int) -> tuple[Tensor, Tensor]:
-    """Return the pads of an operation at the begin and end of its spatial axes; ``taps`` are the sizes of a window."""
+    """Return the pads at the beginning and end of the spatial axes; ``taps`` are the sizes of a window."""
     strides, dilations, begins, ends = (list(items) for items in op.per_axis(axes))
     if op.auto_pad not in SAME:
         begins, ends = resolve_pads(op.auto_pad, begins, ends, [0] * axes, [0] * axes, strides, dilations)
@@ -49,7 +49,7 @@ def spatial_pads(graph: Graph, op: UndilatedWindowBase, data: Tensor, taps: Tens
 def same_pads(
     graph: Graph, auto_pad: str, size: Tensor, extents: Operand, strides: Sequence[int]
 ) -> tuple[Tensor, Tensor]:
-    """Return the pads of same_upper or same_lower for windows that cover some elements of axes of some sizes."""
+    """Return the pads that same_upper or same_lower means for these sizes, extents of windows and strides."""
     # Division of positive numbers rounds down: (size - 1) // stride is the number of windows less one.
     steps = graph.Mul(graph.Div(graph.Sub(size, 1), strides), strides)
     total = graph.Max(graph.Sub(graph.Add(steps, extents), size), 0)
@@ -59,7 +59,7 @@ def same_pads(
 
 
 def known_pads(pads: tuple[Tensor, Tensor]) -> Pads | None:
-    """Return the pads of each axis, None if they are known in a run only."""
+    """Return the pads of each axis, None if they are known only in a run."""
     begin, end = (tensor.constant for tensor in pads)
     return None if begin is None or end is None else list(zip(begin.tolist(), end.tolist(), strict=True))
 
@@ -142,11 +142,11 @@ class PoolWindows:
         dims = [Dimension(k, k) for k in self.kernel]
         self.sizes = static_sizes([data.shape[2 + axis] for axis in range(axes)])
         self.amounts = spatial_pads(graph, op, data, graph.constant(self.kernel), axes)
-        """The pads that the operation gives at the begin and end of its axes, as tensors."""
+        """The pads that the operation gives at the beginning and end of its axes, as tensors."""
         self.given = known_pads(self.amounts)
-        """The same as numbers, None if they are known in a run only."""
+        """The same as numbers, None if they are known only in a run."""
         self.pads = self._rounded_down()
-        """The pads for windows that are rounded down, None if they are known in a run only."""
+        """The pads for windows that are rounded down, None if they are known only in a run."""
         is_same = self.pads is None and has_same_pads(op, dims)
         self.auto_pad = op.auto_pad.upper() if is_same else None
 

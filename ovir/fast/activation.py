@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from math import inf
+from math import inf, isfinite
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ovir.kernels.erf import gelu32
 from ovir.ops.activation import (
     ActivationBase,
     Clamp,
+    Elu,
     Gelu2,
     HardSigmoid,
     HSigmoid,
@@ -49,6 +50,9 @@ def activation(op: ActivationBase, binder: Binder, *inputs: Array) -> bool:
     is_by_erf = isinstance(op, Gelu2) and op.approximation_mode == "erf"
     if is_by_erf and data.dtype == np.float64:
         return False
+    parameters = [op.alpha] if isinstance(op, Elu) else [array.item() for array in others if array.size == 1]
+    if not all(map(isfinite, parameters)):
+        return False  # Elu and Selu choose elements then
     if isinstance(op, HardSigmoid):
         passes = recorded(lambda x: op.clipped(x, *others))
         bind_passes(binder, lambda x, y, spare: [*passes(x, y, spare), (_nan_is_one, (y,))], data, heavy=False)

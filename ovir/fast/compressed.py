@@ -22,7 +22,7 @@ from ovir.core.parallel import run_blocks
 from ovir.fast.base.binder_protocol import cuts
 from ovir.fast.registry import fast_kernel
 from ovir.ops.base.operator import Kernel
-from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights
+from ovir.ops.compressed import Codes, CompressedMatMul, CompressedWeights, blocks
 from ovir.ops.matmul import oriented
 
 _FEW = 8
@@ -44,10 +44,36 @@ def _product(op: CompressedMatMul, matrix: Callable[[], _Matrix | None], a: Arra
     fits = len(weights.shape) == 2 and x.shape[-1] == weights.shape[1 if op.transpose_b else 0]
     found = matrix() if fits and a.size else None
     if found is None:
-        return op.run(a)  # which also reports shapes that do not match
+        return _by_panels(op, x)
     out = np.empty((*x.shape[:-1], weights.shape[0 if op.transpose_b else 1]), np.float32)
     _multiply(found, np.ascontiguousarray(x).reshape(-1, x.shape[-1]), out.reshape(-1, out.shape[-1]))
     return out
+
+
+_PANEL = 1 << 22
+"""The number of elements that are decompressed at a time where no form of a matrix serves."""
+
+
+def _by_panels(op: CompressedMatMul, x: Array) -> Array:
+    """Return the product. A panel of slices of the weights gives columns of it, a term, or a part of the batch."""
+    weights = op.weights
+    *batch, length, columns = weights.shape
+    if op.transpose_b:
+        length, columns = columns, length
+    is_aligned = not batch or x.ndim < 3 or (x.ndim == 3 and x.shape[0] in (1, *batch))
+    if x.shape[-1] != length or not is_aligned or not weights.has_slices:
+        return op.run(oriented(x, op.transpose_a))  # which also reports shapes that do not match
+    result = np.zeros((*np.broadcast_shapes(x.shape[:-2], batch), *x.shape[-2:-1], columns), np.float32)
+    for rows in blocks(weights.shape, _PANEL):
+        panel = weights.slices(rows)
+        if batch:
+            part = x if x.ndim < 3 or len(x) == 1 else x[rows]
+            result[rows] = np.matmul(part, oriented(panel, op.transpose_b))
+        elif op.transpose_b:
+            result[..., rows] = np.matmul(x, panel.T)
+        else:
+            result += np.matmul(x[..., rows], panel)
+    return result
 
 
 class _Matrix(Protocol):

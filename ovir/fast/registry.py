@@ -36,7 +36,7 @@ def fast(*operations: type[Operator], in_f32: bool = False, by_element: bool = F
     With ``in_f32``, f16 and bf16 are converted to f32 before the calls, and the outputs are rounded after them.
 
     ``by_element`` says that an element of the output depends only on the elements of the inputs that NumPy broadcasts
-    to its place. Then a table of the results of all numbers takes the place of the form for many f16 or bf16.
+    to its place. For large inputs of f16 or bf16, a table of the results of all 65,536 numbers replaces the form.
     """
 
     def add(function: F) -> F:

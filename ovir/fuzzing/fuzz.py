@@ -332,8 +332,10 @@ class _Session:
         return next((item for item, operations in known if operations and own.issuperset(operations)), None)
 
     def _reduce(self, model: Model, inputs: list[Array], fault: Fault, judge: Judge) -> Reduced | None:
-        """Return the smallest model that shows the fault again in a new process, quickly if that leads to one; None if
-        not even the whole model shows it again."""
+        """Return the smallest model that shows the fault again in a new process, None if not even the whole one does.
+
+        A quick reduction is tried first.
+        """
         for excuses_rounding in (False, True):
             judge.excuses_rounding = excuses_rounding
             try:

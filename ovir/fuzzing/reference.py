@@ -73,7 +73,7 @@ class Reference:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether a second run gives the same results."""
+        """Return whether a second run gives the same results."""
         layers = list(self.model.walk())
         is_pure = all(layer.operator is None or layer.operator.pure or layer.bodies for layer in layers)
         return is_pure or not any(layer.type in _RANDOM for layer in layers)

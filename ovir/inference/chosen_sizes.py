@@ -14,7 +14,7 @@ from ovir.ops.base.operator import Operator
 def infer_at(model: LayerGraph, chosen: Mapping[Layer, Operator]) -> None:
     """Give inputs and variables other operators, and the ports of an inferred model the types that they have then.
 
-    A layer that cannot be inferred so keeps its type.
+    A layer that cannot be inferred for these sizes keeps its type.
     """
     model.revision += 1
     for layer, operator in chosen.items():

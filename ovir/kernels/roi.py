@@ -194,7 +194,7 @@ class SampledRegions:
         counts = self.samples[members]
         most = counts.max(axis=0).tolist()
         places = self._places(members, counts, most)
-        axes, _, within = layout(*self.bins, *most)
+        axes, _, within = self._layout(most)
         exists = None if (counts == most).all() else within < counts[:, axes]
         first = self.images[members] * (height * width)
         if self.turn is None:
@@ -233,9 +233,12 @@ class SampledRegions:
             values[:, end:].reshape(-1, 1, columns, 1, most[1], *others),
         )
 
+    def _layout(self, most: Sequence[int]) -> tuple[Array, Array, Array]:
+        return (layout if prod(self.bins) * prod(most) <= _KEPT else layout.__wrapped__)(*self.bins, *most)
+
     def _places(self, members: Array, counts: Array, most: Sequence[int]) -> Array:
         """Return the positions of the samples, first those along y and then those along x, [members, all]."""
-        axes, bins, within = layout(*self.bins, *most)
+        axes, bins, within = self._layout(most)
         number = self.size.dtype.type
         step = (self.size[members] / np.array(self.bins, number))[:, axes]
         counts = counts[:, axes]

@@ -6,7 +6,7 @@ Integers are computed in f64 and rounded to the nearest; f16 and bf16 are comput
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, pi, sqrt
+from math import inf, isfinite, pi, sqrt
 
 import numpy as np
 
@@ -352,6 +352,8 @@ class PReLU(ActivationBase):
 
 
 def _exponential_unit(x: Array, alpha: float) -> Array:
+    if not isfinite(alpha):
+        return np.where(x > 0, x, alpha * (np.exp(x) - 1))
     below = alpha * (np.exp(np.clip(x, -inf, 0)) - 1)
     # With these alpha, x is the smaller of the two where it is negative.
     return np.maximum(x, below) if 0 <= alpha <= 1 else below + np.clip(x, 0, inf)

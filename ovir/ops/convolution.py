@@ -444,7 +444,9 @@ class DeformableBase(ConvolutionBase):
         )
         dtype = compute_dtype(data.dtype)
         # The channels are the last axis: a sample, and everything that one output reads, lies in one piece.
-        pixels = np.ascontiguousarray(data.transpose(0, 2, 3, 1), dtype).reshape(images, -1, channels // parts)
+        pixels = np.ascontiguousarray(data.transpose(0, 2, 3, 1), dtype).reshape(
+            images, prod(spatial) * parts, channels // parts
+        )
         by_tap = filters.reshape(groups, outputs // groups, depth, taps).transpose(0, 3, 2, 1).astype(dtype)
         weights = by_tap.reshape(groups, taps * depth, outputs // groups)
         unmoved: Array = np.empty((2, *sizes, *kernel), dtype)

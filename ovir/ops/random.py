@@ -208,7 +208,9 @@ class Multinomial(RandomBase):
         if not out.size:
             return out
         seeds = (self.global_seed, self.op_seed) if self.is_seeded else (secrets.randbits(32), secrets.randbits(32))
-        words = mersenne_words_of_seeds(tuple(seed % 2**32 for seed in seeds), rows * count)
+        is_kept = self.is_seeded and out.size <= _KEPT_WORDS
+        draw = mersenne_words_of_seeds if is_kept else mersenne_words_of_seeds.__wrapped__
+        words = draw(tuple(seed % 2**32 for seed in seeds), out.size)
         samples = (words.astype(np.float32) * np.float32(2.0**-32)).reshape(rows, count)
         cumulative = self._cumulative(probs)
         if not self.with_replacement:
@@ -301,6 +303,8 @@ def mersenne_words_of_seeds(seeds: tuple[int, ...], count: int) -> Array:
     return words
 
 
+_KEPT_WORDS = 1 << 16
+"""Generating more words takes longer than making a generator."""
 _STATE = 624
 """The number of words in the state of MT19937."""
 

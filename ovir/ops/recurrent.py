@@ -26,8 +26,8 @@ class RecurrentBase(Operator):
 
     W and R are the weights of the input X and of the hidden state H, and B is the sum of both biases; the rows of the
     gates of a step follow each other. If ``hidden_size`` is missing, the shapes determine it. ``activations`` names the
-    functions f, g and h of the formula: relu, sigmoid, tanh, or hardsigmoid, which the specifications lack and which is
-    max(0, min(1, alpha * x + beta)) with alpha and beta from ``activations_alpha`` and ``activations_beta`` (default
+    functions f, g and h of the formula: relu, sigmoid, tanh or hardsigmoid. The last one is not specified:
+    max(0, min(1, alpha * x + beta)), with alpha and beta from ``activations_alpha`` and ``activations_beta`` (default
     0.2 and 0.5). A positive ``clip`` limits the arguments of f and g to [-clip, clip].
     """
 

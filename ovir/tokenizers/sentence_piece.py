@@ -97,9 +97,9 @@ class SentencepieceTokenizer(_SentencePiece):
         return re.compile(b"|".join(choices)), known
 
     def with_ends(self, model: Array) -> tuple[Any, list[int]]:
-        """Return the processor, which adds the token at the begin itself, and the ids that come after those of a text.
+        """Return the processor, which adds the token at the beginning, and the ids after those of a text.
 
-        Where there are special tokens, a text has several begins, but one end.
+        Where there are special tokens, a text has several beginnings, but one end.
         """
         processor = self.processor(model)
         ends = []

@@ -44,8 +44,7 @@ class Answer:
 
 @runtime_checkable
 class TaskFunction(Protocol):
-    """A function that works on all items of a task together, and that can be sent with the content of the files that it
-    names."""
+    """A function of all items of a task together. It can be sent with the content of its files."""
 
     def on_all(self, items: Sequence[Any]) -> list[Answer]:
         """Return an answer for each item."""

@@ -37,3 +37,20 @@ def test_recorded_passes_give_the_result_of_the_formula(formula: Callable[..., A
         function(*arguments)
     np.testing.assert_array_equal(y, formula(x, other))
     assert len(made) == spares
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda x: np.where(x > 0, x, 0),
+        lambda x: np.add.reduce(x) * x,
+        lambda x: x if x.dtype == np.float32 and (x > 0) else -x,
+        lambda x: x > 0,
+        lambda x: x,
+        lambda x: [np.exp(x), np.negative(x)][0],
+    ],
+)
+def test_other_formulas_are_refused(formula: Callable[..., Array]) -> None:
+    y = np.empty(3, np.bool_)
+    with pytest.raises(TypeError):
+        recorded(formula)(np.zeros(3, np.float32), y, np.empty_like)

@@ -71,6 +71,7 @@ def test_known_values(op: Operator, x: list[float], y: list[float]) -> None:
     [
         (act.HardSigmoid(), (0.2, 0.5), [-5, -1, 0, 5], [0, 0.3, 0.5, 1]),
         (act.Selu(), ([2], [3]), [-INF, 0, 2], [-6, 0, 6]),
+        (act.Selu(), ([INF], [1]), [-1, 2], [-INF, 2]),
         (act.Swish(), (2.0,), [-1, 1], [-0.11920292, 0.88079708]),
         (PReLU(), (0.5,), [-2, 3, -INF, INF], [-1, 3, -INF, INF]),
         (PReLU(), (-2,), [-2, 3, INF], [4, 3, INF]),

@@ -64,6 +64,7 @@ def test_without_offsets_deformable_is_an_ordinary_convolution(group: int, defor
     op = DeformableConvolution1(group=group, deformable_group=deformable_group, **attributes)
     offsets = np.zeros((2, 12 * deformable_group, *expected.shape[2:]))
     np.testing.assert_allclose(op.run(data, offsets, filters), expected, atol=1e-12)
+    assert op.run(data[:0], offsets[:0], filters).shape == (0, *expected.shape[1:])
     whole = offsets.copy()
     whole[:, 0::2] = 1  # all taps one row down, as if data were one row up
     moved = np.concatenate([data[:, :, 1:], np.zeros_like(data[:, :, :1])], axis=2)

@@ -13,6 +13,7 @@ from support.builder import Net
 import ovir
 from ovir import opset13 as ops
 from ovir.core.element_types import ElementType
+from ovir.fast import compressed as compressed_forms
 from ovir.ops import compressed as compressed_operations
 from ovir.runtime import decompression
 
@@ -160,8 +161,14 @@ def test_kept_weights_are_restored_by_blocks(element_type: str, grouped: bool, m
     ],
 )
 def test_products_with_kept_weights(
-    shape: tuple[int, ...], transposes: tuple[bool, bool], weights_shape: tuple[int, ...]
+    shape: tuple[int, ...],
+    transposes: tuple[bool, bool],
+    weights_shape: tuple[int, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(compressed_forms, "_PANEL", 1 << 14)
+    panels: list[Any] = []
+    monkeypatch.setattr(compressed_forms, "blocks", lambda *of: panels.append(of) or compressed_operations.blocks(*of))
     net = Net()
     a = net.parameter("x", ",".join("?" * len(shape)))
     weights = weights_of(net, "u4", shape=weights_shape)
@@ -170,6 +177,8 @@ def test_products_with_kept_weights(
     x = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
     decompressed_once, kept, _ = both_ways(net, {"x": x})
     assert kept.shape == decompressed_once.shape
+    is_by_columns = len(weights_shape) == 2 and transposes[1] and x.size
+    assert bool(panels) == (len(shape) <= 3 and not is_by_columns), "the weights are not decompressed as a whole"
     np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4, atol=1e-4)
 
 

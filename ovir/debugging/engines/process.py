@@ -232,8 +232,8 @@ class EngineProcess:
                 requests, answers = cast("Any", process.stdin), cast("Any", process.stdout)
                 pickle.dump((command, *arguments), requests, 5)
                 requests.flush()
-                status, value = pickle.load(answers)
-        except (EOFError, OSError, pickle.UnpicklingError):
+                status, value = _loaded(answers)
+        except (EOFError, OSError):
             raise self._died(command, limit if expired.is_set() else None) from None
         except BaseException:  # an interrupt between request and answer: the next answer would be a wrong one
             self.close()
@@ -280,6 +280,14 @@ _WHAT = {
 _START = 60.0
 """The seconds that a process may take to import an engine, which is slow on a busy machine."""
 _MOST_TEXT = 2000  # characters of a message of an engine
+
+
+def _loaded(stream: Any) -> Any:
+    """Return the next answer of an engine; raise EOFError if the stream holds something else."""
+    try:
+        return pickle.load(stream)
+    except (pickle.UnpicklingError, ValueError, ImportError, AttributeError, IndexError, KeyError) as error:
+        raise EOFError(f"no answer: {error}") from None
 
 
 def _to_wire(array: Array, element_type: ElementType) -> WireTensor:

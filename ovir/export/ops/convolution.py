@@ -25,7 +25,7 @@ from ovir.ops import convolution as ops
 from ovir.ops.base.spatial import SAME
 
 Product = Callable[[Pads], Tensor]
-"""Returns the transposed convolution without so many elements at the begin and end of each axis."""
+"""Returns the transposed convolution without so many elements at the beginning and end of each axis."""
 
 
 @exports(ops.Convolution, to="Conv", limits="integers and f64 need filters of static shape")
@@ -218,7 +218,7 @@ def _cropped(
 
 
 def _full_sizes(op: ops.TransposedConvolutionBase, data: Tensor, kernel: Sequence[Dimension]) -> list[int] | None:
-    """Return the sizes without pads, None if they are known in a run only."""
+    """Return the sizes without pads, None if they are known only in a run."""
     taps, sizes = static_sizes(kernel), static_sizes(data.shape[2:])
     if taps is None or sizes is None:
         return None

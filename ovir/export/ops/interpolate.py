@@ -82,7 +82,7 @@ class _Resizing:
         antialias = method.mode == "linear" and method.antialias and may_shrink
         self.method = replace(method, antialias=antialias)
         self.merges = self._merges() if antialias and not shrinks else None
-        """Whether antialias applies, if that is known in a run only."""
+        """Whether antialias applies, if that is known only in a run."""
         if not antialias:
             self.axes = [axis for axis in self.axes if axis.size is None or axis.size != axis.length]
 
@@ -259,7 +259,7 @@ def _resampled_in_run(
     scale: Tensor | None,
     merges: Tensor | None,
 ) -> Tensor:
-    """Return data with an axis resized to a size that is known in a run only.
+    """Return data with an axis resized to a size that is known only in a run.
 
     ``merges`` is true where antialias applies; None leaves this to the method.
     """

@@ -25,7 +25,9 @@ def recorded(formula: Callable[..., Any]) -> Passes:
     def passes(*arguments: Any) -> list[Call]:
         *arrays, y, spare = arguments
         tape: list[_Term] = []
-        formula(*(_Term(tape, array.dtype, array) for array in arrays))
+        result = formula(*(_Term(tape, array.dtype, array) for array in arrays))
+        if not tape or result is not tape[-1] or result.dtype != y.dtype:
+            raise TypeError(f"a formula must end with a function of NumPy that gives {y.dtype}")
         return _calls(tape, y, spare)
 
     return passes
@@ -42,7 +44,15 @@ class _Term(NDArrayOperatorsMixin):
         self._tape = tape
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *operands: Any) -> _Term:
+        if method != "__call__":
+            return NotImplemented  # which makes NumPy raise TypeError
         return self._noted(_WITH_OUT.get(function, function), operands, self.dtype)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a formula must not depend on the values of its arrays")
+
+    def __array__(self, *_: Any, **__: Any) -> Array:
+        raise TypeError("a formula may use ufuncs, np.clip and astype only")
 
     def clip(self, low: float, high: float, out: None = None) -> _Term:
         return self._noted(clip, (self, low, high), self.dtype)
@@ -58,7 +68,7 @@ class _Term(NDArrayOperatorsMixin):
 
 
 def _calls(tape: Sequence[_Term], y: Array, spare: Spare) -> list[Call]:
-    """Return the calls that compute all terms; the last one, and those that it is made of one by one, lie in ``y``."""
+    """Return the calls that compute all terms. The last term, and the chain of operands that leads to it, use ``y``."""
     last_uses = {id(operand): place for place, term in enumerate(tape) for operand in term.operands}
 
     def ending(place: int) -> list[_Term]:

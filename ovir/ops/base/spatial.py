@@ -34,7 +34,7 @@ def resolve_pads(
     strides: Sequence[int],
     dilations: Sequence[int],
 ) -> tuple[list[int], list[int]]:
-    """Return the pads at the begin and end of each axis that ``auto_pad`` means for data of these sizes."""
+    """Return the pads at the beginning and end of each axis that ``auto_pad`` means for data of these sizes."""
     if auto_pad == "valid":
         return [0] * len(sizes), [0] * len(sizes)
     if auto_pad in SAME:
