@@ -43,7 +43,7 @@ class _Term(NDArrayOperatorsMixin):
         self.operands: Sequence[Any] = ()
         self._tape = tape
 
-    def __array_ufunc__(self, function: np.ufunc, method: str, *operands: Any) -> _Term:
+    def __array_ufunc__(self, function: np.ufunc, method: str, *operands: Any) -> Any:
         if method != "__call__":
             return NotImplemented  # which makes NumPy raise TypeError
         return self._noted(_WITH_OUT.get(function, function), operands, self.dtype)
