@@ -12,7 +12,7 @@ from ovir.core.arrays import Array
 from ovir.fast.base.binder_protocol import Binder
 from ovir.fast.base.moves import bind_moves, bind_reshaped, bind_written
 from ovir.fast.base.tables import bind_table
-from ovir.fast.base.widened import bind_widened, is_narrow
+from ovir.fast.base.widened import bind_in_blocks, bind_widened, is_narrow
 from ovir.ops.base.operator import Kernel, Operator
 
 FastForm = Callable[..., bool]
@@ -36,7 +36,8 @@ def fast(*operations: type[Operator], in_f32: bool = False, by_element: bool = F
     With ``in_f32``, f16 and bf16 are converted to f32 before the calls, and the outputs are rounded after them.
 
     ``by_element`` says that an element of the output depends only on the elements of the inputs that NumPy broadcasts
-    to its place. For large inputs of f16 or bf16, a table of the results of all 65,536 numbers replaces the form.
+    to its place. Then f16 and bf16 are converted block by block; for large inputs, a table of the results of all
+    65,536 numbers replaces the form.
     """
 
     def add(function: F) -> F:
@@ -118,11 +119,12 @@ def bind(op: Operator, binder: Binder, *inputs: Array) -> bool:
     form = fast_form(type(op))  # type: ignore[arg-type]  # a class is hashable
     if form is None:
         return False
-    narrow = any(is_narrow(array.dtype) for array in inputs)
-    if form in _by_element and narrow and bind_table(op, binder, inputs):
+    by_element, narrow = form in _by_element, any(is_narrow(array.dtype) for array in inputs)
+    if by_element and narrow and bind_table(op, binder, inputs):
         return True
     if form in _in_f32 and narrow:
-        return bind_widened(form, op, binder, inputs)
+        in_blocks = by_element and getattr(op, "auto_broadcast", "numpy") != "pdpd"
+        return (bind_in_blocks if in_blocks else bind_widened)(form, op, binder, inputs)
     return form(op, binder, *inputs)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import ml_dtypes
@@ -11,7 +12,8 @@ import numpy as np
 from ovir.core import float16
 from ovir.core.arrays import Array
 from ovir.core.fast_calls import Call, Spare
-from ovir.fast.base.binder_protocol import Binder, parts_of
+from ovir.core.parallel import limit
+from ovir.fast.base.binder_protocol import Binder, output_like_largest, parts_of
 from ovir.fast.base.coalesce import in_order, memory_order
 from ovir.fast.base.passes import call_passes
 
@@ -89,6 +91,65 @@ def bind_widened(form: Callable[..., bool], op: Any, binder: Binder, inputs: Seq
         return False
     widened.store()
     return True
+
+
+def bind_in_blocks(form: Callable[..., bool], op: Any, binder: Binder, inputs: Sequence[Array]) -> bool:
+    """Bind an elementwise form for f32 to inputs of which some are f16 or bf16, in blocks that stay in a cache while
+    they are converted, computed and rounded; return whether it takes them."""
+    out = output_like_largest(binder, *inputs)
+    takes = True
+
+    def passes(*arguments: Any) -> list[Call]:
+        nonlocal takes
+        *given, target, spare = arguments
+        block = _Block(binder, given, target, spare)
+        with limit(1):
+            takes = takes and bind_widened(form, op, block, given)
+        return block.calls if takes else []
+
+    call_passes(binder, passes, *inputs, out)
+    return takes
+
+
+class _Block:
+    """The binder of a block of the inputs and the output of an elementwise operation."""
+
+    def __init__(self, binder: Binder, inputs: Sequence[Array], target: Array, spare: Spare) -> None:
+        self._binder, self._target, self._spare = binder, target, spare
+        self.inputs = tuple(inputs)
+        self.calls: list[Call] = []
+        self.is_constant = binder.is_constant
+        self.is_wanted = binder.is_wanted
+        self.kept = binder.kept
+
+    def may_overwrite(self, index: int) -> bool:
+        return False
+
+    def output_dtype(self, index: int = 0) -> np.dtype[Any]:
+        return self._target.dtype
+
+    def output_shape(self, index: int = 0) -> tuple[int, ...]:
+        return self._target.shape
+
+    def output(self, index: int = 0, order: Sequence[int] | None = None) -> Array:
+        return self._target
+
+    def overwrite(self, index: int) -> Array:
+        raise AssertionError("no input may be overwritten")
+
+    def view(self, array: Array, index: int = 0) -> None:
+        self.call(float16.copy, array, self._target)
+
+    def scratch(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
+        if prod(shape) <= self._target.size:
+            return self._spare(dtype).reshape(-1)[: prod(shape)].reshape(shape)
+        return self._binder.scratch(shape, dtype)
+
+    def prepared(self, name: str, make: Callable[[], Array]) -> Array:
+        return make()
+
+    def call(self, function: Callable[..., object], *arguments: Any) -> None:
+        self.calls.append((function, arguments))
 
 
 def _conversion(source: Array, target: Array, spare: Spare) -> list[Call]:
