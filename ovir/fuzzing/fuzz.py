@@ -41,7 +41,7 @@ _TIMEOUT = 20.0
 
 @dataclass
 class Fuzzing:
-    """What was found. It is true if nothing was."""
+    """What was found. It is true if models were compared, and nothing was found."""
 
     findings: list[Finding] = field(default_factory=list)
     """The findings, each of which represents all faults of one signature."""
@@ -71,7 +71,7 @@ class Fuzzing:
     """The number of the next model."""
 
     def __bool__(self) -> bool:
-        return not self.findings
+        return self.compared > 0 and not self.findings
 
     @property
     def rate(self) -> float:
@@ -115,7 +115,7 @@ def fuzz(
     """Compare random models with a device or a compiler, and return the faults that were found.
 
     Each fault is reduced to a small model. Faults of one signature, which is their kind with the operations and the
-    message without numbers, are one finding. The result is true if there is none.
+    message without numbers, are one finding. The result is true if models were compared, and there is none.
 
     Args:
         against: A device of OpenVINO (``openvino:CPU``); the CPU of an older release that another Python has
@@ -138,7 +138,12 @@ def fuzz(
 
     Raises InputError for arguments that do not fit. KeyboardInterrupt leaves complete findings in the folder.
     """
-    choice = Choice(ops, types)
+    for name, value, least in (("models", models, 1), ("workers", workers, 1), ("seed", seed, 0)):
+        if value is not None and (not isinstance(value, int) or value < least):
+            raise InputError.usage(f"{name} must be an integer, {least} or more, got {value!r}")
+    if time is not None and not time > 0:
+        raise InputError.usage(f"time must be a number of seconds above 0, got {time!r}")
+    choice = Choice(ops, [types] if isinstance(types, str) else types)
     session = _Session(against, config, choice, timeout, None if output is None else Path(output), known)
     session.start(seed, resume=resume)
     limit = 60.0 if time is None and models is None else time
@@ -234,6 +239,8 @@ class _Session:
         try:
             while not self._stop.is_set():
                 with self._lock:
+                    if wanted is not None and self.found.models + len(self._running) >= wanted:
+                        return  # the models that others try are enough; if one is none, its worker tries another
                     number = next(numbers)
                     self._running.add(number)
                 self._try(number, judge, wanted)

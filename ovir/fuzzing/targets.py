@@ -101,11 +101,16 @@ class Function:
         with saved(model) as path:
             file = os.fspath(path)
             try:
-                return [[np.asarray(array) for array in self._function(file, list(inputs))] for _ in range(times)]
+                results = [self._function(file, list(inputs)) for _ in range(times)]
             except NotImplementedError as error:
                 raise UnsupportedError(diagnose(ENGINE, str(error))) from None
             except Exception as error:  # a compiler under development raises anything
                 raise EngineError(diagnose(ENGINE, f"{type(error).__name__}: {error}")) from None
+        for result in results:
+            if not isinstance(result, list | tuple):
+                message = f"{self.description} must return a list of arrays, got {type(result).__name__}"
+                raise InputError.usage(message)
+        return [[np.asarray(array) for array in result] for result in results]
 
     def close(self) -> None:
         """Do nothing."""

@@ -132,11 +132,20 @@ def test_a_search_goes_on(tmp_path: Path) -> None:
         ({"against": "runtime:2022.3=missing/python"}, "cannot start missing/python: No such file"),
         ({"known": "missing.txt"}, "cannot read the known findings"),
         ({"resume": True}, "resume needs the folder"),
+        ({"models": 0}, "models must be an integer, 1 or more, got 0"),
+        ({"seed": "1"}, "seed must be an integer, 0 or more, got '1'"),
+        ({"time": -1}, "time must be a number of seconds above 0, got -1"),
+        ({"against": lambda path, inputs: None}, "must return a list of arrays, got NoneType"),
     ],
 )
 def test_wrong_arguments(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ovir.InputError, match=message):
         ovir.fuzz(**{"against": wrong, "models": 1, **options})
+
+
+def test_a_search_makes_as_many_models_as_are_wanted() -> None:
+    found = ovir.fuzz(lambda path, inputs: list(ovir.compile_model(path)(inputs).values()), models=5, workers=3)
+    assert (found.models, bool(found)) == (5, found.compared > 0)
 
 
 def test_signatures_have_no_numbers_and_names() -> None:
@@ -185,3 +194,4 @@ def test_a_device_does_not_count_as_wrong_where_it_says_so(monkeypatch: pytest.M
     found = ovir.fuzz("openvino:CPU", models=1, seed=4)  # i64 of AdaptiveMaxPool
     assert not found.findings
     assert found.unsupported
+    assert not found, "nothing was compared"

@@ -19,8 +19,8 @@ from ovir.cli.options.arguments import (
     add_shared,
     amount,
     file_name,
-    natural,
     options_of,
+    positive,
     write_html,
 )
 from ovir.cli.options.opening import read_model_or_topology
@@ -47,7 +47,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         text = f"the {kind} tolerance for the values of constants (default 0)"
         parser.add_argument(f"--{name}", type=amount, default=0.0, metavar="X", help=text)
     shown = options_of(parser, exclusive=True)
-    shown("--limit N", f"show N layers (default {LIMIT})", natural, default=LIMIT)
+    shown("--limit N", f"show N layers (default {LIMIT})", positive, default=LIMIT)
     shown("--all", "show all layers")
     add_shared(parser, "no-weights", "extension", "legacy-io", "json", "html")
 

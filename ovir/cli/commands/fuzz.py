@@ -9,7 +9,7 @@ Examples:
 A function of a Python file is called with the path of an .xml and a list of arrays, and returns the arrays of the
 outputs; NotImplementedError says that it does not support the model.
 
-exit status: 0 nothing was found, 1 there are findings, 2 wrong usage, or a device that is not there
+exit status: 0 nothing was found, 1 there are findings, 2 wrong usage, no device, or nothing that could be compared
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ovir.cli.options.arguments import (
     write_html,
 )
 from ovir.cli.options.other_side import config_of
-from ovir.cli.terminal.output import DONE, WRONG, format_count, print_message, say, say_json, say_table
+from ovir.cli.terminal.output import DONE, UNUSABLE, WRONG, format_count, print_message, say, say_json, say_table
 from ovir.cli.terminal.progress import reported
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.wording import and_others, escaped, plural, readable
@@ -54,7 +54,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     option("--ops REGEX", "make only models of one operation, of versions such as Gather-8 that match")
     option("--types TYPE,...", "make only models with these element types, such as f32,i8")
     option("--workers N", "try N models at a time (default: 1)", positive, default=1)
-    option("-o, --output DIR", "the folder of the findings", file_name, default="findings")
+    option("-o, --output DIR", "the folder of the findings (default: findings)", file_name, default="findings")
     option("--resume", "go on where an earlier search in this folder has ended")
     option("--known FILE", "a file with signatures that are not reported", file_name)
     option("--write-known FILE", "add the signatures of the findings to this file")
@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
         say_json(found.to_dict())
     else:
         _print(found, arguments.output)
-    return DONE if found else WRONG
+    return WRONG if found.findings else DONE if found else UNUSABLE
 
 
 def _write_index(arguments: argparse.Namespace, found: Fuzzing) -> None:
@@ -139,7 +139,8 @@ def _write_index(arguments: argparse.Namespace, found: Fuzzing) -> None:
 
 def _print(found: Fuzzing, folder: str) -> None:
     for finding in found.findings:
-        say(readable(f"{finding.kind}: {' '.join(finding.operations)}: {finding.message}"))
+        operations = " ".join(finding.operations) or "a model without layers"
+        say(readable(f"{finding.kind}: {operations}: {finding.message}"))
         where = f"{escaped(folder)}/{finding.folder}"
         say(f"  {where} ({plural(finding.layers, 'layer')}, {plural(finding.count, 'model')}, seed {finding.number})")
     if found.known:

@@ -283,6 +283,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "--watch WHAT",
         "report the layers that make such values first: nan, inf, overflow:TYPE, denormal:TYPE, as in "
         "nan,inf,overflow:f16; the exit status is then 1 if there are any",
+        repeated=True,
     )
     add_compiling(parser)
     engine = options_of(parser, "engine")
@@ -325,7 +326,7 @@ def run(arguments: argparse.Namespace) -> int:
     for option in ("output", "save_inputs", "record"):
         if (target := getattr(arguments, option)) is not None:
             check_target(f"--{option.replace('_', '-')}", target, ".npz")
-    watch = _watch(arguments) if arguments.watch is not None else None
+    watch = _watch(arguments) if arguments.watch else None
     ranges = ranges_for_node_data(arguments)
     model = open_runnable(arguments)
     inputs = collect(model, arguments)
@@ -390,9 +391,10 @@ def _watch(arguments: argparse.Namespace) -> Watch:
     """Return the watch of ``--watch``. In an emulated run, what overflows has become infinite."""
     from ovir.debugging.watch import Watch
 
-    watch = Watch(arguments.watch)
+    what = ",".join(arguments.watch)
+    watch = Watch(what)
     if arguments.emulate is not None and f"overflow:{arguments.emulate}" in map(str, watch.conditions):
-        return Watch(f"{arguments.watch},inf")
+        return Watch(f"{what},inf")
     return watch
 
 
