@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.builder import Net
-from support.processes import PATIENCE, wait_for
+from support.processes import PATIENCE, started, wait_for
 
 from ovir.io.result_folder import NAME
 from ovir.io.tensor_files import load_npz
@@ -101,11 +102,11 @@ def _require_all(model: Path, inputs: Path, folder: Path, *, once: bool = True) 
         np.testing.assert_allclose(load_npz(folder / name)["last"], np.tanh(expected), rtol=1e-5, atol=1e-6)
 
 
-def _start(*arguments: object) -> subprocess.Popen[str]:
+def _start(*arguments: object) -> AbstractContextManager[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "ovir", "run", *map(str, arguments), "--workers", "2"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, env=environment, text=True, start_new_session=True, **pipes)
+    return started(command, env=environment, start_new_session=True, **pipes)
 
 
 def _wait_for_rows(folder: Path, count: int) -> None:
@@ -161,8 +162,9 @@ def test_an_interrupted_run_is_resumed(
 
 def test_one_of_two_runs_that_start_together_is_refused(net: Path, tmp_path: Path) -> None:
     inputs, folder = _write_inputs(tmp_path, 30), tmp_path / "out"
-    runs = [_start(net, "--inputs", inputs, "--output", folder) for _ in range(2)]
-    ended = [(run.communicate(timeout=PATIENCE)[1], run.returncode) for run in runs]
+    arguments = (net, "--inputs", inputs, "--output", folder)
+    with _start(*arguments) as one, _start(*arguments) as other:
+        ended = [(run.communicate(timeout=PATIENCE)[1], run.returncode) for run in (one, other)]
     assert sorted(status for _, status in ended) == [0, 2]
     (message,) = (err for err, status in ended if status)
     assert "error[OVIR902]" in message

@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.builder import Net
-from support.processes import PATIENCE, has_ended, wait_for
+from support.processes import PATIENCE, has_ended, started, wait_for
 
 import ovir
 from ovir.cli.terminal.signals import Requests, Terminated
@@ -32,17 +33,16 @@ def _children(process: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
-def _start(folder: Path, *arguments: object, path: str = str(ROOT)) -> subprocess.Popen[str]:
+def _start(folder: Path, *arguments: object, path: str = str(ROOT)) -> AbstractContextManager[subprocess.Popen[str]]:
     """Start a command with a folder of its own for temporary files."""
     (folder / "tmp").mkdir()
     environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "PYTHONPATH": path, "OVIR_TEST_FAULT": "hang:Tanh"}
     command = [sys.executable, "-m", "ovir", *map(str, arguments)]
-    return subprocess.Popen(
+    return started(
         command,
         env=environment,
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        text=True,
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # which `nohup pytest` would leave ignored
     )
 
@@ -76,7 +76,7 @@ def test_reduce_kills_its_check(
 def test_bisect_kills_its_device(net: Path, tmp_path: Path) -> None:
     stand_in = ROOT / "tests" / "debugging" / "engines" / "stand_in"
     with _start(tmp_path, "bisect", net, "--against", "openvino:CPU", path=f"{stand_in}:{ROOT}") as done:
-        wait_for(lambda: any((tmp_path / "tmp").rglob("part.bin")))  # which the device reads, and then hangs
+        wait_for(lambda: any((tmp_path / "tmp").rglob("model.bin")))  # which the device reads, and then hangs
         (worker,) = _children(done.pid)
         done.send_signal(signal.SIGTERM)
         done.communicate(timeout=PATIENCE)
