@@ -218,7 +218,7 @@ class Constant:
 
 
 class Found(NamedTuple):
-    """What a rule has found, and where."""
+    """A fault that a rule has found, and its place."""
 
     message: str
     at: Layer | Port | Place

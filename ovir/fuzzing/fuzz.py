@@ -140,7 +140,7 @@ def fuzz(
     """
     for name, value, least in (("models", models, 1), ("workers", workers, 1), ("seed", seed, 0)):
         if value is not None and (not isinstance(value, int) or value < least):
-            raise InputError.usage(f"{name} must be an integer, {least} or more, got {value!r}")
+            raise InputError.usage(f"{name} must be an integer of at least {least}, got {value!r}")
     if time is not None and not time > 0:
         raise InputError.usage(f"time must be a number of seconds above 0, got {time!r}")
     choice = Choice(ops, [types] if isinstance(types, str) else types)

@@ -4,7 +4,7 @@ Examples:
   ovir join resize.xml detector.xml --connect image_out=image -o both.xml
   ovir join encoder.xml decoder.xml --connect states=states --connect mask=mask -o both.xml
 
-What is not connected remains an input or output. If both models use a name, that of the second gets a number.
+Inputs and outputs that are not connected remain. If both models use a name, that of the second gets a number.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class LoadedModel:
         self, engine: EngineProcess, number: int, facts: Mapping[str, Any], types: Sequence[ElementType] | None
     ) -> None:
         self.facts = facts
-        """What the engine says of it. openvino: ``precision``. onnxruntime: ``inputs`` (names and element types),
+        """The facts that the engine reports. openvino: ``precision``. onnxruntime: ``inputs`` (names, element types),
         ``outputs`` and ``tensors``, the names of those asked for that it computes."""
         self._engine, self._number, self._types = engine, number, types
         self._start = engine.starts
