@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 __version__ = "0.1.0"
+__path__.append(f"{__path__[0]}/opsets")  # so that the modules of the opsets are ovir.opset1, ...
 
 _NAMES = {
     "ovir.analysis.changes": ("Change",),

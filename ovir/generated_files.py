@@ -150,7 +150,7 @@ STUBS: dict[str, Callable[[], str]] = {
 """The files that git ignores and ``hatch_build.py`` writes as well, each with the function that returns its content."""
 FILES: dict[str, Callable[[str], str]] = {
     INDEX: _only(index),
-    **{f"ovir/opset{opset}.py": _only(partial(opset_module, opset)) for opset in range(1, NEWEST_OPSET + 1)},
+    **{f"ovir/opsets/opset{opset}.py": _only(partial(opset_module, opset)) for opset in range(1, NEWEST_OPSET + 1)},
     **{name: _only(make) for name, make in STUBS.items()},
     "docs/diagnostics.md": with_codes,
     "docs/operations.md": _only(operations_page),

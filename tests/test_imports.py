@@ -34,7 +34,7 @@ def modules() -> dict[str, Path]:
     names = {
         ".".join(("ovir", *path.relative_to(PACKAGE).with_suffix("").parts)): path for path in PACKAGE.rglob("*.py")
     }
-    return {name.removesuffix(".__init__"): path for name, path in names.items()}
+    return {name.removesuffix(".__init__").replace(".opsets.", "."): path for name, path in names.items()}
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, bool]]:

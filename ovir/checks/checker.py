@@ -81,7 +81,7 @@ def check(
             newest one, is an error.
         skip: Codes (``OVIR510``) whose rules are not run.
         clock: Called with the time of each stage.
-        untrusted: Whether the file or folder comes from strangers: what it could do to its reader is an error. Each
+        untrusted: Whether the file or folder is untrusted: what it could do to its reader is an error. Each
             file is checked in a process of its own, within a ``Budget`` of time and memory; the ``model`` must be a
             path.
 

@@ -32,7 +32,7 @@ _SAFE = 3, 1, 6
 
 
 def require_chat() -> None:
-    """Raise InputError if jinja2, which computes templates, is missing or too old for templates of strangers."""
+    """Raise InputError if jinja2, which computes templates, is missing or too old for untrusted templates."""
     require_packages("a chat template", "chat", "jinja2")
     from importlib.metadata import version  # most texts need no template
 

@@ -1,4 +1,4 @@
-"""Free steps: steps with tensors whose shapes only a run shows.
+"""Unbound steps: steps with tensors whose shapes only a run shows.
 
 They run their kernels. A small one binds itself to shapes that it sees in some runs in a row, until it sees others. The
 steps that read the cache of a decoder, which grows in each run, never get there; those that compute one token do, and
@@ -40,7 +40,7 @@ _MOST_SIZES = 64
 
 @dataclass
 class FreeStepContext:
-    """The plan, the slots and the arrays that all free steps of an executor share."""
+    """The plan, the slots and the arrays that all unbound steps of an executor share."""
 
     plan: Plan
     slots: list[Any]
@@ -59,7 +59,7 @@ class FreeStepContext:
 
 @dataclass
 class _Binding:
-    """The shapes, arrays and calls that a free step is bound to."""
+    """The shapes, arrays and calls that an unbound step is bound to."""
 
     same: list[tuple[int, Array]]
     """The positions of inputs that must be these arrays."""
@@ -224,7 +224,7 @@ class UnboundCall:
 
 
 class _FreeBinder(StepBinder):
-    """The binder of a free step, whose outputs keep their memory."""
+    """The binder of an unbound step, whose outputs keep their memory."""
 
     def __init__(
         self,

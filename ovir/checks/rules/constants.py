@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy as np
 
-from ovir.checks.rule import Constant, Context, Found, constant_of, layer_domains, means_open_end, rule
+from ovir.checks.rule import Context, Found, StoredConstant, constant_of, layer_domains, means_open_end, rule
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, f64, i64, string, u64
 from ovir.core.shapes import MAX_SIZE, PartialShape
@@ -60,9 +60,9 @@ def non_finite(context: Context) -> Iterator[Found]:
                     yield Found(message, layer, severity=Severity.INFO)
 
 
-def _neighbors(context: Context) -> Iterator[list[Constant]]:
+def _neighbors(context: Context) -> Iterator[list[StoredConstant]]:
     """Yield runs of real constants of one type that are adjacent in the weights."""
-    run: list[Constant] = []
+    run: list[StoredConstant] = []
     for constant in sorted(context.constants, key=lambda c: c.op.offset):
         op = constant.op
         if op.element_type not in _SCANNED:
@@ -78,7 +78,7 @@ def _neighbors(context: Context) -> Iterator[list[Constant]]:
         yield run
 
 
-def _are_finite(run: list[Constant], weights: WeightBytes) -> bool:
+def _are_finite(run: list[StoredConstant], weights: WeightBytes) -> bool:
     """Return whether a run of adjacent constants is finite, in one pass."""
     first, last = run[0].op, run[-1].op
     dtype = first.element_type.to_dtype()
