@@ -156,7 +156,8 @@ class Convolution(ForwardConvolutionBase):
     pads; pads_begin and pads_end are then ignored. Any numeric type is allowed; f16 and bf16 are summed in f32,
     integers wrap around.
 
-    Source: Convolution-1
+    >>> ops.convolution([[[1.0, 2.0, 3.0]]], [[[1.0, -1.0]]], [1], [0], [0], [1])
+    [[[-1. -1.]]]
     """
 
 
@@ -167,7 +168,9 @@ class GroupConvolution(ForwardConvolutionBase):
     data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_OUT, C_IN, *kernel], out [N, GROUPS * C_OUT, *windows].
     Attributes and types are as in Convolution.
 
-    Source: GroupConvolution-1
+    >>> filters = np.float32([[[[1]]], [[[10]]]])
+    >>> ops.group_convolution([[[1.0, 2.0], [3.0, 4.0]]], filters, [1], [0], [0], [1])
+    [[[ 1. 2.] [30. 40.]]]
     """
 
     is_grouped = True
@@ -181,7 +184,10 @@ class BinaryConvolution(ForwardConvolutionBase):
     Data above zero is 1, all other data is -1; pad_value is the value of data outside its bounds. filters are u1; the
     result has data's type.
 
-    Source: BinaryConvolution-1
+    >>> image = np.float32([1, 0, 1, 0, 1, 1, 1, 1]).reshape(1, 8, 1, 1)
+    >>> filters = ops.constant(np.ones((1, 8, 1, 1), np.uint8), "u1")
+    >>> ops.binary_convolution(image, filters, [1, 1], [0, 0], [0, 0], [1, 1], "xnor-popcount", 0.0)
+    [[[[4.]]]]
     """
 
     arguments = "data filters strides pads_begin pads_end dilations mode pad_value auto_pad="
@@ -352,7 +358,8 @@ class ConvolutionBackpropData(TransposedConvolutionBase):
     pads; same_upper puts the extra one of an odd total at the beginning. Any numeric type is allowed; f16 and bf16 are
     summed in f32.
 
-    Source: ConvolutionBackpropData-1
+    >>> ops.convolution_backprop_data([[[1.0, 2.0]]], [[[1.0, 10.0]]], [2])
+    [[[ 1. 10. 2. 20.]]]
     """
 
     output_axes = (1,)
@@ -364,7 +371,9 @@ class GroupConvolutionBackpropData(TransposedConvolutionBase):
 
     data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_IN, C_OUT, *kernel], out [N, GROUPS * C_OUT, *sizes].
 
-    Source: GroupConvolutionBackpropData-1
+    >>> filters = np.float32([[[[1, 1]]], [[[10, 10]]]])
+    >>> ops.group_convolution_backprop_data([[[1.0], [2.0]]], filters, [1])
+    [[[ 1. 1.] [20. 20.]]]
     """
 
     is_grouped = True
@@ -496,10 +505,7 @@ _SAMPLES = 1 << 20
 
 @operator("DeformableConvolution", opset=1)
 class DeformableConvolution1(DeformableBase):
-    """A 2-D convolution whose taps are moved, for each output, by offsets from an input. See DeformableBase.
-
-    Source: DeformableConvolution-1
-    """
+    """A 2-D convolution whose taps are moved, for each output, by offsets from an input. See DeformableBase."""
 
     arguments = (
         "data deformable_values:offsets filters strides pads_begin pads_end dilations auto_pad= group=1 "
@@ -517,7 +523,10 @@ class DeformableConvolution8(DeformableBase):
     With ``bilinear_interpolation_pad``, positions less than a pixel outside of data are interpolated between data and
     zero.
 
-    Source: DeformableConvolution-8
+    >>> image = np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3)
+    >>> moves = np.full((1, 2, 3, 3), 0.5, np.float32)
+    >>> ops.deformable_convolution(image, moves, np.ones((1, 1, 1, 1), np.float32), [1, 1], [0, 0], [0, 0], [1, 1])
+    [[[[2. 3. 3.5] [5. 6. 6.5] [6.5 7.5 8. ]]]]
     """
 
     arguments = (

@@ -33,7 +33,9 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
     width] divided by the number of cells. The output is [rows, columns, priors, 4], or [boxes, 4] with ``flatten``; if
     the grid is smaller than the feature map, the rest is 0.
 
-    Source: ExperimentalDetectronPriorGridGenerator-6
+    >>> maps, image = np.zeros((1, 8, 1, 2), np.float32), np.zeros((1, 3, 8, 16), np.float32)
+    >>> ops.experimental_detectron_prior_grid_generator([[-4.0, -4.0, 4.0, 4.0]], maps, image)
+    [[ 0. 0. 8. 8.] [ 8. 0. 16. 8.]]
     """
 
     shape_inputs = (1, 2)
@@ -89,7 +91,12 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
     Sides are at least one pixel long. Each output is the mean of ``sampling_ratio`` samples per axis; 0 means the
     length of the bin, rounded up. A region without area has features of 0.
 
-    Source: ExperimentalDetectronROIFeatureExtractor-6
+    >>> maps = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    >>> ops.experimental_detectron_roi_feature_extractor(
+    ...     np.float32([[0, 0, 4, 4]]), [maps], output_size=2, sampling_ratio=1, pyramid_scales=(1,)
+    ... )
+    [[[[ 5. 7.] [13. 15.]]]]
+    [[0. 0. 4. 4.]]
     """
 
     output_size: int = attribute(default=0, minimum=0, specified=True)
@@ -154,7 +161,9 @@ class ExperimentalDetectronTopKROIs(BoxSelectionBase, RegionBase):
     rois are [regions, 4], probabilities [regions]; the output is [max_rois, 4], padded with 0. A probability of NaN is
     less than any other.
 
-    Source: ExperimentalDetectronTopKROIs-6
+    >>> boxes = np.float32([[0, 0, 1, 1], [0, 0, 2, 2], [0, 0, 3, 3]])
+    >>> ops.experimental_detectron_topk_rois(boxes, [0.2, 0.9, 0.5], max_rois=2)
+    [[0. 0. 2. 2.] [0. 0. 3. 3.]]
     """
 
     max_rois: int = attribute(default=0, minimum=0)
@@ -190,7 +199,16 @@ class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
     descending score; if there are too many for the image, the best of all are ordered by descending score. Equal scores
     are ordered by region. Everything is computed in f32.
 
-    Source: ExperimentalDetectronDetectionOutput-6
+    >>> boxes = np.float32([[0, 0, 10, 10], [20, 20, 40, 40]])
+    >>> scores = np.float32([[0.1, 0.9], [0.3, 0.7]])
+    >>> ops.experimental_detectron_detection_output(
+    ...     boxes, np.zeros((2, 8), np.float32), scores, np.float32([[64, 64, 1]]),
+    ...     num_classes=2, score_threshold=0.05, nms_threshold=0.5, max_delta_log_wh=4.0, post_nms_count=10,
+    ...     max_detections_per_image=2, deltas_weights=(10.0, 10.0, 5.0, 5.0),
+    ... )
+    [[ 0. 0. 10. 10.] [20. 20. 40. 40.]]
+    [1 1]
+    [0.9 0.7]
     """
 
     shape_inputs = (3,)

@@ -152,7 +152,9 @@ class DFT(FourierBase):
 
     out[m] = sum over j of data[j] * exp(-2i * pi * j * m / length) along each of the axes. data and out are [..., 2].
 
-    Source: DFT-7
+    >>> wave = np.stack([np.float32([1, 0, -1, 0]), np.zeros(4, np.float32)], axis=-1)
+    >>> ops.dft(wave, [0])
+    [[0. 0.] [2. 0.] [0. 0.] [2. 0.]]
     """
 
     transform = staticmethod(np.fft.fftn)
@@ -164,7 +166,8 @@ class IDFT(FourierBase):
 
     data and out are [..., 2].
 
-    Source: IDFT-7
+    >>> ops.idft(np.float32([[2, 0], [0, 0]]), [0])
+    [[1. 0.] [1. 0.]]
     """
 
     transform = staticmethod(np.fft.ifftn)
@@ -190,7 +193,8 @@ class RDFT(RealFourierBase):
 
     For axes and signal_size see FourierBase. An axis of length 0 stays 0, as in OpenVINO.
 
-    Source: RDFT-9
+    >>> ops.rdft([1.0, 0.0, -1.0, 0.0], [0])
+    [[0. 0.] [2. 0.] [0. 0.]]
     """
 
     of_pairs = False
@@ -210,7 +214,8 @@ class IRDFT(RealFourierBase):
     Along the last of the axes data holds the first length // 2 + 1 numbers; extra ones are cut off, and missing ones
     are zero. The length is 2 * (dimension - 1) unless signal_size gives it. For axes and signal_size see FourierBase.
 
-    Source: IRDFT-9
+    >>> ops.irdft(np.float32([[2, 0], [0, 0]]), [0])
+    [1. 1.]
     """
 
     to_pairs = False
@@ -283,7 +288,8 @@ class STFT(ShortTimeFourierBase):
     [length], out is [batch, frames, frame_size // 2 + 1, 2] or the same without batch; ``transpose_frames`` swaps the
     frames with the numbers of the transform.
 
-    Source: STFT-15
+    >>> ops.stft([1.0, 2.0, 3.0, 4.0], [1.0, 1.0], 2, 2, transpose_frames=False)
+    [[[ 3. 0.] [-1. 0.]] [[ 7. 0.] [-1. 0.]]]
     """
 
     arguments = "data:signal window frame_size frame_step transpose_frames"
@@ -335,7 +341,11 @@ class ISTFT(ShortTimeFourierBase):
     ``center`` frame_size // 2 samples are removed at both ends. signal_length cuts the signal at its end, or extends it
     by the samples removed there and then by zeros. ``normalized`` data was divided by sqrt(frame_size).
 
-    Source: ISTFT-16
+    >>> signal = np.float32([1, 2, 3, 4])
+    >>> window = np.ones(2, np.float32)
+    >>> spectrum = ops.stft(signal, window, 2, 1, transpose_frames=True)
+    >>> ops.istft(spectrum, window, 2, 1, center=False, normalized=False)
+    [1. 2. 3. 4.]
     """
 
     arguments = "data window frame_size frame_step center normalized signal_length="

@@ -47,7 +47,9 @@ class GridSample(Operator):
 
     Weighted 8-bit integers are rounded, ties to even; wider integers are truncated. Both saturate.
 
-    Source: GridSample-9
+    >>> image = np.float32([[[[1, 2], [3, 4]]]])
+    >>> ops.grid_sample(image, np.float32([[[[-1, -1], [0, 0]]]]), {"align_corners": True})
+    [[[[1. 2.5]]]]
     """
 
     arguments = "data grid attributes:**"

@@ -35,7 +35,8 @@ class MatMul(Operator):
     f16 and bf16 are summed in f32. 8-bit integers, which OpenVINO's reference does not execute, saturate; wider
     integers wrap around.
 
-    Source: MatMul-1
+    >>> ops.matmul([[1, 2], [3, 4]], [[1], [10]], False, False)
+    [[21] [43]]
     """
 
     arguments = "data_a:a data_b:b transpose_a transpose_b"
@@ -139,7 +140,10 @@ class GroupedMatMul(Operator):
 
     f16 and bf16 are summed in f32. The order of b's dimensions and the refusal of a 2-D ``b`` follow OpenVINO.
 
-    Source: GroupedMatMul-17
+    >>> rows = np.float32([[1], [2], [3]])
+    >>> matrices = np.float32([[[1], [1]], [[10], [10]]])
+    >>> ops.grouped_matmul(rows, matrices, np.int32([1, 3]))
+    [[ 1. 1.] [20. 20.] [30. 30.]]
     """
 
     arguments = "mat_a:a mat_b:b offsets="
@@ -205,7 +209,8 @@ class Einsum(Operator):
 
     Real numbers are summed in f64.
 
-    Source: Einsum-7
+    >>> ops.einsum([[[1, 2], [3, 4]], [1, 10]], "ij,j->i")
+    [21 43]
     """
 
     bounded = False
@@ -325,7 +330,8 @@ class Inverse(Operator):
 
     A singular matrix is an error.
 
-    Source: Inverse-14
+    >>> ops.inverse([[2.0, 0.0], [0.0, 4.0]])
+    [[0.5 0. ] [0. 0.25]]
     """
 
     adjoint: bool = attribute(default=False)

@@ -192,6 +192,12 @@ class MulticlassNms9(MulticlassNms8):
     second, and so on, as many as roisnum says. The index of a box in the output is its index times classes, plus the
     class.
 
+    >>> boxes = np.float32([[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]])
+    >>> ops.multiclass_nms(boxes, np.float32([[[0.9, 0.8, 0.7]]]), iou_threshold=0.5)
+    [[0. 0.9 0. 0. 1. 1. ] [0. 0.7 2. 2. 3. 3. ]]
+    [[0] [2]]
+    [2]
+
     Source: MulticlassNonMaxSuppression-9
     """
 
@@ -244,6 +250,12 @@ class MatrixNms(ImageNmsBase):
     better box, and m[j] the greatest overlap of that box with a box better than itself. The score is multiplied by the
     minimum over j, at most 1, of (1 - x[j]) / (1 - m[j]), or of exp((m[j]**2 - x[j]**2) * ``gaussian_sigma``) if
     ``decay_function`` is gaussian. Boxes whose score then exceeds ``post_threshold`` are selected.
+
+    >>> boxes = np.float32([[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]])
+    >>> ops.matrix_nms(boxes, np.float32([[[0.9, 0.8, 0.7]]]))
+    [[0. 0.9 0. 0. 1. 1. ] [0. 0.7 2. 2. 3. 3. ] [0. 0.08000002 0. 0. 1. 0.9 ]]
+    [[0] [2] [1]]
+    [3]
 
     Source: MatrixNonMaxSuppression-8
     """

@@ -213,17 +213,21 @@ def anchors(
 
 @operator("Proposal", opset=1)
 class Proposal1(ProposalBase):
-    """The regions in which a two-stage detector looks for objects, from predictions for anchors. See ProposalBase.
-
-    Source: Proposal-1
-    """
+    """The regions in which a two-stage detector looks for objects, from predictions for anchors. See ProposalBase."""
 
 
 @operator("Proposal", opset=4, is_extension=True)
 class Proposal4(ProposalBase):
     """Proposal-1 with a second output: the score of each region, [rows], 0 for missing regions.
 
-    Source: Proposal-4
+    >>> scores = np.float32([0.1, 0.9]).reshape(1, 2, 1, 1)
+    >>> settings = {
+    ...     "base_size": 16, "pre_nms_topn": 2, "post_nms_topn": 2, "nms_thresh": 0.7, "feat_stride": 16,
+    ...     "min_size": 1, "ratio": [1.0], "scale": [1.0],
+    ... }
+    >>> ops.proposal(scores, np.zeros((1, 4, 1, 1), np.float32), [64.0, 64.0, 1.0], settings)
+    [[ 0. 0. 0. 16. 16.] [-1. 0. 0. 0. 0.]]
+    [0.9 0. ]
     """
 
     has_scores = True
@@ -284,7 +288,14 @@ class GenerateProposals(GenerateProposalsBase):
     threshold with each box, must be 1 as in OpenVINO. The outputs are the boxes [n, 4] of all images, their scores [n],
     and the number of boxes of each image, [N], of type ``roi_num_type`` (i32 or i64).
 
-    Source: GenerateProposals-9
+    >>> anchors = np.float32([[0, 0, 10, 10], [5, 5, 30, 30]]).reshape(1, 1, 2, 4)
+    >>> ops.generate_proposals(
+    ...     np.float32([[64, 64, 1]]), anchors, np.zeros((1, 8, 1, 1), np.float32),
+    ...     np.float32([0.3, 0.9]).reshape(1, 2, 1, 1), 0.0, 0.7, 2, 2,
+    ... )
+    [[ 5. 5. 30. 30.] [ 0. 0. 10. 10.]]
+    [0.9 0.3]
+    [2]
     """
 
     arguments = (
@@ -358,7 +369,13 @@ class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
     scores are selected. The outputs are the boxes [post_nms_count, 4] and their scores [post_nms_count], both padded
     with zeros.
 
-    Source: ExperimentalDetectronGenerateProposalsSingleImage-6
+    >>> anchors = np.float32([[0, 0, 10, 10], [5, 5, 30, 30]])
+    >>> ops.experimental_detectron_generate_proposals_single_image(
+    ...     np.float32([64, 64, 1]), anchors, np.zeros((8, 1, 1), np.float32), np.float32([[[0.3]], [[0.9]]]),
+    ...     nms_threshold=0.7, post_nms_count=2, pre_nms_count=2,
+    ... )
+    [[ 5. 5. 30. 30.] [ 0. 0. 10. 10.]]
+    [0.9 0.3]
     """
 
     post_nms_count: int = attribute(default=0, minimum=0, specified=True)

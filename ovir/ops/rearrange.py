@@ -24,7 +24,8 @@ class Reverse(Operator):
 
     ``mode`` index: the axes are given by number; mask: by a boolean for each dimension.
 
-    Source: Reverse-1
+    >>> ops.reverse([[1, 2], [3, 4]], [1])
+    [[2 1] [4 3]]
     """
 
     domains = by_input(axes=Axis("data"))
@@ -58,7 +59,8 @@ class Reverse(Operator):
 class ReverseSequence(Operator):
     """data with the first seq_lengths[i] elements along ``seq_axis`` reversed in each slice i along ``batch_axis``.
 
-    Source: ReverseSequence-1
+    >>> ops.reverse_sequence([[1, 2, 3], [4, 5, 6]], [2, 3], 0, 1)
+    [[2 1 3] [6 5 4]]
     """
 
     arguments = "input:data seq_lengths batch_axis seq_axis"
@@ -97,7 +99,8 @@ class Roll(Operator):
 
     shift is one number for all axes, or one for each; the shifts of a repeated axis are added.
 
-    Source: Roll-7
+    >>> ops.roll([1, 2, 3, 4], [1], [0])
+    [4 1 2 3]
     """
 
     domains = by_input(axes=Axis("data"))
@@ -124,7 +127,8 @@ class Roll(Operator):
 class ShuffleChannels(Operator):
     """``axis`` of data split into [group, size / group], transposed, and merged again.
 
-    Source: ShuffleChannels-1
+    >>> ops.shuffle_channels([[1, 2, 3, 4]], 1, 2)
+    [[1 3 2 4]]
     """
 
     arguments = "data axis group"
@@ -214,7 +218,8 @@ class BatchToSpace(BatchSpaceBase):
 
     B is block_shape; the result is then cropped by crops_begin and crops_end.
 
-    Source: BatchToSpace-2
+    >>> ops.batch_to_space([[1], [2]], [1, 2], [0, 0], [0, 0])
+    [[1 2]]
     """
 
     domains = by_input(block_shape=ONE, crops_begin=ZERO, crops_end=ZERO)
@@ -263,7 +268,8 @@ class SpaceToBatch(BatchSpaceBase):
     The result is [batch * prod(B), (D1 + P1) / B1, ...], where B is block_shape and P is pads_begin + pads_end.
     BatchToSpace is the inverse.
 
-    Source: SpaceToBatch-2
+    >>> ops.space_to_batch([[1, 2, 3, 4]], [1, 2], [0, 0], [0, 0])
+    [[1 3] [2 4]]
     """
 
     domains = by_input(block_shape=ONE, pads_begin=ZERO, pads_end=ZERO)
@@ -322,7 +328,8 @@ class DepthToSpace(DepthSpaceBase):
 
     In mode blocks_first C is split into [b, ..., b, C / b**K], in mode depth_first into [C / b**K, b, ..., b].
 
-    Source: DepthToSpace-1
+    >>> ops.depth_to_space(np.arange(8).reshape(1, 4, 1, 2), "blocks_first", 2)
+    [[[[0 2 1 3] [4 6 5 7]]]]
     """
 
     arguments = "node:data mode block_size=1"
@@ -357,7 +364,8 @@ class SpaceToDepth(DepthSpaceBase):
 
     The new depth is [b, ..., b, C] in mode blocks_first and [C, b, ..., b] in mode depth_first.
 
-    Source: SpaceToDepth-1
+    >>> ops.space_to_depth(np.arange(8).reshape(1, 1, 2, 4), "blocks_first", 2)
+    [[[[0 2]] [[1 3]] [[4 6]] [[5 7]]]]
     """
 
     arguments = "data mode block_size=1"

@@ -75,6 +75,10 @@ class ROIPooling(RoiPoolingBase):
     corner to corner (a single bin lies in the middle), interpolated between the surrounding pixels, and 0 outside of
     data. There are ``pooled_h`` x ``pooled_w`` bins; older writers give ``output_roi`` or ``output_size`` instead.
 
+    >>> image = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    >>> ops.roi_pooling(image, np.float32([[0, 0, 0, 3, 3]]), [2, 2], 1.0)
+    [[[[ 5. 7.] [13. 15.]]]]
+
     Source: ROIPooling-1
     """
 
@@ -156,7 +160,9 @@ class PSROIPooling(RoiPoolingBase):
     ``spatial_bins_y`` x ``spatial_bins_x`` parts; part b reads channel b * output_dim + c. The bins are positions
     spaced evenly from corner to corner of a part, averaged over the parts; positions outside of data are 0.
 
-    Source: PSROIPooling-1
+    >>> maps = np.arange(16, dtype=np.float32).reshape(1, 4, 2, 2)
+    >>> ops.psroi_pooling(maps, np.float32([[0, 0, 0, 1, 1]]), 1, 2, 1.0, 1, 1, "average")
+    [[[[ 0. 5.] [10. 15.]]]]
     """
 
     arguments = "input:data coords:rois output_dim group_size spatial_scale spatial_bins_x spatial_bins_y mode"
@@ -253,7 +259,9 @@ class DeformablePSROIPooling(RoiPoolingBase):
     offsets [regions, 2 * classes, part_size, part_size] move bins along x, then y, relative to the region's sides times
     ``trans_std``; each class moves its share of the channels.
 
-    Source: DeformablePSROIPooling-1
+    >>> maps = np.arange(16, dtype=np.float32).reshape(1, 4, 2, 2)
+    >>> ops.deformable_psroi_pooling(maps, np.float32([[0, 0, 0, 1, 1]]), 1, 1.0, group_size=2)
+    [[[[ 0. 4.5] [ 9. 13.5]]]]
     """
 
     arguments = (

@@ -79,7 +79,8 @@ class ScatterUpdate(ScatterBase):
     updates has the shape of data with dimension ``axis`` replaced by the dimensions of indices. A negative index is an
     error.
 
-    Source: ScatterUpdate-3
+    >>> ops.scatter_update([[1, 2], [3, 4]], [1], [[30, 40]], 0)
+    [[ 1 2] [30 40]]
     """
 
     domains = by_input(indices=Index("data", axis="axis"), axis=Axis("data"))
@@ -123,8 +124,6 @@ class ScatterElementsUpdate3(ScatterBase):
 
     indices and updates have one shape, not larger than data's except along ``axis``. The specification forbids
     negative indices; devices count them from the end.
-
-    Source: ScatterElementsUpdate-3
     """
 
     domains = by_input(indices=Index("data", axis="axis", negative="unspecified"), axis=Axis("data"))
@@ -168,7 +167,8 @@ class ScatterElementsUpdate12(ScatterElementsUpdate3):
     Each indexed element becomes the reduction of its updates and, with ``use_init_val``, of the element of data. The
     mean of integers is rounded down. For booleans sum and max are "or", prod and min are "and".
 
-    Source: ScatterElementsUpdate-12
+    >>> ops.scatter_elements_update([1, 2, 3, 4], [3, 0], [40, 10], 0)
+    [10 2 3 40]
     """
 
     domains = by_input(indices=Index("data", axis="axis", negative="from the end"), axis=Axis("data"))
@@ -232,7 +232,8 @@ class ScatterNDUpdate15(ScatterNDUpdate4):
 
     For booleans sum and max are "or", sub is "exclusive or", prod and min are "and".
 
-    Source: ScatterNDUpdate-15
+    >>> ops.scatter_nd_update([[1, 2], [3, 4]], [[0, 1]], [20])
+    [[ 1 20] [ 3 4]]
     """
 
     reduction: str = attribute(default="none", choices=("none", "sum", "sub", "prod", "min", "max"))

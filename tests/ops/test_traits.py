@@ -74,7 +74,7 @@ NAMING = {
     *("inference/layer_weights.py", "inference/pinned_sizes.py", "runtime/rewrites.py"),
     *("editing/batch.py", "editing/simplification.py", "editing/states.py", "editing/preprocessing.py"),
     *("checks/conditions.py", "checks/rules/devices.py", "debugging/compare.py", "debugging/edit_proof.py"),
-    *("debugging/f32_layers.py", "cli/terminal/quantization.py", "cli/pages/operation_pages.py"),
+    *("debugging/f32_layers.py", "cli/terminal/quantization.py", "cli/operations.py"),
 }
 """Modules that create or describe layers, list the operations of extensions, know what OpenVINO does to layers or what compressors
 and quantizers write, reason about conditions, or rewrite steps of a plan."""
