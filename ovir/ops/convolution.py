@@ -91,9 +91,7 @@ class ConvolutionBase(SlidingWindowBase):
         """Return data as [images, groups, inputs, *spatial] for filters [groups, outputs, inputs, *kernel], and the
         filters, both in the type of the sums."""
         groups, _, depth, *_ = filters.shape
-        images, channels, *sizes = data.shape
-        message = "data has {:channel}, but the filters need {} (groups {}, input channels {})"
-        self.require(channels == groups * depth, message, channels, groups * depth, groups, depth)
+        images, _, *sizes = data.shape
         dtype = sum_dtype(data.dtype)
         return data.astype(dtype).reshape(images, groups, depth, *sizes), filters.astype(dtype)
 
@@ -439,18 +437,6 @@ class DeformableBase(ConvolutionBase):
         windows = self.windows(spatial, kernel)
         sizes = self.window_counts(spatial, windows)
         groups, parts, taps, positions = self.group, self.deformable_group, prod(kernel), prod(sizes)
-        self.require(
-            min(sizes) >= 0
-            and channels == depth * groups
-            and offsets.shape == (images, 2 * parts * taps, *sizes)
-            and (mask is None or mask.shape == (images, parts * taps, *sizes)),
-            "data {}, offsets {}, filters {} and mask {} do not match an output of size {}",
-            data.shape,
-            offsets.shape,
-            filters.shape,
-            None if mask is None else mask.shape,
-            sizes,
-        )
         dtype = compute_dtype(data.dtype)
         # The channels are the last axis: a sample, and everything that one output reads, lies in one piece.
         pixels = np.ascontiguousarray(data.transpose(0, 2, 3, 1), dtype).reshape(

@@ -177,11 +177,10 @@ class DetectionOutputBase(BoxSelectionBase):
             # Each prior has four variances, side by side, even where it has five numbers.
             variances = proposals[:, 1:, : 4 * priors].reshape(len(proposals), 1, priors, 4)
         boxes = declared[..., -4:]
-        with np.errstate(all="ignore"):  # boxes can be infinite
-            for deltas in (*aux[1:], logits):
-                moves = deltas.reshape(images, priors, 1 if self.share_location else classes, 4)
-                boxes = self._decoded(boxes, variances, moves.transpose(0, 2, 1, 3))
-            image, label, prior = self._kept(scores, eligible, boxes)
+        for deltas in (*aux[1:], logits):
+            moves = deltas.reshape(images, priors, 1 if self.share_location else classes, 4)
+            boxes = self._decoded(boxes, variances, moves.transpose(0, 2, 1, 3))
+        image, label, prior = self._kept(scores, eligible, boxes)
 
         result = np.zeros((rows, _ROW), np.float32)
         filled = result[: image.size]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import i32
-from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import moved, upright_overlaps
 from ovir.kernels.precision import as_computed, as_f32, compute_dtype, stored
@@ -53,21 +53,15 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
         self.require_rank("im_data", im_data.shape, 4)
         self.require(priors.shape[1].contains(4), "priors must have 4 numbers each, got shape {}", priors.shape)
         self.merge_dims("images", feature_map=(feature_map.shape, 0), im_data=(im_data.shape, 0))
-        rows, columns = self._require_grid(feature_map.shape)
+        rows, columns = feature_map.shape[2], feature_map.shape[3]
+        for name, cells, points in (("h", self.h, rows), ("w", self.w, columns)):
+            fits = points.upper is None or cells <= points.upper
+            self.require(fits, "{} {} exceeds the number of points of feature_map {}", name, cells, feature_map.shape)
         count = priors.shape[0]
         shape = [rows * columns * count] if self.flatten else [rows, columns, count]
         return TensorType(element_type, PartialShape([*shape, 4]))
 
-    def _require_grid(self, feature_map: PartialShape) -> tuple[Dimension, Dimension]:
-        """Return the rows and columns of the feature map."""
-        rows, columns = feature_map[2], feature_map[3]
-        for name, cells, points in (("h", self.h, rows), ("w", self.w, columns)):
-            fits = points.upper is None or cells <= points.upper
-            self.require(fits, "{} {} exceeds the number of points of feature_map {}", name, cells, feature_map)
-        return rows, columns
-
     def run(self, priors: Array, feature_map: Array, im_data: Array) -> Array:
-        self._require_grid(PartialShape(feature_map.shape))
         points, count, dtype = feature_map.shape[2:], len(priors), compute_dtype(priors.dtype)
         cells = self.h or points[0], self.w or points[1]
         middles = []
@@ -130,11 +124,10 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
             members = np.flatnonzero(levels == level)
             if not (members.size and data.size):
                 continue
-            with np.errstate(all="ignore"):
-                ends = boxes[members] * dtype.type(np.float32(1) / np.float32(pyramid_scale))
-                ends -= dtype.type(0.5 if self.aligned else 0)
-                start = ends[:, 1::-1]
-                size = np.maximum(ends[:, :1:-1] - start, 1)
+            ends = boxes[members] * dtype.type(np.float32(1) / np.float32(pyramid_scale))
+            ends -= dtype.type(0.5 if self.aligned else 0)
+            start = ends[:, 1::-1]
+            size = np.maximum(ends[:, :1:-1] - start, 1)
             images = np.zeros(members.size, np.intp)
             own = np.zeros((members.size, *pooled.shape[1:]), dtype)
             regions = self.sampled(images, start, size, bins, self.sampling_ratio)
@@ -147,10 +140,9 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
 
 def _levels(boxes: Array, count: int) -> Array:
     """Return the pyramid level of each box, -1 for a box without area."""
-    with np.errstate(all="ignore"):
-        area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-        level = np.floor(np.log2(np.sqrt(area) / np.float32(224) + np.float32(1e-6)) + np.float32(2))
-        levels: Array = np.where(area > 0, np.clip(level, 0, count - 1), -1)
+    area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    level = np.floor(np.log2(np.sqrt(area) / np.float32(224) + np.float32(1e-6)) + np.float32(2))
+    levels: Array = np.where(area > 0, np.clip(level, 0, count - 1), -1)
     return levels
 
 
@@ -241,9 +233,8 @@ class ExperimentalDetectronDetectionOutput(BoxSelectionBase, RegionBase):
         return boxes, TensorType(i32, shape), TensorType(element_type, shape)
 
     def run(self, rois: Array, deltas: Array, scores: Array, im_info: Array) -> tuple[Array, Array, Array]:
-        with np.errstate(all="ignore"):  # boxes can be infinite, or without area
-            boxes, class_scores = self._of_classes(*map(as_f32, (rois, deltas, scores)))
-            classes, regions = self._select_boxes(boxes, class_scores)
+        boxes, class_scores = self._of_classes(*map(as_f32, (rois, deltas, scores)))
+        classes, regions = self._select_boxes(boxes, class_scores)
         most = self.max_detections_per_image
         if classes.size > most:
             best = np.lexsort((regions, -class_scores[classes, regions]))[:most]

@@ -125,9 +125,6 @@ class FourierBase(Operator):
         dims = self._signal_dims(PartialShape(data))
         along = self._axes(axes, len(dims))
         given = None if signal_size is None else constant_type(signal_size)
-        message = "signal_size must have an element for each of the axes {}, got shape {}"
-        fits = given is None or given.shape == [len(along)]
-        self.require(fits, message, axes.tolist(), None if given is None else given.shape)
         shape = [dim.length for dim in dims]
         for axis, dim in zip(along, self._output_dims(dims, along, given), strict=True):
             shape[axis] = dim.length

@@ -270,7 +270,6 @@ class GatherND8(Operator):
     def run(self, data: Array, indices: Array) -> Array:
         batch, k = self.batch_dims, indices.shape[-1]
         batches, sizes, slices = data.shape[:batch], data.shape[batch : batch + k], data.shape[batch + k :]
-        self.require(indices.shape[:batch] == batches, _BATCHES_DIFFER, data.shape, indices.shape, batch)
         positions = flat_positions(self, indices, sizes).reshape(prod(batches), prod(indices.shape[batch:-1]))
         positions += (np.arange(prod(batches)) * prod(sizes))[:, np.newaxis]
         shape = (*batches, *indices.shape[batch:-1], *slices)

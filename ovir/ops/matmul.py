@@ -188,7 +188,6 @@ class GroupedMatMul(Operator):
         self.require(in_order, "offsets must ascend from 0 to the number of rows, {}, got {}", len(a), ends[1:])
         if ends[-1] < len(a):
             report(f"the last offset is {ends[-1]}, but a has {len(a)} rows: rows after it are in no group and give 0")
-        result = np.zeros((len(a), b.shape[1]), a.dtype)
         for group, (start, end) in enumerate(pairwise(ends)):
             if end > start:
                 result[start:end] = matrix_product(a[start:end], b[group].T)

@@ -87,8 +87,6 @@ class ImageNmsBase(ClassNmsBase):
     def run(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
         """Return the outputs for classes that share the boxes of their image."""
         images, classes, count = scores.shape
-        expected = (images, count, 4)
-        self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
         flat = as_f32(scores).reshape(images * classes, count)
         eligible = self.passes_threshold(flat)
         if 0 <= self.background_class < classes:
@@ -221,8 +219,6 @@ class MulticlassNms9(MulticlassNms8):
     def run(self, boxes: Array, scores: Array, roisnum: Array | None = None) -> tuple[Array, ...]:
         if roisnum is None:
             return super().run(boxes, scores)
-        expected = (*scores.shape, 4)
-        self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
         classes, count = scores.shape
         # A negative number counts as 0, as on devices.
         image = np.arange(roisnum.size).repeat(np.maximum(roisnum, 0))

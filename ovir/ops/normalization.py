@@ -282,8 +282,6 @@ class GroupNormalization(NormalizationBase):
 
     def run(self, data: Array, scale: Array, bias: Array) -> Array:
         count, channels = data.shape[:2]
-        message = "{:channel} cannot be divided into {} equal groups"
-        self.require(channels % self.num_groups == 0, message, channels, self.num_groups)
         groups = (count, self.num_groups, channels // self.num_groups, *data.shape[2:])
         x = _computed(data).reshape(groups)
         normalized = _standardized(x, range(2, x.ndim), self.epsilon).reshape(data.shape)

@@ -64,8 +64,7 @@ class PriorBoxBase(Operator):
         out = np.empty((2, 4 * height * width * wanted), np.float32)
         if not out.size:
             return out
-        with np.errstate(all="ignore"):  # boxes of an image of size 0 are at infinity
-            (y_low, y_high), (x_low, x_high) = self.edges((height, width), image)
+        (y_low, y_high), (x_low, x_high) = self.edges((height, width), image)
         given = x_low.shape[1]
         boxes = out[0] if given == wanted else np.empty(4 * height * width * given, np.float32)
         of_points = boxes.reshape(height, width, given, 4)

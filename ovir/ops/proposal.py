@@ -118,20 +118,19 @@ class ProposalBase(BoxSelectionBase):
         height, width = self._image_size(image)
         rows = np.zeros((images, self.post_nms_topn + 1, 5), np.float32)  # and a last one, which is dropped
         row_scores = np.zeros((images, self.post_nms_topn), np.float32)
-        with np.errstate(all="ignore"):  # boxes can be infinite, or without area
-            boxes, scores = self._boxes(scores, deltas, image, height, width)
-            image = np.arange(images).repeat(scores.shape[1])
-            order = self.suppression.ranked(image, scores.reshape(-1), self.pre_nms_topn)
-            image, boxes = image[order], boxes.reshape(-1, 4)[order]
-            kept = self.suppression.keep_apart(
-                image, self.post_nms_topn, upright_overlaps(boxes.T, self.last_pixel, bridged=False), self.nms_thresh
-            )
-            image = image[kept]
-            rank = ranks(image)
-            rows[np.arange(images), np.bincount(image, minlength=images), 0] = -1
-            rows[image, rank, 0] = image
-            rows[image, rank, 1:] = self._finish(boxes[kept], height, width)
-            row_scores[image, rank] = scores.reshape(-1)[order[kept]]
+        boxes, scores = self._boxes(scores, deltas, image, height, width)
+        image = np.arange(images).repeat(scores.shape[1])
+        order = self.suppression.ranked(image, scores.reshape(-1), self.pre_nms_topn)
+        image, boxes = image[order], boxes.reshape(-1, 4)[order]
+        kept = self.suppression.keep_apart(
+            image, self.post_nms_topn, upright_overlaps(boxes.T, self.last_pixel, bridged=False), self.nms_thresh
+        )
+        image = image[kept]
+        rank = ranks(image)
+        rows[np.arange(images), np.bincount(image, minlength=images), 0] = -1
+        rows[image, rank, 0] = image
+        rows[image, rank, 1:] = self._finish(boxes[kept], height, width)
+        row_scores[image, rank] = scores.reshape(-1)[order[kept]]
         dtype = class_probs.dtype
         found = stored(rows[:, :-1].reshape(-1, 5), dtype)
         return (found, stored(row_scores.reshape(-1), dtype)) if self.has_scores else found
@@ -348,12 +347,11 @@ class GenerateProposals(GenerateProposalsBase):
         margin = 0.0 if self.normalized else 1.0
         best_boxes, best_scores = [np.empty((0, 4), np.float32)], [np.empty(0, np.float32)]
         for image, image_deltas, image_scores in zip(im_info, deltas, scores, strict=True):
-            with np.errstate(all="ignore"):  # boxes can be infinite, or without area
-                boxes, sides, box_scores = self.boxes(image, anchors, image_deltas, image_scores, margin=margin)
-                least = np.float32(self.min_size) * np.broadcast_to(image[2:], 2)[::-1]
-                large: Array = np.all(sides >= least, axis=1)
-                candidates = self.suppression.descending(box_scores)[: self.pre_nms_count]
-                best = self.select_boxes(boxes, candidates[large[candidates]], margin)
+            boxes, sides, box_scores = self.boxes(image, anchors, image_deltas, image_scores, margin=margin)
+            least = np.float32(self.min_size) * np.broadcast_to(image[2:], 2)[::-1]
+            large: Array = np.all(sides >= least, axis=1)
+            candidates = self.suppression.descending(box_scores)[: self.pre_nms_count]
+            best = self.select_boxes(boxes, candidates[large[candidates]], margin)
             best_boxes.append(boxes[best])
             best_scores.append(box_scores[best])
         counts = np.array([len(boxes) for boxes in best_boxes[1:]], self.roi_num_type.to_dtype())
@@ -411,10 +409,9 @@ class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
         self._require_shapes(*(PartialShape(array.shape) for array in inputs))
         rois = np.zeros((self.post_nms_count, 4), im_info.dtype)
         roi_scores = np.zeros(self.post_nms_count, im_info.dtype)
-        with np.errstate(all="ignore"):
-            boxes, sides, box_scores = self.boxes(*map(as_f32, inputs), margin=1.0)
-            large = np.all(sides >= np.float32(self.min_size), axis=1).nonzero()[0]
-            order = self.suppression.descending(box_scores[large])[: self.pre_nms_count]
-            best = self.select_boxes(boxes, large[order], margin=0.0)
-            rois[: best.size], roi_scores[: best.size] = boxes[best], box_scores[best]
+        boxes, sides, box_scores = self.boxes(*map(as_f32, inputs), margin=1.0)
+        large = np.all(sides >= np.float32(self.min_size), axis=1).nonzero()[0]
+        order = self.suppression.descending(box_scores[large])[: self.pre_nms_count]
+        best = self.select_boxes(boxes, large[order], margin=0.0)
+        rois[: best.size], roi_scores[: best.size] = boxes[best], box_scores[best]
         return rois, roi_scores

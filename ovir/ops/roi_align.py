@@ -49,18 +49,14 @@ class RoiAlignBase(RegionBase):
         return TensorType(element_type, PartialShape([count, data.shape[1], self.pooled_h, self.pooled_w]))
 
     def run(self, data: Array, rois: Array, batch_indices: Array) -> Array:
-        if len(rois) != len(batch_indices):
-            counted = {"rois": rois, "batch_indices": batch_indices}
-            self.merge_dims("regions", **{name: (PartialShape(array.shape), 0) for name, array in counted.items()})
         _, channels, height, width = data.shape
         images = self.images(batch_indices, len(data))
         pixels = pixel_rows(data)
         regions = rois[: len(images)].astype(pixels.dtype, copy=False)
         pooled = np.zeros((len(rois), self.pooled_h * self.pooled_w, channels), pixels.dtype)
         if pixels.size and pooled.size:
-            with np.errstate(all="ignore"):
-                sampled = self.regions(images, regions, regions.dtype.type(np.float32(self.spatial_scale)))
-                sampled.pool(pixels, height, width, pooled, largest=self.mode == "max")
+            sampled = self.regions(images, regions, regions.dtype.type(np.float32(self.spatial_scale)))
+            sampled.pool(pixels, height, width, pooled, largest=self.mode == "max")
         shape = len(rois), channels, self.pooled_h, self.pooled_w
         return stored(pooled.swapaxes(1, 2).reshape(shape), data.dtype)
 

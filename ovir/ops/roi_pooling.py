@@ -110,8 +110,7 @@ class ROIPooling(RoiPoolingBase):
         pooled = np.zeros((len(rois), *self.bins(), data.shape[1]), pixels.dtype)
         if pixels.size:
             pool = self._pool_largest if self.method == "max" else self._pool_places
-            with np.errstate(all="ignore"):
-                pool(pixels, data.shape[2:], images, start, end, pooled[: len(images)])
+            pool(pixels, data.shape[2:], images, start, end, pooled[: len(images)])
         return stored(np.moveaxis(pooled, -1, 1), data.dtype)
 
     def _pool_largest(
@@ -176,27 +175,22 @@ class PSROIPooling(RoiPoolingBase):
     def infer(self, data: TensorType, rois: TensorType) -> TensorType:
         self.require_inputs(data, rois)
         self.require_scale()
-        self._require_channels(data.shape)
-        bins = [self.group_size] * 2
-        return TensorType(data.element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))
-
-    def _require_channels(self, data: PartialShape) -> None:
         names, parts = ("group_size", "group_size"), (self.group_size, self.group_size)
         if self.mode == "bilinear":
             names, parts = ("spatial_bins_x", "spatial_bins_y"), (self.spatial_bins_x, self.spatial_bins_y)
             self.require(min(parts) > 0, "{} and {} must be positive, got {} and {}", *names, *parts)
         message = "data must have output_dim * {} * {} = {} * {} * {} channels, got shape {}"
-        fits = data[1].contains(self.output_dim * parts[0] * parts[1])
-        self.require(fits, message, *names, self.output_dim, *parts, data)
+        fits = data.shape[1].contains(self.output_dim * parts[0] * parts[1])
+        self.require(fits, message, *names, self.output_dim, *parts, data.shape)
+        bins = [self.group_size] * 2
+        return TensorType(data.element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))
 
     def run(self, data: Array, rois: Array) -> Array:
-        self._require_channels(PartialShape(data.shape))
         images, start, end = self.regions(data, rois)
         pooled = np.zeros((len(rois), self.group_size, self.group_size, self.output_dim), compute_dtype(data.dtype))
         if data.size:
             pool = self._pool_average if self.mode == "average" else self._pool_bilinear
-            with np.errstate(all="ignore"):
-                pool(data, images, start, end, pooled[: len(images)])
+            pool(data, images, start, end, pooled[: len(images)])
         return stored(np.moveaxis(pooled, -1, 1), data.dtype)
 
     def _pool_average(self, data: Array, images: Array, start: Array, end: Array, pooled: Array) -> None:
@@ -284,25 +278,20 @@ class DeformablePSROIPooling(RoiPoolingBase):
             inputs["offsets"] = offsets
             self.require_rank("offsets", offsets.shape, 4)
         element_type = self.shared_type(**inputs)
-        self._require_channels(data.shape)
+        most = data.shape[1].upper
+        message = "data must have output_dim * group_size * group_size = {} * {} * {} channels, got shape {}"
+        fits = most is None or most >= self.output_dim * self.group_size**2
+        self.require(fits, message, self.output_dim, self.group_size, self.group_size, data.shape)
         bins = [self.group_size] * 2
         return TensorType(element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))
 
-    def _require_channels(self, data: PartialShape) -> None:
-        most = data[1].upper
-        message = "data must have output_dim * group_size * group_size = {} * {} * {} channels, got shape {}"
-        fits = most is None or most >= self.output_dim * self.group_size**2
-        self.require(fits, message, self.output_dim, self.group_size, self.group_size, data)
-
     def run(self, data: Array, rois: Array, offsets: Array | None = None) -> Array:
-        self._require_channels(PartialShape(data.shape))
         images, start, end = self.regions(data, rois)
         moves = self._moves(len(rois), offsets)[: len(images)].astype(start.dtype)
         group, classes = self.group_size, moves.shape[1]
         pooled = np.zeros((len(rois), classes, group, group, self.output_dim // classes), compute_dtype(data.dtype))
         if data.size:
-            with np.errstate(all="ignore"):
-                self._pool(data, images, start, end, moves, pooled[: len(images)])
+            self._pool(data, images, start, end, moves, pooled[: len(images)])
         shape = len(rois), self.output_dim, group, group
         return stored(np.moveaxis(pooled, -1, 2).reshape(shape), data.dtype)
 

@@ -217,10 +217,6 @@ class ScatterNDUpdate4(ScatterBase):
     def write(self, out: Array, *inputs: Array) -> None:
         indices, updates = inputs
         k = indices.shape[-1]
-        expected = (*indices.shape[:-1], *out.shape[k:])
-        message = "updates {} must have shape {} for indices {} and data {}"
-        fits = updates.shape == expected or (expected == () and updates.size == 1)
-        self.require(fits, message, updates.shape, expected, indices.shape, out.shape)
         positions = flat_positions(self, indices, out.shape[:k])
         rows, length = prod(out.shape[:k]), prod(out.shape[k:])
         put(out.reshape(rows, length), positions.reshape(-1), updates.reshape(positions.size, length), self.reduction)
@@ -266,17 +262,16 @@ def put(rows: Array, positions: Array, updates: Array, reduction: str, use_init_
         return
     computed = _computed_in(rows.dtype, reduction)
     updates = updates.astype(computed, copy=False)
-    with np.errstate(all="ignore"):
-        if computed == rows.dtype and reduction != "mean":
-            _combine_at(rows, positions, updates, reduction, use_init_val)
-            return
-        targets, which, counts = np.unique(positions, return_inverse=True, return_counts=True)
-        held = rows[targets].astype(computed)
-        _combine_at(held, which, updates, reduction, use_init_val)
-        if reduction == "mean":
-            divisor = (counts + use_init_val)[:, np.newaxis]
-            held = held // divisor if computed.kind in "iu" else held / divisor.astype(computed)
-        rows[targets] = held.astype(rows.dtype)
+    if computed == rows.dtype and reduction != "mean":
+        _combine_at(rows, positions, updates, reduction, use_init_val)
+        return
+    targets, which, counts = np.unique(positions, return_inverse=True, return_counts=True)
+    held = rows[targets].astype(computed)
+    _combine_at(held, which, updates, reduction, use_init_val)
+    if reduction == "mean":
+        divisor = (counts + use_init_val)[:, np.newaxis]
+        held = held // divisor if computed.kind in "iu" else held / divisor.astype(computed)
+    rows[targets] = held.astype(rows.dtype)
 
 
 def _combine_at(rows: Array, positions: Array, updates: Array, reduction: str, use_init_val: bool) -> None:

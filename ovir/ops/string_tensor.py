@@ -62,6 +62,4 @@ class StringTensorPack(Operator):
         return TensorType(string, shape)
 
     def run(self, begins: Array, ends: Array, symbols: Array) -> Array:
-        same = begins.shape == ends.shape
-        self.require(same, "begins {} and ends {} must have equal shapes", begins.shape, ends.shape)
         return split_strings(symbols, begins, ends, strict=False)
