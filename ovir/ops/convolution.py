@@ -11,8 +11,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, u1
-from ovir.core.shapes import UNKNOWN, Dimension, PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.shapes import UNKNOWN, Dimension, PartialShape, as_dimension
+from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.codes import NOT_SUPPORTED
 from ovir.kernels.precision import compute_dtype, from_sums, sum_dtype
 from ovir.kernels.windows import Window, box_taps, extent
@@ -129,8 +129,7 @@ class ForwardConvolutionBase(ConvolutionBase):
         images, groups, _, *sizes = x.shape
         _, outputs, _, *kernel = weights.shape
         self.require(0 not in kernel, "a filter of size {} has no elements", kernel)
-        windows = self.windows(sizes, kernel)
-        counts = self.window_counts(sizes, windows)
+        windows, counts = self.windows(sizes, kernel)
         sums = np.zeros((images, groups, outputs, *counts), x.dtype)
         for tap, chosen, positions in box_taps(windows, sizes, counts):
             sums[..., *chosen] += mixed_channels(weights[..., *tap], x[..., *positions])
@@ -317,33 +316,17 @@ class TransposedConvolutionBase(ConvolutionBase):
     ) -> tuple[list[Window], list[int]]:
         """Return the windows of the output, to each of which one element of the data is added, and the sizes of the
         output."""
-        begins, sizes = self._geometry(spatial, kernel, output_shape)
+        data, dims = PartialShape([1, 1, *spatial]), [as_dimension(size) for size in kernel]
+        given = None if output_shape is None else constant_type(output_shape)
+        sizes = [dim.length for dim in self.spatial(data, dims, given)]
         strides, dilations, _, _ = self.per_axis(len(kernel))
-        return [Window(*axis, 0) for axis in zip(kernel, strides, dilations, begins, strict=True)], sizes
-
-    def _geometry(
-        self, spatial: Sequence[int], kernel: Sequence[int], output_shape: Array | None
-    ) -> tuple[Sequence[int], list[int]]:
-        """Return the pads at the beginning and the sizes of the output."""
-        strides, dilations, begins, ends = self.per_axis(len(kernel))
-        padding = self._output_padding(len(kernel))
-        full = [
-            max(size - 1, 0) * stride + extent(max(count, 1), dilation) + more
-            for size, stride, count, dilation, more in zip(spatial, strides, kernel, dilations, padding, strict=True)
-        ]
-        if output_shape is None:
-            begins, ends = self._pads_without_sizes(len(kernel))
-            sizes = [size - begin - end for size, begin, end in zip(full, begins, ends, strict=True)]
-        else:
-            sizes = [int(size) for size in output_shape]
+        begins, _ = self._pads_without_sizes(len(kernel))
+        if given is not None and self.auto_pad in SAME:
             # The specification recomputes explicit pads here too; every implementation takes them as they are.
-            if self.auto_pad == "valid":
-                begins = [0] * len(sizes)
-            elif self.auto_pad in SAME:
-                totals = [max(size - wanted, 0) for size, wanted in zip(full, sizes, strict=True)]
-                begins = [total - total // 2 if self.auto_pad == "same_upper" else total // 2 for total in totals]
-        self.require(min(sizes) >= 0, "the sizes of the output must not be negative, got {}", sizes)
-        return begins, sizes
+            full = [dim.length for dim in self.spatial(data, dims, None)]
+            totals = [max(size - wanted, 0) for size, wanted in zip(full, sizes, strict=True)]
+            begins = [total - total // 2 if self.auto_pad == "same_upper" else total // 2 for total in totals]
+        return [Window(*axis, 0) for axis in zip(kernel, strides, dilations, begins, strict=True)], sizes
 
 
 @operator("ConvolutionBackpropData", opset=1)
@@ -434,8 +417,7 @@ class DeformableBase(ConvolutionBase):
     def run(self, data: Array, offsets: Array, filters: Array, mask: Array | None = None) -> Array:
         images, channels, *spatial = data.shape
         outputs, depth, *kernel = filters.shape
-        windows = self.windows(spatial, kernel)
-        sizes = self.window_counts(spatial, windows)
+        windows, sizes = self.windows(spatial, kernel)
         groups, parts, taps, positions = self.group, self.deformable_group, prod(kernel), prod(sizes)
         dtype = compute_dtype(data.dtype)
         # The channels are the last axis: a sample, and everything that one output reads, lies in one piece.

@@ -99,14 +99,7 @@ class MatMul(Operator):
         return dims
 
     def run(self, a: Array, b: Array) -> Array:
-        a, b = oriented(a, self.transpose_a), oriented(b, self.transpose_b)
-        self.require_fit(a, b)
-        return matrix_product(a, b)
-
-    def require_fit(self, a: Array, b: Array) -> None:
-        rows = b.shape[-2] if b.ndim > 1 else b.shape[0]
-        message = "a and b have shapes {} and {} when they are multiplied: {:column} and {:row} do not match"
-        self.require(a.shape[-1] == rows, message, a.shape, b.shape, a.shape[-1], rows)
+        return matrix_product(oriented(a, self.transpose_a), oriented(b, self.transpose_b))
 
 
 def oriented(x: Array, transpose: bool) -> Array:

@@ -65,8 +65,7 @@ class PoolBase(UndilatedWindowBase):
         if not data.size:
             self._require_images(PartialShape(data.shape))
         sizes = data.shape[2:]
-        windows = self.windows(sizes, self.kernel)
-        counts = self.window_counts(sizes, windows, self.rounding_type)
+        windows, counts = self.windows(sizes, self.kernel, self.rounding_type)
         trimmed = [w.trimmed(size, count) for w, size, count in zip(windows, sizes, counts, strict=True)]
         return trimmed, (*data.shape[:2], *counts)
 
@@ -199,7 +198,7 @@ class AvgPoolBase(PoolBase):
 
     def counts(self, data: Array, windows: list[Window], counts: tuple[int, ...]) -> Array:
         """Return the number of elements that the mean of each window covers, at least 1."""
-        given = self.windows(data.shape[2:], self.kernel)
+        given, _ = self.windows(data.shape[2:], self.kernel)
         if not self.exclude_pad and any(w.pad_begin or w.pad_end for w in given):
             return np.array(prod(self.kernel))
         inside = []
