@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.builder import Net
 
-from ovir.cli.pages.operation_pages import entries, tokenizer_entries
+from ovir.cli.operations import entries, tokenizer_entries
 
 
 def test_infer_lists_layers_and_says_why_they_are_dynamic(cli: Any, tmp_path: Path) -> None:
@@ -146,9 +146,6 @@ def test_ops(cli: Any) -> None:
     table = cli("ops").out
     assert f"{len(entries())} operation versions: " in table
     assert f"{len(tokenizer_entries())} operations of openvino_tokenizers" in table
-    page = cli("ops", "--markdown").out
-    assert page.startswith("# Operations\n")
-    assert "| Gather | 1, 7, 8 | Slices of ``data``" in page
 
 
 @pytest.mark.parametrize("command", ["run", "infer"])
