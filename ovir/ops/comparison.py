@@ -5,6 +5,8 @@ For partly known values a comparison is known where the bounds, or equal symbols
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -121,16 +123,17 @@ class LessEqual(ComparisonBase):
 class FloatTestBase(Operator):
     """Base of tests for a property of floating-point numbers."""
 
+    @property
+    def function(self) -> Callable[..., Array]:
+        """Return the test, which is called as ``function(x, out)`` or without ``out``."""
+        raise NotImplementedError
+
     def infer(self, data: TensorType) -> TensorType:
         self.require_real("data", data)
         return TensorType(boolean, data.shape)
 
     def run(self, data: Array) -> Array:
-        return np.asarray(self.compute(as_native(data)))
-
-    def compute(self, x: Array) -> Array:
-        """Return the result for float32 or float64."""
-        raise NotImplementedError
+        return np.asarray(self.function(as_native(data)))
 
 
 @operator("IsFinite", opset=10)
@@ -141,8 +144,7 @@ class IsFinite(FloatTestBase):
     [ True False False]
     """
 
-    def compute(self, x: Array) -> Array:
-        return np.isfinite(x)
+    function = np.isfinite
 
 
 @operator("IsNaN", opset=10, function_name="is_nan")
@@ -153,8 +155,7 @@ class IsNaN(FloatTestBase):
     [False False True]
     """
 
-    def compute(self, x: Array) -> Array:
-        return np.isnan(x)
+    function = np.isnan
 
 
 @operator("IsInf", opset=10)
@@ -169,5 +170,8 @@ class IsInf(FloatTestBase):
     detect_negative: bool = attribute(default=True)
     detect_positive: bool = attribute(default=True)
 
-    def compute(self, x: Array) -> Array:
-        return (self.detect_negative & (x == -np.inf)) | (self.detect_positive & (x == np.inf))
+    @property
+    def function(self) -> Callable[..., Array]:
+        if self.detect_negative:
+            return np.isinf if self.detect_positive else np.isneginf
+        return np.isposinf if self.detect_positive else lambda x, out=None: np.less(x, x, out=out)

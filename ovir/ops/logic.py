@@ -88,6 +88,7 @@ class LogicalNot(Operator):
     [False True]
     """
 
+    function = np.logical_not
     arguments = "node:data"
     inplace = (0,)
 
@@ -96,7 +97,7 @@ class LogicalNot(Operator):
         return TensorType(boolean, data.shape)
 
     def run(self, data: Array) -> Array:
-        return np.asarray(np.logical_not(data))
+        return np.asarray(self.function(data))
 
     def infer_value(self, *inputs: TensorType) -> Value | None:
         value = inputs[0].bounds_or_unknown()
@@ -217,6 +218,7 @@ class BitwiseNot(Operator):
     [-1 -6]
     """
 
+    function = np.invert
     arguments = "node:data"
     inplace = (0,)
 
@@ -228,7 +230,7 @@ class BitwiseNot(Operator):
         element_type = self.output_types[0]
         if element_type in HELD_IN_BYTES:  # only the low bits of a byte are significant
             return data ^ ((1 << element_type.bits) - 1)
-        return stored(np.asarray(np.invert(as_native(data))), data.dtype)
+        return stored(np.asarray(self.function(as_native(data))), data.dtype)
 
 
 def _has_bits(element_type: ElementType) -> bool:
