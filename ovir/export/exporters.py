@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ovir.ops import find
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS
 
 if TYPE_CHECKING:  # it needs the package onnx, which a module that registers an exporter does not
-    from ovir.export.onnx_graph import Tensor
+    from ovir.export.onnx_graph import Graph, Tensor
 
 Export = Callable[..., "Tensor | Sequence[Tensor] | None"]
 E = TypeVar("E", bound=Export)
@@ -53,7 +54,7 @@ _exporters: dict[type[Operator], Exporter] = {}
 _OPERATIONS = "ovir.ops."
 
 
-def exports(*operations: type[Operator], to: str = "{}", limits: str = "") -> Callable[[E], E]:
+def exports(*operations: type[Operator], to: str = "{}", limits: str = "", of_reals: bool = False) -> Callable[[E], E]:
     """Register a function as the exporter of operation versions.
 
     The function is called as ``function(graph, op, *inputs)``: a ``Graph``, the operation as it is applied
@@ -63,17 +64,26 @@ def exports(*operations: type[Operator], to: str = "{}", limits: str = "") -> Ca
     call with the ``Codes`` of compressed matrices, which are None among the inputs; if it returns None, a call without
     them follows. It raises ``NotExportable`` (``graph.require``, ``graph.fail``) for what
     cannot be exported. ``to`` and ``limits`` are written to docs/onnx.md; ``{}`` in ``to`` stands for the type of the
-    operation.
+    operation. With ``of_reals``, the function gets its first input in f32 or f64 only (``Graph.of_reals``).
     """
 
     def add(function: E) -> E:
         for operation in operations:
             if operation in _exporters:
                 raise ValueError(f"{operation.type}-{operation.opset} has two exporters")
-            _exporters[operation] = Exporter(function, to.replace("{}", operation.type), limits)
+            export = _of_reals(function) if of_reals else function
+            _exporters[operation] = Exporter(export, to.replace("{}", operation.type), limits)
         return function
 
     return add
+
+
+def _of_reals(function: Callable[..., Any]) -> Export:
+    @wraps(function)
+    def export(graph: Graph, op: Operator, data: Tensor, *others: Tensor) -> Any:
+        return graph.of_reals(data, lambda x: function(graph, op, x, *others))
+
+    return export
 
 
 def exports_parts(*operations: type[Operator], to: str, limits: str = "") -> None:

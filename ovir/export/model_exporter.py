@@ -30,6 +30,7 @@ from ovir.inference.layer_weights import codes_of
 from ovir.lowering.decompose import decomposed, new_layers
 from ovir.lowering.registry import NotLowered
 from ovir.model import Model
+from ovir.ops.base.elementwise import BinaryBase
 from ovir.ops.infrastructure import Const
 from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.decompression import find_decompressions
@@ -220,6 +221,9 @@ class _LayersExporter:
             raise NotExportable("the element type of an input is unknown")
         if layer in self._decompressing:
             inputs = [self.graph.cast(t, f32) if t and t.element_type in NARROW else t for t in inputs]
+        if isinstance(op, BinaryBase):
+            a, b = filter(None, inputs)
+            inputs = [a, self.graph.aligned(op, a, b)]
         keywords = {}
         if layer.bodies and "bodies" in wanted:
             keywords["bodies"] = {
