@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ovir.core.element_types import f64
 from ovir.ops import find
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.opsets import OPERATIONS
@@ -59,12 +60,13 @@ def exports(*operations: type[Operator], to: str = "{}", limits: str = "", of_re
 
     The function is called as ``function(graph, op, *inputs)``: a ``Graph``, the operation as it is applied
     (``Operator.applied``), and a ``Tensor`` for each input, None for an optional input that is left out. It returns the
-    tensors of the outputs, or None to leave the layer to its decomposition (``ovir.lowering``), whose parts are then
-    exported. A keyword ``bodies`` in its signature asks for the bodies of the layer. A keyword ``codes`` asks for a
-    call with the ``Codes`` of compressed matrices, which are None among the inputs; if it returns None, a call without
-    them follows. It raises ``NotExportable`` (``graph.require``, ``graph.fail``) for what
-    cannot be exported. ``to`` and ``limits`` are written to docs/onnx.md; ``{}`` in ``to`` stands for the type of the
-    operation. With ``of_reals``, the function gets its first input in f32 or f64 only (``Graph.of_reals``).
+    tensors of the outputs, which are converted to their element types, or None to leave the layer to its decomposition
+    (``ovir.lowering``), whose parts are then exported. A keyword ``bodies`` in its signature asks for the bodies of the
+    layer. A keyword ``codes`` asks for a call with the ``Codes`` of compressed matrices, which are None among the
+    inputs; if it returns None, a call without them follows. It raises ``NotExportable`` (``graph.require``,
+    ``graph.fail``) for what cannot be exported. ``to`` and ``limits`` are written to docs/onnx.md; ``{}`` in ``to``
+    stands for the type of the operation. With ``of_reals``, the function gets its first input in f32 or f64 only, and
+    its result is rounded for an integer type.
     """
 
     def add(function: E) -> E:
@@ -79,9 +81,13 @@ def exports(*operations: type[Operator], to: str = "{}", limits: str = "", of_re
 
 
 def _of_reals(function: Callable[..., Any]) -> Export:
+    """Return an exporter that computes integers in f64 and rounds them, and narrow real numbers in f32."""
+
     @wraps(function)
     def export(graph: Graph, op: Operator, data: Tensor, *others: Tensor) -> Any:
-        return graph.of_reals(data, lambda x: function(graph, op, x, *others))
+        is_real = data.element_type.is_real
+        found = function(graph, op, graph.cast(data, data.real_type if is_real else f64), *others)
+        return found if is_real or found is None else graph.Round(found)
 
     return export
 

@@ -442,14 +442,6 @@ class Graph:
 
     # ----- groups of nodes
 
-    def of_reals(self, data: Tensor, function: Callable[[Tensor], Tensor | None]) -> Tensor | None:
-        """Return a real function of data: integers are computed in f64 and rounded, and narrow real numbers in f32."""
-        element_type = data.element_type
-        found = function(self.cast(data, data.real_type if element_type.is_real else f64))
-        if found is None or element_type.is_real:
-            return found and self.cast(found, element_type)
-        return self.cast(self.Round(found), element_type)
-
     def saturated(self, data: Tensor, element_type: ElementType) -> Tensor:
         """Return numbers of a wider type clipped to the range of an integer type, and converted to it."""
         low, high = integer_range(element_type.to_dtype())

@@ -58,7 +58,7 @@ def floor_mod(graph: Graph, op: ops.FloorMod, a: Tensor, b: Tensor) -> Tensor:
     if not op.output_types[0].is_real:
         return graph.Mod(a, b)
     x, y = graph.cast(a, f64), graph.cast(b, f64)
-    return graph.cast(graph.Sub(x, graph.Mul(graph.Floor(graph.Div(x, y)), y)), a.element_type)
+    return graph.Sub(x, graph.Mul(graph.Floor(graph.Div(x, y)), y))
 
 
 @exports(ops.Mod, to="Div, Mul and Sub; unsigned integers: Mod", limits=_BY_ZERO)
@@ -80,9 +80,8 @@ def squared_difference(graph: Graph, op: ops.SquaredDifference, a: Tensor, b: Te
 @exports(ops.Power, to="Pow; exponents of 0.5 and -1: Sqrt and Reciprocal", limits="the root of -inf is NaN")
 def power(graph: Graph, op: ops.Power, a: Tensor, b: Tensor) -> Tensor:
     """Export as Pow, or as a root or reciprocal; integers are computed in f64 and truncated."""
-    element_type = op.output_types[0]
-    if element_type.is_integral:
-        return graph.cast(graph.Pow(graph.cast(a, f64), graph.cast(b, f64)), element_type)
+    if op.output_types[0].is_integral:
+        return graph.Pow(graph.cast(a, f64), graph.cast(b, f64))
     exponent = b.number if a.rank is not None and b.rank is not None and b.rank <= a.rank else None
     if exponent == 0.5:
         return graph.Sqrt(a)

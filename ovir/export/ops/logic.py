@@ -45,7 +45,7 @@ def left_shift(graph: Graph, op: ops.BitwiseLeftShift, a: Tensor, b: Tensor) -> 
     """Export as BitShift of the same bits as an unsigned type."""
     wide = _unsigned(a.element_type)
     shifted = graph.BitShift(graph.cast(a, wide), graph.cast(b, wide), direction="LEFT")
-    return graph.cast(graph.wrapped(shifted, op.output_types[0]), a.element_type)
+    return graph.wrapped(shifted, op.output_types[0])
 
 
 @exports(ops.BitwiseRightShift, to="BitShift, with negative integers inverted before and after it", limits=_RANGE)
@@ -54,11 +54,11 @@ def right_shift(graph: Graph, op: ops.BitwiseRightShift, a: Tensor, b: Tensor) -
     element_type, wide = a.element_type, _unsigned(a.element_type)
     places = graph.cast(b, wide)
     if element_type.kind == "unsigned":
-        return graph.cast(graph.BitShift(graph.cast(a, wide), places, direction="RIGHT"), element_type)
+        return graph.BitShift(graph.cast(a, wide), places, direction="RIGHT")
     signed = graph.cast(a, i64)
     size = graph.Where(graph.Less(signed, 0), graph.Sub(-1, signed), signed)
     shifted = graph.cast(graph.BitShift(graph.cast(size, wide), places, direction="RIGHT"), i64)
-    return graph.cast(graph.Where(graph.Less(signed, 0), graph.Sub(-1, shifted), shifted), element_type)
+    return graph.Where(graph.Less(signed, 0), graph.Sub(-1, shifted), shifted)
 
 
 def _unsigned(element_type: ElementType) -> ElementType:

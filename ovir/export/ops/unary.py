@@ -139,7 +139,7 @@ def unary(graph: Graph, op: ops.UnaryBase, data: Tensor) -> Tensor:
     """Export as the operator that means the same; integers are computed in f64, and rounded or truncated."""
     element_type = data.element_type
     if element_type.is_real:
-        return graph.cast(_of_reals(graph, op, graph.cast(data, data.real_type)), element_type)
+        return _of_reals(graph, op, graph.cast(data, data.real_type))
     result = _of_reals(graph, op, graph.cast(data, f32 if isinstance(op, _SMALL) else f64))
     if not (op.truncates and op.output_types[0].bits >= 32):
         result = graph.Round(result)
