@@ -68,21 +68,6 @@ def scatter_nd(m: Make) -> None:
     m.add((*places, *shape[width:]), m.anything)
 
 
-@recipe("OneHot")
-def one_hot(m: Make) -> None:
-    shape = m.data("index", 0, 3)
-    m.take("index = 1..6, anything, anything")
-    m.has(axis=m.axis(len(shape) + 1))
-
-
-@recipe("TopK")
-def top_k(m: Make) -> None:
-    shape = m.data("number", 1)
-    axis = m.axis(len(shape))
-    m.given(m.rng.randint(0, shape[axis]))
-    m.has(axis=axis)
-
-
 @recipe("SparseFillEmptyRows")
 def sparse(m: Make) -> None:
     rows, columns, count = m.pick(1, 3, 8), m.pick(1, 4), m.size()
@@ -93,6 +78,8 @@ def sparse(m: Make) -> None:
     m.add((), m.number)
 
 
+declare("OneHot", "index any, index = 1..6, anything, anything", "axis=axis|-1")
+declare("TopK", "number any1, index = 0..4", "axis=axis")
 declare("Unique", "number any1, ?index = axis")
 declare("Bucketize", "number ... A, number K")
 declare("SearchSorted", "number ... K, number ... V")
@@ -105,19 +92,8 @@ declare("EmbeddingSegmentsSum", f"narrow E ..., index I, index I, index = 2..5, 
 # --------------------------------------------------------------------------- generation
 
 
-@recipe("Range")
-def range_(m: Make) -> None:
-    kind = m.type("range", "i32", "i64", "f32", "u8")
-    start, step = m.rng.randint(0, 9), m.pick(1, 2, 3)
-    values = [start, start + m.rng.randint(0, 9), step]
-    if kind != "u8" and m.flag():
-        values = [values[1], values[0], -step]
-    for value in values:
-        m.given(value, kind)
-    if m.opset == 4:
-        m.has(output_type=m.pick("i32", "i64", "f32", "f16"))
-
-
+_RANGES = [f"{t} = 0..9, {t} = 0..18, {t} = {step}" for t in ("i32", "i64", "f32", "u8") for step in ("1..3", "-3..-1")]
+declare("Range", " / ".join(_RANGES), "output_type=i32|i64|f32|f16")
 _KINDS = "output_type=f32|i32|i64|u8|f16|boolean"
 declare("Eye", "index = 0..7, index = 0..7, index = -4..7, ?index 0 | 1 | 2 = 0..3", _KINDS)
 

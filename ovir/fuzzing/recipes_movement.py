@@ -55,10 +55,7 @@ def broadcast(m: Make) -> None:
     m.has(mode=mode)
 
 
-@recipe("Tile")
-def tile(m: Make) -> None:
-    m.data("anything", 0, 3)
-    m.given(m.ints(m.rng.randint(0, 4), 0, 3))
+declare("Tile", "anything any, index 0 | 1 | 2 | 3 | 4 = 0..3")
 
 
 @recipe("Concat")
@@ -151,33 +148,13 @@ def reverse(m: Make) -> None:
 
 
 declare("ReverseSequence", "anything B S ..., index B", "batch_axis=0 seq_axis=1")
-
-
-@recipe("Roll")
-def roll(m: Make) -> None:
-    shape = m.data("anything", 1)
-    axes = m.axes(len(shape))
-    m.given(m.rng.randint(-20, 20) if m.chance(0.3) else m.ints(len(axes), -20, 20))
-    m.given(axes)
-
-
-@recipe("ShuffleChannels")
-def shuffle(m: Make) -> None:
-    group, shape = m.pick(1, 2, 3), list(m.any_shape(1))
-    axis = m.axis(len(shape))
-    shape[axis] *= group
-    m.add(shape, m.anything)
-    m.has(axis=axis, group=group)
-
-
-@recipe("DepthToSpace", "SpaceToDepth")
-def depth(m: Make) -> None:
-    block = m.pick(1, 2, 3)
-    axes = m.pick(1, 2, 3)
-    grown = (m.size() * block**axes, *(m.size() for _ in range(axes)))
-    shrunk = (m.size(), *(m.size() * block for _ in range(axes)))
-    m.add((m.size(), *(shrunk if m.kind == "SpaceToDepth" else grown)), m.anything)
-    m.has(block_size=block)
+_SHIFTS = "anything any1, index = -20..20, index = axes / anything A B ..., index 2 = -20..20, index 2 = -2..1"
+declare("Roll", _SHIFTS)
+declare("ShuffleChannels", "anything G*A G*B ...", "G=1|2|3 axis=0|1 group=G")
+_DEEP = "anything N C*S H / anything N C*S*S H W / anything N C*S*S*S D H W"
+declare("DepthToSpace", _DEEP, "S=1|2|3 block_size=S")
+_WIDE = "anything N C H*S / anything N C H*S W*S / anything N C D*S H*S W*S"
+declare("SpaceToDepth", _WIDE, "S=1|2|3 block_size=S")
 
 
 @recipe("SpaceToBatch", "BatchToSpace")

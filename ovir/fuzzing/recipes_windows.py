@@ -85,11 +85,8 @@ def convolution(m: Make) -> None:
         m.maybe(output_padding=[0] * axes)
 
 
-@recipe("ExtractImagePatches")
-def patches(m: Make) -> None:
-    sizes, rates = [m.pick(1, 2, 3) for _ in "ab"], [m.pick(1, 1, 2) for _ in "ab"]
-    m.add((*m.shape("N C"), *_grown(m, sizes, rates)), m.number)
-    m.has(sizes=sizes, rates=rates, strides=m.ints(2, 1, 3))
+_PATCHES = "sizes=1,2|2,1|3,3 rates=1,1|1,2|2,1 strides=1,1|2,3|3,1"
+declare("ExtractImagePatches", "number N C H+4 W+4", _PATCHES)
 
 
 @recipe("Col2Im")
