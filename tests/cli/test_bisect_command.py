@@ -112,24 +112,6 @@ def test_sets_of_inputs(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> 
     assert (found["sets"], found["searched_set"], found["runs"]) == (4, 0, 2)
 
 
-def test_errors_have_a_status_of_their_own(models: tuple[Path, Path], cli: Any) -> None:
-    done = cli("bisect", *models, "--input", "x=[1,2]")
-    assert (done.status, "input 'x'" in done.err) == (2, True)
-
-
-def test_wrong_usage(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
-    for arguments, message in [
-        ([], "there is nothing to compare with"),
-        ([models[1], "--against", "onnx:model.onnx"], "a second model runs in ovir, or on openvino:DEVICE"),
-        (["--against", "somewhere"], "cannot compare with 'somewhere'"),
-        (["--against", "openvino:CPU", "--config", "x"], "--config x: expected KEY=VALUE"),
-        ([models[1], "-o", tmp_path / "part.txt"], "must end in .xml"),
-        ([models[1], "--rtol", "-1"], "not a number of 0 or more"),
-    ]:
-        done = cli("bisect", models[0], *arguments)
-        assert (done.status, message in done.err) == (2, True), done
-
-
 def test_tensors_that_were_not_recorded_are_not_said_to_agree(
     models: tuple[Path, Path], tmp_path: Path, cli: Any
 ) -> None:

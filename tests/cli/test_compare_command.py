@@ -123,9 +123,6 @@ def test_a_seed_gives_the_inputs_for_a_recording(folder: Path, capsys: pytest.Ca
     assert status == 2
     assert "input 'x' was recorded with other values than it is given" in text
     assert "leave out --input and --seed" in text
-    status, text = run(capsys, "--against", "recorded.npz", "--save-inputs", "saved.npz")
-    assert status == 2
-    assert "--save-inputs saves inputs that are given or random; the recording has its own" in text
 
 
 def test_no_inputs_are_drawn_for_an_engine_that_is_missing(
@@ -178,8 +175,6 @@ def test_samples_and_seed_draw_inputs(other: Path, capsys: pytest.CaptureFixture
     assert "3 sets of inputs" in text
     assert "mean SQNR" in text
     assert run(capsys, "other.xml", "--seed", "5")[1] != run(capsys, "other.xml", "--seed", "6")[1]
-    status, text = run(capsys, "other.xml", "--samples", "3", "--input", "x.npz")
-    assert (status, "--samples draws random inputs: give either it or --input" in text) == (2, True)
 
 
 def test_saved_inputs_give_the_same_numbers(other: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -325,19 +320,6 @@ def test_workers_find_the_same(
         monkeypatch.setenv("OVIR_TEST_FAULT", fault)
     alone, status = found(capsys, *arguments.split())
     assert found(capsys, *arguments.split(), "--workers", "2") == (alone, status)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("other.xml --workers 2", "--workers and --dask divide many sets of inputs"),
-        ("--against recorded.npz --inputs in --workers 2", "--workers and --dask divide many sets of inputs"),
-        ("other.xml --inputs in --input x.npz", "--input is for one set of inputs"),
-    ],
-)
-def test_what_workers_are_for(many: Path, capsys: pytest.CaptureFixture[str], arguments: str, message: str) -> None:
-    status, text = run(capsys, *arguments.split())
-    assert (status, message in text) == (2, True)
 
 
 @pytest.mark.parametrize("options", [(), ("--limit", "2")])

@@ -169,26 +169,6 @@ def test_what_rounding_does_not_explain_is_no_rounding(
 DIGITS = "examples/xml/digits.xml"
 
 
-@pytest.mark.parametrize(
-    ("command", "hint"),
-    [
-        (("edit", DIGITS, "--compress-to-fp", "-o", "x.xml"), "did you mean --compress-to-fp16?"),
-        (("edit", DIGITS, "--batch", "--dry-run"), "--batch N: another number of items: 4, ? for any"),
-        (("run", DIGITS, "--seed"), "--seed N: seed of the random inputs"),
-        (("show", DIGITS, "--html"), "--html FILE.html: also write a report"),
-        (("run", DIGITS, "--device", "CPU"), "`ovir compare MODEL.xml --against openvino:CPU`"),
-        (("compare", DIGITS, "--against", "CPU"), "the device is openvino:CPU"),
-        (("bisect", DIGITS, "--against", "gpu.1"), "the device is openvino:GPU.1"),
-        (("check", DIGITS, "--baseline", "absent.json"), "`ovir check ... --write-baseline absent.json` writes it"),
-        (("join", DIGITS, DIGITS, "-o", "x.xml"), "none of them fit together"),
-    ],
-)
-def test_what_to_type_is_said(cli: Any, command: tuple[str, ...], hint: str) -> None:
-    failed = cli(*command)
-    assert failed.status == 2
-    assert any(line.startswith(f"hint: {hint}") for line in hints(failed.err)), failed.err
-
-
 def test_connections_that_fit_are_listed(cli: Any, tmp_path: Path) -> None:
     x = ops.parameter([-1, 10], "f32", name="scores")
     other = ops.parameter([1], "i64", name="other")

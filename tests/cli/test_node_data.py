@@ -77,34 +77,6 @@ def test_compare_writes_errors(cli: Cli, tmp_path: Path) -> None:
     assert found["conv2"]["bgColor"] == RED
 
 
-@pytest.mark.parametrize(
-    ("command", "name", "message"),
-    [
-        (("check", DIGITS), "missing/data.json", "there is no directory"),
-        (("run", DIGITS), "missing/data.json", "there is no directory"),
-        (("compare", DIGITS, DIGITS), "missing/data.json", "there is no directory"),
-        (("check", DIGITS, XML / "swirl.xml"), "data.json", "--node-data is for one model"),
-        (("run", DIGITS, "--engine", "onnxruntime"), "data.json", "--node-data is about each layer"),
-    ],
-)
-def test_wrong_usage(cli: Cli, tmp_path: Path, command: tuple[object, ...], name: str, message: str) -> None:
-    outcome = cli(*command, "--node-data", tmp_path / name)
-    assert (outcome.status, outcome.out) == (2, "")
-    assert message in outcome.err
-
-
-def test_two_options_cannot_write_the_same_file(cli: Cli, tmp_path: Path) -> None:
-    json_file, npz_file = tmp_path / "one.json", tmp_path / "one.npz"
-    for command in (
-        ("check", DIGITS, "--sarif", json_file, "--node-data", json_file),
-        ("run", DIGITS, "--record", npz_file, "--output", npz_file),
-    ):
-        done = cli(*command)
-        assert done.status == 2
-        assert "writes the same file" in done.err
-        assert not list(tmp_path.iterdir())
-
-
 def test_outputs_that_nothing_reads_do_not_count(cli: Cli, tmp_path: Path) -> None:
     # The second output of MaxPool has indices, which are larger than all other values.
     target = tmp_path / "data.json"

@@ -22,22 +22,6 @@ def inputs(tmp_path: Path) -> Path:
     return tmp_path / "inputs.npz"
 
 
-def test_random_inputs_stay_in_range_and_are_told(cli: Any, model: Path) -> None:
-    result = cli("run", model, "--shape", "data=3,3")
-    assert result.status == 0
-    assert "random input: data f32[3,3]" in result.err
-    assert "indices i64[4], values 0..2 for Gather 'rows'" in result.err
-    assert "probabilities" in result.out
-    assert "[4,2]" in result.out
-
-
-def test_a_size_is_chosen_for_what_is_dynamic(cli: Any, model: Path) -> None:
-    result = cli("run", model)
-    assert result.status == 0
-    assert "data f32[1,3] (size chosen)" in result.err
-    assert "indices i64[4], values 0 for Gather" in result.err
-
-
 def test_the_seed_decides(cli: Any, model: Path) -> None:
     first, again, other = (json.loads(cli("run", model, "--json", "--seed", n).out)["outputs"] for n in (1, 1, 2))
     assert first == again != other
@@ -197,14 +181,6 @@ def test_emulated_overflow_is_infinite(cli: Any, squares: Path) -> None:
     document = json.loads(result.out)
     assert [(event["layer"], event["what"]) for event in document["watch"]] == [("squared", "inf")]
     assert document["outputs"][0]["values"] == [float(np.float16(0.001)), "inf"]
-
-
-def test_wrong_usage(cli: Any, squares: Path) -> None:
-    result = cli("run", squares, "--watch", "overflw:f16")
-    assert result.status == 2
-    assert "did you mean 'overflow'?" in result.err
-    assert cli("run", squares, "--emulate", "f8").status == 2
-    assert cli("run", squares, "--emulate", "f16", "--keep-compressed").status == 2
 
 
 @pytest.mark.parametrize("emulated", [(), ("--emulate", "f16")])

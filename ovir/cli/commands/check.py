@@ -44,6 +44,7 @@ from ovir.cli.options.arguments import (
     opened_workers,
     options_of,
     output_file,
+    parse_shape,
     raise_usage_error,
     refuse_overwriting,
     write_html,
@@ -497,10 +498,7 @@ def _shapes(texts: Sequence[str]) -> Shapes | None:
         name, _, shape = text.rpartition("=")  # names may contain "=", shapes do not
         if name in found or (found and "" in (name, *found)):
             raise_usage_error(f"--shape {text}: expected one shape for each input, as NAME={shape}")
-        try:
-            found[name] = PartialShape.parse(shape)
-        except ValueError as error:
-            raise_usage_error(f"--shape {text}: {error}")
+        found[name] = parse_shape(text, shape)
     return found.get("", found) if found else None
 
 

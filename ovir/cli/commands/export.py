@@ -22,7 +22,7 @@ from ovir.cli.options.arguments import (
     output_file,
     raise_usage_error,
 )
-from ovir.cli.options.inputs import add_inputs, collect, save_inputs
+from ovir.cli.options.inputs import add_inputs, collect
 from ovir.cli.terminal.output import (
     DONE,
     WRONG,
@@ -92,9 +92,6 @@ def _verified(model: Model, exported: Exported, arguments: argparse.Namespace) -
     from ovir.debugging.export_check import verify_export
 
     inputs = collect(model, arguments)
-    inputs.warn()
-    if arguments.save_inputs is not None:
-        save_inputs(arguments.save_inputs, model, inputs)
     arrays: Sequence[Array] = [inputs.feeds[index] for index in range(len(model.inputs))]
     return verify_export(model, exported, arrays)
 

@@ -27,7 +27,7 @@ from ovir.cli.options.arguments import (
     output_file,
     seconds,
 )
-from ovir.cli.options.inputs import add_inputs, collect, save_inputs
+from ovir.cli.options.inputs import add_inputs, collect
 from ovir.cli.terminal.output import DONE, print_message, say, say_filled, say_json, say_table
 from ovir.cli.terminal.progress import reported
 from ovir.core.arrays import Array
@@ -97,11 +97,7 @@ def _inputs(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
     """Return the inputs that are given; a model without any gets random ones, only if their values are needed."""
     if not arguments.input and arguments.save_inputs is None:
         return {}
-    fed = model.clone()  # which gets the shapes of the inputs
-    inputs = collect(fed, arguments)
-    if arguments.save_inputs is not None:
-        save_inputs(arguments.save_inputs, fed, inputs)
-    return inputs.feeds
+    return collect(model.clone(), arguments).feeds  # the copy gets the shapes of the inputs
 
 
 def _print(found: Reduction, path: str, most: int | None) -> None:

@@ -35,7 +35,7 @@ from ovir.cli.options.arguments import (
     write_html,
 )
 from ovir.cli.options.compiling import add_compiling, compiled_as, named_arrays, open_runnable, taps_of
-from ovir.cli.options.inputs import add_inputs, collect, refuse_folders, save_inputs
+from ovir.cli.options.inputs import add_inputs, collect, refuse_folders
 from ovir.cli.options.node_data import add_node_data, ranges_for_node_data, write_run_data
 from ovir.cli.terminal.output import (
     DONE,
@@ -330,9 +330,6 @@ def run(arguments: argparse.Namespace) -> int:
     ranges = ranges_for_node_data(arguments)
     model = open_runnable(arguments)
     inputs = collect(model, arguments)
-    inputs.warn()
-    if arguments.save_inputs is not None:
-        save_inputs(arguments.save_inputs, model, inputs)
     try:
         taps = taps_of(model, arguments.tap)
         compiled = compiled_as(arguments, model)

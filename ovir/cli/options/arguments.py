@@ -279,31 +279,45 @@ def check_target(option: str, text: str, ending: str = "") -> None:
 
 def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
     """Return the shape of each input that ``--shape`` texts give, by position."""
-    from ovir.core.shapes import PartialShape
-
     shapes: dict[int, PartialShape] = {}
     for text in texts:
         index, shape = split_input(model, "--shape", text)
         port = model.inputs[index]
         if index in shapes:
             raise_usage_error(f"--shape {text}: input '{port.any_name}' has two shapes")
-        try:
-            shapes[index] = PartialShape.parse(shape)
-        except ValueError as error:
-            raise_usage_error(f"--shape {text}: {error}", f"input '{port.any_name}' is {port.type} in the file")
+        shapes[index] = parse_shape(text, shape, f"input '{port.any_name}' is {port.type} in the file")
     return shapes
 
 
-def split_name(model: Model, text: str) -> tuple[str | None, str]:
-    """Split ``NAME=rest``; names may contain ``=``, so the first split that gives an input's name counts."""
-    splits = [(text[:i], text[i + 1 :]) for i, c in enumerate(text) if c == "="]
+def parse_shape(option: str, text: str, hint: str | None = None) -> PartialShape:
+    """Return the shape in the text of an option ``--shape``."""
+    from ovir.core.shapes import PartialShape
+
+    if not text.strip():
+        raise_usage_error(f"--shape {option}: there is no shape; that of a scalar is []", hint)
+    try:
+        return PartialShape.parse(text)
+    except ValueError as error:
+        raise_usage_error(f"--shape {option}: {error}", hint)
+
+
+def split_known(
+    option: str, text: str, is_known: Callable[[str], bool], sides: str = "the name and what it gets"
+) -> tuple[str, str]:
+    """Split ``NAME=rest``; names may contain ``=``, so the first split that gives a known name counts."""
+    splits = [(text[:i], text[i + 1 :]) for i, character in enumerate(text) if character == "="]
     if not splits:
-        return None, text
+        raise_usage_error(f"{option} {text}: there is no '=' between {sides}")
+    return next((split for split in splits if is_known(split[0])), splits[0])
+
+
+def split_name(model: Model, text: str) -> tuple[str | None, str]:
+    """Split ``NAME=rest`` at the name of an input; a text without a name, or that is a file, is the rest."""
     known = {name for port in model.inputs for name in (*port.names, port.layer.name)}
-    for name, rest in splits:
-        if name in known:
-            return name, rest
-    return (None, text) if os.path.isfile(text) else splits[0]
+    if "=" not in text:
+        return None, text
+    name, rest = split_known("--input", text, known.__contains__)
+    return (None, text) if name not in known and os.path.isfile(text) else (name, rest)
 
 
 def split_input(model: Model, option: str, text: str) -> tuple[int, str]:
