@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 
 from ovir.building.values import as_array
 from ovir.cli.options.arguments import (
+    OutputFile,
     add_model,
     add_shared,
     options_of,
-    output_file,
     parse_shapes,
     raise_usage_error,
     split_input,
@@ -417,7 +417,7 @@ class _Append(argparse.Action):
 def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     add_model(parser, "no-weights")
-    option("-o, --output OUT.xml", "where to save the model; may be the model itself", output_file)
+    option("-o, --output OUT.xml", "where to save the model; may be the model itself", OutputFile)
     option(
         "--no-verify",
         "leave out the proof, on random inputs, that the result of --batch, --states-to-inputs, "

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ovir.cli.options.arguments import (
+    OutputFile,
     add_model,
     add_shared,
     natural,
     open_model,
     options_of,
-    output_file,
     raise_usage_error,
 )
 from ovir.cli.options.inputs import add_inputs, collect
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def add_to(parser: argparse.ArgumentParser) -> None:
     option = options_of(parser)
     add_model(parser, "shape")
-    option("-o, --output MODEL.onnx", "the file to write", output_file, required=True)
+    option("-o, --output MODEL.onnx", "the file to write", OutputFile, required=True)
     option(
         "--opset N", "the version of ONNX's operators, from 17 on (default: the newest that ovir was tested with)", int
     )

@@ -18,13 +18,13 @@ from __future__ import annotations
 import argparse
 
 from ovir.cli.options.arguments import (
+    FileName,
+    OutputFile,
     add_model,
     add_shared,
-    file_name,
     natural,
     open_model,
     options_of,
-    output_file,
     seconds,
 )
 from ovir.cli.options.inputs import add_inputs, collect
@@ -45,13 +45,13 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "the command that fails, such as 'ovir compare {} --against openvino:CPU'; {} is the path of a model",
         required=True,
     )
-    option("-o, --output SMALL.xml", "where to save the smallest model", output_file, required=True)
+    option("-o, --output SMALL.xml", "where to save the smallest model", OutputFile, required=True)
     option("--status N", "the status to look for (default: the one of the whole model, which must not be 0)", int)
     option("--timeout SECONDS", "stop the command after this time; its status is 124 then", seconds)
     option(
         "--work DIR",
         "keep the answers of the command and the best model so far in this folder; the same call continues there",
-        file_name,
+        FileName,
     )
     option("--max-runs N", "run the command at most N times", natural)
     add_inputs(parser)

@@ -13,7 +13,7 @@ from ovir.cli.options.arguments import (
     add_shared,
     natural,
     options_of,
-    output_file,
+    output_with,
     positive,
     raise_usage_error,
     split_name,
@@ -84,7 +84,9 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     )
     add_images(parser)
     option(
-        "--save-inputs FILE.npz", "save all inputs, given and random; --input FILE.npz reads them again", output_file
+        "--save-inputs FILE.npz",
+        "save all inputs, given and random; --input FILE.npz reads them again",
+        output_with(".npz"),
     )
 
 
