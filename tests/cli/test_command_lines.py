@@ -61,6 +61,15 @@ def _write_files(folder: Path) -> None:
     net = Net()
     net.op("ReLU", net.parameter("x", "2"))
     net.write(folder, "dead")
+    net = Net()
+    x = net.parameter("x", "2")
+    squared = net.op("Multiply", x, x, name="squared")
+    net.result(net.op("Multiply", squared, net.const(np.float32([0.001, 0.001])), name="scaled"))
+    net.write(folder, "squares")
+    net = Net()
+    large = net.const(np.float32([9e5, 1.0]), name="large")
+    net.result(net.op("Multiply", net.parameter("x", "2"), large, name="scaled"))
+    net.write(folder, "large")
     arrays = {"d": np.ones((2, 3), np.float32), "complex": np.ones((2, 3), complex), "flat": np.ones(3, np.float32)}
     for name, array in (arrays | {"long": np.ones((2, 4), np.float32)}).items():
         np.save(folder / f"{name}.npy", array)
@@ -389,6 +398,15 @@ show nothing.xml => 0 => x: IR version 11, 0 layers
 run bare.xml --weights model.bin => 0 => probabilities
 run model.xml --shape data=3,3 => 0 => random input: data f32[3,3] && indices i64[4], values 0..2 for Gather 'rows' && probabilities && [4,2]
 run model.xml => 0 => data f32[1,3] (size chosen) && indices i64[4], values 0 for Gather
+run squares.xml --input x=1,300 --watch overflow:f16 => 1 => squared  Multiply   overflow:f16  90000  [1]           1  x 1..300; x 1..300 && nearest to overflow in f16:
+run squares.xml --input x=1,2 --watch nan --watch inf => 0 => no layer makes such values
+run squares.xml --input x=1,nan --watch nan,inf => 0 => input 'x' contains NaN; layers that depend on it are not reported
+run squares.xml --input x=inf,1e5 --watch inf,overflow:f16 => 0 => input 'x' contains infinity\ninput 'x' contains values of overflow:f16
+run large.xml --input x=0.28,1 --watch overflow:f16 => 0 => constant 'large' is beyond f16: 900000, read by scaled && 1 layer beyond f16 (margin below 1) && no layer makes such values, apart from what follows from these constants
+run large.xml --input x=0.28,1 --watch overflow:f16 --emulate f16 => 0 => constant 'large' is beyond f16: 900000, read by scaled && !1 layer beyond f16
+run large.xml --input x=0.28,1 --watch overflow:f16 --json => 0 => "layer": "large" && "value": 900000.0 && "readers": ["scaled"]
+run large.xml --input x=0.28,1 => 0 => !it is clamped
+run large.xml --input x=0.28,1 --emulate f16 => 0 => constant 'large' is beyond f16: 900000, read by scaled; it is clamped
 run model.xml --shape data=2,5 => 1 => error[OVIR401] &&   hint: without --shape data=2,5 this input is f32[?,3]
 infer model.xml --shape data=2,5 => 1 => error[OVIR401] &&   hint: without --shape data=2,5 this input is f32[?,3]
 show model.xml --shape data=2,5 => 1 => error[OVIR401] &&   hint: without --shape data=2,5 this input is f32[?,3]
@@ -400,6 +418,7 @@ infer f32.xml --shape ... => 0 => !or more
 explain OVIR402 => 0 => ## OVIR402: a declared shape differs from the inferred one && Fix: write the inferred shape
 explain ovir402 => 0 => ## OVIR402:
 explain 402 => 0 => ## OVIR402:
+explain 101 999 ovir101 => 0 => ## OVIR101: && \n## OVIR999: && !\n## OVIR101:
 ops Convolution => 0 =>     strides     integers, at least 1, required && string, one of explicit, notset, valid, same_upper, same_lower, default explicit
 ops TopK => 0 =>     1  the type of `index_element_type` &&   known to: OpenVINO 2023.0 or later && rewrites it for releases before 2023.0: leave out ``stable`` && layer = ops.topk([3, 1, 2], 2, 0, "max", "value") && prints\n\n  [3 2]\n  [0 2]
 ops If => 0 => not rewritten for releases before 2022.1: older operations do not choose

@@ -35,11 +35,6 @@ def test_lists_on_a_terminal() -> None:
     assert lines == ["Head", "", "Text:", "", "- one two", "  three", "- four", "", "    <a>", ""]
 
 
-def test_several_codes(cli: Any) -> None:
-    out = cli("explain", "101", "999", "ovir101").out
-    assert [line[3:10] for line in out.splitlines() if line.startswith("## ")] == ["OVIR101", "OVIR999"]
-
-
 def test_the_beginning_of_codes_lists_them(cli: Any) -> None:
     lines = cli("explain", "80").out.splitlines()[1:]
     assert [line.split()[0] for line in lines] == [code for code in CODES if code.startswith("OVIR80")]

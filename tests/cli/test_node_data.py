@@ -22,30 +22,26 @@ def results(path: Path) -> dict[str, Any]:
     return dict(graph["results"])
 
 
-def test_check_writes_severities(cli: Cli, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "options", "status", "expected"),
+    [
+        ("axis_out_of_range", (), 1, {"gather": {"value": "error", "bgColor": RED}}),
+        ("axis_out_of_range", ("--ignore", "OVIR3"), 0, {}),
+        ("missing_bin", (), 2, {"axis": {"value": "error", "bgColor": RED}}),
+        ("unquoted_attribute", (), 2, None),  # no model can be read
+    ],
+)
+def test_check_writes_the_severities_that_it_reports(
+    cli: Cli, tmp_path: Path, name: str, options: tuple[str, ...], status: int, expected: dict[str, Any] | None
+) -> None:
     target = tmp_path / "data.json"
-    assert cli("check", BROKEN / "axis_out_of_range.xml", "--node-data", target).status == 1
-    assert results(target) == {"gather": {"value": "error", "bgColor": RED}}
-
-
-def test_check_writes_what_it_reports(cli: Cli, tmp_path: Path) -> None:
-    target = tmp_path / "data.json"
-    cli("check", BROKEN / "axis_out_of_range.xml", "--node-data", target, "--ignore", "OVIR3")
-    assert results(target) == {}
-
-
-def test_check_without_weights(cli: Cli, tmp_path: Path) -> None:
-    target = tmp_path / "data.json"
-    assert cli("check", BROKEN / "missing_bin.xml", "--node-data", target).status == 2
-    assert target.exists()
-
-
-def test_check_of_what_cannot_be_read(cli: Cli, tmp_path: Path) -> None:
-    target = tmp_path / "data.json"
-    outcome = cli("check", BROKEN / "unquoted_attribute.xml", "--node-data", target)
-    assert outcome.status == 2
-    assert "not written" in outcome.err
-    assert not target.exists()
+    outcome = cli("check", BROKEN / f"{name}.xml", "--node-data", target, *options)
+    assert (outcome.status, "not written" in outcome.err, target.exists()) == (
+        status,
+        not target.exists(),
+        expected is not None,
+    )
+    assert expected is None or results(target) == expected
 
 
 def test_run_writes_magnitudes(cli: Cli, tmp_path: Path) -> None:
