@@ -248,7 +248,7 @@ def _with_options(text: str, arguments: argparse.Namespace) -> str:
     """Return a message with options in place of the arguments of Python, such as ``max_tokens``."""
     for action in arguments.parser._actions if "parser" in arguments else ():
         if "_" in action.dest and action.option_strings:
-            text = re.sub(rf"\b{action.dest} (?!=)", f"{action.option_strings[-1]} ", text)
+            text = re.sub(rf"(?<![\w./']){action.dest}(?![\w=./'])", action.option_strings[-1], text)
     return text
 
 
