@@ -39,12 +39,6 @@ def test_every_version_is_described(cli: Any, name: str) -> None:
     assert "specification: Gather-8" in result.out
 
 
-def test_choices_minima_and_required_attributes(cli: Any) -> None:
-    out = cli("ops", "Convolution").out
-    assert "    strides     integers, at least 1, required\n" in out
-    assert "string, one of explicit, notset, valid, same_upper, same_lower, default explicit\n" in out
-
-
 def test_an_operation_as_json(cli: Any) -> None:
     first, second = json.loads(cli("ops", "squeeze", "--json").out)
     assert (first["version"], first["opsets"], second["version"]) == ("opset1", "1-14", "opset15")
@@ -59,12 +53,6 @@ def test_an_operation_as_json(cli: Any) -> None:
             "default": "false",
         }
     ]
-
-
-def test_a_misspelled_name(cli: Any) -> None:
-    result = cli("ops", "Gahter")
-    assert (result.status, result.out) == (2, "")
-    assert result.err == "error[OVIR902] no opset has an operation 'Gahter'\n  hint: did you mean Gather?\n"
 
 
 @pytest.mark.parametrize("name", ["TopK", "constant", "StringTensorPack", "RegexSplit"])
@@ -82,35 +70,6 @@ def test_one_version(cli: Any, name: str) -> None:
 
 def test_links_from_the_page_of_one_version_lead_to_the_others() -> None:
     assert "See [TopK-3](TopK.md#topk-3)." in operation_page(versions_of("TopK")[:1])
-
-
-@pytest.mark.parametrize(
-    ("text", "message", "hint"),
-    [
-        ("gather-13", "Gather has no version '13': there is Gather-1, Gather-7, Gather-8", "opset13 contains Gather-8"),
-        ("Gather-99", "Gather has no version '99': there is Gather-1, Gather-7, Gather-8", None),
-        ("Gather-", "Gather has no version '': there is Gather-1, Gather-7, Gather-8", None),
-        ("RegexSplit-1", "RegexSplit has no version '1': there is RegexSplit-extension", None),
-        ("Gahter-8", "no opset has an operation 'Gahter'", "did you mean Gather?"),
-    ],
-)
-def test_a_wrong_version(cli: Any, text: str, message: str, hint: str | None) -> None:
-    result = cli("ops", "TopK-11", text)
-    assert (result.status, result.out) == (2, "")
-    assert result.err == f"error[OVIR902] {message}\n" + (f"  hint: {hint}\n" if hint else "")
-
-
-def test_outputs_releases_and_an_example(cli: Any) -> None:
-    out = cli("ops", "TopK").out
-    assert "    1  the type of `index_element_type`\n" in out
-    assert "  known to: OpenVINO 2023.0 or later\n" in out
-    assert "rewrites it for releases before 2023.0: leave out ``stable``" in out
-    assert 'layer = ops.topk([3, 1, 2], 2, 0, "max", "value")\n' in out
-    assert out.endswith("prints\n\n  [3 2]\n  [0 2]\n\n")
-
-
-def test_an_operation_that_is_not_rewritten(cli: Any) -> None:
-    assert "not rewritten for releases before 2022.1: older operations do not choose" in cli("ops", "If").out
 
 
 def test_the_page_of_an_operation() -> None:
