@@ -14,8 +14,7 @@ from ovir.core.shapes import MAX_SIZE, PartialShape
 from ovir.diagnostics.codes import F16_OVERFLOW, STRING_DATA, TOO_LARGE, Code, Severity
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.wording import exact_size_text, plural
-from ovir.graph.layers import Layer, Port
-from ovir.inference.differences import agrees
+from ovir.graph.layers import Layer, Port, agrees
 from ovir.ir.weights import WeightBytes, release_pages
 from ovir.ops.base.domains import Coordinates, Divisor, Index, IndexRule
 from ovir.ops.infrastructure import Parameter
