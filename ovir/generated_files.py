@@ -1,6 +1,6 @@
 """Write all files that follow from the code: ``python -m ovir.generated_files``, in the folder of the project.
 
-These are the index of the operations, the modules and stubs of the opsets, and pages of the documentation.
+These are the index of the operations, the stubs of the opsets, and pages of the documentation.
 ``tests/test_generated.py`` fails while one of them is out of date.
 """
 
@@ -43,19 +43,6 @@ def index() -> str:
         "VERSIONS: tuple[tuple[str, int, str, bool, str, tuple[str, ...]], ...] = (",
         *rows,
         ")",
-        "",
-    )
-    return "\n".join(lines)
-
-
-def opset_module(opset: int) -> str:
-    """Return the module of an opset."""
-    lines = (
-        f'"""The operations of opset{opset} as functions that create layers; opset{opset}.pyi has their signatures."""',
-        "",
-        "from ovir.building.opset import contents",
-        "",
-        "__all__, __getattr__, __dir__ = contents(__name__)",
         "",
     )
     return "\n".join(lines)
@@ -150,7 +137,6 @@ STUBS: dict[str, Callable[[], str]] = {
 """The files that git ignores and ``hatch_build.py`` writes as well, each with the function that returns its content."""
 FILES: dict[str, Callable[[str], str]] = {
     INDEX: _only(index),
-    **{f"ovir/opset{opset}.py": _only(partial(opset_module, opset)) for opset in range(1, NEWEST_OPSET + 1)},
     **{name: _only(make) for name, make in STUBS.items()},
     "docs/diagnostics.md": with_codes,
     "docs/operations.md": _only(operations_page),
