@@ -1,6 +1,6 @@
 """Write all files that follow from the code: ``python -m ovir.generated_files``, in the folder of the project.
 
-These are the index of the operations, the modules and stubs of the opsets, and pages of the documentation.
+These are the index of the operations, the stubs of the opsets, and pages of the documentation.
 ``tests/test_generated.py`` fails while one of them is out of date.
 """
 
@@ -38,19 +38,6 @@ def index() -> str:
     return "\n".join(lines)
 
 
-def opset_module(opset: int) -> str:
-    """Return the module of an opset."""
-    lines = (
-        f'"""The operations of opset{opset} as functions that create layers; opset{opset}.pyi has their signatures."""',
-        "",
-        "from ovir.building.opset import contents",
-        "",
-        "__all__, __getattr__, __dir__ = contents(__name__)",
-        "",
-    )
-    return "\n".join(lines)
-
-
 def package_stub() -> str:
     """Return the stub of the package ``ovir``, for type checkers and editors."""
     imports = [f"from {getattr(ovir, name).__module__} import {name} as {name}" for name in ovir.__all__]
@@ -68,10 +55,9 @@ def expected_files() -> dict[str, str]:
     """Return the generated files with the contents that they should have."""
     from docs.pages import PAGES  # beside the package in the repository
 
-    modules = {f"ovir/opsets/opset{opset}.py": opset_module(opset) for opset in range(1, NEWEST_OPSET + 1)}
     stubs = {name: make() for name, make in STUBS.items()}
     pages = {name: make((ROOT / name).read_text(encoding="utf-8")) for name, make in PAGES.items()}
-    return {INDEX: index(), **modules, **stubs, **pages}
+    return {INDEX: index(), **stubs, **pages}
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ def modules() -> dict[str, Path]:
     names = {
         ".".join(("ovir", *path.relative_to(PACKAGE).with_suffix("").parts)): path for path in PACKAGE.rglob("*.py")
     }
-    return {name.removesuffix(".__init__").replace(".opsets.", "."): path for name, path in names.items()}
+    return {name.removesuffix(".__init__"): path for name, path in names.items()}
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, bool]]:
@@ -56,7 +56,7 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, bool]]:
             assert node.module is not None, "relative imports are not used"
             for alias in node.names:
                 name = f"{node.module}.{alias.name}"
-                yield name if name in modules() else node.module, at_run_time
+                yield name if name in modules() or alias.name.startswith("opset") else node.module, at_run_time
         elif (name := named_module(node)) is not None:
             yield name, at_run_time
 

@@ -12,7 +12,6 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from lxml import etree
 
 from ovir.checks.conditions import Ending, ending
 from ovir.checks.options import CheckOptions
@@ -26,7 +25,7 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer, Port
 from ovir.inference.chosen_sizes import infer_at
 from ovir.inference.models import reshaped_parameters
-from ovir.ir.weights import WeightBytes
+from ovir.ir.reader import Document
 from ovir.model import Model
 from ovir.ops.base.domains import DomainRule
 from ovir.ops.base.operator import Operator
@@ -36,13 +35,9 @@ from ovir.ops.state import ReadValueBase
 
 
 @dataclass(frozen=True)
-class Context:
+class Context(Document[Model]):
     """All that rules can look at: the model, its file and its weights."""
 
-    root: etree._Element
-    file: str | None
-    weights: WeightBytes
-    model: Model
     options: CheckOptions
     failing: frozenset[str]
     """The titles of the layers that cannot be used as they are."""

@@ -358,6 +358,8 @@ class If(BodyOperatorBase):
     [2. 4.]
     """
 
+    arguments = "execution_condition:cond"
+
     def infer(self, cond: TensorType, *inputs: TensorType, bodies: Mapping[str, InferBody]) -> tuple[TensorType, ...]:
         self.require_condition("cond", cond)
         branches = {key: self._infer_branch(key, body, (cond, *inputs)) for key, body in bodies.items()}
@@ -418,6 +420,7 @@ class Loop(IterationBase):
     [8.]
     """
 
+    arguments = "trip_count execution_condition:condition"
     domains = by_input(trip_count=SMALL, condition=Between(1, 1))
 
     def infer(

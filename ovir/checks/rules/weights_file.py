@@ -16,10 +16,8 @@ from ovir.core.element_types import boolean, nf4, string
 from ovir.core.encoding import Bytes
 from ovir.core.shapes import UINT64, parse_integer
 from ovir.diagnostics.codes import Code, Severity
-from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.wording import and_others, plural, size_text
 from ovir.graph.layers import Layer, Port
-from ovir.ir.elements import line_of
 from ovir.ir.weights import are_equal, release_pages
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import input_names
@@ -134,14 +132,13 @@ def unused_bytes(context: Context) -> Iterator[Found]:
         if end - begin >= _PADDING or (context.options.untrusted and data[begin:end].any())
     ]
     if gaps:
-        place = Place(context.file, line_of(context.root))
         unused = sum(end - begin for begin, end in gaps)
         message = f"no constant uses {unused:,} of the {data.size:,} bytes of {context.weights.name}"
         severity = Severity.WARNING if unused > _UNUSED_SHARE * data.size else None
         if context.options.untrusted:
             message += f", from byte {gaps[0][0]:,} on; their entropy is {_entropy(data, gaps):.1f} bits per byte"
             severity = hidden_severity(data, gaps)
-        yield Found(message, place, severity=severity)
+        yield Found(message, context.place, severity=severity)
     if context.options.untrusted:
         yield from _idle_constants(context, images)
 
@@ -286,7 +283,7 @@ def zero_weights(context: Context) -> Iterator[Found]:
             f"{plural(len(context.filled), 'constant')} of more than one number are all zero"
         )
         hint = "the file may have been made without its contents, such as by a copy that was interrupted"
-        yield Found(message, Place(context.file, line_of(context.root)), hint=hint)
+        yield Found(message, context.place, hint=hint)
         return
     for layer in context.layers:
         if layer.operator is None or not layer.operator.multiplied:
