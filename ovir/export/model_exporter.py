@@ -18,7 +18,7 @@ from ovir.diagnostics.errors import ExportError, InputError, OvirError
 from ovir.editing.states import StatePorts, expose_states
 from ovir.export.exported import Exported
 from ovir.export.exporters import exporter_of, why_not_exported
-from ovir.export.loops import ExportableBody, ExportedBody
+from ovir.export.loops import ExportableBody
 from ovir.export.onnx_graph import CONTRIB, Graph, NotExportable, Tensor
 from ovir.export.support import OLDEST_OPSET
 from ovir.graph.constant_layers import all_constant_layers
@@ -140,14 +140,13 @@ class _LayersExporter:
             value = ir.Value(type=ir.TensorType(ir.DataType.FLOAT))
             self.tensors[port] = Tensor(value, port.element_type, port.shape, port.type.constant)
 
-    def body(self, body: Model, name: str, given: Sequence[Tensor | None]) -> ExportedBody:
-        """Export a body whose parameters are inputs of a new graph, or, where ``given``, tensors around it."""
-        child = _LayersExporter(body, self.graph.child(), self)
+    def _body(self, body: Model, graph: Graph, given: Sequence[Tensor | None]) -> list[Tensor]:
+        """Add a body to a graph, with tensors for its parameters, except for those that nothing reads."""
+        child = _LayersExporter(body, graph, self)
         for port, tensor in zip(body.inputs, given, strict=True):
             child.tensors[port] = tensor or child.input(port)
         child.add_layers(_live(body))
-        inputs = [child.tensors[port] for port, tensor in zip(body.inputs, given, strict=True) if tensor is None]
-        return ExportedBody(child.graph, inputs, [child.tensor(_source(port)) for port in body.outputs], name)
+        return [child.tensor(_source(port)) for port in body.outputs]
 
     def input(self, port: Port) -> Tensor:
         """Return a new input of the graph for a Parameter or a variable."""
@@ -223,8 +222,7 @@ class _LayersExporter:
         keywords = {}
         if layer.bodies and "bodies" in wanted:
             keywords["bodies"] = {
-                key: ExportableBody(body, partial(self.body, body, f"{layer.key}/{key}"))
-                for key, body in layer.bodies.items()
+                key: ExportableBody(body, partial(self._body, body)) for key, body in layer.bodies.items()
             }
         try:
             found = exporter.export(self.graph, op, *inputs, **keywords)

@@ -288,11 +288,11 @@ def removing(graph: Graph, scores: Tensor, condition: Tensor) -> Tensor:
 # ----- the best boxes of each image, for MulticlassNms and MatrixNms
 
 
-def without_background(graph: Graph, op: ImageNmsBase, scores: Tensor, classes: Tensor) -> Tensor:
-    """Return scores [images, classes, boxes], -inf for the background."""
-    if op.background_class < 0 or (classes.number is not None and op.background_class >= classes.number):
+def without_background(graph: Graph, background: int, scores: Tensor, classes: Tensor) -> Tensor:
+    """Return scores [images, classes, boxes], -inf for the class that is the background."""
+    if background < 0 or (classes.number is not None and background >= classes.number):
         return scores
-    label = graph.Equal(graph.Unsqueeze(graph.positions_below(classes), [1]), op.background_class)
+    label = graph.Equal(graph.Unsqueeze(graph.positions_below(classes), [1]), background)
     return graph.shaped(graph.Where(label, NEVER, scores), scores.shape)
 
 

@@ -155,11 +155,17 @@ class Graph:
         return Graph(self.opset, self)
 
     def body(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], name: str) -> ir.Graph:
-        """Return this graph as the attribute of an operator with bodies."""
+        """Return this graph as the attribute of an operator with bodies; outputs that no node of it makes, or that are
+        listed twice, are copied."""
+        own = {value for node in self.nodes for value in node.outputs}
+        results = []
+        for tensor in outputs:
+            results.append(tensor if tensor.value in own else self.Identity(tensor))
+            own.discard(tensor.value)
         made = [value for node in self.nodes for value in node.outputs]
         unnamed: list[ir.Node | ir.Value] = [node for node in self.nodes if node.name is None]
         unnamed += [value for value in (*made, *(t.value for t in inputs)) if value.name is None]
-        graph = ir.Graph([t.value for t in inputs], [t.value for t in outputs], nodes=self.nodes, name=name)
+        graph = ir.Graph([t.value for t in inputs], [t.value for t in results], nodes=self.nodes, name=name)
         for item in unnamed:  # the new graph gave names that are unique in this graph only
             item.name = None
         return graph
@@ -316,11 +322,6 @@ class Graph:
     def fail(self, message: str, *values: object) -> NoReturn:
         """Raise NotExportable."""
         raise NotExportable(filled(message, values) if values else message)
-
-    def leave_to_numpy(self, reason: str) -> None:
-        """Raise NotExportable in a graph for the engine, which runs a layer with NumPy where onnxruntime is slower."""
-        if self.needs_kernels:
-            self.fail(f"the engine leaves it to NumPy, because {reason}")
 
     def is_fixed(self, x: Operand) -> bool:
         """Return whether an input of a node is a constant, or computed of constants only."""

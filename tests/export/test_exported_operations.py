@@ -30,7 +30,6 @@ MOST_ELEMENTS = 1 << 14
 NOT_RUN = {
     ("AdaptiveMaxPool", 8): "empty tensors",
     ("Gather", 8): "indices of an axis of size 0",
-    ("GatherTree", 1): "no steps: onnxruntime refuses an empty Scan, and onnx.reference every Scan that runs backwards",
     ("GridSample", 9): "spellings of the modes before opset 20, for types without a kernel in onnxruntime",
 }
 """Operation versions of which some exported models run in neither onnxruntime nor onnx.reference, and which ones."""

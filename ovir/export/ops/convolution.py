@@ -46,14 +46,12 @@ def binary_convolution(graph: Graph, op: ops.BinaryConvolution, data: Tensor, fi
     """Export as Conv of -1 and 1 with pads of pad_value."""
     # The first bit of each byte comes last.
     bits = graph.Gather(graph.Reshape(filters, [-1, 8]), list(range(7, -1, -1)), axis=1)
-    weights = graph.shaped(graph.cast(graph.Reshape(bits, graph.Shape(filters)), f32), filters.shape)
-    weights = graph.Sub(graph.Mul(weights, 2.0), 1.0)
+    weights = graph.cast(graph.Reshape(bits, graph.Shape(filters)), f32)
+    weights = graph.shaped(graph.Sub(graph.Mul(weights, 2.0), 1.0), filters.shape)
     above = graph.Greater(data, graph.constant(np.zeros((), data.element_type.to_dtype())))
     signs = graph.Where(above, np.float32(1 - op.pad_value), np.float32(-1 - op.pad_value))
     # After subtracting the pad value everywhere, pads are zero; its part is added again at the end.
-    signs = padded(graph, signs, spatial_pads(graph, op, data, graph.shape_of(filters, 2), 2))
-    strides, dilations, _, _ = op.per_axis(2)
-    sums = graph.Conv(signs, weights, strides=list(strides), dilations=list(dilations))
+    sums = _conv(graph, op, graph.shaped(signs, data.shape), weights, 1)
     if op.pad_value:
         of_pads = graph.Mul(graph.ReduceSum(weights, [1, 2, 3], keepdims=0), np.float32(op.pad_value))
         sums = graph.Add(sums, graph.Reshape(of_pads, [-1, 1, 1]))

@@ -25,6 +25,7 @@ from ovir.export.nms_graph import (
     selected,
     selection,
     top,
+    without_background,
 )
 from ovir.export.onnx_graph import Graph, Tensor
 from ovir.ops.detection_output import DetectionOutput1, DetectionOutput8, DetectionOutputBase
@@ -151,25 +152,18 @@ def _selected(
     sizes: tuple[Tensor, Tensor, Tensor],
 ) -> Selection:
     """Return the boxes that non-maximum suppression keeps, ordered by image, class and score."""
-    least, offset = float(np.float32(op.confidence_threshold)), 0
+    least = float(np.float32(op.confidence_threshold))
     best = op.top_k if op.top_k >= 0 else None
     boxes = corners(graph, low, high)
-    images, classes, priors = sizes
+    _, classes, priors = sizes
     if op.decrease_label_id:
         scores, least, best = _best_classes(graph, op, scores, sizes), LOWEST, None
-    elif op.background_label_id == 0:
-        offset = 1
-        scores = graph.part(scores, 1, classes, axis=1)
-        classes = graph.Sub(classes, 1)
-        boxes = boxes if op.share_location else graph.part(boxes, 1, sizes[1], axis=1)
-    elif op.background_label_id > 0:
-        label = graph.Equal(graph.Unsqueeze(graph.positions_below(classes), [1]), op.background_label_id)
-        scores = graph.Where(label, NEVER, scores)
+    else:
+        scores = without_background(graph, op.background_label_id, scores, classes)
     boxes = graph.Squeeze(boxes, [1]) if op.share_location else boxes
     most = graph.constant([op.keep_top_k[0]]) if op.keep_top_k[0] >= 0 else priors
     select = partial(selected, graph, most=most, overlap=op.nms_threshold, least=least)
-    found = selection(graph, boxes, scores, (images, classes, priors), select, shared=op.share_location, best=best)
-    return Selection(found.image, graph.Add(found.label, offset), found.place, found.score) if offset else found
+    return selection(graph, boxes, scores, sizes, select, shared=op.share_location, best=best)
 
 
 def _best_classes(

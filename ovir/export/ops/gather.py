@@ -8,10 +8,11 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, i64
-from ovir.core.shapes import Dimension, PartialShape
+from ovir.core.shapes import Dimension
 from ovir.export.block_quantized import in_blocks, rows
 from ovir.export.exporters import exports
-from ovir.export.onnx_graph import LAST, Graph, Tensor
+from ovir.export.loops import LoopStep, iterate
+from ovir.export.onnx_graph import FIRST, LAST, Graph, Tensor
 from ovir.export.support import data_type
 from ovir.ops.compressed import Codes
 from ovir.ops.gather import Gather1, Gather7, Gather8, GatherBase, GatherElements, GatherND5, GatherND8, GatherTree
@@ -150,45 +151,28 @@ def _whole_slices(graph: Graph, data: Tensor, indices: Tensor, batch: int) -> Te
     return graph.Expand(slices, graph.vector([*sizes[:batch], *counts, *sizes[batch:]]))
 
 
-@exports(GatherTree, to="Scan")
+@exports(GatherTree, to="Loop")
 def gather_tree(
     graph: Graph, op: GatherTree, step_ids: Tensor, parent_ids: Tensor, max_seq_len: Tensor, end_token: Tensor
 ) -> Tensor:
-    """Export as a Scan over the steps from the last one, which follows the parents of each beam."""
-    times = graph.positions_below(graph.size_of(step_ids, 0))
+    """Export as a Loop over the steps from the last one, which follows the parents of each beam."""
+    count = graph.size_of(step_ids, 0)
+    last = graph.Sub(graph.as_scalar(count), 1)
     lengths = graph.Unsqueeze(graph.cast(max_seq_len, i64), [1])
-    beams = graph.positions_below(graph.size_of(step_ids, 2))
+    beams, parents = graph.positions_below(graph.size_of(step_ids, 2)), graph.cast(parent_ids, i64)
+
+    def step(body: Graph, number: Tensor, states: Sequence[Tensor]) -> LoopStep:
+        (beam,) = states
+        time = body.Sub(last, number)
+        running = body.Less(time, lengths)
+        token, parent = (
+            body.GatherElements(body.Gather(tensor, time, axis=0), beam, axis=1) for tensor in (step_ids, parents)
+        )
+        return LoopStep([body.Where(running, parent, beam)], [body.Where(running, token, end_token)])
+
     first = graph.Expand(beams, graph.Shape(step_ids, start=1, end=3))
-    slice_shape = PartialShape(step_ids.shape.dims[1:]) if step_ids.rank else step_ids.shape
-
-    child = graph.child()
-    beam = child.input(i64, slice_shape)
-    # OpenVINO cannot read a Scan whose body uses tensors around it, so these are states as well.
-    limits = child.input(i64)
-    end = child.input(end_token.element_type, PartialShape([]))
-    ids = child.input(step_ids.element_type, slice_shape)
-    parents = child.input(step_ids.element_type, slice_shape)
-    time = child.input(i64, PartialShape([]))
-    running = child.Less(time, limits)
-    found = child.Where(running, child.GatherElements(ids, beam, axis=1), end)
-    parent = child.cast(child.GatherElements(parents, beam, axis=1), i64)
-    states = [child.Where(running, parent, beam), child.Identity(limits), child.Identity(end)]
-    body = child.body([beam, limits, end, ids, parents, time], [*states, found], "step")
-
-    *_, tokens = graph.node(
-        "Scan",
-        first,
-        lengths,
-        end_token,
-        step_ids,
-        parent_ids,
-        times,
-        outputs=4,
-        element_type=[i64, i64, end_token.element_type, step_ids.element_type],
-        body=body,
-        num_scan_inputs=3,
-        scan_input_directions=[1, 1, 1],
-        scan_output_directions=[1],
-    )
+    _, tokens = iterate(graph, count, [first], step, graph.constant(True))
+    # Without steps, the rank of what is stacked is unknown to onnxruntime.
+    tokens = graph.Reshape(graph.Slice(tokens, [-1], [FIRST], [0], [-1]), graph.shape_of(step_ids), allowzero=1)
     ended = graph.CumSum(graph.cast(graph.Equal(tokens, end_token), i64), 0)
     return graph.Where(graph.Greater(ended, 0), end_token, tokens)

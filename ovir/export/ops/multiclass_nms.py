@@ -46,7 +46,7 @@ def multiclass_nms(
         return _of_shares(graph, op, boxes, scores, roisnum)
     scores = graph.of_rank(graph.cast(scores, f32), 3)
     images, classes, count = graph.sizes_of(scores)
-    scores = without_background(graph, op, scores, classes)
+    scores = without_background(graph, op.background_class, scores, classes)
     all_boxes = _corners(graph, op, boxes)
     select = _select(graph, op, count)
     best = op.nms_top_k if op.nms_top_k >= 0 else None
@@ -75,7 +75,7 @@ def _of_shares(graph: Graph, op: MulticlassNms8, boxes: Tensor, scores: Tensor, 
     number = graph.positions_below(count)
     own = graph.And(graph.Less(number, ends), graph.GreaterOrEqual(number, graph.Sub(ends, shares)))
     dense = graph.Where(graph.Unsqueeze(own, [1]), graph.Unsqueeze(scores, [0]), NEVER)
-    dense = without_background(graph, op, graph.reshaped(dense, [images, classes, count]), classes)
+    dense = without_background(graph, op.background_class, graph.reshaped(dense, [images, classes, count]), classes)
     all_boxes = graph.expanded(graph.Unsqueeze(_corners(graph, op, boxes), [0]), [images, classes, count, 4])
     select = _select(graph, op, count)
     best = op.nms_top_k if op.nms_top_k >= 0 else None
@@ -126,7 +126,7 @@ def matrix_nms(graph: Graph, op: MatrixNms, boxes: Tensor, scores: Tensor) -> Se
     """Export as a Loop that computes the overlaps of the candidates of each class, and TopK of the new scores."""
     scores = graph.of_rank(graph.cast(scores, f32), 3)
     images, classes, count = graph.sizes_of(scores)
-    scores = without_background(graph, op, scores, classes)
+    scores = without_background(graph, op.background_class, scores, classes)
     best = count if op.nms_top_k < 0 else graph.Min(count, op.nms_top_k)
     values, indices = top(graph, scores, best)
     rows = graph.product([images, classes])

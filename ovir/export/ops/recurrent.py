@@ -236,7 +236,7 @@ def _one_direction(
         at = body.Sub(last, number) if is_reverse else number
         after = _cell(body, op, body.Gather(inputs, at, axis=0), before, turned, rest)
         if counts is None:
-            return LoopStep(after, [body.Identity(after[0])])
+            return LoopStep(after, after[:1])
         runs = body.Less(at, counts)
         kept = [body.Where(runs, new, old) for new, old in zip(after, before, strict=True)]
         return LoopStep(kept, [body.Where(runs, after[0], body.number(0, x.element_type))])

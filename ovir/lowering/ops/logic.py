@@ -10,37 +10,31 @@ from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.lowering.registry import lowers, refuse
 from ovir.lowering.sizes import scalar
 from ovir.ops.logic import (
-    BitwiseAnd,
     BitwiseBase,
     BitwiseLeftShift,
     BitwiseNot,
-    BitwiseOr,
     BitwiseRightShift,
-    BitwiseXor,
 )
 
 _BITS = (8, 16, 32, 64)
 
 
+_COMBINED: dict[str, tuple[Callable[..., Layer], Callable[[LayerOrPort, LayerOrPort], Layer]]] = {
+    "BitwiseAnd": (ops.logical_and, ops.multiply),
+    "BitwiseOr": (ops.logical_or, ops.maximum),
+    "BitwiseXor": (ops.logical_xor, lambda x, y: ops.abs(ops.subtract(x, y))),
+}
+"""The operation on booleans, and the one on bits as numbers."""
+
+
 @lowers("BitwiseAnd", 13)
-def bitwise_and(op: BitwiseAnd, a: Port, b: Port) -> Layer:
-    if a.element_type == boolean:
-        return ops.logical_and(a, b, op.auto_broadcast)
-    return _bit_by_bit(op, a, b, ops.multiply)
-
-
 @lowers("BitwiseOr", 13)
-def bitwise_or(op: BitwiseOr, a: Port, b: Port) -> Layer:
-    if a.element_type == boolean:
-        return ops.logical_or(a, b, op.auto_broadcast)
-    return _bit_by_bit(op, a, b, ops.maximum)
-
-
 @lowers("BitwiseXor", 13)
-def bitwise_xor(op: BitwiseXor, a: Port, b: Port) -> Layer:
+def bitwise(op: BitwiseBase, a: Port, b: Port) -> Layer:
+    logical, combine = _COMBINED[op.type]
     if a.element_type == boolean:
-        return ops.logical_xor(a, b, op.auto_broadcast)
-    return _bit_by_bit(op, a, b, lambda x, y: ops.abs(ops.subtract(x, y)))
+        return logical(a, b, op.auto_broadcast)
+    return _bit_by_bit(op, a, b, combine)
 
 
 @lowers("BitwiseNot", 13)
