@@ -187,14 +187,6 @@ def test_unreadable_files_are_never_known(cli: Any, project: Path) -> None:
 # --------------------------------------------------------------------------- forms
 
 
-def test_quiet_prints_what_fails(cli: Any, project: Path) -> None:
-    result = cli("check", "models", "--quiet")
-    assert result.err == ""
-    assert "OVIR203" in result.out
-    assert "OVIR304" not in result.out
-    assert "OVIR304" in cli("check", "models", "-q", "--fail-on", "warning").out
-
-
 def test_a_summary_counts_by_code_and_by_file(cli: Any, project: Path) -> None:
     write_faulty(project / "models", "second")
     result = cli("check", "models", "old", "--summary")
