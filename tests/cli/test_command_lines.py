@@ -449,6 +449,7 @@ explain 101 999 ovir101 => 0 => ## OVIR101: && \n## OVIR999: && !\n## OVIR101:
 ops Convolution => 0 =>     strides     integers, at least 1, required && string, one of explicit, notset, valid, same_upper, same_lower, default explicit
 ops TopK => 0 =>     1  the type of `index_element_type` &&   known to: OpenVINO 2023.0 or later && rewrites it for releases before 2023.0: leave out ``stable`` && layer = ops.topk([3, 1, 2], 2, 0, "max", "value") && prints\n\n  [3 2]\n  [0 2]
 ops If => 0 => not rewritten for releases before 2022.1: older operations do not choose
+ops squeeze --json => 0 => "opsets": "1-14" && "name": "axes" && "optional": true && "version": "opset15" && "name": "allow_axis_skip" && "type": "boolean" && "default": "false"
 ops topk-1 --markdown => 0 => See [TopK-3](TopK.md#topk-3).
 """
 LINES = RESULTS.strip().splitlines()
