@@ -225,7 +225,7 @@ def test_json_and_sarif_in_one_run(cli: Any, project: Path) -> None:
         ("pyproject.toml", "[tool.ovir.chek]", "chek: there is no such key or table in [tool.ovir]; did you mean 'check'?"),
     ],
 )  # fmt: skip
-def test_what_would_have_no_effect_is_refused(cli: Any, project: Path, name: str, text: str, message: str) -> None:
+def test_wrong_files_are_refused(cli: Any, project: Path, name: str, text: str, message: str) -> None:
     configure(project, text, name)
     result = cli("check", "models")
     assert result.status == 2

@@ -339,7 +339,6 @@ eval digits.xml --inputs in --labels few.csv => 2 inputs without a label of thei
 ROWS = [(2, row) for row in WRONG_USAGE.strip().splitlines()] + [(1, row) for row in WRONG_DATA.strip().splitlines()]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("status", "row"), ROWS, ids=[row.partition(" => ")[0] for _, row in ROWS])
 def test_a_wrong_command_line_is_one_error(
     cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch, status: int, row: str
@@ -455,7 +454,6 @@ ops topk-1 --markdown => 0 => See [TopK-3](TopK.md#topk-3).
 LINES = RESULTS.strip().splitlines()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("row", LINES, ids=[row.partition(" => ")[0] for row in LINES])
 def test_what_commands_print(cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch, row: str) -> None:
     monkeypatch.chdir(files)
