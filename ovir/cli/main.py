@@ -227,7 +227,8 @@ def _failed(error: Exception, arguments: argparse.Namespace) -> int:
     _print_trace(error)
     status = getattr(arguments, "error_status", None)
     if isinstance(error, OvirError):
-        print_message(_with_options("\n".join([str(error), *getattr(error, "__notes__", ())]), arguments))
+        text = "\n".join([str(error), *getattr(error, "__notes__", ())])
+        print_message(text if error.diagnostic.line else _with_options(text, arguments))  # a line of a file is its own
         return status or status_of(error.diagnostics)
     if isinstance(error, OSError):
         if error.filename is None:

@@ -46,12 +46,17 @@ class Decoder:
         self.model = model
         self._run = run
         self._logits = _output(model, "logits")
-        self.vocabulary: int | None = _size(model.outputs[self._logits])
+        shape = model.outputs[self._logits].shape
+        self.vocabulary = int(shape[-1]) if shape.rank and shape[-1].is_static else None
         """The number of logits, if it is known."""
         inputs = {_name(port): index for index, port in enumerate(model.inputs)}
         if "input_ids" not in inputs:
             raise _unusable(model, f"no input 'input_ids': its inputs are {', '.join(map(repr, inputs)) or 'none'}")
-        self._past = {index: _present(model, name) for name, index in inputs.items() if name.startswith(_PAST)}
+        self._past = {
+            index: _output(model, name.replace(_PAST, "present"))
+            for name, index in inputs.items()
+            if name.startswith(_PAST)
+        }
         """For each input of past keys or values, by position, the output that it is fed with."""
         self._forgets = not self._past and not any(isinstance(x.operator, ReadValueBase) for x in model.layers)
         self._makers = {index: _maker(model, name) for name, index in inputs.items() if index not in self._past}
@@ -108,11 +113,6 @@ def _maker(model: Model, name: str) -> Maker:
     return _MAKERS[name]
 
 
-def _present(model: Model, name: str) -> int:
-    """Return the position of the output with the keys or values that the next step is to know."""
-    return _output(model, name.replace(_PAST, "present"))
-
-
 def _output(model: Model, name: str) -> int:
     for index, port in enumerate(model.outputs):
         if name in port.names:
@@ -124,13 +124,6 @@ def _name(port: Port) -> str:
     """Return the name that says what an input is for."""
     known = [name for name in port.names if name in _MAKERS or name.startswith(_PAST)]
     return known[0] if known else port.any_name
-
-
-def _size(port: Port) -> int | None:
-    shape = port.shape
-    if shape.rank is None:
-        return None
-    return int(shape[-1]) if shape[-1].is_static else None
 
 
 def _unusable(model: Model, what: str) -> InputError:

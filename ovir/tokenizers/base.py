@@ -6,7 +6,7 @@ of its rows among elements; the elements are a tensor, or strings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from functools import partial
 from hashlib import blake2b
 from operator import eq
@@ -22,6 +22,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.operator import Operator
 
+K = TypeVar("K", bound=Sized)
 T = TypeVar("T")
 
 ANY_LENGTH = PartialShape([UNKNOWN])
@@ -108,6 +109,30 @@ class StringOperator(TokenizerOperator):
         skips = inputs[3].ravel().tolist()
         changed = (text if skip else change(text) for text, skip in zip(strings, skips, strict=True))
         return *packed(changed, inputs[0].shape), inputs[3]
+
+
+# --------------------------------------------------------------------------- results for words
+
+_LONGEST = 256
+"""The length, such as the number of bytes, of the longest key whose result is kept."""
+
+
+class Memo(dict[K, T]):
+    """The results of a function of keys; those of other keys are computed. When it is full, it begins anew."""
+
+    def __init__(self, compute: Callable[[K], T], capacity: int) -> None:
+        super().__init__()
+        self._compute = compute
+        self._capacity = capacity
+
+    def __missing__(self, key: K) -> T:
+        """Compute the result for a key."""
+        result = self._compute(key)
+        if len(key) <= _LONGEST:
+            if len(self) >= self._capacity:
+                self.clear()
+            self[key] = result
+        return result
 
 
 # --------------------------------------------------------------------------- inference

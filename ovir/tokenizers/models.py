@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from ovir.tokenizers.base import (
     ANY_LENGTH,
     ROWS,
     STRINGS,
+    Memo,
     TokenizerOperator,
     as_i32,
     packed,
@@ -30,8 +32,6 @@ from ovir.tokenizers.base import (
     rows_until,
     unpacked,
 )
-from ovir.tokenizers.cache import Memo
-from ovir.tokenizers.trie import Trie
 
 Ids = Sequence[int]
 
@@ -67,6 +67,39 @@ class WordModel(TokenizerOperator):
     def encoder(self, *model: Array) -> Callable[[bytes], Ids]:
         """Return the function from a word to its ids."""
         raise NotImplementedError
+
+
+# --------------------------------------------------------------------------- words by their bytes
+
+_VALUE = -1
+"""The key of a node's value; the other keys are bytes."""
+
+
+class Trie:
+    """A prefix tree of words. Of equal words the last counts; the empty word has no value."""
+
+    def __init__(self, words: Iterable[tuple[bytes, int]]) -> None:
+        self._root: dict[int, Any] = {}
+        for word, value in words:
+            node = self._root
+            for byte in word:
+                node = node.setdefault(byte, {})
+            if word:
+                node[_VALUE] = value
+
+    def longest(self, text: bytes, start: int) -> tuple[int, int]:
+        """Return the end and the value of the longest word at ``start``; ``start`` and -1 if there is none."""
+        node = self._root
+        found = start, -1
+        for end in range(start, len(text)):
+            following = node.get(text[end])
+            if following is None:
+                break
+            node = following
+            value = node.get(_VALUE)
+            if value is not None:
+                found = end + 1, value
+        return found
 
 
 # --------------------------------------------------------------------------- BPE

@@ -17,6 +17,7 @@ from ovir.tokenizers.base import (
     ANY_LENGTH,
     ROWS,
     STRINGS,
+    Memo,
     TokenizerOperator,
     as_i32,
     ragged_string_types,
@@ -25,7 +26,6 @@ from ovir.tokenizers.base import (
     sums,
     unpacked,
 )
-from ovir.tokenizers.cache import Memo
 from ovir.tokenizers.characters import CharacterTable, byte_places, code_points
 from ovir.tokenizers.patterns import known, pcre, runs_of_classes, searched
 

@@ -27,14 +27,6 @@ def faulty(tmp_path: Path) -> Path:
     return net.write(tmp_path, "faulty")
 
 
-def test_json(cli: Any, faulty: Path) -> None:
-    found = json.loads(cli("check", faulty, "--json").out)
-    assert [(f["code"], f["severity"], f["layer_id"]) for f in found] == [
-        ("OVIR203", "error", 2),
-        ("OVIR304", "warning", 4),
-    ]
-
-
 def test_sarif(cli: Any, faulty: Path, tmp_path: Path) -> None:
     result = cli("check", faulty, "--sarif", tmp_path / "out.sarif")
     assert result.status == 1

@@ -9,7 +9,6 @@ from support.command import Cli, require_row
 
 import ovir
 from ovir import opset13 as ops
-from ovir.cli.main import main
 
 pytestmark = pytest.mark.slow
 
@@ -31,13 +30,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    status = main(["compare", "model.xml", *arguments])
-    captured = capsys.readouterr()
-    return status, captured.out + captured.err
+def run(cli: Cli, *arguments: str) -> tuple[int, str]:
+    done = cli("compare", "model.xml", *arguments)
+    return done.status, done.out + done.err
 
 
-def test_a_fault_in_a_body_names_the_layer_around_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fault_in_a_body_names_the_layer_around_it(folder: Path, cli: Cli) -> None:
     for path, wrong in (("model.xml", 0.0), ("other.xml", 1.0)):
         x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
         state = ops.parameter([1, 4], "f32", name="state")
@@ -48,20 +46,20 @@ def test_a_fault_in_a_body_names_the_layer_around_it(folder: Path, capsys: pytes
         loop.set_special_body_ports([-1, 0])
         loop.set_merged_input(state, x, step)
         ovir.save_model(ovir.Model([ops.relu(loop.get_iter_value(step, -1), name="out")], [x]), path)
-    status, text = run(capsys, "other.xml", "--input", "x.npz")
+    status, text = run(cli, "other.xml", "--input", "x.npz")
     assert status == 1
     assert "first layer beyond tolerance: Loop 'loop' (id 3), compared as a whole with its body: " in text
     assert "faulty" not in text
 
 
-def test_a_seed_gives_the_inputs_for_a_recording(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_seed_gives_the_inputs_for_a_recording(folder: Path, cli: Cli) -> None:
     inputs = ovir.random_inputs("model.xml", 3)
     np.savez("outputs.npz", tanh=np.tanh(inputs["x"]))
-    assert run(capsys, "--against", "outputs.npz")[0] == 2
-    status, text = run(capsys, "--against", "outputs.npz", "--seed", "3")
+    assert run(cli, "--against", "outputs.npz")[0] == 2
+    status, text = run(cli, "--against", "outputs.npz", "--seed", "3")
     assert status == 0
     assert "random inputs: 1 set, seed 3" in text
-    status, text = run(capsys, "--against", "recorded.npz", "--seed", "3")
+    status, text = run(cli, "--against", "recorded.npz", "--seed", "3")
     assert status == 2
     assert "input 'x' was recorded with other values than it is given" in text
     assert "leave out --input and --seed" in text
@@ -79,21 +77,21 @@ def other(folder: Path) -> Path:
     return folder
 
 
-def test_samples_and_seed_draw_inputs(other: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = run(capsys, "other.xml", "--samples", "3", "--seed", "5")[1]
+def test_samples_and_seed_draw_inputs(other: Path, cli: Cli) -> None:
+    text = run(cli, "other.xml", "--samples", "3", "--seed", "5")[1]
     assert "random inputs: 3 sets, seed 5" in text
     assert "3 sets of inputs" in text
     assert "mean SQNR" in text
-    assert run(capsys, "other.xml", "--seed", "5")[1] != run(capsys, "other.xml", "--seed", "6")[1]
+    assert run(cli, "other.xml", "--seed", "5")[1] != run(cli, "other.xml", "--seed", "6")[1]
 
 
-def test_saved_inputs_give_the_same_numbers(other: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    drawn = run(capsys, "other.xml", "--seed", "5", "--save-inputs", "saved.npz")[1]
-    again = run(capsys, "other.xml", "--input", "saved.npz")[1]
+def test_saved_inputs_give_the_same_numbers(other: Path, cli: Cli) -> None:
+    drawn = run(cli, "other.xml", "--seed", "5", "--save-inputs", "saved.npz")[1]
+    again = run(cli, "other.xml", "--input", "saved.npz")[1]
     assert drawn.replace("random inputs: 1 set, seed 5\n", "") == again
 
 
-def test_images_are_prepared(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_images_are_prepared(cli: Cli, folder: Path) -> None:
     from PIL import Image
 
     pixels = np.random.default_rng(0).integers(0, 255, (4, 6, 3), np.uint8)
@@ -111,25 +109,24 @@ def test_images_are_prepared(capsys: pytest.CaptureFixture[str], folder: Path) -
     given = []
     for way in ways:
         arguments = ["image.xml", "image.xml", "--input", "photo.png", "--save-inputs", "given.npz", *way.split()]
-        assert main(["compare", *arguments]) == 0
+        assert cli("compare", *arguments).status == 0
         with np.load("given.npz") as saved:
             given.append(saved["x"].tobytes())
     assert len(set(given)) == len(ways)
 
 
-def test_weights_and_shapes_of_another_name_and_size(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_weights_and_shapes_of_another_name_and_size(folder: Path, cli: Cli) -> None:
     x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
     model = ovir.Model([ops.multiply(x, np.float32([[2]]), name="product")], [x])
     ovir.save_model(model, "first.xml")
     ovir.save_model(model, "second.xml")
     (folder / "first.bin").write_bytes(np.float32([3]).tobytes())
-    assert main(["compare", "first.xml", "second.xml", "--input", "x.npz"]) == 1
-    assert main(["compare", "first.xml", "second.xml", "--input", "x.npz", "--weights", "second.bin"]) == 0
-    assert main(["compare", "first.xml", "first.xml", "--shape", "7,4", "--all"]) == 0
-    assert "f32[7,4]" in capsys.readouterr().out
+    assert cli("compare", "first.xml", "second.xml", "--input", "x.npz").status == 1
+    assert cli("compare", "first.xml", "second.xml", "--input", "x.npz", "--weights", "second.bin").status == 0
+    assert "f32[7,4]" in cli("compare", "first.xml", "first.xml", "--shape", "7,4", "--all").out
 
 
-def test_an_extension_computes_layers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_extension_computes_layers(folder: Path, cli: Cli) -> None:
     text = (folder / "model.xml").read_text().replace('type="Tanh" version="opset1"', 'type="Twice" version="mine"')
     (folder / "twice.xml").write_text(text)
     (folder / "model.bin").rename(folder / "twice.bin")
@@ -138,9 +135,8 @@ def test_an_extension_computes_layers(folder: Path, capsys: pytest.CaptureFixtur
         "    def infer(self, data):\n        return data\n\n    def run(self, data):\n        return data * 2\n"
     )
     np.savez("twice.npz", x=X, tanh=X * 2)
-    assert main(["compare", "twice.xml", "--against", "twice.npz"]) == 2
-    assert main(["compare", "twice.xml", "--against", "twice.npz", "--extension", "twice.py"]) == 0
-    assert "within tolerance" in capsys.readouterr().out
+    assert cli("compare", "twice.xml", "--against", "twice.npz").status == 2
+    assert "within tolerance" in cli("compare", "twice.xml", "--against", "twice.npz", "--extension", "twice.py").out
 
 
 DEVICE = "compare model.xml --against openvino:CPU --input x.npz"
@@ -199,8 +195,8 @@ def many(folder: Path) -> Path:
     return folder
 
 
-def test_the_worst_input_of_each_layer_is_named(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, text = run(capsys, "other.xml", "--inputs", "in")
+def test_the_worst_input_of_each_layer_is_named(many: Path, cli: Cli) -> None:
+    status, text = run(cli, "other.xml", "--inputs", "in")
     assert status == 1
     assert "SoftMax 'soft' (id 2), after Multiply 'more', which only the other model has, with 6.npz: " in text
     rows = [line for line in text.splitlines() if " soft " in f" {line}" and "  " in line]
@@ -209,9 +205,9 @@ def test_the_worst_input_of_each_layer_is_named(many: Path, capsys: pytest.Captu
     assert text.count("worst input") == 2
 
 
-def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, int]:
+def found(cli: Cli, *arguments: str) -> tuple[object, int]:
     """Return the result without real numbers on a device, whose first run rounds otherwise than the next ones."""
-    status, text = run(capsys, *arguments, "--json")
+    status, text = run(cli, *arguments, "--json")
 
     def plain(value: object) -> object:
         if isinstance(value, dict):
@@ -236,17 +232,17 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, 
 )
 @pytest.mark.usefixtures("shared_workers")
 def test_workers_find_the_same(
-    many: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: str, fault: str
+    many: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, arguments: str, fault: str
 ) -> None:
     if fault:
         monkeypatch.setenv("OVIR_TEST_FAULT", fault)
-    alone, status = found(capsys, *arguments.split())
-    assert found(capsys, *arguments.split(), "--workers", "2") == (alone, status)
+    alone, status = found(cli, *arguments.split())
+    assert found(cli, *arguments.split(), "--workers", "2") == (alone, status)
 
 
 @pytest.mark.parametrize("options", [(), ("--limit", "2")])
 def test_outputs_beyond_tolerance_come_first_and_are_limited(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
@@ -254,7 +250,7 @@ def test_outputs_beyond_tolerance_come_first_and_are_limited(
     ovir.save_model(ovir.Model(outputs, [x]), "model.xml")
     factors = np.float32([i + 1 + (i == 25) + (i < 27) * 1e-5 for i in range(30)])
     np.savez("recorded.npz", x=X, **{f"out{i}": X * factor for i, factor in enumerate(factors)})
-    status, text = run(capsys, "--against", "recorded.npz", *options)
+    status, text = run(cli, "--against", "recorded.npz", *options)
     assert status == 1
     table = text[text.index("\noutput ") : text.index("\nlayers by")]
     rows = [
@@ -272,7 +268,7 @@ def test_only_probabilities_have_the_share_of_equal_classes(
     operation: str,
     has_shares: bool,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -281,11 +277,11 @@ def test_only_probabilities_have_the_share_of_equal_classes(
     ovir.save_model(ovir.Model([getattr(ops, operation)(x, *second, name="out", tensor_names="out")], [x]), "model.xml")
     found = ovir.compile_model("model.xml")(X)["out"]
     np.savez("recorded.npz", x=X, out=found * np.float32(1.00001))
-    assert ("top-1" in run(capsys, "--against", "recorded.npz")[1]) is has_shares
+    assert ("top-1" in run(cli, "--against", "recorded.npz")[1]) is has_shares
 
 
 def test_a_quantized_model_is_named_with_the_metric_that_fits(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
@@ -294,31 +290,31 @@ def test_a_quantized_model_is_named_with_the_metric_that_fits(
     ovir.save_model(ovir.Model([ops.tanh(levels, name="tanh", tensor_names="tanh")], [x]), "model.xml")
     other = np.float32([[1, -2, 3.5, 0.5]])
     np.savez("recorded.npz", x=X, levels=other, tanh=np.tanh(other))
-    status, text = run(capsys, "--against", "recorded.npz")
+    status, text = run(cli, "--against", "recorded.npz")
     assert status == 1
     assert "first layer beyond tolerance: Tanh 'tanh'" in text
     assert "the model has 1 FakeQuantize layer, so values may round to other levels" in text
     assert "--metric sqnr_db=20 judges quantized models as a whole" in text
     assert "'levels' is the first layer that rounds to other levels: 1 of 4 elements" in text
-    status, text = run(capsys, "--against", "recorded.npz", "--metric", "sqnr_db=10")
+    status, text = run(cli, "--against", "recorded.npz", "--metric", "sqnr_db=10")
     assert (status, "FakeQuantize layer" in text) == (0, False)
 
 
-def test_in_which_type_a_layer_of_a_recording_was_computed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_in_which_type_a_layer_of_a_recording_was_computed(folder: Path, cli: Cli) -> None:
     executed = '<data execOrder="0" originalLayersNames="tanh,soft" runtimePrecision="f16"/>'
     Path("exec_graph.xml").write_text(
         f'<net><layers><layer id="0" name="tanh" type="Tanh">{executed}</layer></layers></net>'
     )
     np.savez("wrong.npz", x=X, tanh=np.tanh(X) + np.float32(0.01))
     arguments = ("--against", "wrong.npz", "--executed", "exec_graph.xml")
-    status, text = run(capsys, *arguments)
+    status, text = run(cli, *arguments)
     assert status == 1
     assert "first layer beyond tolerance: Tanh 'tanh' (id 1), computed in f16: " in text
     assert "computed in  " in text
-    _, listed = run(capsys, *arguments, "--json")
+    _, listed = run(cli, *arguments, "--json")
     (layer,) = json.loads(listed[: listed.rindex("}") + 1])["layers"]
     assert layer["executed"]["with"] == ["tanh", "soft"]
-    assert "computed in" not in run(capsys, *arguments[:2])[1]
-    status, text = run(capsys, "--against", "wrong.npz", "--executed", "model.xml")
+    assert "computed in" not in run(cli, *arguments[:2])[1]
+    status, text = run(cli, "--against", "wrong.npz", "--executed", "model.xml")
     assert status == 2
     assert "not an executed graph" in text

@@ -20,25 +20,6 @@ DIGITS = "examples/xml/digits.xml"
 IMAGES = np.load("examples/xml/digits_input.npz")["image"]
 
 
-def test_edits_apply_in_their_order(cli: Cli, tmp_path: Path) -> None:
-    new = tmp_path / "new.xml"
-    done = cli("edit", DIGITS, "--rename", "image=a", "--rename", "a=photo", "--name", "renamed", "-o", new)
-    assert (done.status, done.err) == (0, "")
-    assert done.out.splitlines() == [
-        "renamed 'image' to 'a'",
-        "renamed 'a' to 'photo'",
-        "the model was named 'digits' and is named 'renamed'",
-        f"{new}: 23 layers, 1 input, 1 output",
-    ]
-    model = ovir.read_model(new)
-    assert (model.name, model.inputs[0].layer.name, model.inputs[0].any_name) == ("renamed", "photo", "photo")
-    failed = cli("edit", DIGITS, "--rename", "a=photo", "--rename", "image=a", "-o", tmp_path / "other.xml")
-    assert failed.status == 2
-    assert "no tensor and no layer is named 'a'" in failed.err
-    assert "hint: this follows from --rename a=photo; nothing is written" in failed.err
-    assert not (tmp_path / "other.xml").exists()
-
-
 def test_all_edits_are_one(cli: Cli, tmp_path: Path) -> None:
     """A shape and a constant that fit only together can be given in any order."""
     one, four = tmp_path / "one.xml", tmp_path / "four.xml"
@@ -136,22 +117,6 @@ def test_compression_and_decompression(cli: Cli, tmp_path: Path) -> None:
     assert not [layer for layer in ovir.read_model(wide).layers if layer.type == "Convert"]
 
 
-def test_a_dry_run_writes_nothing(cli: Cli, tmp_path: Path) -> None:
-    done = cli("edit", DIGITS, "--rename", "image=photo", "--dry-run", "-o", tmp_path / "new.xml")
-    assert done.out.splitlines() == ["renamed 'image' to 'photo'", "nothing is written (--dry-run)"]
-    assert not any(tmp_path.iterdir())
-
-
-def test_names_with_equals_signs(cli: Cli, tmp_path: Path) -> None:
-    model = ovir.read_model(DIGITS)
-    model.rename({"image": "a=b", "flatten/pattern": "c=d"})
-    ovir.save_model(model, tmp_path / "odd.xml")
-    done = cli(
-        "edit", tmp_path / "odd.xml", "--rename", "a=b=x=y", "--set-constant", "c=d=-1,128", "-o", tmp_path / "n.xml"
-    )
-    assert done.out.splitlines()[0] == "renamed 'a=b' to 'x=y'"
-
-
 # --------------------------------------------------------------------------- parts
 
 
@@ -204,27 +169,6 @@ def test_what_a_part_lacks_is_reported(cli: Cli, tmp_path: Path) -> None:
     assert not (tmp_path / "other.xml").exists()
 
 
-def test_the_layers_of_the_written_file_are_counted(cli: Cli, tmp_path: Path) -> None:
-    path = tmp_path / "half.xml"
-    done = cli("edit", DIGITS, "--compress-to-fp16", "-o", path)
-    layers = len(ovir.read_model(path).layers)
-    assert layers > len(ovir.read_model(DIGITS).layers)
-    assert done.out.splitlines()[-1] == f"{path}: {layers} layers, 1 input, 1 output"
-
-
-def test_constants_are_folded_with_the_shapes_that_were_given_before(cli: Cli, tmp_path: Path) -> None:
-    net = Net()
-    data = net.parameter("data", "?,3")
-    shape = net.op("ShapeOf", data, name="shape", opset=3, output_type="i64")
-    net.result(net.op("Reshape", data, shape, name="same", special_zero="false"))
-    path = net.write(tmp_path)
-    done = cli("edit", path, "--shape", "data=2,3", "--fold-constants", "-o", tmp_path / "folded.xml")
-    assert done.status == 0
-    assert "folded 1 layer into 1 constant" in done.out
-    done = cli("edit", path, "--fold-constants", "--shape", "data=2,3", "-o", tmp_path / "folded.xml")
-    assert "folded 0 layers into 0 constants" in done.out
-
-
 def test_an_input_is_fixed_and_the_model_simplified(cli: Cli, tmp_path: Path) -> None:
     ovir.save_model(vad(), tmp_path / "vad.xml")
     np.save(tmp_path / "rate.npy", np.int64(16000))
@@ -246,17 +190,6 @@ def test_an_input_is_fixed_and_the_model_simplified(cli: Cli, tmp_path: Path) ->
     assert "--fix-input sr=1,2" in done.err
     done = cli("edit", tmp_path / "vad.xml", "--set-constant", "sr=16000", "-o", out)
     assert (done.status, "--fix-input NAME=VALUE" in done.err) == (2, True)
-
-
-def test_a_dry_run_refuses_what_the_file_cannot_hold(cli: Cli, tmp_path: Path) -> None:
-    x = ops.parameter([-1, 3], "f32", name="x")
-    path = tmp_path / "model.xml"
-    ovir.save_model(ovir.Model([ops.relu(x)], [x]), path)
-    for where in (["--dry-run"], ["-o", tmp_path / "old.xml"]):
-        done = cli("edit", path, "--runtime", "2021.4", *where)
-        assert done.status != 0
-        assert "--shape x=..." in done.err
-    assert cli("edit", path, "--runtime", "2021.4", "--shape", "x=2,3", "--dry-run").status == 0
 
 
 def compressed(kind: str) -> ovir.Model:
@@ -301,16 +234,6 @@ def test_batch_follows_the_inputs_and_is_proven(cli: Cli, tmp_path: Path) -> Non
     assert str(ovir.read_model(four).outputs[0].shape) == "[4,10]"
     warned = cli("edit", frozen, "--shape", "image=?,1,8,8", "-o", four)
     assert (warned.status, "warning[OVIR711]" in warned.err) == (0, True)
-
-
-def test_a_model_that_mixes_its_items_gets_no_other_batch(cli: Cli, tmp_path: Path) -> None:
-    x = ops.parameter([1, 3, 4], "f32", name="x")
-    mixing = ops.mvn(x, [0, 2], True, 1e-6, "inside_sqrt", name="mixing")
-    ovir.save_model(ovir.Model([mixing], [x], "model"), tmp_path / "model.xml")
-    failed = cli("edit", tmp_path / "model.xml", "--batch", "4", "-o", tmp_path / "four.xml")
-    assert failed.status == 1
-    assert all(text in failed.err for text in ("error[OVIR812]", "'mixing'", "nothing is written"))
-    assert not (tmp_path / "four.xml").exists()
 
 
 def test_states_become_inputs_and_back(cli: Cli, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from support.command import Cli, require_row
 
 import ovir
 from ovir.cli.main import main
@@ -66,12 +67,6 @@ def _generate_controls(*_: object, on_text: io.TextIOBase, **__: object) -> ovir
     return ovir.Generated("", [1], [1], ended=True, seconds=[1.0])
 
 
-def test_a_comparison_with_the_same_decoder(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["generate", folder, "--prompt", PROMPT, "--max-tokens", "4", "--against", folder]) == 0
-    out = capsys.readouterr().out
-    assert ": the same token at 4 of 4 steps\nlargest difference of a logit: 0, at step 0\n" in out
-
-
 def test_a_comparison_with_another_decoder(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLE))["write"](tmp_path, seed=1)
     arguments = ["generate", folder, "--prompt", PROMPT, "--max-tokens", "4", "--against", str(tmp_path)]
@@ -86,31 +81,23 @@ def test_a_comparison_with_another_decoder(folder: str, tmp_path: Path, capsys: 
     assert {f"{found['first'][who]['id']}" in out for who in ("chosen", "other")} == {True}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["missing", "--prompt", "a"], "missing: error[OVIR101] there is no such folder"),
-        (["FOLDER"], "--prompt is missing"),
-        (["FOLDER", "--prompt", "a", "--max-tokens", "256"], "not for --max-tokens 256"),
-        (["FOLDER", "--prompt", "a", "--seed", "1"], "seed has no effect"),
-        (
-            ["FOLDER", "--prompt", "a", "--temperature", "0", "--top-k", "3"],
-            "--top-k, --top-p and --min-p have no effect",
-        ),
-        (["FOLDER", "--prompt", "a", "--min-p", "-1"], "argument --min-p: '-1' is not a number above 0 and at most 1"),
-        (["FOLDER", "--prompt", "a", "--top-p", "0"], "argument --top-p: '0' is not a number above 0 and at most 1"),
-        (["FOLDER", "--prompt", "a", "--against", "openvino:NOTHING"], "openvino:NOTHING"),
-        (["FOLDER", "--prompt", "a", "--config", "A"], "expected KEY=VALUE"),
-        (["FOLDER", "--prompt", "a", "--config", "A=b"], "config has properties of a device"),
-        (["FOLDER", "--prompt", ""], "the prompt has no tokens"),
-    ],
-)
-def test_errors_are_one_line(
-    arguments: list[str], message: str, folder: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status = main(["generate", *(folder if argument == "FOLDER" else argument for argument in arguments)])
-    out, err = capsys.readouterr()
-    assert status == 2
-    assert out == ""
-    assert message in err
-    assert len([line for line in err.splitlines() if not line.startswith("  hint: ")]) == 1
+RESULTS = """
+generate missing --prompt a => 2 => missing: error[OVIR101] there is no such folder
+generate . => 2 => --prompt is missing
+generate . --prompt a --max-tokens 256 => 2 => not for --max-tokens 256
+generate . --prompt a --seed 1 => 2 => seed has no effect
+generate . --prompt a --temperature 0 --top-k 3 => 2 => --top-k, --top-p and --min-p have no effect
+generate . --prompt a --min-p -1 => 2 => argument --min-p: '-1' is not a number above 0 and at most 1
+generate . --prompt a --top-p 0 => 2 => argument --top-p: '0' is not a number above 0 and at most 1
+generate . --prompt a --against openvino:NOTHING => 2 => openvino:NOTHING
+generate . --prompt a --config A => 2 => expected KEY=VALUE
+generate . --prompt a --config A=b => 2 => config has properties of a device
+generate . --prompt '' => 2 => the prompt has no tokens
+generate . --prompt a --max-tokens 4 --against . => 0 => : the same token at 4 of 4 steps\\nlargest difference of a logit: 0, at step 0
+"""
+
+
+@pytest.mark.parametrize("row", RESULTS.strip().splitlines())
+def test_what_is_printed(folder: str, cli: Cli, monkeypatch: pytest.MonkeyPatch, row: str) -> None:
+    monkeypatch.chdir(folder)
+    require_row(cli, monkeypatch, row)

@@ -39,22 +39,6 @@ def test_every_version_is_described(cli: Any, name: str) -> None:
     assert "specification: Gather-8" in result.out
 
 
-def test_an_operation_as_json(cli: Any) -> None:
-    first, second = json.loads(cli("ops", "squeeze", "--json").out)
-    assert (first["version"], first["opsets"], second["version"]) == ("opset1", "1-14", "opset15")
-    assert first["inputs"][1] == {"name": "axes", "type": "integer", "optional": True, "repeated": False}
-    assert second["attributes"] == [
-        {
-            "name": "allow_axis_skip",
-            "type": "boolean",
-            "choices": [],
-            "minimum": None,
-            "required": False,
-            "default": "false",
-        }
-    ]
-
-
 @pytest.mark.parametrize("name", ["TopK", "constant", "StringTensorPack", "RegexSplit"])
 def test_one_version(cli: Any, name: str) -> None:
     for entry in versions_of(name):

@@ -1,6 +1,5 @@
 """``ovir reduce`` on the command line."""
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -34,13 +33,6 @@ def test_the_table_and_the_file(net: Path, tmp_path: Path, cli: Any) -> None:
     assert [layer.type for layer in ovir.read_model(small).layers] == ["Parameter", "Tanh", "Result"]
     done = cli("reduce", net, "--check", TANH, "-o", small, "--timeout", 30, "--work", tmp_path / "work")
     assert "after 3 runs" in done.out
-
-
-def test_json(net: Path, tmp_path: Path, cli: Any) -> None:
-    found = json.loads(cli("reduce", net, "--check", TANH, "-o", tmp_path / "small.xml", "--json").out)
-    assert (found["status"], found["layers_before"], found["layers"], found["complete"]) == (7, 3, 1, True)
-    assert [layer["type"] for layer in found["remaining"]] == ["Parameter", "Tanh", "Result"]
-    assert found["steps"][-1]["layers"] == 1
 
 
 def test_inputs_as_for_a_run(net: Path, tmp_path: Path, cli: Any) -> None:

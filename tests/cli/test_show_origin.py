@@ -131,14 +131,6 @@ def test_show_memory(cli: Any, tmp_path: Path) -> None:
     assert "the memory of a run is not known" in result.err
 
 
-def test_memory_of_unknown_size_is_counted(cli: Any, tmp_path: Path) -> None:
-    net = Net()
-    net.result(net.op("ReLU", net.parameter("x", "?,3")))
-    path = net.write(tmp_path)
-    assert "without 2 tensors of unknown size (fix the inputs with --shape)" in cli("show", path, "--memory").out
-    assert "at most in a run" in cli("show", path, "--memory", "--shape", "5,3").out
-
-
 # --------------------------------------------------------------------------- states
 
 

@@ -38,7 +38,7 @@ from ovir.cli.options.opening import (
     read_model_or_topology,
 )
 from ovir.cli.options.preprocessing import add_options, preprocess_inputs
-from ovir.cli.terminal.output import DONE, print_diagnostics, saved_as_json, say, say_filled, say_json
+from ovir.cli.terminal.output import DONE, say, say_filled, say_saved
 from ovir.core.arrays import Array
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -446,7 +446,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.no_weights and not arguments.dry_run:
         raise_usage_error("without weights, the result cannot be saved", "--dry-run says what the edits do")
     model = read_model_or_topology(arguments.model, arguments.weights, no_weights=arguments.no_weights)
-    keys = dict.fromkeys(layer.key for layer in model.walk()) if arguments.json else {}
+    keys = [layer.key for layer in model.walk()] if arguments.json else []
     with stage("editing"):
         done = _apply(model, arguments)
     path = None if arguments.dry_run else arguments.output
@@ -458,12 +458,8 @@ def run(arguments: argparse.Namespace) -> int:
         written, warnings = write_model(model, path, compress_to, Model, version)
     if any(option == "--shape" for option, _ in arguments.edits):
         warnings = [*warnings, *pinned_sizes(model)]
-    if arguments.json:
-        edits = [{"option": edit.option, "value": edit.value, "result": edit.result} for edit in done]
-        diagnostics = [found.to_dict() for found in warnings]
-        say_json({**saved_as_json(written, path, keys), "edits": edits, "diagnostics": diagnostics})
+    if say_saved(arguments.json, written, path, keys, warnings, edits=[edit._asdict() for edit in done]):
         return DONE
-    print_diagnostics(warnings)
     for edit in done:
         for line in edit.result.splitlines():
             say_filled(readable(line))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.evaluation import CONFIDENCE, Interval, ModelEvaluation, ScoreDifference
@@ -63,8 +63,9 @@ class EvaluatedSide:
 
     def fail(self, name: str, error: OvirError) -> None:
         """Record that an input has failed."""
-        texts = (str(replace(found, file=None, line=None, column=None)) for found in error.diagnostics)
-        self.failed[name] = "\n".join(text.replace(f"{name}: ", "", 1) for text in texts)
+        from ovir.cli.commands.run_many import error_text  # `ovir --help` does not need it
+
+        self.failed[name] = error_text(error, name)
 
 
 def evaluation_as_json(sides: Sequence[EvaluatedSide]) -> dict[str, Any]:

@@ -20,13 +20,11 @@ from ovir.cli.options.opening import (
 )
 from ovir.cli.terminal.output import (
     DONE,
-    print_diagnostics,
     print_message,
-    saved_as_json,
     say,
     say_filled,
-    say_json,
-    say_table,
+    say_ports,
+    say_saved,
 )
 from ovir.diagnostics.wording import readable
 from ovir.graph.names import tensor_names
@@ -60,14 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
         part.rt_info["ovir", "without_weights"] = f"the constants are in {file}"
         notes.append(f"no weights are written: the constants are in {file}, which --weights names")
     warnings = write_model(part, arguments.output, None, Model, with_weights=not arguments.no_weights)[1]
-    if arguments.json:
-        keys = [layer.key for layer in model.walk()]
-        diagnostics = [found.to_dict() for found in warnings]
-        say_json({**saved_as_json(part, arguments.output, keys), "notes": notes, "diagnostics": diagnostics})
+    if say_saved(arguments.json, part, arguments.output, [x.key for x in model.walk()], warnings, notes=notes):
         return DONE
-    print_diagnostics(warnings)
-    ports = [("input", port) for port in part.inputs] + [("output", port) for port in part.outputs]
-    say_table(("", "~tensor", "type"), [(side, port.any_name, port.type) for side, port in ports])
+    say_ports(part)
     count = sum(layer.type not in ("Parameter", "Result") for layer in part.layers)
     whole = sum(layer.type not in ("Parameter", "Result") for layer in model.layers)
     say()

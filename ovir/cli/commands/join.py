@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from ovir.cli.commands.edit import is_layer, tensor_key
 from ovir.cli.options.arguments import FileName, OutputFile, add_shared, options_of, raise_usage_error, split_known
-from ovir.cli.terminal.output import DONE, print_diagnostics, saved_as_json, say, say_json, say_table
+from ovir.cli.terminal.output import DONE, say, say_ports, say_saved
 from ovir.diagnostics.wording import plural, readable
 from ovir.graph.names import input_named, tensor_names
 from ovir.model import Model, join, read_model, save_model
@@ -44,14 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
         connections.setdefault(tensor_key(first, names, tensor), []).append(input_named(second, target))
     joined = join(first, second, connections)
     warnings = save_model(joined, arguments.output)
-    if arguments.json:
-        keys = [layer.key for layer in first.walk()]
-        diagnostics = [found.to_dict() for found in warnings]
-        say_json({**saved_as_json(joined, arguments.output, keys), "diagnostics": diagnostics})
+    if say_saved(arguments.json, joined, arguments.output, [layer.key for layer in first.walk()], warnings):
         return DONE
-    print_diagnostics(warnings)
-    ports = [("input", port) for port in joined.inputs] + [("output", port) for port in joined.outputs]
-    say_table(("", "tensor", "type"), [(side, port.any_name, port.type) for side, port in ports])
+    say_ports(joined)
     say()
     say(readable(f"{arguments.output}: {plural(len(joined.layers), 'layer')}"))
     return DONE

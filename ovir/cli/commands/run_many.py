@@ -29,7 +29,7 @@ from ovir.system.interrupts import result_of, uninterrupted
 from ovir.system.progress import stage
 
 if TYPE_CHECKING:
-    from ovir.workers.map import MapError
+    pass
 
 SHOWN = 20
 """The number of different faults, and of kinds of warnings, that are printed."""
@@ -146,7 +146,7 @@ def _run_pending(
         for result in results:
             file = pending[result.index]
             if isinstance(result, MapError):
-                folder.fail(file, _text(result))
+                folder.fail(file, error_text(result, result.name))
             else:
                 with uninterrupted():
                     written.append(writers.submit(folder.keep, file, named_arrays(result), result.seconds))
@@ -185,7 +185,7 @@ def _report(
     print_failures({row.input: row.error or "" for row in failed}, where)
 
 
-def _text(error: MapError) -> str:
-    """Return the diagnostics of an error, without the place in the model's file, and the name that the row has."""
-    lines = [str(replace(found, file=None, line=None, column=None)) for found in error.diagnostics]
-    return "\n".join(line.replace(f"{error.name}: ", "", 1) for line in lines)
+def error_text(error: OvirError, name: str) -> str:
+    """Return the diagnostics of an error of an input, without the place in the model's file, and the input's name."""
+    lines = (str(replace(found, file=None, line=None, column=None)) for found in error.diagnostics)
+    return "\n".join(line.replace(f"{name}: ", "", 1) for line in lines)

@@ -159,13 +159,24 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def saved_as_json(model: Model, path: str | None, keys_before: Collection[str]) -> dict[str, Any]:
-    """Return the description of a model that was written to ``path``; None stands for no file.
+def say_saved(
+    is_json: bool,
+    model: Model,
+    path: str | None,
+    keys_before: Collection[str],
+    warnings: Iterable[Diagnostic],
+    **more: object,
+) -> bool:
+    """Print the warnings about a model that was written to ``path``, or its whole description as JSON with ``more``.
 
-    ``keys_before`` are the keys of the layers from which it was made.
+    None stands for no file, and ``keys_before`` are the keys of the layers from which it was made. The result is
+    whether JSON was printed.
     """
+    if not is_json:
+        print_diagnostics(warnings)
+        return False
     keys = dict.fromkeys(layer.key for layer in model.walk())
-    return {
+    document = {
         "files": [] if path is None else list(target_paths(path)),
         "name": model.name,
         "inputs": [port_as_json(port) for port in model.inputs],
@@ -173,7 +184,17 @@ def saved_as_json(model: Model, path: str | None, keys_before: Collection[str]) 
         "layers": len(model.layers),
         "added": [key for key in keys if key not in keys_before],
         "removed": [key for key in keys_before if key not in keys],
+        **more,
+        "diagnostics": [found.to_dict() for found in warnings],
     }
+    say_json(document)
+    return True
+
+
+def say_ports(model: Model) -> None:
+    """Print the inputs and outputs of a model."""
+    ports = [("input", port) for port in model.inputs] + [("output", port) for port in model.outputs]
+    say_table(("", "~tensor", "type"), [(side, port.any_name, port.type) for side, port in ports])
 
 
 def port_as_json(port: Port) -> dict[str, Any]:
