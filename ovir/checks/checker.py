@@ -14,24 +14,11 @@ from ovir.checks.rule import RULES, Context
 from ovir.checks.untrusted.budget import Budget
 from ovir.core.html import html_table
 from ovir.core.shapes import ShapeLike
-from ovir.diagnostics.codes import (
-    CODES,
-    DECLARED_SHAPE,
-    DECLARED_TYPE,
-    EXCHANGED_INPUTS,
-    FOREIGN_WEIGHTS,
-    INPUT_SHAPE,
-    INPUT_TYPE,
-    INTERNAL,
-    OUTSIDE_SPEC,
-    OWN_SHAPE,
-    OWN_TYPE,
-    Severity,
-)
+from ovir.diagnostics.codes import CODES, EXCHANGED_INPUTS, FOREIGN_WEIGHTS, INTERNAL, OUTSIDE_SPEC, OWN_TYPE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, counts_text
 from ovir.diagnostics.errors import OWN_FAULT, Diagnostics, InputError
 from ovir.graph.layers import Port
-from ovir.inference.differences import SHAPES
+from ovir.inference.differences import DIFFERENCES, SHAPES
 from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
 from ovir.ir.legacy import check_names
 from ovir.ir.reader import GAP_CODES, Document, load
@@ -210,19 +197,7 @@ def _infer_reshaped(model: Model, shapes: Mapping[Any, ShapeLike] | ShapeLike, d
     diagnostics.extend(d for d in found if d.code not in about_shapes)
 
 
-_CONTRADICTIONS = {
-    code.id
-    for code in (
-        DECLARED_SHAPE,
-        DECLARED_TYPE,
-        EXCHANGED_INPUTS,
-        INPUT_SHAPE,
-        INPUT_TYPE,
-        OUTSIDE_SPEC,
-        OWN_SHAPE,
-        OWN_TYPE,
-    )
-}
+_CONTRADICTIONS = DIFFERENCES | {OUTSIDE_SPEC.id}
 
 
 def _is_refusal(found: Diagnostic) -> bool:

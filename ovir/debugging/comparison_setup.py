@@ -20,7 +20,7 @@ from ovir.debugging.engines.process import EngineProcess
 from ovir.debugging.sides import LayerMode, Partners, Side
 from ovir.debugging.tensor_sides import OnnxModel, Recorded, SecondModel
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.errors import InputError, require_counts
 from ovir.io.input_files import InputFile, find_inputs, takes_text
 from ovir.io.tensor_files import open_npz
 from ovir.ir.writing.save import upgraded
@@ -65,8 +65,7 @@ def input_sets(model: Model, inputs: GivenInputs, samples: int | None, seed: int
     see ``find_inputs``; or a list of such files. Without inputs, ``samples`` random sets are drawn, with the seeds from
     ``seed`` on. Raises InputError.
     """
-    if samples is not None and (type(samples) is not int or samples < 1):
-        raise InputError.usage(f"samples must be an integer of at least 1, got {samples!r}")
+    require_counts(samples=samples)
     if inputs is None:
         seeds = range(seed, seed + (samples or 1))
         sized = cache(partial(with_sizes, model))  # sizes are chosen once, when they are needed
@@ -79,7 +78,7 @@ def input_sets(model: Model, inputs: GivenInputs, samples: int | None, seed: int
         raise InputError.usage("samples are random inputs: give either samples or inputs")
     given: Any = inputs
     if isinstance(inputs, (str, os.PathLike)):
-        given = find_inputs(inputs, are_texts=takes_text(model))
+        given, _ = find_inputs(inputs, are_texts=takes_text(model))
     if isinstance(given, Sequence) and not given and model.inputs:
         raise InputError.usage("inputs is empty: expected arrays, or None for random ones")
     if isinstance(given, Sequence) and given and all(isinstance(item, InputFile) for item in given):

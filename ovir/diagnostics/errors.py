@@ -82,6 +82,13 @@ class NotFoundError(InputError, KeyError, IndexError):
     """A name or position that does not exist."""
 
 
+def require_counts(least: int = 1, **given: object) -> None:
+    """Raise InputError for an argument that is neither None nor an integer of at least ``least``."""
+    for name, value in given.items():
+        if value is not None and (type(value) is not int or value < least):
+            raise InputError.usage(f"{name} must be an integer of at least {least}, got {value!r}")
+
+
 class OperatorError(Exception):
     """An error raised inside an operation, which does not know its place in a model; the caller adds the place."""
 

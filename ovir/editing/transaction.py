@@ -10,16 +10,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import cast
 
-from ovir.diagnostics.codes import DECLARED_TYPE, EXCHANGED_INPUTS, INPUT_TYPE, OWN_TYPE
 from ovir.diagnostics.errors import ModelError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
 from ovir.graph.snapshot import Snapshot
-from ovir.inference.differences import SHAPES
+from ovir.inference.differences import DIFFERENCES
 from ovir.inference.models import infer_model
-
-_DECLARED = {code.id for code in (*SHAPES, DECLARED_TYPE, OWN_TYPE, INPUT_TYPE, EXCHANGED_INPUTS)}
-"""The codes of differences between what a file declares and what is inferred."""
 
 
 class OpenEdits:
@@ -78,7 +74,7 @@ def infer_edited(root: LayerGraph) -> None:
         found = infer_model(root)
     except ModelError as error:
         raise ModelError(error.diagnostic) from None
-    root.inference_diagnostics = [d for d in found if d.code not in _DECLARED or d in earlier]
+    root.inference_diagnostics = [d for d in found if d.code not in DIFFERENCES or d in earlier]
 
 
 def with_types(model: LayerGraph) -> None:

@@ -25,7 +25,7 @@ from ovir.debugging.engines.process import UnsupportedError
 from ovir.debugging.layerwise_run import ENDS
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import InputError, OvirError
+from ovir.diagnostics.errors import InputError, OvirError, require_counts
 from ovir.fuzzing.findings import Finding, Reduced, alike, operations_of, reduce_fault, signature_of, version_of
 from ovir.fuzzing.folders import Origin, save_finding
 from ovir.fuzzing.judging import Fault, Judge
@@ -140,9 +140,8 @@ def fuzz(
 
     Raises InputError for arguments that do not fit. KeyboardInterrupt leaves complete findings in the folder.
     """
-    for name, value, least in (("models", models, 1), ("workers", workers, 1), ("seed", seed, 0)):
-        if value is not None and (not isinstance(value, int) or value < least):
-            raise InputError.usage(f"{name} must be an integer of at least {least}, got {value!r}")
+    require_counts(models=models, workers=workers)
+    require_counts(0, seed=seed)
     if time is not None and not time > 0:
         raise InputError.usage(f"time must be a number of seconds above 0, got {time!r}")
     choice = Choice(ops, [types] if isinstance(types, str) else types)

@@ -16,7 +16,7 @@ import numpy as np
 from ovir.compiling import compile_model, require_engine
 from ovir.debugging.engines.process import EngineProcess
 from ovir.diagnostics.diagnostic import Place
-from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.errors import InputError, require_counts
 from ovir.diagnostics.wording import plural
 from ovir.generation.chat import ChatTemplate, Prompt, require_chat
 from ovir.generation.decoders import Decoder, in_ovir, on_engine
@@ -125,8 +125,7 @@ class TextGenerator:
         how = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
         sampling = settings.sampling(**how, repetition_penalty=repetition_penalty, seed=seed)
         stops = settings.stops if stop is None else stop_texts("stop", stop)
-        if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
-            raise InputError.usage(f"max_tokens must be an integer of at least 1, got {max_tokens!r}")
+        require_counts(max_tokens=max_tokens)
         if config and not _is_device(against):
             raise InputError.usage(
                 "config has properties of a device (--config): give it with against='openvino:DEVICE' (--against)"

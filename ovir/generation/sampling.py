@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.errors import InputError, require_counts
 
 GENERATION = "generation_config.json"
 """The file of a folder that says how tokens are chosen."""
@@ -36,21 +36,19 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """Raise InputError for arguments that cannot be used."""
-        t, k, seed, penalty = self.temperature, self.top_k, self.seed, self.repetition_penalty
+        t, penalty = self.temperature, self.repetition_penalty
         if t is not None and not (_is_number(t) and 0 <= t < math.inf):
             raise InputError.usage(f"temperature must be a number of 0 or more, got {t!r}")
-        if k is not None and (type(k) is not int or k < 1):
-            raise InputError.usage(f"top_k must be an integer of at least 1, got {k!r}")
+        require_counts(top_k=self.top_k)
         for name, p in (("top_p", self.top_p), ("min_p", self.min_p)):
             if p is not None and not (_is_number(p) and 0 < p <= 1):
                 raise InputError.usage(f"{name} must be a number above 0 and at most 1, got {p!r}")
         if penalty is not None and not (_is_number(penalty) and 0 < penalty < math.inf):
             raise InputError.usage(f"repetition_penalty must be a number above 0, got {penalty!r}")
-        if seed is not None and (type(seed) is not int or seed < 0):
-            raise InputError.usage(f"seed must be an integer of at least 0, got {seed!r}")
+        require_counts(0, seed=self.seed)
         if t == 0 and self.draws:
             raise InputError.usage("top_k, top_p and min_p have no effect with temperature 0: it takes the best token")
-        if seed is not None and not self.draws:
+        if self.seed is not None and not self.draws:
             raise InputError.usage("seed has no effect: tokens are drawn only with temperature, top_k, top_p or min_p")
 
     @property

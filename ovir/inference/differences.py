@@ -20,6 +20,8 @@ from ovir.graph.layers import Port, agrees, declared_type, has_declared
 
 SHAPES = (DECLARED_SHAPE, OWN_SHAPE, INPUT_SHAPE)
 """The codes of differences between declared and inferred shapes."""
+DIFFERENCES = frozenset(code.id for code in (*SHAPES, DECLARED_TYPE, OWN_TYPE, INPUT_TYPE, EXCHANGED_INPUTS))
+"""The ids of the codes of all differences between what a file declares and what is inferred."""
 
 
 def difference(port: Port, tensor: TensorType, ir_version: int) -> list[Diagnostic]:

@@ -134,17 +134,6 @@ def find_inputs(
     *,
     without: str | None = None,
     are_texts: bool = False,
-) -> list[InputFile]:
-    """Return the files of a set of inputs, each once; see ``find_inputs_and_others``."""
-    return find_inputs_and_others(given, how, without=without, are_texts=are_texts)[0]
-
-
-def find_inputs_and_others(
-    given: str | os.PathLike[str],
-    how: Preparation | None = None,
-    *,
-    without: str | None = None,
-    are_texts: bool = False,
 ) -> tuple[list[InputFile], list[str]]:
     """Return the files of a set of inputs, each once, and the other files that a search has met.
 
@@ -266,7 +255,7 @@ def read_labels(
     """
     loaders: Mapping[str, Loader]
     if os.path.isdir(path):
-        loaders = {file.name: _file_loader(file.path, output) for file in find_inputs(path)}
+        loaders = {file.name: _file_loader(file.path, output) for file in find_inputs(path)[0]}
     elif boxes and path.lower().endswith(".json"):
         from ovir.io.coco import read_boxes  # hardly ever needed
 

@@ -14,7 +14,7 @@ from ovir.core import parallel
 from ovir.core.arrays import Array
 from ovir.core.public_names import PublicNames
 from ovir.diagnostics.diagnostic import Diagnostic, Place
-from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.errors import InputError, require_counts
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Port
@@ -103,8 +103,7 @@ class CompiledModel(PublicNames):
 
         Raises InputError for arguments that exclude each other, and ModelError for a model that cannot be run.
         """
-        if threads is not None and (type(threads) is not int or threads < 1):
-            raise InputError.usage(f"threads must be an integer of at least 1, got {threads!r}")
+        require_counts(threads=threads)
         self.model: Model = model
         """The model, as it was when it was compiled."""
         self.threads: int | None = threads

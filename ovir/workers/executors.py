@@ -17,7 +17,7 @@ from typing import Any
 from ovir.core import parallel
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
-from ovir.diagnostics.errors import InputError, RunError, require_packages
+from ovir.diagnostics.errors import InputError, RunError, require_counts, require_packages
 from ovir.system.interrupts import interrupting_nobody_else, temporary_folder, uninterrupted
 from ovir.system.progress import stage
 from ovir.workers.worker import Answer, run_task, start_process, this_process
@@ -30,8 +30,7 @@ class Workers:
     """
 
     def __init__(self, executor: Executor | None = None, workers: int | None = None) -> None:
-        if workers is not None and (type(workers) is not int or workers < 1):
-            raise InputError.usage(f"workers must be an integer of at least 1, got {workers!r}")
+        require_counts(workers=workers)
         if executor is not None and workers is not None:
             raise InputError.usage("workers is for a pool of ovir: give either workers or an executor")
         is_client = hasattr(executor, "get_executor")  # of dask; its futures are of another kind

@@ -16,7 +16,7 @@ import numpy as np
 
 from ovir.diagnostics.codes import UNWRITABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.errors import InputError, OvirError, WriteError
+from ovir.diagnostics.errors import InputError, OvirError, WriteError, require_counts
 from ovir.graph.layers import Port
 from ovir.model import Model, read_model
 from ovir.runtime.compiled import CompiledModel
@@ -142,9 +142,7 @@ def _require_arguments(
     if isinstance(inputs, (str, bytes, os.PathLike, Mapping, np.ndarray)) or not isinstance(inputs, Iterable):
         message = f"inputs must be an iterable of inputs, got one {type(inputs).__name__}"
         raise InputError.usage(message, hint="put a single input into a list")
-    for option, value in (("batch", batch), ("chunksize", chunksize)):
-        if value is not None and (type(value) is not int or value < 1):
-            raise InputError.usage(f"{option} must be an integer of at least 1, got {value!r}")
+    require_counts(batch=batch, chunksize=chunksize)
     if not isinstance(taps, Sequence):
         raise InputError.usage(f"taps must be the names of layers, got {taps!r}")
     keyed = callable(session) or (isinstance(session, Iterable) and not isinstance(session, str))

@@ -8,7 +8,7 @@ import pytest
 from support.builder import Net
 
 import ovir
-from ovir.io.input_files import InputFile, find_inputs, find_inputs_and_others, read_archive
+from ovir.io.input_files import InputFile, find_inputs, read_archive
 
 
 def _touch(folder: Path, *names: str) -> None:
@@ -18,7 +18,7 @@ def _touch(folder: Path, *names: str) -> None:
 
 
 def _names(given: object, **options: str) -> list[str]:
-    return [file.name for file in find_inputs(str(given), **options)]
+    return [file.name for file in find_inputs(str(given), **options)[0]]
 
 
 def test_a_folder_is_searched_with_its_subfolders(tmp_path: Path) -> None:
@@ -29,10 +29,10 @@ def test_a_folder_is_searched_with_its_subfolders(tmp_path: Path) -> None:
 
 def test_other_files_are_returned(tmp_path: Path) -> None:
     _touch(tmp_path, "x.npz", "readme.md", ".hidden.npz", ".cache/x.npz", "a/notes", "out/manifest.jsonl")
-    _, others = find_inputs_and_others(tmp_path, without=str(tmp_path / "out"))
+    _, others = find_inputs(tmp_path, without=str(tmp_path / "out"))
     assert [Path(path).relative_to(tmp_path).as_posix() for path in others] == [".hidden.npz", "a/notes", "readme.md"]
-    assert find_inputs_and_others(str(tmp_path / "*"))[1] == [str(tmp_path / "readme.md")]
-    assert find_inputs_and_others(tmp_path / "x.npz")[1] == []
+    assert find_inputs(str(tmp_path / "*"))[1] == [str(tmp_path / "readme.md")]
+    assert find_inputs(tmp_path / "x.npz")[1] == []
 
 
 def test_names_of_a_pattern_begin_behind_its_fixed_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +105,6 @@ def test_images_are_prepared(tmp_path: Path) -> None:
     from ovir.io.images import Preparation
 
     image.fromarray(np.full((5, 7, 3), 100, np.uint8)).save(tmp_path / "x.png")
-    (file,) = find_inputs(tmp_path, Preparation(mean=(90.0,), scale=(5.0,)))
+    (file,), _ = find_inputs(tmp_path, Preparation(mean=(90.0,), scale=(5.0,)))
     array = file.load(_single("1,3,5,7"))[0]
     assert (array.shape, set(array.ravel().tolist())) == ((1, 3, 5, 7), {2.0})

@@ -31,7 +31,7 @@ def inputs(tmp_path: Path) -> list[InputFile]:
     (tmp_path / "in").mkdir()
     for number in range(4):
         np.savez(tmp_path / "in" / f"{number}.npz", x=number)
-    return find_inputs(tmp_path / "in")
+    return find_inputs(tmp_path / "in")[0]
 
 
 def _open(
@@ -202,7 +202,7 @@ import os, signal, numpy as np
 from ovir.io import result_folder
 from ovir.io.input_files import find_inputs
 folder = result_folder.ResultFolder({str(tmp_path / "out")!r}, "model.xml", "m", {{}})
-inputs = find_inputs({str(tmp_path / "in")!r})
+inputs, _ = find_inputs({str(tmp_path / "in")!r})
 folder.keep(inputs[0], {{"out": np.zeros(3)}}, 0.1)
 os.fsync = lambda file: os.kill(os.getpid(), signal.SIGKILL)
 folder.keep(inputs[1], {{"out": np.zeros(3)}}, 0.1)

@@ -310,11 +310,9 @@ def _numbers(text: str) -> tuple[float, ...]:
 def input_files(model: Model, arguments: argparse.Namespace, *, without: str | None = None) -> list[InputFile]:
     """Return the files that ``--inputs`` names, apart from what is in ``without``; print how many others there are."""
     from ovir.io.images import ENDINGS
-    from ovir.io.input_files import find_inputs_and_others, takes_text
+    from ovir.io.input_files import find_inputs, takes_text
 
-    files, others = find_inputs_and_others(
-        arguments.inputs, preparation(arguments), without=without, are_texts=takes_text(model)
-    )
+    files, others = find_inputs(arguments.inputs, preparation(arguments), without=without, are_texts=takes_text(model))
     if others:
         ignored = "1 other file is ignored" if len(others) == 1 else f"{len(others):,} other files are ignored"
         print_note(f"{escaped(arguments.inputs)}: {ignored}, such as {escaped(os.path.basename(others[0]))}")
