@@ -79,8 +79,9 @@ BY_TRAITS: Mapping[FastForm, Callable[[type[Operator]], object]] = {
 def fast_kernel(*operations: type[Operator]) -> Callable[[K], K]:
     """Register a function that returns a faster kernel for an operation, and for those of derived classes.
 
-    Free steps, and steps that no fast form takes, call this kernel in place of ``run``. It receives the same arguments
-    and returns the same, so it serves operations whose work or output depends on values, which cannot be bound.
+    Unbound steps, and steps that no fast form takes, call this kernel in place of ``run``. It receives the same
+    arguments and returns the same, so it serves operations whose work or output depends on values: these cannot be
+    bound.
     """
 
     def add(function: K) -> K:

@@ -51,7 +51,8 @@ class ComparisonBase(BinaryBase):
 class Equal(ComparisonBase):
     """Whether a = b, element by element.
 
-    Source: Equal-1
+    >>> ops.equal([1, 2, 3], [1, 0, 3])
+    [ True False True]
     """
 
     function = np.equal
@@ -64,7 +65,8 @@ class Equal(ComparisonBase):
 class NotEqual(ComparisonBase):
     """Whether a != b, element by element.
 
-    Source: NotEqual-1
+    >>> ops.not_equal([1, 2, 3], [1, 0, 3])
+    [False True False]
     """
 
     function = np.not_equal
@@ -78,7 +80,8 @@ class NotEqual(ComparisonBase):
 class Greater(ComparisonBase):
     """Whether a > b, element by element.
 
-    Source: Greater-1
+    >>> ops.greater([1, 2, 3], [2])
+    [False False True]
     """
 
     function = np.greater
@@ -88,7 +91,8 @@ class Greater(ComparisonBase):
 class GreaterEqual(ComparisonBase):
     """Whether a >= b, element by element.
 
-    Source: GreaterEqual-1
+    >>> ops.greater_equal([1, 2, 3], [2])
+    [False True True]
     """
 
     function = np.greater_equal
@@ -98,7 +102,8 @@ class GreaterEqual(ComparisonBase):
 class Less(ComparisonBase):
     """Whether a < b, element by element.
 
-    Source: Less-1
+    >>> ops.less([1, 2, 3], [2])
+    [ True False False]
     """
 
     function = np.less
@@ -108,7 +113,8 @@ class Less(ComparisonBase):
 class LessEqual(ComparisonBase):
     """Whether a <= b, element by element.
 
-    Source: LessEqual-1
+    >>> ops.less_equal([1, 2, 3], [2])
+    [ True True False]
     """
 
     function = np.less_equal
@@ -134,7 +140,8 @@ class FloatTestBase(Operator):
 class IsFinite(FloatTestBase):
     """Whether each number is neither infinite nor NaN.
 
-    Source: IsFinite-10
+    >>> ops.is_finite([1.0, np.inf, np.nan])
+    [ True False False]
     """
 
     function = np.isfinite
@@ -144,7 +151,8 @@ class IsFinite(FloatTestBase):
 class IsNaN(FloatTestBase):
     """Whether each number is NaN.
 
-    Source: IsNaN-10
+    >>> ops.is_nan([1.0, np.inf, np.nan])
+    [False False True]
     """
 
     function = np.isnan
@@ -154,7 +162,8 @@ class IsNaN(FloatTestBase):
 class IsInf(FloatTestBase):
     """Whether each number is infinite; ``detect_negative`` and ``detect_positive`` restrict the test to one sign.
 
-    Source: IsInf-10
+    >>> ops.is_inf([1.0, np.inf, np.nan])
+    [False True False]
     """
 
     arguments = "data attributes:**="

@@ -1,4 +1,4 @@
-"""Free steps: steps with tensors whose shapes only a run shows.
+"""Unbound steps: steps with tensors whose shapes only a run shows.
 
 They run their kernels. A small one binds itself to shapes that it sees in some runs in a row, until it sees others. The
 steps that read the cache of a decoder, which grows in each run, never get there; those that compute one token do, and
@@ -40,7 +40,7 @@ _MOST_SIZES = 64
 
 @dataclass
 class FreeStepContext:
-    """The plan, the slots and the arrays that all free steps of an executor share."""
+    """The plan, the slots and the arrays that all unbound steps of an executor share."""
 
     plan: Plan
     slots: list[Any]
@@ -60,7 +60,7 @@ class FreeStepContext:
 
 @dataclass
 class _Binding:
-    """The shapes, arrays and calls that a free step is bound to."""
+    """The shapes, arrays and calls that an unbound step is bound to."""
 
     same: list[tuple[int, Array]]
     """The positions of inputs that must be these arrays."""
@@ -203,7 +203,7 @@ class UnboundCall:
         constants = frozenset(range(len(inputs))).difference(self._data_inputs)
         is_of_file = all(step.inputs[i] in context.plan.independent for i in constants)
         applied = replace(step, operator=step.operator.applied(types, outputs))
-        binder = _FreeBinder(
+        binder = _UnboundBinder(
             applied,
             tuple(inputs),
             constants,
@@ -220,8 +220,8 @@ class UnboundCall:
         return _Binding(same, copied, sizes, binder.calls, free)
 
 
-class _FreeBinder(StepBinder):
-    """The binder of a free step, some of whose outputs have permanent arrays."""
+class _UnboundBinder(StepBinder):
+    """The binder of an unbound step, some of whose outputs have permanent arrays."""
 
     targets: Targets = ()
 

@@ -3,35 +3,28 @@
 Makes models of one operation each, of every version of every operation, with random attributes, shapes, element types,
 constants and memory layouts. Each is checked, inferred and run in a worker process with limits of time and memory. It
 is a fault if ovir blames itself, takes too long or too much memory, crashes, infers other types than a run gives, or
-gives results that depend on the layout of the inputs or on the processor. Models with faults are written to a folder, and the faults are
-listed once for each kind. ``tests/fuzz/test_operations.py`` does the same with a few hundred models.
+gives results that depend on the layout of the inputs or on the processor. Models with faults are written to a folder,
+and the faults are listed once for each kind. ``tests/fuzz/test_operations.py`` does the same with a few hundred models.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import re
-import subprocess
 import sys
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":  # as a module of the repository, not of the tests
     sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
 from fuzz.cases import VERSIONS, make_case
-from fuzz.trial import Trial, limit_memory, limit_processor_time, try_seed
+from fuzz.trial import Trial, try_seed
+from ovir.workers.tasks import Tasks
 
-_ROOTS = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
-"""Where ``ovir`` and the modules of the tests are."""
-_CHUNK = 300
-_PATIENCE = 600  # seconds until a worker that does nothing is ended
+_CHUNK = 30
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -42,11 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write models with faults to this folder")
     parser.add_argument("--shares", action="store_true", help="list the share of models that ran for each operation")
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.worker:
-        work(options.seed, options.count, Path(options.worker), extreme=options.extreme)
-        return 0
     trials = []
     for trial in fuzz(options.seed, options.count, options.processes, extreme=options.extreme):
         trials.append(trial)
@@ -59,56 +48,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def fuzz(first: int, count: int, processes: int = 1, *, extreme: bool = False) -> Iterator[Trial]:
-    """Try the models of these seeds in worker processes."""
-    starts = range(first, first + count, _CHUNK)
-    with ThreadPoolExecutor(processes) as pool:
-        for trials in pool.map(
-            lambda start: _chunk(start, min(start + _CHUNK, first + count), extreme=extreme), starts
-        ):
-            yield from trials
-
-
-def _chunk(start: int, end: int, *, extreme: bool) -> list[Trial]:
-    """Try the models of the seeds from start to end; a worker that crashes is replaced by another."""
-    found: list[Trial] = []
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-    environment["PYTHONPATH"] = os.pathsep.join(_ROOTS)
-    while start < end:
-        with tempfile.TemporaryDirectory() as folder:
-            log = Path(folder) / "log"
-            command = [
-                sys.executable,
-                __file__,
-                "--seed",
-                str(start),
-                "--count",
-                str(end - start),
-                "--worker",
-                str(log),
-                *["--extreme"] * extreme,
-            ]
-            try:
-                ended = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, env=environment)
-                why = f"the process ended with status {ended.returncode}: {ended.stderr.strip()[-200:]}"
-            except subprocess.TimeoutExpired:
-                why = "the process got stuck"
-            lines = log.read_text().splitlines() if log.exists() else []
-        found += [Trial(**json.loads(line)) for line in lines]
-        done = start + len(lines)
-        if done < end:
-            kind, opset = VERSIONS[done % len(VERSIONS)]
-            found.append(Trial(done, f"{kind}-{opset}", "crash", why, 0))
-        start = done + 1
-    return found
-
-
-def work(first: int, count: int, log: Path, *, extreme: bool = False) -> None:
-    """Try models in this process, and write a line for each to the log."""
-    limit_memory()
-    with log.open("w", buffering=1) as file:
-        for seed in range(first, first + count):
-            limit_processor_time()
-            file.write(json.dumps(asdict(try_seed(seed, extreme=extreme))) + "\n")
+    """Try the models of these seeds in worker processes; one that crashes is replaced by another."""
+    seeds = range(first, first + count)
+    with Tasks(partial(try_seed, extreme=extreme), seeds, workers=processes, chunk=_CHUNK) as outcomes:
+        for outcome in outcomes:
+            kind, opset = VERSIONS[outcome.item % len(VERSIONS)]
+            why = str(outcome.error)
+            yield outcome.result or Trial(outcome.item, f"{kind}-{opset}", "crash", why, 0)
 
 
 def keep(trial: Trial, folder: Path, *, extreme: bool = False) -> None:

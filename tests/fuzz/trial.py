@@ -81,7 +81,9 @@ def _limited(seconds: float) -> Iterator[None]:
 
 def try_seed(seed: int, *, extreme: bool = False) -> Trial:
     """Make the model of a seed and try it; if ``extreme``, only once, because sums of such numbers depend on their
-    order."""
+    order. This process may do nothing but trials."""
+    limit_memory()
+    limit_processor_time()
     case = make_case(seed, extreme=extreme)
     start = time.process_time()
     status, fault = "late", None
