@@ -12,7 +12,7 @@ from ovir.diagnostics.errors import Diagnostics, InputError, ModelError
 from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.inference.differences import about_other_shapes
-from ovir.inference.engines import Engine, RecoveringEngine, StrictEngine, set_outputs
+from ovir.inference.engines import ComparingEngine, Engine, set_outputs
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import ReadValueBase
@@ -55,7 +55,7 @@ def infer_into(
     """
     model.revision += 1
     found = Diagnostics()
-    engine = (RecoveringEngine if trust_declared else StrictEngine)(found, model.version)
+    engine = ComparingEngine(found, model.version, recovers=trust_declared)
     engine.infer(model)
     engine.compare_bodies(model)
     if declared is not None:
